@@ -1,0 +1,74 @@
+"""Parameter ranges as data, checked in one place, with messages that name parameter, value and what would work."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """What one parameter may be: a test, and the words for it."""
+
+    says: str
+    allows: Callable[[Any], bool]
+    optional: bool = False
+
+    def check(self, owner: str, name: str, value: Any) -> None:
+        if value is None and self.optional:
+            return
+        try:
+            fine = bool(self.allows(value))
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            kind = TypeError if isinstance(value, str | bytes | list | dict | type(None)) else ValueError
+            says = f"{self.says} or None" if self.optional else self.says
+            raise kind(f"{owner}: {name} must be {says}, got {value!r}")
+
+
+def is_real(value: Any) -> bool:
+    """A finite real number that is not a bool."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+real = Range("a finite number", is_real)
+positive = Range("a number > 0", lambda v: is_real(v) and v > 0)
+# An infinite C is the hard-margin limit of the papers, so it is a legal value where a bound is meant.
+positive_or_inf = Range(
+    "a number > 0 (inf allowed)",
+    lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and v > 0,
+)
+non_negative = Range("a number >= 0", lambda v: is_real(v) and v >= 0)
+count = Range("a whole number >= 1", lambda v: is_whole(v) and v >= 1)
+fraction = Range("a number in (0, 1]", lambda v: is_real(v) and 0 < v <= 1)
+flag = Range("True or False", lambda v: isinstance(v, bool))
+
+
+def optional(range_: Range) -> Range:
+    return dataclasses.replace(range_, optional=True)
+
+
+def one_of(*choices: Any) -> Range:
+    return Range("one of " + ", ".join(repr(c) for c in choices), lambda v: v in choices)
+
+
+def instance_of(kind: type, says: str) -> Range:
+    return Range(says, lambda v: isinstance(v, kind))
+
+
+class Checked:
+    """Base of frozen parameter dataclasses: `_ranges` says what each field may be."""
+
+    _ranges: ClassVar[dict[str, Range]] = {}
+
+    def __post_init__(self) -> None:
+        for name, range_ in self._ranges.items():
+            range_.check(type(self).__name__, name, getattr(self, name))

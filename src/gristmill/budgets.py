@@ -1,0 +1,161 @@
+"""Budgets: how a new term enters, and what leaves. Nobody else removes points.
+
+A budget may also be any Python object with a method `victim(stored)`, called when a new point is about to enter. It
+returns the position of the stored point to drop in its favour, None to drop nothing, or -1 to refuse the new point.
+`stored` has `ids` (positions in the stream), `coef` (true scale; a row a point), `step` (how many events came before)
+and `new_coef` (the newcomer's own). An attribute `size`, where there is one, bounds the memory reserved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ._validate import Checked, Range, count, non_negative, optional
+
+
+class Budget(Checked):
+    """Base class of the budgets."""
+
+    #: whether stored points may leave, so that an average over time has no bounded form
+    evicts: ClassVar[bool] = True
+
+    def _spec(self) -> dict[str, Any]:
+        return {"budget": type(self).__name__, **{k: v for k, v in vars(self).items()}}
+
+
+@dataclass(frozen=True)
+class Unbounded(Budget):
+    """Keep every point that is ever added: the hypothesis of the original papers, whose memory grows.
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, Perceptron, Unbounded
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), Unbounded())
+    >>> model.fit([[0.0], [3.0], [0.1]], [-1, 1, -1]).n_support_
+    2
+    """
+
+    evicts: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Window(Budget):
+    """Forget every point that is older than so many steps: NORMA's truncation, age counted in events.
+
+    Parameters
+    ----------
+    steps : int, optional
+        tau in the paper: the next score uses the points of the last `steps` events only.
+    growth : float >= 0, optional
+        Instead of a fixed number, ceil(t^(1/2 + growth)) at step t (epsilon of the paper's Theorem 6).
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004,
+    figure 1 and Theorem 6.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, Squared, norma_regressor
+    >>> model = norma_regressor(Gaussian(1.0), rate=0.1, reg=0.1, window=2)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [1.0, 2.0, 3.0, 4.0]).support_ids_.tolist()
+    [2, 3]
+    """
+
+    steps: int | None = None  # tau
+    growth: float | None = None  # epsilon in Theorem 6
+
+    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(count), "growth": optional(non_negative)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.steps is None) == (self.growth is None):
+            raise ValueError(
+                f"Window: give either steps or growth, got steps={self.steps!r}, growth={self.growth!r}"
+            )
+
+
+@dataclass(frozen=True)
+class DropOldest(Budget):
+    """Keep the `size` newest of the points that were added.
+
+    Parameters
+    ----------
+    size : int
+        Most points ever stored.
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import DropOldest, Gaussian, KernelClassifier, Perceptron
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), DropOldest(2))
+    >>> model.fit([[0.0], [3.0], [6.0], [9.0]], [-1, 1, -1, 1]).support_ids_.tolist()
+    [2, 3]
+    """
+
+    size: int
+
+    _ranges: ClassVar[dict[str, Range]] = {"size": count}
+
+
+@dataclass(frozen=True)
+class DropSmallest(Budget):
+    """When full, drop the point with the smallest |coefficient|, be it the new one; the oldest on ties (SILK).
+
+    Parameters
+    ----------
+    size : int
+        omega in the paper: most points ever stored.
+
+    References
+    ----------
+    L. Cheng, S. V. N. Vishwanathan, D. Schuurmans, S. Wang, T. Caelli, Implicit Online Learning with Kernels, NIPS 2006.
+
+    Examples
+    --------
+    >>> from gristmill import DropSmallest, Gaussian, KernelRegressor, SGD, Squared
+    >>> model = KernelRegressor(Gaussian(1.0), SGD(Squared(), rate=0.5, reg=0.0), DropSmallest(2))
+    >>> model.fit([[0.0], [3.0], [6.0]], [1.0, 5.0, 3.0]).support_ids_.tolist()
+    [1, 2]
+    """
+
+    size: int  # omega
+
+    _ranges: ClassVar[dict[str, Range]] = {"size": count}
+
+
+@dataclass(frozen=True)
+class DropRandom(Budget):
+    """When full, drop a uniformly random stored point before the new one enters.
+
+    The generator is seeded by the learner's `random_state` and is part of the model.
+
+    Parameters
+    ----------
+    size : int
+        B in the paper: most points ever stored.
+
+    References
+    ----------
+    G. Cavallanti, N. Cesa-Bianchi, C. Gentile, Tracking the best hyperplane with a simple budget Perceptron,
+    Machine Learning 69, 2007.
+
+    Examples
+    --------
+    >>> from gristmill import DropRandom, Gaussian, KernelClassifier, Perceptron
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), DropRandom(2), random_state=0)
+    >>> model.fit([[0.0], [3.0], [6.0], [9.0]], [-1, 1, -1, 1]).n_support_
+    2
+    """
+
+    size: int  # B
+
+    _ranges: ClassVar[dict[str, Range]] = {"size": count}

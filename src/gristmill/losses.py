@@ -1,0 +1,169 @@
+"""Losses: what a wrong score costs.
+
+At the kink the hinge with margin rho is active for y f <= rho (novelty: f < rho), the epsilon-insensitive loss for
+|y - f| > epsilon, Huber's is quadratic for |y - f| <= sigma. With `nu` given, the margin, tube or width is no longer
+fixed: it moves so that the long-run fraction of events on its wrong side is nu (Kivinen, Smola, Williamson 2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ._validate import Checked, Range, fraction, non_negative, optional, positive
+
+
+class Loss(Checked):
+    """Base class of the losses; each knows which tasks it is for."""
+
+    tasks: ClassVar[tuple[str, ...]] = ()
+    #: name of the quantity that `nu` adapts, as a fitted attribute
+    adapts: ClassVar[str | None] = None
+
+    def _spec(self) -> dict[str, Any]:
+        return {"loss": type(self).__name__}
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """max(0, margin - y f): the soft margin loss; with `nu`, the adaptive margin of nu-classification and novelty.
+
+    Parameters
+    ----------
+    margin : float, default=1.0
+        rho in the papers; where `nu` is given, its starting value.
+    nu : float in (0, 1], optional
+        Long-run fraction of margin errors (novelty: of alarms).
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, Hinge, norma_classifier
+    >>> model = norma_classifier(Gaussian(1.0), rate=0.5, reg=0.01, loss=Hinge(margin=0.5))
+    >>> model.learn_one([0.0], -1); model.learn_one([2.0], 1)
+    >>> round(model.score_one([2.0]), 3)
+    0.491
+    """
+
+    margin: float = 1.0  # rho
+    nu: float | None = None
+
+    _ranges: ClassVar[dict[str, Range]] = {"margin": non_negative, "nu": optional(fraction)}
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "novelty")
+    adapts: ClassVar[str | None] = "margin_"
+
+    def _spec(self) -> dict[str, Any]:
+        return {"loss": "Hinge", "width": self.margin, "nu": self.nu}
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """log(1 + exp(-y f)).
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, Logistic, norma_classifier
+    >>> model = norma_classifier(Gaussian(1.0), rate=0.5, reg=0.0, loss=Logistic())
+    >>> model.learn_one([0.0], -1); model.learn_one([2.0], 1)
+    >>> round(model.score_one([2.0]), 3)
+    0.246
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """(y - f)^2 / 2.
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, Squared, norma_regressor
+    >>> model = norma_regressor(Gaussian(1.0), rate=0.5, reg=0.0, loss=Squared())
+    >>> model.learn_one([0.0], 4.0)
+    >>> model.predict_one([0.0])
+    2.0
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(Loss):
+    """max(0, |y - f| - epsilon): errors inside the tube are free.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Half width of the tube; where `nu` is given, its starting value.
+    nu : float in (0, 1], optional
+        Long-run fraction of events outside the tube. The tube is not clipped and may read slightly below 0.
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import EpsilonInsensitive, Gaussian, norma_regressor
+    >>> model = norma_regressor(Gaussian(1.0), rate=0.5, reg=0.0, loss=EpsilonInsensitive(0.1, nu=0.5))
+    >>> model.learn_one([0.0], 4.0)
+    >>> round(model.epsilon_, 3)
+    0.35
+    """
+
+    epsilon: float = 0.1
+    nu: float | None = None
+
+    _ranges: ClassVar[dict[str, Range]] = {"epsilon": non_negative, "nu": optional(fraction)}
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    adapts: ClassVar[str | None] = "epsilon_"
+
+    def _spec(self) -> dict[str, Any]:
+        return {"loss": "EpsilonInsensitive", "width": self.epsilon, "nu": self.nu}
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Quadratic within sigma of the target, linear beyond: (y-f)^2/(2 sigma) or |y-f| - sigma/2.
+
+    Parameters
+    ----------
+    sigma : float, default=1.0
+        Width of the quadratic part; where `nu` is given, its starting value (it never falls below 1e-6).
+    nu : float in (0, 1], optional
+        Long-run fraction of events in the linear part.
+
+    References
+    ----------
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, Huber, norma_regressor
+    >>> model = norma_regressor(Gaussian(1.0), rate=0.5, reg=0.0, loss=Huber(2.0))
+    >>> model.learn_one([0.0], 1.0)
+    >>> model.predict_one([0.0])
+    0.25
+    """
+
+    sigma: float = 1.0
+    nu: float | None = None
+
+    _ranges: ClassVar[dict[str, Range]] = {"sigma": positive, "nu": optional(fraction)}
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    adapts: ClassVar[str | None] = "sigma_"
+
+    def _spec(self) -> dict[str, Any]:
+        return {"loss": "Huber", "width": self.sigma, "nu": self.nu}
