@@ -209,6 +209,40 @@ def test_two_classes_with_half_the_kernel_are_the_binary_learner(stream, rule, b
 
 # ---- steps do what they are for
 
+LOSS_VALUES = [
+    (Hinge(0.5), lambda z, y: max(0.0, 0.5 - y * z)),
+    (Logistic(), lambda z, y: np.logaddexp(0.0, -y * z)),
+    (Squared(), lambda z, y: (y - z) ** 2 / 2),
+    (EpsilonInsensitive(0.3), lambda z, y: max(0.0, abs(y - z) - 0.3)),
+    (Huber(0.6), lambda z, y: abs(y - z) - 0.3 if abs(y - z) > 0.6 else (y - z) ** 2 / 1.2),
+]
+
+
+@pytest.mark.parametrize(("loss", "value"), LOSS_VALUES)
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+@pytest.mark.parametrize("z", [-1.7, -0.45, 0.2, 0.55, 1.9])
+def test_push_is_the_derivative_of_the_loss(loss, value, y, z):
+    width = oracle.start_width(SGD(loss))
+    slope, curvature, _ = oracle.push(loss, width, z, y, novelty=False)
+    assert -slope == pytest.approx((value(z + 1e-6, y) - value(z - 1e-6, y)) / 2e-6, abs=1e-6)
+    second = (value(z + 1e-4, y) - 2 * value(z, y) + value(z - 1e-4, y)) / 1e-8
+    assert curvature == pytest.approx(second, abs=1e-6)
+
+
+def test_what_happens_exactly_at_the_border():
+    """Hinge acts at y f = margin, novelty does not; a tube or a width is left only beyond its edge."""
+    assert oracle.push(Hinge(0.5), 0.5, 0.5, 1.0, novelty=False) == (1.0, 0.0, True)
+    assert oracle.push(Hinge(0.5), 0.5, 0.5, 1.0, novelty=True) == (0.0, 0.0, False)
+    assert oracle.push(EpsilonInsensitive(0.5), 0.5, 0.5, 1.0, novelty=False) == (0.0, 0.0, False)
+    assert oracle.push(Huber(0.5), 0.5, 0.5, 1.0, novelty=False) == (1.0, 2.0, False)
+    one = np.ones(1)
+    for rule, moves in ((PassiveAggressive(variant=0), False), (SGD(Hinge(1.0), rate=0.5), True)):
+        twin = Twin(Linear(), rule)
+        twin.step(one, 1.0, weight=1.0 if not moves else 2.0)
+        assert twin.score(one) == 1.0
+        twin.step(one, 1.0)
+        assert (twin.score(one) != 1.0) == moves
+
 
 @pytest.mark.parametrize("reg", [0.0, 0.5])
 @pytest.mark.parametrize("rate", [0.5, 2.0])
