@@ -3,7 +3,7 @@
 A budget may also be any Python object with a method `victim(stored)`, called when a new point is about to enter. It
 returns the position of the stored point to drop in its favour, None to drop nothing, or -1 to refuse the new point.
 `stored` has `ids` (positions in the stream), `coef` (true scale; a row a point), `step` (how many events came before)
-and `new_coef` (the newcomer's own). An attribute `size`, where there is one, bounds the memory reserved.
+and `new_coef` (the newcomer's own).
 """
 
 from __future__ import annotations
@@ -11,7 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ._validate import Checked, Range, count, non_negative, optional
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a budget written in Python sees when a new point asks to come in."""
+
+    ids: list[int]  #: position in the stream of each stored point
+    coef: npt.NDArray[np.float64]  #: a row a stored point, a column an output; the step's shrinking included
+    step: int  #: position in the stream of the newcomer
+    new_coef: npt.NDArray[np.float64]  #: the newcomer's own, one an output
 
 
 class Budget(Checked):

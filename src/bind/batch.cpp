@@ -1,0 +1,244 @@
+// Rows and objects from Python as the core's batches, and points that only Python can compare.
+#include <cmath>
+#include <cstdio>
+
+#include "bind/bind.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+template <class T>
+bool try_dense(nb::handle source, Rows& rows) {
+    Array2<T> array;
+    if (!nb::try_cast<Array2<T>>(source, array, false)) return false;
+    rows.batch = DenseRows<T>{array.data(), array.shape(0), array.shape(1)};
+    rows.width = array.shape(1);
+    return true;
+}
+
+template <class T>
+bool try_sparse(nb::tuple parts, Rows& rows) {
+    Array1<T> data;
+    if (!nb::try_cast<Array1<T>>(parts[2], data, false)) return false;
+    const auto start = nb::cast<Array1<std::int64_t>>(parts[0]);
+    const auto column = nb::cast<Array1<std::int32_t>>(parts[1]);
+    rows.width = nb::cast<std::size_t>(parts[3]);
+    rows.batch = SparseRows<T>{start.data(), column.data(), data.data(), start.shape(0) - 1, rows.width};
+    return true;
+}
+
+template <class T>
+std::size_t first_bad(const T* values, std::size_t n) {
+    // x - x is 0 for every finite number and NaN for the others: one sum tells whether to look closer.
+    T sum = 0;
+    for (std::size_t j = 0; j < n; ++j) sum += values[j] - values[j];
+    if (sum == T(0)) return n;
+    for (std::size_t j = 0; j < n; ++j)
+        if (!std::isfinite(values[j])) return j;
+    return n;
+}
+
+[[noreturn]] void not_finite(std::size_t row, std::size_t column, double value) {
+    char text[160];
+    // The words "NaN" and "infinity" are those that scikit-learn's users search for.
+    std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g; impute or drop such rows first",
+                  std::isnan(value) ? "NaN" : "infinity", row, column, value);
+    throw RowError(row, text);
+}
+
+void refuse_row(const Kernel& kernel, std::size_t row, double norm2) {
+    if (const auto why = kernel.refusal(norm2)) throw RowError(row, "row " + std::to_string(row) + " " + *why);
+}
+
+template <class T>
+void check(const DenseRows<T>& rows, const Kernel& kernel) {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        const T* row = rows.row(i);
+        if (const auto j = first_bad(row, rows.width); j < rows.width) not_finite(i, j, row[j]);
+        if (kernel.restricts_points()) refuse_row(kernel, i, isa<T>().dot(row, row, rows.width));
+    }
+}
+
+template <class T>
+void check(const SparseRows<T>& rows, const Kernel& kernel) {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        const T* row = rows.values(i);
+        const std::size_t n = rows.nonzeros(i);
+        if (const auto k = first_bad(row, n); k < n) not_finite(i, rows.columns(i)[k], row[k]);
+        if (kernel.restricts_points()) refuse_row(kernel, i, isa<T>().dot(row, row, n));
+    }
+}
+
+void check(const ForeignRows&, const Kernel&) {}
+
+// ---- foreign points -----------------------------------------------------------------------------------------------
+
+double call(const nb::object& function, nb::handle x, nb::handle y) {
+    const double value = nb::cast<double>(nb::float_(function(x, y)));
+    if (!std::isfinite(value)) {
+        const std::string text = "the kernel returned " + std::to_string(value) + " for " +
+                                 nb::cast<std::string>(nb::repr(x)).substr(0, 80) + " and " +
+                                 nb::cast<std::string>(nb::repr(y)).substr(0, 80);
+        throw RowError(0, text);
+    }
+    return value;
+}
+
+class ForeignPoints final : public Points {
+  public:
+    explicit ForeignPoints(nb::object function) : function_(std::move(function)) {}
+    ~ForeignPoints() override {
+        nb::gil_scoped_acquire gil;
+        objects_.clear();
+        function_.reset();
+    }
+    bool may_fail() const override { return true; }
+    std::unique_ptr<Ahead> ahead(const Kernel&, const Batch& batch) const override;
+    void stored_row(const Kernel&, std::size_t slot, double* out) const override {
+        nb::gil_scoped_acquire gil;
+        row(objects_[slot], out);
+    }
+    double stored_self(const Kernel&, std::size_t slot) const override {
+        nb::gil_scoped_acquire gil;
+        return call(function_, objects_[slot], objects_[slot]);
+    }
+    const std::vector<nb::object>& objects() const { return objects_; }
+
+  protected:
+    void put_data(std::size_t slot, const Batch& batch, std::size_t i) override {
+        nb::gil_scoped_acquire gil;
+        set(slot, object(batch, i));
+    }
+    void move_data(std::size_t from, std::size_t to) override {
+        nb::gil_scoped_acquire gil;
+        objects_[to] = objects_[from];
+    }
+    void drop_last(std::size_t slot) override {
+        nb::gil_scoped_acquire gil;
+        objects_.resize(slot);
+    }
+    std::shared_ptr<void> copy_data(std::size_t slot) const override {
+        nb::gil_scoped_acquire gil;
+        return {new nb::object(objects_[slot]), [](void* p) {
+                    nb::gil_scoped_acquire gil;
+                    delete static_cast<nb::object*>(p);
+                }};
+    }
+    void restore_data(std::size_t slot, const std::shared_ptr<void>& data) override {
+        nb::gil_scoped_acquire gil;
+        set(slot, *static_cast<const nb::object*>(data.get()));
+    }
+
+  private:
+    friend class ForeignAhead;
+    static nb::object object(const Batch& batch, std::size_t i) {
+        const auto& rows = std::get<ForeignRows>(batch);
+        return nb::borrow<nb::list>(static_cast<PyObject*>(const_cast<void*>(rows.objects)))[i];
+    }
+    void set(std::size_t slot, nb::object value) {
+        if (slot >= objects_.size()) objects_.resize(slot + 1);
+        objects_[slot] = std::move(value);
+    }
+    void row(nb::handle x, double* out) const {
+        for (std::size_t s = 0; s < objects_.size(); ++s) out[s] = call(function_, x, objects_[s]);
+        std::fill(out + objects_.size(), out + padded(objects_.size()), 0.0);
+    }
+
+    nb::object function_;
+    std::vector<nb::object> objects_;
+};
+
+class ForeignAhead final : public Ahead {
+  public:
+    ForeignAhead(const ForeignPoints& points, const Batch& batch) : points_(points), batch_(batch) {}
+    void load(std::size_t first, std::size_t count) override { first_ = first, count_ = count; }
+    void rows(double* out, std::size_t stride) override {
+        nb::gil_scoped_acquire gil;
+        for (std::size_t r = 0; r < count_; ++r) at_row(first_ + r, [&](nb::object x) {
+            points_.row(x, out + r * stride);
+            if (points_.size() > 0) symmetric(x, (first_ + r) % points_.size(), out + r * stride);
+        });
+    }
+    void among(std::size_t i, double* out) override {
+        nb::gil_scoped_acquire gil;
+        const nb::object x = ForeignPoints::object(batch_, first_ + i);
+        for (std::size_t r = i + 1; r < count_; ++r)
+            at_row(first_ + r, [&](nb::object y) { out[r] = call(points_.function_, y, x); });
+    }
+    double self(std::size_t i) override {
+        nb::gil_scoped_acquire gil;
+        double value = 0;
+        at_row(first_ + i, [&](nb::object x) { value = call(points_.function_, x, x); });
+        return value;
+    }
+
+  private:
+    template <class F>
+    void at_row(std::size_t i, F f) {
+        try {
+            f(ForeignPoints::object(batch_, i));
+        } catch (const RowError& error) {
+            throw RowError(i, "row " + std::to_string(i) + ": " + error.what());
+        }
+    }
+    // One stored point a row is asked both ways round: a function that is not symmetric is soon found out.
+    void symmetric(nb::handle x, std::size_t slot, const double* values) const {
+        const double back = call(points_.function_, points_.objects_[slot], x);
+        const double size = std::max(1.0, std::max(std::abs(back), std::abs(values[slot])));
+        if (!(std::abs(back - values[slot]) <= 1e-8 * size))
+            throw RowError(0, "the kernel is not symmetric: k(x, y) = " + std::to_string(values[slot]) +
+                                  " but k(y, x) = " + std::to_string(back) + " for the stored event " +
+                                  std::to_string(points_.id(slot)));
+    }
+
+    const ForeignPoints& points_;
+    const Batch& batch_;
+    std::size_t first_ = 0, count_ = 0;
+};
+
+std::unique_ptr<Ahead> ForeignPoints::ahead(const Kernel&, const Batch& batch) const {
+    return std::make_unique<ForeignAhead>(*this, batch);
+}
+
+}  // namespace
+
+Rows rows_from(nb::handle source) {
+    Rows rows;
+    rows.keep = nb::borrow(source);
+    if (try_dense<double>(source, rows) || try_dense<float>(source, rows)) return rows;
+    if (nb::isinstance<nb::tuple>(source)) {
+        const auto parts = nb::borrow<nb::tuple>(source);
+        if (try_sparse<double>(parts, rows) || try_sparse<float>(parts, rows)) return rows;
+    }
+    if (nb::isinstance<nb::list>(source)) {
+        rows.batch = ForeignRows{source.ptr(), nb::len(source)};
+        return rows;
+    }
+    throw nb::type_error("rows must be a C-ordered float array, (indptr, indices, data, width) or a list");
+}
+
+void check_rows(const Rows& rows, const Kernel& kernel) {
+    std::visit([&](const auto& batch) { check(batch, kernel); }, rows.batch);
+}
+
+std::unique_ptr<Points> foreign_points(nb::object function) {
+    return std::make_unique<ForeignPoints>(std::move(function));
+}
+
+nb::list foreign_objects(const Points& points) {
+    nb::list objects;
+    for (const auto& object : static_cast<const ForeignPoints&>(points).objects()) objects.append(object);
+    return objects;
+}
+
+Doubles doubles(const double* data, std::vector<std::size_t> shape) {
+    std::size_t total = 1;
+    for (const std::size_t n : shape) total *= n;
+    auto* copy = new double[total > 0 ? total : 1];
+    if (data) std::copy(data, data + total, copy);
+    nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return Doubles(copy, shape.size(), shape.data(), owner);
+}
+
+}  // namespace gristmill::bind

@@ -1,0 +1,130 @@
+// Kernel matrices, and the bare expansion for the tests of its invariant.
+#include "bind/bind.hpp"
+#include "core/expansion.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+std::unique_ptr<Points> points_for(const Rows& rows) {
+    const bool single = std::holds_alternative<DenseRows<float>>(rows.batch) ||
+                        std::holds_alternative<SparseRows<float>>(rows.batch);
+    const bool sparse = std::holds_alternative<SparseRows<double>>(rows.batch) ||
+                        std::holds_alternative<SparseRows<float>>(rows.batch);
+    return make_points(rows.width, sparse, single);
+}
+
+nb::ndarray<nb::numpy, double> kernel_matrix(nb::handle program, nb::handle left, nb::handle right) {
+    const Kernel kernel = kernel_from(program);
+    const Rows x = rows_from(left), y = rows_from(right);
+    if (x.width != y.width)
+        throw nb::value_error(("X and Y must have the same number of features, got " + std::to_string(x.width) +
+                               " and " + std::to_string(y.width)).c_str());
+    if (x.batch.index() != y.batch.index()) throw nb::type_error("X and Y must be of the same kind");
+    check_rows(x, kernel);
+    check_rows(y, kernel);
+    const std::size_t rows = batch_count(x.batch), columns = batch_count(y.batch);
+    auto result = doubles(nullptr, {rows, columns});
+    {
+        nb::gil_scoped_release release;
+        const auto points = points_for(y);
+        points->reserve(columns);
+        for (std::size_t s = 0; s < columns; ++s) points->put(s, static_cast<std::int64_t>(s), y.batch, s);
+        const auto ahead = points->ahead(kernel, x.batch);
+        constexpr std::size_t block = 128;
+        const std::size_t stride = padded(columns);
+        Lines<double> values(block * stride);
+        for (std::size_t first = 0; first < rows; first += block) {
+            const std::size_t count = std::min(block, rows - first);
+            ahead->load(first, count);
+            ahead->rows(values.data(), stride);
+            for (std::size_t r = 0; r < count; ++r)
+                std::copy(values.data() + r * stride, values.data() + r * stride + columns,
+                          result.data() + (first + r) * columns);
+        }
+    }
+    return result;
+}
+
+nb::ndarray<nb::numpy, double> kernel_diagonal(nb::handle program, nb::handle source) {
+    const Kernel kernel = kernel_from(program);
+    const Rows x = rows_from(source);
+    check_rows(x, kernel);
+    const auto points = points_for(x);
+    const auto ahead = points->ahead(kernel, x.batch);
+    const std::size_t rows = batch_count(x.batch);
+    auto result = doubles(nullptr, {rows});
+    for (std::size_t i = 0; i < rows; ++i) {
+        ahead->load(i, 1);
+        result.data()[i] = ahead->self(0);
+    }
+    return result;
+}
+
+// Drives an Expansion by hand, one operation a method.
+class PyExpansion {
+  public:
+    PyExpansion(nb::handle program, std::size_t width, std::size_t outputs, bool norm, bool average)
+        : f_(kernel_from(program), make_points(width, false, false), outputs, norm, average) {}
+
+    void add(Array2<double> x, std::vector<double> coefs, std::int64_t id, std::optional<std::size_t> slot) {
+        const Batch batch = DenseRows<double>{x.data(), 1, x.shape(1)};
+        if (slot) f_.release(*slot, row_of(*slot).data());
+        f_.reserve(f_.size() + 1);
+        const auto row = kernel_row(batch);
+        std::vector<double> scores;
+        for (std::size_t o = 0; o < f_.outputs(); ++o) scores.push_back(f_.score(o, row.data()));
+        const auto ahead = f_.points().ahead(f_.kernel(), batch);
+        ahead->load(0, 1);
+        f_.add(slot.value_or(f_.size()), id, batch, 0, coefs, scores, ahead->self(0));
+    }
+    void remove(std::size_t slot) { f_.remove(slot, row_of(slot).data()); }
+    void shrink(double factor) { f_.shrink(factor); }
+    void stay_inside(double radius) { f_.stay_inside(radius); }
+    void tick() { f_.tick(); }
+    void repair_norm() { f_.repair_norm(); }
+    std::vector<double> score(Array2<double> x, bool average) const {
+        const auto row = kernel_row(DenseRows<double>{x.data(), 1, x.shape(1)});
+        std::vector<double> scores;
+        for (std::size_t o = 0; o < f_.outputs(); ++o)
+            scores.push_back(average ? f_.average_score(o, row.data()) : f_.score(o, row.data()));
+        return scores;
+    }
+    Expansion& expansion() { return f_; }
+
+  private:
+    Lines<double> kernel_row(const Batch& batch) const {
+        Lines<double> row(padded(f_.size()));
+        const auto ahead = f_.points().ahead(f_.kernel(), batch);
+        ahead->load(0, 1);
+        ahead->rows(row.data(), row.size());
+        return row;
+    }
+    Lines<double> row_of(std::size_t slot) const {
+        Lines<double> row(padded(f_.size()));
+        f_.points().stored_row(f_.kernel(), slot, row.data());
+        return row;
+    }
+
+    Expansion f_;
+};
+
+}  // namespace
+
+void bind_expansion(nb::module_& m) {
+    m.def("kernel_matrix", &kernel_matrix);
+    m.def("kernel_diagonal", &kernel_diagonal);
+    nb::class_<PyExpansion>(m, "Expansion")
+        .def(nb::init<nb::handle, std::size_t, std::size_t, bool, bool>())
+        .def("add", &PyExpansion::add, nb::arg("x"), nb::arg("coefs"), nb::arg("id"), nb::arg("slot").none())
+        .def("remove", &PyExpansion::remove)
+        .def("shrink", &PyExpansion::shrink)
+        .def("stay_inside", &PyExpansion::stay_inside)
+        .def("tick", &PyExpansion::tick)
+        .def("repair_norm", &PyExpansion::repair_norm)
+        .def("score", &PyExpansion::score)
+        .def_prop_ro("norm2", [](PyExpansion& e) { return e.expansion().norm2(); })
+        .def_prop_ro("size", [](PyExpansion& e) { return e.expansion().size(); });
+}
+
+}  // namespace gristmill::bind

@@ -1,0 +1,311 @@
+// The learner as Python sees it: one lock, the GIL released, state in and out as plain arrays.
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+#include "bind/bind.hpp"
+#include "core/learner.hpp"
+#include "core/sparse_points.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+Task task_from(const std::string& name, std::size_t outputs) {
+    if (name == "regression") return Task::regression;
+    if (name == "novelty") return Task::novelty;
+    return outputs > 1 ? Task::multiclass : Task::binary;
+}
+
+// Lets Ctrl-C through during a long chunk, at most ten times a second.
+struct Interrupts {
+    std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+    void operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last < std::chrono::milliseconds(100)) return;
+        last = now;
+        nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+};
+
+class PyLearner {
+  public:
+    PyLearner(nb::handle kernel, nb::handle rule, nb::handle budget, const std::string& task, std::size_t outputs,
+              std::size_t width, bool sparse, bool single, bool average, std::uint64_t seed)
+        : foreign_(PyCallable_Check(kernel.ptr())),
+          sparse_(!foreign_ && sparse && width > 1024), single_(single), width_(width),
+          learner_(foreign_ ? Kernel() : kernel_from(kernel),
+                   foreign_ ? foreign_points(nb::borrow(kernel)) : make_points(width, sparse, single),
+                   rule_from(rule, task), budget_from(budget), task_from(task, outputs), outputs, average, seed) {}
+
+    // Learning is single-writer, predicting may run beside other predicting. The GIL is given up before the lock is
+    // asked for, so that a kernel written in Python can have it.
+    template <class F>
+    void as_writer(F f) {
+        refuse_reentry();
+        nb::gil_scoped_release release;
+        std::unique_lock lock(mutex_);
+        writer_ = std::this_thread::get_id();
+        struct Leave {
+            std::atomic<std::thread::id>& writer;
+            ~Leave() { writer = std::thread::id(); }
+        } leave{writer_};
+        f(learner_);
+    }
+    template <class F>
+    void as_reader(F f) const {
+        refuse_reentry();
+        nb::gil_scoped_release release;
+        std::shared_lock lock(mutex_);
+        f(learner_);
+    }
+
+    void check(const Rows& rows) const {
+        if (!std::holds_alternative<ForeignRows>(rows.batch) && rows.width != width_)
+            throw nb::value_error(("X has " + std::to_string(rows.width) + " features, but the model was started with " +
+                                   std::to_string(width_)).c_str());
+        check_rows(rows, learner_.expansion().kernel());
+    }
+
+    nb::object learn(nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights, bool want) {
+        const Rows rows = rows_from(source);
+        check(rows);
+        const std::size_t count = batch_count(rows.batch);
+        const std::span<const double> y(labels.data(), labels.shape(0));
+        const std::span<const double> w = weights ? std::span(weights->data(), weights->shape(0)) : std::span<const double>();
+        std::vector<double> scores(want ? count * learner_.outputs() : 0);
+        as_writer([&](Learner& learner) {
+            learner.poll = Interrupts();
+            learner.learn(rows.batch, y, w, want ? scores.data() : nullptr);
+            learner.poll = nullptr;
+        });
+        if (!want) return nb::none();
+        return nb::cast(doubles(scores.data(), {count, learner_.outputs()}));
+    }
+
+    // The short way for one event: no chunk, no copies.
+    void learn_one(Array1<double> x, double label, double weight) {
+        Rows rows;
+        rows.batch = DenseRows<double>{x.data(), 1, x.shape(0)};
+        rows.width = x.shape(0);
+        check(rows);
+        as_writer([&](Learner& learner) { learner.learn(rows.batch, {&label, 1}, {&weight, 1}, nullptr); });
+    }
+    double score_one(Array1<double> x) const {
+        Rows rows;
+        rows.batch = DenseRows<double>{x.data(), 1, x.shape(0)};
+        rows.width = x.shape(0);
+        check(rows);
+        double score = 0;
+        as_reader([&](const Learner& learner) { learner.score(rows.batch, &score); });
+        return score;
+    }
+
+    Doubles score(nb::handle source) const {
+        const Rows rows = rows_from(source);
+        check(rows);
+        const std::size_t count = batch_count(rows.batch);
+        std::vector<double> scores;
+        as_reader([&](const Learner& learner) {
+            scores.resize(count * learner.outputs());
+            learner.score(rows.batch, scores.data());
+        });
+        return doubles(scores.data(), {count, learner_.outputs()});
+    }
+
+    Doubles dual_coef() const {
+        const auto& f = learner_.expansion();
+        std::vector<double> coefs;
+        for (std::size_t s = 0; s < f.size(); ++s)
+            for (std::size_t o = 0; o < f.outputs(); ++o)
+                coefs.push_back(f.averages() ? f.average_coef(s, o) : f.coef(s, o));
+        return doubles(coefs.data(), {f.size(), f.outputs()});
+    }
+    Doubles intercept() const {
+        std::vector<double> b(learner_.intercept().begin(), learner_.intercept().end());
+        if (learner_.expansion().averages())
+            for (std::size_t o = 0; o < b.size(); ++o) b[o] = learner_.average_intercept(o);
+        return doubles(b.data(), {b.size()});
+    }
+
+    nb::object points() const {
+        const Points& points = learner_.expansion().points();
+        if (foreign_) return foreign_objects(points);
+        return single_ ? points_as<float>(points) : points_as<double>(points);
+    }
+
+    nb::dict state() const;
+    void restore(nb::dict state);
+
+    bool is_sparse() const { return sparse_; }
+    bool is_single() const { return single_; }
+    std::size_t width() const { return width_; }
+    const Learner& learner() const { return learner_; }
+    Learner& learner() { return learner_; }
+
+  private:
+    template <class T>
+    static nb::object array(std::vector<T> values, std::vector<std::size_t> shape) {
+        auto* kept = new std::vector<T>(std::move(values));
+        nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+        return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
+    }
+
+    template <class T>
+    nb::object points_as(const Points& points) const {
+        if (!sparse_) {
+            std::vector<T> values(points.size() * width_);
+            for (std::size_t s = 0; s < points.size(); ++s)
+                static_cast<const DensePoints<T>&>(points).copy_out(s, values.data() + s * width_);
+            return array(std::move(values), {points.size(), width_});
+        }
+        std::vector<std::int64_t> start{0};
+        std::vector<std::int32_t> column;
+        std::vector<T> value;
+        for (std::size_t s = 0; s < points.size(); ++s) {
+            const auto& row = static_cast<const SparsePoints<T>&>(points).row(s);
+            column.insert(column.end(), row.columns.begin(), row.columns.end());
+            value.insert(value.end(), row.values.begin(), row.values.end());
+            start.push_back(static_cast<std::int64_t>(column.size()));
+        }
+        const std::size_t rows = start.size(), nonzeros = column.size();
+        return nb::make_tuple(array(std::move(start), {rows}), array(std::move(column), {nonzeros}),
+                              array(std::move(value), {nonzeros}), width_);
+    }
+
+    void refuse_reentry() const {
+        if (writer_.load() == std::this_thread::get_id())
+            throw std::runtime_error("the model is learning: a kernel, rule or budget must not call the model that calls it");
+    }
+
+    bool foreign_, sparse_, single_;
+    std::size_t width_;
+    Learner learner_;
+    mutable std::shared_mutex mutex_;
+    std::atomic<std::thread::id> writer_{};
+};
+
+std::vector<double> flat(const std::vector<Lines<double>>& lines, std::size_t n) {
+    std::vector<double> all;
+    for (const auto& line : lines) all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(n));
+    return all;
+}
+
+std::vector<Lines<double>> unflat(Array2<double> values) {
+    std::vector<Lines<double>> lines;
+    for (std::size_t o = 0; o < values.shape(0); ++o) {
+        Lines<double> line(padded(values.shape(1)));
+        std::copy(values.data() + o * values.shape(1), values.data() + (o + 1) * values.shape(1), line.begin());
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+nb::dict PyLearner::state() const {
+    const auto& f = learner_.expansion();
+    const auto now = f.state();
+    const auto& m = learner_.mutables();
+    nb::dict out;
+    out["points"] = points();
+    out["ids"] = array(std::vector<std::int64_t>(f.points().ids().begin(), f.points().ids().end()), {f.size()});
+    out["coef"] = doubles(flat(now.coef, f.size()).data(), {now.coef.size(), f.size()});
+    out["lag"] = doubles(flat(now.lag, f.size()).data(), {now.lag.size(), f.size()});
+    out["sum"] = doubles(flat(now.sum, f.size()).data(), {now.sum.size(), f.size()});
+    const double scalars[] = {now.scale, now.norm2, now.doubt, now.floor, now.weight};
+    out["scalars"] = doubles(scalars, {5});
+    out["counters"] = array(std::vector<std::uint64_t>{now.ticks, m.seen, m.steps, m.random.seed, m.random.counter}, {5});
+    const auto rule = learner_.rule_state();
+    out["rule"] = doubles(rule.data(), {rule.size()});
+    out["intercept"] = doubles(learner_.intercept().data(), {learner_.outputs()});
+    out["intercept_sum"] = doubles(learner_.intercept_sum().data(), {learner_.outputs()});
+    return out;
+}
+
+void PyLearner::restore(nb::dict state) {
+    auto refuse = [](const char* what) { throw nb::value_error(what); };
+    const Rows rows = rows_from(state["points"]);
+    if (!foreign_) check(rows);
+    const auto ids = nb::cast<Array1<std::int64_t>>(state["ids"]);
+    const auto coef = nb::cast<Array2<double>>(state["coef"]), lag = nb::cast<Array2<double>>(state["lag"]),
+               sum = nb::cast<Array2<double>>(state["sum"]);
+    const auto scalars = nb::cast<Array1<double>>(state["scalars"]), rule = nb::cast<Array1<double>>(state["rule"]),
+               intercept = nb::cast<Array1<double>>(state["intercept"]),
+               intercept_sum = nb::cast<Array1<double>>(state["intercept_sum"]);
+    const auto counters = nb::cast<Array1<std::uint64_t>>(state["counters"]);
+    Expansion& f = learner_.expansion_to_restore();
+    const std::size_t n = ids.shape(0), averaged = f.averages() ? f.outputs() : 0;
+    if (f.size() != 0) refuse("only a fresh learner can be restored");
+    if (batch_count(rows.batch) != n || coef.shape(0) != f.outputs() || coef.shape(1) != n || lag.shape(0) != averaged ||
+        sum.shape(0) != averaged || (averaged && (lag.shape(1) != n || sum.shape(1) != n)) || scalars.shape(0) != 5 ||
+        counters.shape(0) != 5)
+        refuse("the saved arrays do not fit together");
+    auto finite = [](const auto& a) {
+        return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
+    };
+    if (!finite(coef) || !finite(lag) || !finite(sum) || !finite(scalars) || !finite(rule) || !finite(intercept) ||
+        !finite(intercept_sum) || scalars.data()[0] == 0)
+        refuse("a saved number is not finite");
+    std::vector<std::int64_t> sorted(ids.data(), ids.data() + n);
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() || (n > 0 && sorted[0] < 0) ||
+        (n > 0 && static_cast<std::uint64_t>(sorted.back()) >= counters.data()[1]))
+        refuse("the saved stream positions are not distinct positions of the stream");
+    f.reserve(n);
+    for (std::size_t s = 0; s < n; ++s) f.points_to_restore().put(s, ids.data()[s], rows.batch, s);
+    f.points_to_restore().order_by_id();
+    Learner::Mutables mutables{counters.data()[1], counters.data()[2], {counters.data()[3], counters.data()[4]}};
+    learner_.restore(mutables, {rule.data(), rule.shape(0)}, {intercept.data(), intercept.shape(0)},
+                     {intercept_sum.data(), intercept_sum.shape(0)});
+    const double* s = scalars.data();
+    f.restore({unflat(coef), unflat(lag), unflat(sum), s[0], s[1], s[2], s[3], s[4], counters.data()[0]});
+}
+
+}  // namespace
+
+void bind_learner(nb::module_& m) {
+    nb::class_<PyLearner>(m, "Learner")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, bool, bool, bool,
+                      std::uint64_t>(),
+             nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("outputs"),
+             nb::arg("width"), nb::arg("sparse"), nb::arg("single"), nb::arg("average"), nb::arg("seed"))
+        .def("learn", &PyLearner::learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"))
+        .def("learn_one", &PyLearner::learn_one)
+        .def("score_one", &PyLearner::score_one)
+        .def("score", &PyLearner::score)
+        .def("check", [](const PyLearner& l, nb::handle source) { l.check(rows_from(source)); })
+        .def("add_class", [](PyLearner& l) { l.as_writer([](Learner& learner) { learner.add_class(); }); })
+        .def("state", &PyLearner::state)
+        .def("restore", &PyLearner::restore)
+        .def("dual_coef", &PyLearner::dual_coef)
+        .def("intercept", &PyLearner::intercept)
+        .def("points", &PyLearner::points)
+        .def("ids", [](const PyLearner& l) {
+            const auto ids = l.learner().expansion().points().ids();
+            return std::vector<std::int64_t>(ids.begin(), ids.end());
+        })
+        .def("order", [](const PyLearner& l) {  // slots by age, oldest first
+            const Points& points = l.learner().expansion().points();
+            std::vector<std::size_t> slots;
+            for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
+            return slots;
+        })
+        .def("rule_state", [](const PyLearner& l) { return l.learner().rule_state(); })
+        .def_prop_ro("size", [](const PyLearner& l) { return l.learner().expansion().size(); })
+        .def_prop_ro("outputs", [](const PyLearner& l) { return l.learner().outputs(); })
+        .def_prop_ro("seen", [](const PyLearner& l) { return l.learner().seen(); })
+        .def_prop_ro("width", &PyLearner::width)
+        .def_prop_ro("is_sparse", &PyLearner::is_sparse)
+        .def_prop_ro("is_single", &PyLearner::is_single)
+        .def_prop_ro("memory_bytes", [](const PyLearner& l) { return l.learner().bytes(); })
+        .def_prop_ro("norm2", [](const PyLearner& l) {
+            const auto& f = l.learner().expansion();
+            return f.tracks_norm() ? f.norm2() : f.exact_norm2();
+        })
+        .def_prop_ro("margin", [](const PyLearner& l) { return novelty_margin(l.learner().rule()); });
+}
+
+}  // namespace gristmill::bind

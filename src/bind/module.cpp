@@ -1,0 +1,9 @@
+#include "bind/bind.hpp"
+
+NB_MODULE(_core, m) {
+    m.doc() = "The C++ core of gristmill; private.";
+    m.def("isa", [] { return std::string(gristmill::isa_name()); }, "The instruction set chosen at load.");
+    nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);
+    gristmill::bind::bind_learner(m);
+    gristmill::bind::bind_expansion(m);
+}

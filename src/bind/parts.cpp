@@ -1,0 +1,137 @@
+// Kernels, rules and budgets from their Python values.
+#include <map>
+
+#include "bind/bind.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+template <class T>
+T get(nb::dict spec, const char* name) { return nb::cast<T>(spec[name]); }
+
+Loss loss_from(nb::dict spec, const std::string& task) {
+    static const std::map<std::string, LossKind> kinds = {{"Hinge", LossKind::hinge},
+                                                          {"Logistic", LossKind::logistic},
+                                                          {"Squared", LossKind::squared},
+                                                          {"EpsilonInsensitive", LossKind::epsilon_insensitive},
+                                                          {"Huber", LossKind::huber}};
+    Loss loss;
+    loss.kind = kinds.at(get<std::string>(spec, "loss"));
+    if (spec.contains("width")) loss.width = get<double>(spec, "width");
+    if (spec.contains("nu")) loss.nu = get<std::optional<double>>(spec, "nu");
+    loss.strict = task == "novelty";
+    return loss;
+}
+
+// A Python rule: callable with a Trial, returning a Step or None.
+class PythonRule final : public ForeignRule {
+  public:
+    explicit PythonRule(nb::object rule) : rule_(std::move(rule)) {
+        const auto module = nb::module_::import_("gristmill.rules");
+        trial_ = module.attr("Trial");
+    }
+    ~PythonRule() override {
+        nb::gil_scoped_acquire gil;
+        rule_.reset();
+        trial_.reset();
+    }
+    Step propose(const Trial& t) override {
+        nb::gil_scoped_acquire gil;
+        const nb::object step = rule_(trial_(t.score, t.label, t.self, t.step, t.weight, t.norm2));
+        if (step.is_none()) return {};
+        return {nb::cast<double>(step.attr("coefficient")), nb::cast<double>(step.attr("shrink")),
+                nb::cast<double>(step.attr("intercept")), nb::cast<double>(step.attr("radius"))};
+    }
+
+  private:
+    nb::object rule_, trial_;
+};
+
+// A Python budget: victim(stored) -> position, None or -1.
+class PythonBudget final : public ForeignBudget {
+  public:
+    explicit PythonBudget(nb::object budget) : budget_(std::move(budget)) {
+        stored_ = nb::module_::import_("gristmill.budgets").attr("Stored");
+    }
+    ~PythonBudget() override {
+        nb::gil_scoped_acquire gil;
+        budget_.reset();
+        stored_.reset();
+    }
+    Entry choose(const Expansion& f, const Newcomer& newcomer) override {
+        nb::gil_scoped_acquire gil;
+        nb::list ids, coef;
+        std::vector<double> coefs;
+        for (std::size_t s = 0; s < f.size(); ++s) {
+            ids.append(f.points().id(s));
+            for (std::size_t o = 0; o < f.outputs(); ++o) coefs.push_back(f.coef(s, o) * newcomer.shrink);
+        }
+        const nb::object choice = budget_.attr("victim")(stored_(
+            ids, doubles(coefs.data(), {f.size(), f.outputs()}), newcomer.id,
+            doubles(newcomer.coefs.data(), {newcomer.coefs.size()})));
+        if (choice.is_none()) return {};
+        const auto slot = nb::cast<std::int64_t>(choice);
+        if (slot == -1) return {Entry::Kind::refuse};
+        if (slot < 0 || static_cast<std::size_t>(slot) >= f.size())
+            throw nb::index_error(("the budget's victim() must return None, -1 or a position below " +
+                                   std::to_string(f.size()) + ", got " + std::to_string(slot)).c_str());
+        return Entry::into(static_cast<std::size_t>(slot));
+    }
+
+  private:
+    nb::object budget_, stored_;
+};
+
+}  // namespace
+
+Kernel kernel_from(nb::handle program) {
+    static const std::map<std::string, Op> ops = {
+        {"linear", Op::linear}, {"polynomial", Op::polynomial}, {"gaussian", Op::gaussian},
+        {"laplacian", Op::laplacian}, {"exponential", Op::exponential}, {"vovk", Op::vovk},
+        {"sigmoid", Op::sigmoid}, {"manhattan", Op::manhattan}, {"squared_euclidean", Op::squared_euclidean},
+        {"normalized", Op::normalized}, {"sum", Op::sum}, {"product", Op::product}, {"multiple", Op::multiple}};
+    std::vector<Node> nodes;
+    for (const nb::handle item : program) {
+        const auto node = nb::cast<nb::tuple>(item);
+        nodes.push_back({ops.at(nb::cast<std::string>(node[0])), nb::cast<std::int32_t>(node[1]),
+                         nb::cast<std::int32_t>(node[2]), nb::cast<std::int32_t>(node[3]), nb::cast<double>(node[4]),
+                         nb::cast<double>(node[5])});
+    }
+    return Kernel(std::move(nodes));
+}
+
+Rule rule_from(nb::handle source, const std::string& task) {
+    if (!nb::isinstance<nb::dict>(source)) {
+        const bool norm = nb::hasattr(source, "needs_norm") && nb::cast<bool>(source.attr("needs_norm"));
+        return Foreign{norm, std::make_shared<PythonRule>(nb::borrow(source))};
+    }
+    const auto spec = nb::borrow<nb::dict>(source);
+    const auto name = get<std::string>(spec, "rule");
+    if (name == "Perceptron") return Perceptron{};
+    if (name == "SGD")
+        return Sgd{loss_from(spec, task), get<double>(spec, "rate"), get<double>(spec, "reg"),
+                   get<std::string>(spec, "schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt,
+                   get<bool>(spec, "intercept")};
+    if (name == "PassiveAggressive")
+        return PassiveAggressive{get<double>(spec, "C"), get<int>(spec, "variant"), get<double>(spec, "epsilon"),
+                                 task == "regression"};
+    throw nb::value_error(("unknown rule " + name).c_str());
+}
+
+Budget budget_from(nb::handle source) {
+    if (!nb::isinstance<nb::dict>(source))
+        return ForeignBudgetPart{std::make_shared<PythonBudget>(nb::borrow(source))};
+    const auto spec = nb::borrow<nb::dict>(source);
+    const auto name = get<std::string>(spec, "budget");
+    if (name == "Unbounded") return Unbounded{};
+    if (name == "Window")
+        return Window{get<std::optional<std::int64_t>>(spec, "steps").value_or(0),
+                      get<std::optional<double>>(spec, "growth").value_or(0)};
+    if (name == "DropOldest") return DropOldest{get<std::size_t>(spec, "size")};
+    if (name == "DropSmallest") return DropSmallest{get<std::size_t>(spec, "size")};
+    if (name == "DropRandom") return DropRandom{get<std::size_t>(spec, "size")};
+    throw nb::value_error(("unknown budget " + name).c_str());
+}
+
+}  // namespace gristmill::bind

@@ -1,0 +1,217 @@
+#include "core/expansion.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gristmill {
+
+Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average)
+    : kernel_(std::move(kernel)), points_(std::move(points)), track_norm_(track_norm), average_(average),
+      coef_(outputs), lag_(average ? outputs : 0), sum_(average ? outputs : 0) {}
+
+double Expansion::magnitude(std::size_t slot) const {
+    double largest = 0;
+    for (const auto& coef : coef_) largest = std::max(largest, std::abs(coef[slot]));
+    return std::abs(scale_) * largest;
+}
+
+double Expansion::score(std::size_t output, const double* row) const {
+    return scale_ * isa_score().dot(coef_[output].data(), row, padded(size()));
+}
+
+// sum over time of coef_i = sum_i + weight * coef_i - lag_i: the scales passed so far times the present value, less what
+// was counted before a coefficient took its present value.
+double Expansion::average_coef(std::size_t slot, std::size_t output) const {
+    if (ticks_ == 0) return 0;
+    const double total = sum_[output][slot] + (weight_ * coef_[output][slot] - lag_[output][slot]);
+    return total / static_cast<double>(ticks_);
+}
+
+double Expansion::average_score(std::size_t output, const double* row) const {
+    double total = 0;
+    for (std::size_t slot = 0; slot < size(); ++slot) total += average_coef(slot, output) * row[slot];
+    return total;
+}
+
+void Expansion::change(std::size_t slot, std::size_t output, double by) {
+    coef_[output][slot] += by;
+    if (average_) lag_[output][slot] += weight_ * by;
+}
+
+// A unit in the last place or two of each term that went in or out.
+constexpr double kRounding = 4e-16;
+
+void Expansion::repair_norm() {
+    if (!(doubt_ > std::max(1e-10 * norm2_, 1e3 * floor_))) return;
+    double terms = 0;
+    norm2_ = std::max(exact_norm2(&terms), 0.0);
+    doubt_ = floor_ = kRounding * terms;
+}
+
+void Expansion::shrink(double factor) {
+    if (factor == 1) return;
+    if (factor == 0) {
+        if (average_) {
+            renormalize();
+            for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
+        } else {
+            points_->clear();
+            for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
+        }
+        scale_ = 1;
+        norm2_ = doubt_ = floor_ = 0;
+        return;
+    }
+    scale_ *= factor;
+    norm2_ *= factor * factor;
+    doubt_ *= factor * factor;
+    floor_ *= factor * factor;
+    // The average is a difference that loses a digit for each power of ten of the scale, so it restarts early.
+    const double low = average_ ? 1e-4 : 1e-100;
+    const double size = std::abs(scale_);
+    if (size < low || size > 1 / low) renormalize();
+}
+
+void Expansion::renormalize() {
+    for (std::size_t o = 0; o < coef_.size(); ++o) {
+        if (average_)
+            for (std::size_t slot = 0; slot < size(); ++slot) {
+                sum_[o][slot] += weight_ * coef_[o][slot] - lag_[o][slot];
+                lag_[o][slot] = 0;
+            }
+        isa_score().scale(scale_, coef_[o].data(), coef_[o].size());
+    }
+    weight_ = 0;
+    scale_ = 1;
+}
+
+void Expansion::reserve(std::size_t n) {
+    points_->reserve(n);
+    auto grow = [&](Lines<double>& line) {
+        if (n <= line.size()) return;
+        Lines<double> wider(padded(points_->room(n, line.size())));
+        std::copy(line.begin(), line.end(), wider.begin());
+        line.swap(wider);
+    };
+    for (auto& line : coef_) grow(line);
+    for (auto& line : lag_) grow(line);
+    for (auto& line : sum_) grow(line);
+}
+
+void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row,
+                    std::span<const double> coefs, std::span<const double> scores, double self) {
+    reserve(slot + 1);
+    points_->put(slot, id, batch, row);
+    for (std::size_t o = 0; o < coefs.size(); ++o) change(slot, o, coefs[o] / scale_);
+    if (!track_norm_) return;
+    for (std::size_t o = 0; o < coefs.size(); ++o) {
+        const double c = coefs[o];
+        norm2_ += 2 * c * scores[o] + c * c * self;
+        doubt_ += kRounding * (std::abs(2 * c * scores[o]) + c * c * std::abs(self));
+    }
+    norm2_ = std::max(norm2_, 0.0);
+}
+
+void Expansion::release(std::size_t slot, const double* row) {
+    for (std::size_t o = 0; o < coef_.size(); ++o) {
+        const double c = coef(slot, o);
+        if (track_norm_ && c != 0) {
+            const double value = score(o, row), self = row[slot];
+            norm2_ += c * c * self - 2 * c * value;
+            doubt_ += kRounding * (c * c * std::abs(self) + std::abs(2 * c * value));
+        }
+        coef_[o][slot] = 0;
+        if (average_) lag_[o][slot] = sum_[o][slot] = 0;
+    }
+    norm2_ = std::max(norm2_, 0.0);
+}
+
+void Expansion::remove(std::size_t slot, const double* row) {
+    release(slot, row);
+    const std::size_t last = size() - 1;
+    auto move = [&](Lines<double>& line) {
+        line[slot] = line[last];
+        line[last] = 0;
+    };
+    for (auto& line : coef_) move(line);
+    for (auto& line : lag_) move(line);
+    for (auto& line : sum_) move(line);
+    points_->remove(slot);
+}
+
+void Expansion::stay_inside(double radius) {
+    const double square = radius * radius;
+    if (!(norm2_ > square)) return;
+    shrink(radius / std::sqrt(norm2_));
+    norm2_ = square;
+}
+
+void Expansion::add_output() {
+    const std::size_t room = coef_.empty() ? 0 : coef_[0].size();
+    coef_.emplace_back(room);
+    if (average_) lag_.emplace_back(room), sum_.emplace_back(room);
+}
+
+void Expansion::split_output(double factor) {
+    auto split = [&](std::vector<Lines<double>>& lines) {
+        lines.push_back(lines[0]);
+        for (double& x : lines[0]) x *= -factor;
+        for (double& x : lines[1]) x *= factor;
+    };
+    split(coef_);
+    if (average_) split(lag_), split(sum_);
+    norm2_ *= 2 * factor * factor;
+    doubt_ *= 2 * factor * factor;
+}
+
+double Expansion::exact_norm2(double* terms) const {
+    Lines<double> row(padded(size()));
+    double total = 0;
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+        points_->stored_row(kernel_, slot, row.data());
+        for (std::size_t o = 0; o < coef_.size(); ++o) {
+            const double term = coef(slot, o) * score(o, row.data());
+            total += term;
+            if (terms) *terms += std::abs(term);
+        }
+    }
+    return total;
+}
+
+std::size_t Expansion::bytes() const {
+    std::size_t total = points_->bytes();
+    for (const auto* lines : {&coef_, &lag_, &sum_})
+        for (const auto& line : *lines) total += line.capacity() * sizeof(double);
+    return total;
+}
+
+void Expansion::begin() {
+    saved_ = state();
+    points_->begin();
+}
+
+void Expansion::rollback() {
+    points_->rollback();
+    restore(std::move(*saved_));
+    saved_.reset();
+}
+
+void Expansion::commit() {
+    points_->commit();
+    saved_.reset();
+}
+
+void Expansion::restore(State state) {
+    coef_ = std::move(state.coef);
+    lag_ = std::move(state.lag);
+    sum_ = std::move(state.sum);
+    scale_ = state.scale;
+    norm2_ = state.norm2;
+    doubt_ = state.doubt;
+    floor_ = state.floor;
+    weight_ = state.weight;
+    ticks_ = state.ticks;
+    reserve(size());
+}
+
+}  // namespace gristmill

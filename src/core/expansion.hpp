@@ -1,0 +1,94 @@
+// f = scale * sum_i coef_i k(x_i, .), several outputs over the same points, with ||f||^2 on request.
+//
+// THE invariant: points, coefficients, scale and norm describe the same f after every operation. This class is the only
+// one that writes any of them. Coefficients are kept unscaled and shrinking is one multiplication; when the scale leaves
+// a safe range it is multiplied in, unseen from outside.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/points.hpp"
+
+namespace gristmill {
+
+class Expansion {
+  public:
+    Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average);
+
+    const Kernel& kernel() const { return kernel_; }
+    const Points& points() const { return *points_; }
+    std::size_t size() const { return points_->size(); }
+    std::size_t outputs() const { return coef_.size(); }
+    bool tracks_norm() const { return track_norm_; }
+    bool averages() const { return average_; }
+    double scale() const { return scale_; }
+    double norm2() const { return norm2_; }
+    double coef(std::size_t slot, std::size_t output) const { return scale_ * coef_[output][slot]; }
+    double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point
+
+    // f_o(x) from the row of kernel values at x, padded(size) of them.
+    double score(std::size_t output, const double* row) const;
+    // The same for the mean over time of all f that `tick` was told of.
+    double average_score(std::size_t output, const double* row) const;
+    double average_coef(std::size_t slot, std::size_t output) const;
+    void tick() { weight_ += scale_, ++ticks_; }  // the present f is one of those averaged
+    std::uint64_t ticks() const { return ticks_; }
+
+    // f <- factor f. ensures: 0 clears (with an average the points stay, their coefficients 0).
+    void shrink(double factor);
+    // f_o <- f_o + c_o k(x, .) in slot `slot` (== size: append; else what is there must have been emptied by `release`).
+    // scores: f_o(x) before the addition, used for the norm only.
+    void add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, std::span<const double> coefs,
+             std::span<const double> scores, double self);
+    // Takes the term of a slot out of f but leaves the slot, for `add` to fill. row: its kernel row, for the norm only.
+    void release(std::size_t slot, const double* row);
+    // Takes term and slot out; the last point moves into the slot.
+    void remove(std::size_t slot, const double* row);
+    // Afterwards ||f|| <= radius. requires: tracks_norm().
+    void stay_inside(double radius);
+    // Recompute the norm if rounding may by now show in it. Evaluates kernels, so it belongs before a step, not in it.
+    void repair_norm();
+    void add_output();                 // one more, all zero
+    void split_output(double factor);  // one output f becomes two: -factor f and factor f
+    void reserve(std::size_t n);
+    void set_limit(std::size_t limit) { points_->set_limit(limit); }
+
+    std::size_t bytes() const;
+    // From the Gram matrix; `terms`, if given, is the sum of absolute terms.
+    double exact_norm2(double* terms = nullptr) const;
+
+    void begin();
+    void rollback();
+    void commit();
+
+    // Everything but the points, as plain numbers.
+    struct State {
+        std::vector<Lines<double>> coef, lag, sum;
+        double scale = 1, norm2 = 0, doubt = 0, floor = 0, weight = 0;
+        std::uint64_t ticks = 0;
+    };
+    State state() const { return {coef_, lag_, sum_, scale_, norm2_, doubt_, floor_, weight_, ticks_}; }
+    void restore(State state);
+    Points& points_to_restore() { return *points_; }
+
+  private:
+    void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
+    void renormalize();
+
+    Kernel kernel_;
+    std::unique_ptr<Points> points_;
+    bool track_norm_, average_;
+    std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
+    std::vector<Lines<double>> lag_, sum_;   // for the average; see change() and renormalize()
+    double scale_ = 1, norm2_ = 0;
+    double doubt_ = 0;   // what rounding may have done to norm2_
+    double floor_ = 0;   // what it does even to a fresh norm
+    double weight_ = 0;  // sum of the scales since the last renormalisation
+    std::uint64_t ticks_ = 0;
+    std::optional<State> saved_;
+};
+
+}  // namespace gristmill

@@ -1,0 +1,73 @@
+// The door to the vector code: plain functions behind a table, one table an instruction set, chosen once at load.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gristmill {
+
+// A block holds as many stored points as fill one cache line, feature by feature: block[j * lanes + l].
+inline constexpr std::size_t kLineBytes = 64;
+template <class T>
+inline constexpr std::size_t kLanes = kLineBytes / sizeof(T);
+// Rows of kernel values and coefficients are padded to this many entries, so that no loop has a tail.
+inline constexpr std::size_t kPad = 16;
+inline constexpr std::size_t padded(std::size_t n) { return (n + kPad - 1) / kPad * kPad; }
+
+// A kernel is a small expression over three numbers of a pair: the dot product, the L1 distance and the two norms.
+enum class Op : std::int32_t {
+    linear, polynomial, gaussian, laplacian, exponential, vovk, sigmoid, manhattan, squared_euclidean,
+    normalized, sum, product, multiple
+};
+struct Node {
+    Op op;
+    std::int32_t left = -1, right = -1;  // children, for the last four
+    std::int32_t n = 0;                  // a degree
+    double a = 0, b = 0;                 // scale and shift
+};
+
+// What an expression is evaluated on: one row x against `size` points y (a multiple of the lanes).
+template <class T>
+struct Pairs {
+    const T* dot;      // <x, y>; may be null if the expression does not need it
+    const T* l1;       // sum |x - y|; likewise
+    T x_norm2;         // <x, x>
+    const T* y_norm2;  // <y, y>
+    std::size_t size;
+};
+
+template <class T>
+struct Isa {
+    const char* name;
+    // out[r * stride + i] for `count` dense rows against `blocks` blocks; sums run over features in order.
+    void (*dots)(const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
+                 T* out, std::size_t stride);
+    void (*l1s)(const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
+                T* out, std::size_t stride);
+    // The same for one sparse row; costs its non-zeros. For l1 `out` starts as the L1 norms of the points.
+    void (*sparse_dots)(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
+                        std::size_t n_blocks, std::size_t width, T* out);
+    void (*sparse_l1s)(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
+                       std::size_t n_blocks, std::size_t width, T* out);
+    // One scalar sum with the same order and rounding as a lane of `dots`.
+    T (*dot)(const T* x, const T* y, std::size_t width);
+    // Kernel values from pair numbers, in double. scratch: (nodes + 2) * size values.
+    void (*transform)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch, double* out);
+    void (*transform_self)(const Node* nodes, std::int32_t root, const T* norm2, std::size_t size, T* scratch,
+                           double* out);
+};
+
+struct IsaScore {
+    // sum_i a_i b_i in one fixed order; n a multiple of kPad.
+    double (*dot)(const double* a, const double* b, std::size_t n);
+    // a_i += c b_i
+    void (*axpy)(double c, const double* b, double* a, std::size_t n);
+    void (*scale)(double c, double* a, std::size_t n);
+};
+
+template <class T>
+const Isa<T>& isa();
+const IsaScore& isa_score();
+const char* isa_name();
+
+}  // namespace gristmill

@@ -1,0 +1,347 @@
+#include "core/points.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/sparse_points.hpp"
+
+namespace gristmill {
+
+// ---- slots and ages -----------------------------------------------------------------------------------------------
+
+void Points::unlink(std::size_t slot) {
+    const std::size_t older = older_[slot], newer = newer_[slot];
+    (older == npos ? oldest_ : newer_[older]) = newer;
+    (newer == npos ? newest_ : older_[newer]) = older;
+}
+
+void Points::link_newest(std::size_t slot) {
+    older_[slot] = newest_;
+    newer_[slot] = npos;
+    (newest_ == npos ? oldest_ : newer_[newest_]) = slot;
+    newest_ = slot;
+}
+
+void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row) {
+    if (slot == size()) {
+        reserve(slot + 1);
+        put_data(slot, batch, row);
+        ids_.push_back(id);
+        older_.push_back(npos);
+        newer_.push_back(npos);
+    } else {
+        before_write(slot);
+        put_data(slot, batch, row);
+        unlink(slot);
+        ids_[slot] = id;
+    }
+    link_newest(slot);
+}
+
+void Points::remove(std::size_t slot) {
+    const std::size_t last = size() - 1;
+    before_write(slot);
+    before_write(last);
+    unlink(slot);
+    if (slot != last) {
+        move_data(last, slot);
+        ids_[slot] = ids_[last];
+        older_[slot] = older_[last];
+        newer_[slot] = newer_[last];
+        (older_[slot] == npos ? oldest_ : newer_[older_[slot]]) = slot;
+        (newer_[slot] == npos ? newest_ : older_[newer_[slot]]) = slot;
+    }
+    ids_.pop_back();
+    older_.pop_back();
+    newer_.pop_back();
+    drop_last(last);
+}
+
+void Points::clear() {
+    while (size() > 0) remove(size() - 1);
+}
+
+std::size_t Points::room(std::size_t n, std::size_t present) const {
+    return std::max(n, std::min(2 * present, limit_));
+}
+
+void Points::reserve(std::size_t n) {
+    if (n <= ids_.capacity()) return;
+    const std::size_t slots = room(n, ids_.capacity());
+    ids_.reserve(slots);
+    older_.reserve(slots);
+    newer_.reserve(slots);
+}
+
+std::size_t Points::bytes() const {
+    return ids_.capacity() * sizeof(std::int64_t) + (older_.capacity() + newer_.capacity()) * sizeof(std::size_t);
+}
+
+void Points::order_by_id() {
+    std::vector<std::size_t> slots(size());
+    std::iota(slots.begin(), slots.end(), std::size_t{0});
+    std::sort(slots.begin(), slots.end(), [&](std::size_t a, std::size_t b) { return ids_[a] < ids_[b]; });
+    oldest_ = newest_ = npos;
+    for (const std::size_t slot : slots) link_newest(slot);
+}
+
+void Points::begin() {
+    journal_ = std::make_unique<Journal>(Journal{ids_, older_, newer_, oldest_, newest_, {}});
+    journal_->saved.resize(ids_.size());
+}
+
+void Points::before_write(std::size_t slot) {
+    if (journal_ && slot < journal_->saved.size() && !journal_->saved[slot])
+        journal_->saved[slot] = copy_data(slot);
+}
+
+void Points::rollback() {
+    const auto journal = std::move(journal_);
+    while (size() > journal->ids.size()) remove(size() - 1);
+    ids_ = journal->ids;
+    older_ = journal->older;
+    newer_ = journal->newer;
+    oldest_ = journal->oldest;
+    newest_ = journal->newest;
+    for (std::size_t slot = 0; slot < journal->saved.size(); ++slot)
+        if (journal->saved[slot]) restore_data(slot, journal->saved[slot]);
+}
+
+// ---- dense points in blocks of lanes ------------------------------------------------------------------------------
+
+template <class T>
+void DensePoints<T>::reserve(std::size_t n) {
+    Points::reserve(n);
+    if (n <= norm2_.size()) return;
+    const std::size_t slots = padded(room(n, norm2_.size()));
+    Lines<T> blocks(slots * width_), norm2(slots), norm1(slots);  // whole blocks, zero-filled, and no slack
+    std::copy(blocks_.begin(), blocks_.end(), blocks.begin());
+    std::copy(norm2_.begin(), norm2_.end(), norm2.begin());
+    std::copy(norm1_.begin(), norm1_.end(), norm1.begin());
+    blocks_.swap(blocks);
+    norm2_.swap(norm2);
+    norm1_.swap(norm1);
+}
+
+template <class T>
+std::size_t DensePoints<T>::bytes() const {
+    return Points::bytes() + (blocks_.capacity() + norm2_.capacity() + norm1_.capacity()) * sizeof(T);
+}
+
+template <class T>
+void DensePoints<T>::write(std::size_t slot, const T* row) {
+    T* to = lane(slot);
+    T sum1 = 0;
+    for (std::size_t j = 0; j < width_; ++j) {
+        to[j * kLanes<T>] = row[j];
+        sum1 += std::abs(row[j]);
+    }
+    norm2_[slot] = isa<T>().dot(row, row, width_);
+    norm1_[slot] = sum1;
+}
+
+template <class T>
+void DensePoints<T>::put_data(std::size_t slot, const Batch& batch, std::size_t i) {
+    if (const auto* dense = std::get_if<DenseRows<T>>(&batch)) return write(slot, dense->row(i));
+    const auto& sparse = std::get<SparseRows<T>>(batch);
+    std::vector<T> row(width_, T(0));
+    for (std::size_t k = 0; k < sparse.nonzeros(i); ++k) row[sparse.columns(i)[k]] = sparse.values(i)[k];
+    write(slot, row.data());
+}
+
+template <class T>
+void DensePoints<T>::copy_out(std::size_t slot, T* to) const {
+    const T* from = lane(slot);
+    for (std::size_t j = 0; j < width_; ++j) to[j] = from[j * kLanes<T>];
+}
+
+template <class T>
+void DensePoints<T>::move_data(std::size_t from, std::size_t to) {
+    const T* source = lane(from);
+    T* target = lane(to);
+    for (std::size_t j = 0; j < width_; ++j) target[j * kLanes<T>] = source[j * kLanes<T>];
+    norm2_[to] = norm2_[from];
+    norm1_[to] = norm1_[from];
+}
+
+template <class T>
+void DensePoints<T>::drop_last(std::size_t slot) {
+    // An unused lane must give finite kernel values: zero does, whatever was there may not.
+    T* at = lane(slot);
+    for (std::size_t j = 0; j < width_; ++j) at[j * kLanes<T>] = T(0);
+    norm2_[slot] = norm1_[slot] = T(0);
+}
+
+template <class T>
+std::shared_ptr<void> DensePoints<T>::copy_data(std::size_t slot) const {
+    auto row = std::make_shared<std::vector<T>>(width_);
+    copy_out(slot, row->data());
+    return row;
+}
+
+template <class T>
+void DensePoints<T>::restore_data(std::size_t slot, const std::shared_ptr<void>& data) {
+    write(slot, static_cast<const std::vector<T>*>(data.get())->data());
+}
+
+// ---- the look-ahead over dense points -----------------------------------------------------------------------------
+
+template <class T>
+class DenseAhead final : public Ahead {
+  public:
+    DenseAhead(const DensePoints<T>& points, const Kernel& kernel, const Batch& batch)
+        : points_(points), kernel_(kernel), dense_(std::get_if<DenseRows<T>>(&batch)),
+          sparse_(std::get_if<SparseRows<T>>(&batch)) {}
+
+    void load(std::size_t first, std::size_t count) override {
+        first_ = first;
+        count_ = count;
+        packed_ = false;
+        norm2_.resize(count);
+        rows_.resize(count);
+        for (std::size_t r = 0; r < count; ++r) {
+            if (dense_) {
+                rows_[r] = dense_->row(first + r);
+                norm2_[r] = isa<T>().dot(rows_[r], rows_[r], points_.width_);
+            } else {
+                const T* values = sparse_->values(first + r);
+                norm2_[r] = isa<T>().dot(values, values, sparse_->nonzeros(first + r));
+            }
+        }
+    }
+
+    void rows(double* out, std::size_t stride) override {
+        run(0, count_, points_.blocks_.data(), padded(points_.size()), points_.norm2_.data(), points_.norm1_.data(), out,
+            stride);
+    }
+
+    void among(std::size_t i, double* out) override {
+        if (!packed_) pack();
+        run(i, i + 1, lanes_.data(), padded(count_), lane_norm2_.data(), lane_norm1_.data(), out, padded(count_));
+    }
+
+    double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
+
+  private:
+    // The loaded rows as if they were stored, so that rows against rows use the same code, and give the same bits.
+    void pack() {
+        constexpr std::size_t lanes = kLanes<T>;
+        const std::size_t width = points_.width_, slots = padded(count_);
+        lanes_.assign(slots * width, T(0));
+        lane_norm1_.assign(slots, T(0));
+        lane_norm2_.assign(slots, T(0));
+        for (std::size_t r = 0; r < count_; ++r) {
+            T* to = lanes_.data() + r / lanes * width * lanes + r % lanes;
+            T sum = 0;
+            auto put = [&](std::size_t j, T x) {
+                to[j * lanes] = x;
+                sum += std::abs(x);
+            };
+            if (dense_)
+                for (std::size_t j = 0; j < width; ++j) put(j, rows_[r][j]);
+            else
+                for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k)
+                    put(sparse_->columns(first_ + r)[k], sparse_->values(first_ + r)[k]);
+            lane_norm1_[r] = sum;
+            lane_norm2_[r] = norm2_[r];
+        }
+        packed_ = true;
+    }
+
+    // Rows [from, to) against `slots` lanes. Panels keep the pair numbers of all rows in the second-level cache
+    // between the sums and the function of them.
+    void run(std::size_t from, std::size_t to, const T* blocks, std::size_t slots, const T* norm2, const T* norm1,
+             double* out, std::size_t stride) {
+        constexpr std::size_t lanes = kLanes<T>, panel = 24 * lanes;
+        const std::size_t width = points_.width_, count = to - from;
+        dots_.resize(count * panel);
+        if (kernel_.needs_l1()) l1s_.resize(count * panel);
+        scratch_.resize(kernel_.scratch_rows() * panel);
+        for (std::size_t s = 0; s < slots; s += panel) {
+            const std::size_t size = std::min(panel, slots - s);
+            const T* at = blocks + s * width;
+            if (kernel_.needs_dot()) dense_ ? dense_dots(from, count, at, size) : sparse_dots(from, count, at, size);
+            if (kernel_.needs_l1())
+                dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, l1s_.data(), panel)
+                       : sparse_l1s(from, count, at, size, norm1 + s);
+            for (std::size_t r = 0; r < count; ++r) {
+                const Pairs<T> pairs{dots_.data() + r * panel, l1s_.data() + r * panel, norm2_[from + r], norm2 + s, size};
+                kernel_.values(pairs, scratch_.data(), out + r * stride + s);
+            }
+        }
+    }
+
+    void dense_dots(std::size_t from, std::size_t count, const T* at, std::size_t size) {
+        isa<T>().dots(rows_.data() + from, count, at, size / kLanes<T>, points_.width_, dots_.data(), 24 * kLanes<T>);
+    }
+
+    void sparse_dots(std::size_t from, std::size_t count, const T* at, std::size_t size) {
+        // A few blocks at a time stay in the first-level cache while every row passes over them.
+        const std::size_t width = points_.width_, lanes = kLanes<T>, n_blocks = size / lanes;
+        const std::size_t group = std::max<std::size_t>(4, (32u << 10) / (width * kLineBytes) / 4 * 4);
+        for (std::size_t b = 0; b < n_blocks; b += group)
+            for (std::size_t r = 0; r < count; ++r) {
+                const std::size_t i = first_ + from + r;
+                isa<T>().sparse_dots(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i),
+                                     at + b * width * lanes, std::min(group, n_blocks - b), width,
+                                     dots_.data() + r * 24 * lanes + b * lanes);
+            }
+    }
+
+    void sparse_l1s(std::size_t from, std::size_t count, const T* at, std::size_t size, const T* norm1) {
+        for (std::size_t r = 0; r < count; ++r) {
+            const std::size_t i = first_ + from + r;
+            T* to = l1s_.data() + r * 24 * kLanes<T>;
+            std::copy(norm1, norm1 + size, to);
+            isa<T>().sparse_l1s(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i), at, size / kLanes<T>,
+                                points_.width_, to);
+        }
+    }
+
+    const DensePoints<T>& points_;
+    const Kernel& kernel_;
+    const DenseRows<T>* dense_;
+    const SparseRows<T>* sparse_;
+    std::size_t first_ = 0, count_ = 0;
+    bool packed_ = false;
+    std::vector<const T*> rows_;
+    std::vector<T> norm2_;
+    Lines<T> lanes_, lane_norm1_, lane_norm2_, dots_, l1s_, scratch_;
+};
+
+template <class T>
+std::unique_ptr<Ahead> DensePoints<T>::ahead(const Kernel& kernel, const Batch& batch) const {
+    return std::make_unique<DenseAhead<T>>(*this, kernel, batch);
+}
+
+template <class T>
+void DensePoints<T>::stored_row(const Kernel& kernel, std::size_t slot, double* out) const {
+    std::vector<T> row(width_);
+    copy_out(slot, row.data());
+    const Batch batch = DenseRows<T>{row.data(), 1, width_};
+    DenseAhead<T> ahead(*this, kernel, batch);
+    ahead.load(0, 1);
+    ahead.rows(out, padded(size()));
+}
+
+template <class T>
+double DensePoints<T>::stored_self(const Kernel& kernel, std::size_t slot) const {
+    return kernel.self(norm2_[slot]);
+}
+
+template class DensePoints<double>;
+template class DensePoints<float>;
+
+std::unique_ptr<Points> make_points(std::size_t width, bool sparse, bool single) {
+    // Up to this width a block of lanes serves sparse rows faster than an index does, and costs little memory.
+    constexpr std::size_t kWidest = 1024;
+    if (sparse && width > kWidest) {
+        if (single) return std::make_unique<SparsePoints<float>>(width);
+        return std::make_unique<SparsePoints<double>>(width);
+    }
+    if (single) return std::make_unique<DensePoints<float>>(width);
+    return std::make_unique<DensePoints<double>>(width);
+}
+
+}  // namespace gristmill

@@ -1,0 +1,121 @@
+// Stored inputs: slots, their place in the stream, their order by age; dense in blocks of lanes here, sparse in
+// sparse_points.hpp. Slots are always 0..size-1: a removed point's slot is filled by the last one.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/batch.hpp"
+#include "core/kernels.hpp"
+
+namespace gristmill {
+
+// The next rows of a chunk against the stored points and against each other: what the look-ahead works with.
+// Holds all scratch memory, so that the points themselves stay const while many threads predict.
+class Ahead {
+  public:
+    virtual ~Ahead() = default;
+    virtual void load(std::size_t first, std::size_t count) = 0;  // rows [first, first + count) of the batch
+    // out[r * stride + slot] for the loaded rows and all slots, padded(size) entries a row
+    virtual void rows(double* out, std::size_t stride) = 0;
+    virtual void among(std::size_t i, double* out) = 0;  // loaded row i against all loaded rows
+    virtual double self(std::size_t i) = 0;              // k(x, x) of loaded row i
+};
+
+class Points {
+  public:
+    static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+
+    virtual ~Points() = default;
+    std::size_t size() const { return ids_.size(); }
+    std::int64_t id(std::size_t slot) const { return ids_[slot]; }
+    std::span<const std::int64_t> ids() const { return ids_; }
+    std::size_t oldest() const { return oldest_; }
+    std::size_t newer(std::size_t slot) const { return newer_[slot]; }
+
+    // requires: slot <= size; slot == size appends, else the point there is replaced. ensures: it is the newest.
+    void put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row);
+    // ensures: the last point has moved into `slot`, if there was one. Ages keep their order.
+    void remove(std::size_t slot);
+    void clear();
+    virtual void reserve(std::size_t n);
+    void set_limit(std::size_t limit) { limit_ = limit; }  // no more points than this will ever be stored
+    // Room to ask for when n slots are needed: doubling, but never above the limit.
+    std::size_t room(std::size_t n, std::size_t present) const;
+    virtual std::size_t bytes() const;
+
+    virtual std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const = 0;
+    virtual void stored_row(const Kernel& kernel, std::size_t slot, double* out) const = 0;  // against all slots
+    virtual double stored_self(const Kernel& kernel, std::size_t slot) const = 0;
+
+    // Whether evaluating a kernel runs foreign code, which may throw.
+    virtual bool may_fail() const { return false; }
+    void order_by_id();  // ages from positions, after points were restored slot by slot
+
+    // A chunk is one transaction: after begin(), rollback() brings the points back as they were, commit() lets go.
+    void begin();
+    void rollback();
+    void commit() { journal_.reset(); }
+
+  protected:
+    // The data behind a slot; `put_data` may be given slot == size() before the id is added.
+    virtual void put_data(std::size_t slot, const Batch& batch, std::size_t row) = 0;
+    virtual void move_data(std::size_t from, std::size_t to) = 0;
+    virtual void drop_last(std::size_t slot) = 0;  // the slot after the new end
+    // One stored point set aside, and put back: what the journal needs.
+    virtual std::shared_ptr<void> copy_data(std::size_t slot) const = 0;
+    virtual void restore_data(std::size_t slot, const std::shared_ptr<void>& data) = 0;
+
+  private:
+    struct Journal {
+        std::vector<std::int64_t> ids;
+        std::vector<std::size_t> older, newer;
+        std::size_t oldest, newest;
+        std::vector<std::shared_ptr<void>> saved;  // by slot; empty where untouched
+    };
+    void before_write(std::size_t slot);
+    void unlink(std::size_t slot);
+    void link_newest(std::size_t slot);
+
+    std::vector<std::int64_t> ids_;
+    std::vector<std::size_t> older_, newer_;  // a list through the slots, by age
+    std::size_t oldest_ = npos, newest_ = npos;
+    std::size_t limit_ = npos;
+    std::unique_ptr<Journal> journal_;
+};
+
+template <class T>
+class DensePoints final : public Points {
+  public:
+    explicit DensePoints(std::size_t width) : width_(width) {}
+    std::size_t width() const { return width_; }
+    void reserve(std::size_t n) override;
+    std::size_t bytes() const override;
+    std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;
+    void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override;
+    double stored_self(const Kernel& kernel, std::size_t slot) const override;
+    void copy_out(std::size_t slot, T* to) const;
+
+  protected:
+    void put_data(std::size_t slot, const Batch& batch, std::size_t row) override;
+    void move_data(std::size_t from, std::size_t to) override;
+    void drop_last(std::size_t slot) override;
+    std::shared_ptr<void> copy_data(std::size_t slot) const override;
+    void restore_data(std::size_t slot, const std::shared_ptr<void>& data) override;
+
+  private:
+    template <class>
+    friend class DenseAhead;
+    void write(std::size_t slot, const T* row);
+    T* lane(std::size_t slot) { return blocks_.data() + slot / kLanes<T> * width_ * kLanes<T> + slot % kLanes<T>; }
+    const T* lane(std::size_t slot) const { return const_cast<DensePoints*>(this)->lane(slot); }
+
+    std::size_t width_;
+    Lines<T> blocks_;         // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
+    Lines<T> norm2_, norm1_;  // by slot; unused are 0
+};
+
+// The store that suits the width: blocks of lanes, or an index of non-zeros for very wide sparse data.
+std::unique_ptr<Points> make_points(std::size_t width, bool sparse, bool single);
+
+}  // namespace gristmill

@@ -1,0 +1,15 @@
+// Compiled once an instruction set, with GRISTMILL_ISA as its name. Nothing but simd.hpp may be included here: a standard
+// inline function compiled for a wide machine must never be the one the linker keeps for a narrow one.
+#include "core/simd.hpp"
+
+namespace gristmill::GRISTMILL_ISA {
+
+extern const Isa<double> kDouble;
+extern const Isa<float> kFloat;
+extern const IsaScore kScore;
+
+const Isa<double> kDouble = table<double>();
+const Isa<float> kFloat = table<float>();
+const IsaScore kScore = {&score_dot, &axpy, &scale};
+
+}  // namespace gristmill::GRISTMILL_ISA

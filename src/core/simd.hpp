@@ -1,0 +1,410 @@
+// Lanes, the fused dot block, exp: the only file with vector code. simd.cpp compiles it once an instruction set.
+//
+// Why blocks of lanes: a stored point is one lane, so a row of dot products needs no horizontal sum, and each sum runs
+// over the features in order whatever the shape of the tile. One row and a block of rows therefore agree bit for bit.
+// Everything lives in a namespace of its own instruction set, so that no linker can mix them up.
+#pragma once
+
+#include "core/isa.hpp"
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace gristmill::GRISTMILL_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr std::size_t kBytes = 64;
+inline constexpr int kTileRows = 4, kTileBlocks = 3;
+#elif defined(__AVX2__)
+inline constexpr std::size_t kBytes = 32;
+inline constexpr int kTileRows = 6, kTileBlocks = 1;
+#else
+inline constexpr std::size_t kBytes = 16;
+inline constexpr int kTileRows = 2, kTileBlocks = 1;
+#endif
+inline constexpr int kPerBlock = kLineBytes / kBytes;  // native vectors in a block
+// Features are walked in strips so that a tile of blocks stays in the first-level cache; sums resume where they stopped.
+inline constexpr std::size_t kStrip = 160;
+
+template <class T>
+struct VectorOf {
+    typedef T type __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
+};
+template <class T>
+using Vec = typename VectorOf<T>::type;
+template <class T>
+inline constexpr std::size_t kWidth = kBytes / sizeof(T);
+
+template <class T>
+inline Vec<T> load(const T* p) { return *reinterpret_cast<const Vec<T>*>(p); }
+template <class T>
+inline void store(T* p, Vec<T> v) { *reinterpret_cast<Vec<T>*>(p) = v; }
+template <class T>
+inline Vec<T> splat(T x) { return Vec<T>{} + x; }
+
+// a * b + c: fused where the machine can, everywhere or nowhere.
+#if defined(__AVX512F__)
+inline Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm512_fmadd_pd(a, b, c); }
+inline Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm512_fmadd_ps(a, b, c); }
+#elif defined(__AVX2__)
+inline Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm256_fmadd_pd(a, b, c); }
+inline Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm256_fmadd_ps(a, b, c); }
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+inline Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) { return vfmaq_f64(c, a, b); }
+inline Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return vfmaq_f32(c, a, b); }
+#else
+template <class V>
+inline V fma(V a, V b, V c) { return a * b + c; }
+#endif
+#if defined(__FMA__) || defined(__aarch64__)
+inline double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+template <class T>
+inline T fma1(T a, T b, T c) { return a * b + c; }
+#endif
+
+template <class V>
+inline V max0(V v) { return v > V{} ? v : V{}; }
+template <class V>
+inline V abs(V v) { return v < V{} ? -v : v; }
+
+// ---- sums over features -------------------------------------------------------------------------------------------
+
+struct DotTerm {
+    template <class V>
+    static V add(V sum, V x, V y) { return fma(x, y, sum); }
+};
+struct L1Term {
+    template <class V>
+    static V add(V sum, V x, V y) { return sum + abs(x - y); }
+};
+
+// One register tile: R rows by B blocks over features [from, to).
+template <class Term, int R, int B, class T>
+inline void tile(const T* const* rows, const T* blocks, std::size_t width, std::size_t from, std::size_t to, T* out,
+                 std::size_t stride) {
+    constexpr int V = B * kPerBlock;
+    constexpr std::size_t lanes = kLanes<T>;
+    Vec<T> sum[R][V];
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v)
+            sum[r][v] = from == 0 ? Vec<T>{} : load(out + r * stride + v * kWidth<T>);
+    for (std::size_t j = from; j < to; ++j) {
+        Vec<T> y[V];
+        for (int b = 0; b < B; ++b)
+            for (int p = 0; p < kPerBlock; ++p)
+                y[b * kPerBlock + p] = load(blocks + (b * width + j) * lanes + p * kWidth<T>);
+        for (int r = 0; r < R; ++r) {
+            const Vec<T> x = splat(rows[r][j]);
+            for (int v = 0; v < V; ++v) sum[r][v] = Term::add(sum[r][v], x, y[v]);
+        }
+    }
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v) store(out + r * stride + v * kWidth<T>, sum[r][v]);
+}
+
+template <class Term, int B, class T>
+inline void tile_rows(const T* const* rows, std::size_t count, const T* blocks, std::size_t width, std::size_t from,
+                      std::size_t to, T* out, std::size_t stride) {
+    std::size_t r = 0;
+    for (; r + kTileRows <= count; r += kTileRows)
+        tile<Term, kTileRows, B>(rows + r, blocks, width, from, to, out + r * stride, stride);
+    for (; r < count; ++r) tile<Term, 1, B>(rows + r, blocks, width, from, to, out + r * stride, stride);
+}
+
+template <class Term, class T>
+void feature_sums(const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
+                  T* out, std::size_t stride) {
+    // One row has no tile of rows to hide the latency of the sums behind: more blocks abreast do.
+    constexpr int kAlone = 8 / kPerBlock > 0 ? 8 / kPerBlock : 1;
+    std::size_t b = 0;
+    if (count == 1)
+        for (; b + kAlone <= n_blocks; b += kAlone)
+            tile<Term, 1, kAlone>(rows, blocks + b * width * kLanes<T>, width, 0, width, out + b * kLanes<T>, stride);
+    while (b < n_blocks) {
+        const bool full = b + kTileBlocks <= n_blocks;
+        const T* at = blocks + b * width * kLanes<T>;
+        T* to = out + b * kLanes<T>;
+        for (std::size_t from = 0; from == 0 || from < width; from += kStrip) {
+            const std::size_t end = from + kStrip < width ? from + kStrip : width;
+            if (full)
+                tile_rows<Term, kTileBlocks>(rows, count, at, width, from, end, to, stride);
+            else
+                tile_rows<Term, 1>(rows, count, at, width, from, end, to, stride);
+        }
+        b += full ? kTileBlocks : 1;
+    }
+}
+
+template <class T>
+void sparse_dots(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
+                 std::size_t n_blocks, std::size_t width, T* out) {
+    constexpr int G = 4;  // blocks abreast, to hide the latency of the sums
+    std::size_t b = 0;
+    auto run = [&]<int B>() {
+        Vec<T> sum[B * kPerBlock] = {};
+        const T* at = blocks + b * width * kLanes<T>;
+        for (std::size_t i = 0; i < nonzeros; ++i) {
+            const Vec<T> x = splat(values[i]);
+            const T* line = at + static_cast<std::size_t>(columns[i]) * kLanes<T>;
+            for (int k = 0; k < B; ++k)
+                for (int p = 0; p < kPerBlock; ++p)
+                    sum[k * kPerBlock + p] =
+                        fma(x, load(line + k * width * kLanes<T> + p * kWidth<T>), sum[k * kPerBlock + p]);
+        }
+        for (int v = 0; v < B * kPerBlock; ++v) store(out + b * kLanes<T> + v * kWidth<T>, sum[v]);
+        b += B;
+    };
+    while (b + G <= n_blocks) run.template operator()<G>();
+    while (b < n_blocks) run.template operator()<1>();
+}
+
+// sum |x - y| = sum |y| + sum over the non-zeros of x of (|x - y| - |y|); `out` comes in holding sum |y|.
+template <class T>
+void sparse_l1s(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
+                std::size_t n_blocks, std::size_t width, T* out) {
+    for (std::size_t b = 0; b < n_blocks; ++b)
+        for (int p = 0; p < kPerBlock; ++p) {
+            T* to = out + b * kLanes<T> + p * kWidth<T>;
+            Vec<T> sum = load(to);
+            for (std::size_t i = 0; i < nonzeros; ++i) {
+                const Vec<T> y = load(blocks + (b * width + columns[i]) * kLanes<T> + p * kWidth<T>);
+                sum += abs(splat(values[i]) - y) - abs(y);
+            }
+            store(to, max0(sum));
+        }
+}
+
+// ---- functions of a lane ------------------------------------------------------------------------------------------
+
+template <class T>
+struct ExpTraits;
+template <>
+struct ExpTraits<double> {
+    using Bits = std::int64_t;
+    static constexpr double low = -708.0, high = 710.0, shift = 0x1.8p52, log2e = 0x1.71547652b82fep0;
+    static constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b39p-40;
+    static constexpr Bits bias = 1023;
+    static constexpr int mantissa = 52;
+    // 1/n!, highest first: the Taylor polynomial of degree 13 is exact to 5e-18 for |r| <= ln(2)/2.
+    static constexpr double taylor[] = {0x1.6124613a86d09p-33, 0x1.1eed8eff8d898p-29, 0x1.ae64567f544e4p-26,
+                                        0x1.27e4fb7789f5cp-22, 0x1.71de3a556c734p-19, 0x1.a01a01a01a01ap-16,
+                                        0x1.a01a01a01a01ap-13, 0x1.6c16c16c16c17p-10, 0x1.1111111111111p-7,
+                                        0x1.5555555555555p-5,  0x1.5555555555555p-3,  0.5, 1.0, 1.0};
+};
+template <>
+struct ExpTraits<float> {
+    using Bits = std::int32_t;
+    static constexpr float low = -87.0f, high = 89.0f, shift = 0x1.8p23f, log2e = 0x1.715476p0f;
+    static constexpr float ln2_high = 0x1.63p-1f, ln2_low = -0x1.bd0106p-13f;
+    static constexpr Bits bias = 127;
+    static constexpr int mantissa = 23;
+    static constexpr float taylor[] = {0x1.a01a02p-13f, 0x1.6c16c2p-10f, 0x1.111112p-7f, 0x1.555556p-5f,
+                                       0x1.555556p-3f,  0.5f,            1.0f,           1.0f};
+};
+
+// exp within 2 ulp; 0 below exp(low), infinity above the range; NaN stays NaN.
+template <class T>
+inline Vec<T> exp(Vec<T> x) {
+    using E = ExpTraits<T>;
+    typedef typename E::Bits Ints __attribute__((vector_size(kBytes)));
+    const Vec<T> inside = x < splat(E::low) ? splat(E::low) : (x > splat(E::high) ? splat(E::high) : x);
+    // Adding 1.5 * 2^mantissa rounds to the nearest whole number and leaves it in the low bits.
+    const Vec<T> shifted = fma(inside, splat(E::log2e), splat(E::shift));
+    const Vec<T> whole = shifted - E::shift;
+    Vec<T> rest = fma(-whole, splat(E::ln2_high), inside);
+    rest = fma(-whole, splat(E::ln2_low), rest);
+    Vec<T> sum = splat(E::taylor[0]);
+    constexpr int terms = sizeof(E::taylor) / sizeof(E::taylor[0]);
+    for (int i = 1; i < terms; ++i) sum = fma(sum, rest, splat(E::taylor[i]));
+    // 2^(n-1), then twice that: n itself may be one above the largest exponent.
+    const Ints n = (Ints)shifted - (Ints)splat(E::shift);
+    const Ints power = (n + (E::bias - 1)) << E::mantissa;
+    const Vec<T> value = sum * (Vec<T>)power * T(2);
+    return x < splat(E::low) ? Vec<T>{} : value;
+}
+
+template <class T>
+inline Vec<T> tanh(Vec<T> x) {
+    // 1 - 2/(exp(2|x|) + 1) loses digits near 0, where the odd series to x^9 is exact to rounding instead.
+    const Vec<T> size = abs(x);
+    const Vec<T> far = T(1) - T(2) / (exp<T>(size + size) + T(1));
+    const Vec<T> s = x * x;
+    const Vec<T> near =
+        size * (T(1) + s * (T(-1.0 / 3) + s * (T(2.0 / 15) + s * (T(-17.0 / 315) + s * T(62.0 / 2835)))));
+    const Vec<T> value = size < splat(T(0.02)) ? near : far;
+    return x < Vec<T>{} ? -value : value;
+}
+
+template <class T>
+inline Vec<T> power(Vec<T> base, int degree) {
+    Vec<T> result = splat(T(1));
+    for (; degree > 0; degree >>= 1) {
+        if (degree & 1) result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+template <class T>
+inline Vec<T> geometric(Vec<T> t, int terms) {  // 1 + t + ... + t^(terms-1)
+    Vec<T> sum = splat(T(1));
+    for (int i = 1; i < terms; ++i) sum = fma(sum, t, splat(T(1)));
+    return sum;
+}
+
+// ---- the expression -----------------------------------------------------------------------------------------------
+
+// Values of a leaf; `self` means y is x: distance 0. The operation is chosen once a row, not once a pair.
+template <class T>
+void leaf(const Node& node, const Pairs<T>& pairs, bool self, T* out) {
+    const T a = static_cast<T>(node.a), b = static_cast<T>(node.b);
+    const int n = node.n;
+    auto each = [&](auto value) {
+        for (std::size_t i = 0; i < pairs.size; i += kWidth<T>) store(out + i, value(i));
+    };
+    auto of_dot = [&](auto f) {
+        const T* dot = self ? pairs.y_norm2 : pairs.dot;
+        each([&](std::size_t i) { return f(load(dot + i)); });
+    };
+    auto of_l1 = [&](auto f) {
+        if (self) return each([&](std::size_t) { return f(Vec<T>{}); });
+        each([&](std::size_t i) { return f(load(pairs.l1 + i)); });
+    };
+    auto of_square = [&](auto f) {  // ||x - y||^2 from norms and dot; never below 0
+        if (self) return each([&](std::size_t) { return f(Vec<T>{}); });
+        const Vec<T> x = splat(pairs.x_norm2);
+        each([&](std::size_t i) {
+            return f(max0((x + load(pairs.y_norm2 + i)) - T(2) * load(pairs.dot + i)));
+        });
+    };
+    switch (node.op) {
+        case Op::linear: return of_dot([](Vec<T> t) { return t; });
+        case Op::polynomial: return of_dot([=](Vec<T> t) { return power<T>(a * t + b, n); });
+        case Op::gaussian: return of_square([=](Vec<T> t) { return exp<T>(-a * t); });
+        case Op::laplacian: return of_l1([=](Vec<T> t) { return exp<T>(-a * t); });
+        case Op::exponential: return of_dot([=](Vec<T> t) { return exp<T>(a * t); });
+        case Op::vovk:
+            return n > 0 ? of_dot([=](Vec<T> t) { return geometric<T>(t, n); })
+                         : of_dot([](Vec<T> t) { return T(1) / (T(1) - t); });
+        case Op::sigmoid: return of_dot([=](Vec<T> t) { return tanh<T>(a * t + b); });
+        case Op::manhattan: return of_l1([](Vec<T> t) { return -t; });
+        case Op::squared_euclidean: return of_square([](Vec<T> t) { return -t; });
+        default: return;
+    }
+}
+
+template <class T>
+void evaluate(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, bool self, T* scratch, T* out);
+
+// value / sqrt(k(x,x) k(y,y)), 0 where a diagonal entry is not positive.
+template <class T>
+void normalize(const Node* nodes, std::int32_t base, const Pairs<T>& pairs, bool self, T* scratch, T* out) {
+    const std::size_t size = pairs.size;
+    T* y_self = scratch;
+    evaluate(nodes, base, pairs, true, scratch + size, y_self);
+    T x_norm2[kLanes<T>], x_self[kLanes<T>];
+    for (std::size_t l = 0; l < kLanes<T>; ++l) x_norm2[l] = pairs.x_norm2;
+    const Pairs<T> own{nullptr, nullptr, pairs.x_norm2, x_norm2, kLanes<T>};
+    evaluate(nodes, base, own, true, scratch + size, x_self);
+    for (std::size_t i = 0; i < size; ++i) {
+        const T scale = (self ? y_self[i] : x_self[0]) * y_self[i];
+        out[i] = scale > T(0) ? (self ? T(1) : out[i] / __builtin_sqrt(scale)) : T(0);
+    }
+}
+
+template <class T>
+void evaluate(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, bool self, T* scratch, T* out) {
+    const Node& node = nodes[at];
+    const std::size_t size = pairs.size;
+    if (node.left < 0) {
+        leaf(node, pairs, self, out);
+        return;
+    }
+    evaluate(nodes, node.left, pairs, self, scratch, out);
+    if (node.op == Op::normalized) {
+        normalize(nodes, node.left, pairs, self, scratch, out);
+    } else if (node.op == Op::multiple) {
+        for (std::size_t i = 0; i < size; ++i) out[i] *= static_cast<T>(node.a);
+    } else {
+        evaluate(nodes, node.right, pairs, self, scratch + size, scratch);
+        if (node.op == Op::sum)
+            for (std::size_t i = 0; i < size; ++i) out[i] += scratch[i];
+        else
+            for (std::size_t i = 0; i < size; ++i) out[i] *= scratch[i];
+    }
+}
+
+template <class T>
+void evaluate_to_double(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, bool self, T* scratch,
+                        double* out) {
+    if constexpr (sizeof(T) == sizeof(double)) {
+        evaluate(nodes, root, pairs, self, scratch, out);
+    } else {
+        evaluate(nodes, root, pairs, self, scratch + pairs.size, scratch);
+        for (std::size_t i = 0; i < pairs.size; ++i) out[i] = static_cast<double>(scratch[i]);
+    }
+}
+
+template <class T>
+void transform(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch, double* out) {
+    evaluate_to_double(nodes, root, pairs, false, scratch, out);
+}
+
+template <class T>
+void transform_self(const Node* nodes, std::int32_t root, const T* norm2, std::size_t size, T* scratch, double* out) {
+    evaluate_to_double(nodes, root, Pairs<T>{nullptr, nullptr, T(0), norm2, size}, true, scratch, out);
+}
+
+// ---- scores -------------------------------------------------------------------------------------------------------
+
+// Sixteen running sums, then one fixed tree: the order depends on n alone.
+inline double score_dot(const double* a, const double* b, std::size_t n) {
+    constexpr int V = kPad / kWidth<double>;
+    Vec<double> sum[V] = {};
+    for (std::size_t i = 0; i < n; i += kPad)
+        for (int v = 0; v < V; ++v)
+            sum[v] = fma(load(a + i + v * kWidth<double>), load(b + i + v * kWidth<double>), sum[v]);
+    double lanes[kPad];
+    for (int v = 0; v < V; ++v) store(lanes + v * kWidth<double>, sum[v]);
+    for (std::size_t half = kPad / 2; half > 0; half /= 2)
+        for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+inline void axpy(double c, const double* b, double* a, std::size_t n) {
+    const Vec<double> factor = splat(c);
+    for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, fma(factor, load(b + i), load(a + i)));
+}
+
+inline void scale(double c, double* a, std::size_t n) {
+    const Vec<double> factor = splat(c);
+    for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, factor * load(a + i));
+}
+
+template <class T>
+T dot(const T* x, const T* y, std::size_t width) {
+    T sum = 0;
+    for (std::size_t j = 0; j < width; ++j) sum = fma1(x[j], y[j], sum);
+    return sum;
+}
+
+#define GRISTMILL_STRING_(x) #x
+#define GRISTMILL_STRING(x) GRISTMILL_STRING_(x)
+template <class T>
+constexpr Isa<T> table() {
+    return {GRISTMILL_STRING(GRISTMILL_ISA),
+            &feature_sums<DotTerm, T>,
+            &feature_sums<L1Term, T>,
+            &sparse_dots<T>,
+            &sparse_l1s<T>,
+            &dot<T>,
+            &transform<T>,
+            &transform_self<T>};
+}
+
+}  // namespace gristmill::GRISTMILL_ISA

@@ -1,0 +1,198 @@
+#include "core/sparse_points.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gristmill {
+
+namespace {
+
+// Summed as `meet` below sums a dot product, so that a point is at distance exactly 0 from itself.
+template <class T>
+T sum_of_squares(const T* values, std::size_t n) {
+    T sum = 0;
+    for (std::size_t k = 0; k < n; ++k) sum += values[k] * values[k];
+    return sum;
+}
+
+}  // namespace
+
+template <class T>
+std::size_t SparsePoints<T>::bytes() const {
+    std::size_t total = Points::bytes() + (norm2_.capacity() + norm1_.capacity()) * sizeof(T);
+    for (const Row& row : rows_) total += sizeof(Row) + row.columns.size() * (sizeof(std::int32_t) + sizeof(T));
+    for (const auto& [feature, entries] : index_) total += sizeof(feature) + 4 * sizeof(void*) + entries.size() * sizeof(Entry);
+    return total;
+}
+
+template <class T>
+void SparsePoints<T>::unindex(std::size_t slot) {
+    for (const std::int32_t feature : rows_[slot].columns) {
+        const auto found = index_.find(feature);
+        auto& entries = found->second;
+        const auto at = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.slot == slot; });
+        *at = entries.back();
+        entries.pop_back();
+        if (entries.empty()) index_.erase(found);
+    }
+}
+
+template <class T>
+void SparsePoints<T>::index(std::size_t slot) {
+    const Row& row = rows_[slot];
+    for (std::size_t k = 0; k < row.columns.size(); ++k)
+        index_[row.columns[k]].push_back({static_cast<std::uint32_t>(slot), row.values[k]});
+}
+
+template <class T>
+void SparsePoints<T>::write(std::size_t slot, Row row) {
+    if (slot >= rows_.size()) {
+        rows_.resize(slot + 1);
+        norm2_.resize(slot + 1);
+        norm1_.resize(slot + 1);
+    } else {
+        unindex(slot);
+    }
+    norm2_[slot] = sum_of_squares(row.values.data(), row.values.size());
+    norm1_[slot] = 0;
+    for (const T x : row.values) norm1_[slot] += std::abs(x);
+    rows_[slot] = std::move(row);
+    index(slot);
+}
+
+template <class T>
+void SparsePoints<T>::put_data(std::size_t slot, const Batch& batch, std::size_t i) {
+    const auto& rows = std::get<SparseRows<T>>(batch);
+    Row row;
+    for (std::size_t k = 0; k < rows.nonzeros(i); ++k)
+        if (rows.values(i)[k] != T(0)) {  // a written-out zero is no non-zero
+            row.columns.push_back(rows.columns(i)[k]);
+            row.values.push_back(rows.values(i)[k]);
+        }
+    write(slot, std::move(row));
+}
+
+template <class T>
+void SparsePoints<T>::move_data(std::size_t from, std::size_t to) {
+    write(to, rows_[from]);
+}
+
+template <class T>
+void SparsePoints<T>::drop_last(std::size_t slot) {
+    unindex(slot);
+    rows_.resize(slot);
+    norm2_.resize(slot);
+    norm1_.resize(slot);
+}
+
+template <class T>
+std::shared_ptr<void> SparsePoints<T>::copy_data(std::size_t slot) const {
+    return std::make_shared<Row>(rows_[slot]);
+}
+
+template <class T>
+void SparsePoints<T>::restore_data(std::size_t slot, const std::shared_ptr<void>& data) {
+    write(slot, *static_cast<const Row*>(data.get()));
+}
+
+// ---- the look-ahead over sparse points ----------------------------------------------------------------------------
+
+template <class T>
+class SparseAhead final : public Ahead {
+  public:
+    SparseAhead(const SparsePoints<T>& points, const Kernel& kernel, const Batch& batch)
+        : points_(points), kernel_(kernel), batch_(std::get<SparseRows<T>>(batch)) {}
+
+    void load(std::size_t first, std::size_t count) override {
+        first_ = first;
+        count_ = count;
+        norm2_.assign(padded(count), T(0));
+        norm1_.assign(padded(count), T(0));
+        for (std::size_t r = 0; r < count; ++r) {
+            const T* values = batch_.values(first + r);
+            norm2_[r] = sum_of_squares(values, batch_.nonzeros(first + r));
+            for (std::size_t k = 0; k < batch_.nonzeros(first + r); ++k) norm1_[r] += std::abs(values[k]);
+        }
+        point_norm2_.assign(padded(points_.size()), T(0));
+        std::copy(points_.norm2_.begin(), points_.norm2_.end(), point_norm2_.begin());
+    }
+
+    void rows(double* out, std::size_t stride) override {
+        const std::size_t slots = padded(points_.size());
+        for (std::size_t r = 0; r < count_; ++r) {
+            const std::size_t i = first_ + r;
+            start(slots);
+            for (std::size_t s = 0; s < points_.size(); ++s) l1_[s] = norm1_[r] + points_.norm1_[s];
+            for (std::size_t k = 0; k < batch_.nonzeros(i); ++k) {
+                const auto found = points_.index_.find(batch_.columns(i)[k]);
+                if (found == points_.index_.end()) continue;
+                const T x = batch_.values(i)[k];
+                for (const auto& entry : found->second) meet(entry.slot, x, entry.value);
+            }
+            finish(norm2_[r], point_norm2_.data(), slots, out + r * stride);
+        }
+    }
+
+    void among(std::size_t i, double* out) override {
+        const std::size_t slots = padded(count_);
+        start(slots);
+        spread_.resize(points_.width());
+        const std::size_t own = first_ + i;
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k)
+            spread_[batch_.columns(own)[k]] = batch_.values(own)[k];
+        for (std::size_t r = 0; r < count_; ++r) {
+            l1_[r] = norm1_[i] + norm1_[r];
+            for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
+                meet(r, spread_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
+        }
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = T(0);
+        finish(norm2_[i], norm2_.data(), slots, out);
+    }
+
+    double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
+
+  private:
+    void start(std::size_t slots) {
+        dot_.assign(slots, T(0));
+        l1_.assign(slots, T(0));
+    }
+
+    // |x - y| = |x| + |y| + (|x - y| - |x| - |y|), and the bracket is 0 where either is 0.
+    void meet(std::size_t slot, T x, T y) {
+        dot_[slot] += x * y;
+        if (kernel_.needs_l1()) l1_[slot] += std::abs(x - y) - std::abs(x) - std::abs(y);
+    }
+
+    void finish(T norm2, const T* norms, std::size_t slots, double* out) {
+        for (T& x : l1_) x = std::max(x, T(0));
+        scratch_.resize(kernel_.scratch_rows() * slots);
+        kernel_.values(Pairs<T>{dot_.data(), l1_.data(), norm2, norms, slots}, scratch_.data(), out);
+    }
+
+    const SparsePoints<T>& points_;
+    const Kernel& kernel_;
+    const SparseRows<T>& batch_;
+    std::size_t first_ = 0, count_ = 0;
+    std::vector<T> spread_;
+    Lines<T> norm2_, norm1_, point_norm2_, dot_, l1_, scratch_;
+};
+
+template <class T>
+std::unique_ptr<Ahead> SparsePoints<T>::ahead(const Kernel& kernel, const Batch& batch) const {
+    return std::make_unique<SparseAhead<T>>(*this, kernel, batch);
+}
+
+template <class T>
+void SparsePoints<T>::stored_row(const Kernel& kernel, std::size_t slot, double* out) const {
+    const Row& row = rows_[slot];
+    const std::int64_t start[] = {0, static_cast<std::int64_t>(row.columns.size())};
+    const Batch batch = SparseRows<T>{start, row.columns.data(), row.values.data(), 1, width_};
+    SparseAhead<T> ahead(*this, kernel, batch);
+    ahead.load(0, 1);
+    ahead.rows(out, padded(size()));
+}
+
+template class SparsePoints<double>;
+template class SparsePoints<float>;
+
+}  // namespace gristmill

@@ -1,0 +1,87 @@
+"""gristmill: kernel learning on a stream, in bounded memory and bounded time per event.
+
+Names are imported when they are first used, so that `import gristmill` and the command line start fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from . import checks, theory
+    from .budgets import DropOldest, DropRandom, DropSmallest, Unbounded, Window
+    from .catalogue import (
+        norma_classifier,
+        norma_novelty,
+        norma_regressor,
+        passive_aggressive,
+        passive_aggressive_regressor,
+        perceptron,
+    )
+    from .kernels import (
+        Exponential,
+        Gaussian,
+        Kernel,
+        Laplacian,
+        Linear,
+        Manhattan,
+        Normalized,
+        Polynomial,
+        PythonKernel,
+        Sigmoid,
+        SquaredEuclidean,
+        Vovk,
+    )
+    from .learners import KernelClassifier, KernelNovelty, KernelRegressor
+    from .losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
+    from .persist import ModelFileError, load
+    from .rules import SGD, PassiveAggressive, Perceptron, Step, Trial
+
+_HOME = {
+    "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Unbounded", "Window"),
+    "catalogue": (
+        "norma_classifier",
+        "norma_novelty",
+        "norma_regressor",
+        "passive_aggressive",
+        "passive_aggressive_regressor",
+        "perceptron",
+    ),
+    "kernels": (
+        "Exponential",
+        "Gaussian",
+        "Kernel",
+        "Laplacian",
+        "Linear",
+        "Manhattan",
+        "Normalized",
+        "Polynomial",
+        "PythonKernel",
+        "Sigmoid",
+        "SquaredEuclidean",
+        "Vovk",
+    ),
+    "learners": ("KernelClassifier", "KernelNovelty", "KernelRegressor"),
+    "losses": ("EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Squared"),
+    "persist": ("ModelFileError", "load"),
+    "rules": ("SGD", "PassiveAggressive", "Perceptron", "Step", "Trial"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULES = ("checks", "theory")
+
+__all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

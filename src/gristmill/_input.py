@@ -1,0 +1,72 @@
+"""What comes in, as the core takes it: C-ordered floats, (indptr, indices, data, width), or a list of objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: what the core takes
+Rows = Any
+
+_REAL = (np.float64, np.float32)
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a scipy.sparse matrix or array (asked without importing scipy)."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def sparse_rows(X: Any, dtype: Any = None) -> Rows:
+    """A scipy.sparse matrix or array as the core's tuple; columns ascend within a row and are distinct."""
+    X = X.tocsr()
+    if dtype is not None and X.dtype != dtype:
+        X = X.astype(dtype)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return (
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(X.indices, dtype=np.int32),
+        np.ascontiguousarray(X.data),
+        int(X.shape[1]),
+    )
+
+
+def kernel_rows(X: Any) -> Rows:
+    """Rows for a kernel matrix: float32 stays float32, everything else becomes float64."""
+    if is_sparse(X):
+        return sparse_rows(X, None if X.dtype in _REAL else np.float64)
+    array = np.asarray(X)
+    if array.dtype not in _REAL:
+        array = array.astype(np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"a kernel compares two vectors or two tables of rows, got {array.ndim} dimensions")
+    return np.ascontiguousarray(array)
+
+
+def core_rows(X: Any, single: bool, sparse_store: bool) -> Rows:
+    """Validated X (array or CSR) as rows for a learner of the given precision and store."""
+    dtype = np.float32 if single else np.float64
+    if is_sparse(X):
+        return sparse_rows(X, dtype)
+    array = np.ascontiguousarray(X, dtype=dtype)
+    if not sparse_store:
+        return array
+    # A very wide model keeps an index of non-zeros; a dense row is one with many of them.
+    from scipy.sparse import csr_array
+
+    return sparse_rows(csr_array(array), dtype)
+
+
+def objects(X: Any) -> list[Any]:
+    """Anything with a length as a list of objects for a Python kernel; rows of an array as vectors."""
+    if hasattr(X, "to_numpy") and hasattr(X, "columns"):
+        X = X.to_numpy()
+    if is_sparse(X):
+        return [X[[i]] for i in range(X.shape[0])]
+    if isinstance(X, str | bytes | dict) or not hasattr(X, "__len__"):
+        raise TypeError(f"X must be a sequence of objects, got {type(X).__name__}")
+    if len(X) == 0:
+        raise ValueError("Found array with 0 sample(s): X must hold at least one object")
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in X]

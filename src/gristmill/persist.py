@@ -1,0 +1,244 @@
+"""Save and load: one safetensors file of numbers, parameters as JSON, classes from a closed list, no code.
+
+Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
+version, the estimator's class, its parameters and its few fitted values. Anything that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import budgets, kernels, losses, rules
+from ._version import __version__
+
+FORMAT = 1
+
+
+class ModelFileError(ValueError):
+    """The file is not a model that this version can read; the message says why."""
+
+
+def _closed_list() -> dict[str, type]:
+    """Every class that a model file may name as a parameter."""
+    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
+    return {
+        name: value
+        for module in (kernels, losses, rules, budgets)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
+        if value is not kernels.PythonKernel
+    }
+
+
+def encode(value: Any, where: str) -> Any:
+    """A parameter as JSON; Python code is refused by name."""
+    if type(value).__name__ in _closed_list() and type(value) is _closed_list()[type(value).__name__]:
+        fields = {f.name: encode(getattr(value, f.name), where) for f in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
+    if where == "random_state":
+        return None  # the generator's own state is among the arrays
+    raise TypeError(
+        f"{where}={value!r} is Python code, and a model file holds no code; use parts of gristmill, or pickle the model"
+    )
+
+
+def decode(value: Any) -> Any:
+    """JSON back to a parameter, through the ranges of its class."""
+    if not isinstance(value, dict):
+        return value
+    fields = dict(value)
+    name = fields.pop("type", None)
+    if name == "float":
+        return float(fields["value"])
+    known = _closed_list()
+    if name not in known:
+        raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
+    return known[name](**{key: decode(field) for key, field in fields.items()})
+
+
+# ---- the core's arrays ----------------------------------------------------------------------------------------
+
+
+def pack_core(core: Any) -> Any:
+    """The core's state as the bytes of a model file; objects of a Python kernel travel beside them."""
+    from safetensors.numpy import save as to_bytes
+
+    arrays, objects = flatten(core.state())
+    return {"bytes": to_bytes(arrays), "objects": objects}
+
+
+def unpack_core(packed: Any) -> dict[str, Any]:
+    from safetensors.numpy import load as from_bytes
+
+    return unflatten(from_bytes(packed["bytes"]), packed["objects"])
+
+
+def flatten(state: dict[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
+    arrays = dict(state)
+    points = arrays.pop("points")
+    if isinstance(points, list):
+        return arrays, points
+    if isinstance(points, tuple):
+        arrays["indptr"], arrays["indices"], arrays["data"] = points[:3]
+        arrays["width"] = np.array([points[3]], dtype=np.int64)
+    else:
+        arrays["points"] = points
+    return arrays, None
+
+
+def unflatten(arrays: dict[str, Any], objects: list[Any] | None) -> dict[str, Any]:
+    state = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    if objects is not None:
+        return {**state, "points": objects}
+    if "indptr" in state:
+        width = int(state.pop("width")[0])
+        indptr, indices, data = state.pop("indptr"), state.pop("indices"), state.pop("data")
+        _check_sparse(indptr, indices, data, width)
+        return {**state, "points": (indptr, indices, data, width)}
+    return state
+
+
+def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
+    """The core trusts its arrays, so a forged index is found here."""
+    fine = (
+        indptr.dtype == np.int64 and indices.dtype == np.int32 and indptr.ndim == indices.ndim == data.ndim == 1
+        and len(indptr) >= 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+        and bool(np.all(np.diff(indptr) >= 0)) and width >= 1
+        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < width))
+    )
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) if fine else np.empty(0)
+    ascending = fine and bool(np.all((np.diff(indices) > 0) | (np.diff(rows) > 0)))
+    if not ascending:
+        raise ModelFileError("its sparse points are damaged")
+
+
+# ---- whole models ---------------------------------------------------------------------------------------------
+
+#: every estimator that a model file may name, and the module it lives in. Each has `_to_file() -> (arrays, fitted)`, the
+#: second plain JSON, and `_from_file(arrays, fitted)`, which checks what it is given and raises where it does not fit.
+ESTIMATORS = {
+    "KernelClassifier": "learners",
+    "KernelRegressor": "learners",
+    "KernelNovelty": "learners",
+}
+
+
+def _estimator(name: str) -> Any:
+    if name not in ESTIMATORS:
+        raise ModelFileError(f"it names an estimator {name!r} that gristmill {__version__} does not have")
+    return getattr(import_module(f".{ESTIMATORS[name]}", __package__), name)
+
+
+def save(model: Any, path: Any) -> None:
+    """Write a fitted model to one file, all or nothing: a failure leaves what was there before.
+
+    Parameters
+    ----------
+    model : a fitted estimator of gristmill
+    path : str or path
+    """
+    from safetensors.numpy import save as to_bytes
+
+    name = type(model).__name__
+    if name not in ESTIMATORS or type(model) is not _estimator(name):
+        raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
+    arrays, fitted = model._to_file()
+    text = {
+        "format": FORMAT,
+        "version": __version__,
+        "class": name,
+        "parameters": {key: encode(value, key) for key, value in model.get_params(deep=False).items()},
+        "fitted": fitted,
+    }
+    _write(Path(path), to_bytes(arrays, metadata={"gristmill": json.dumps(text)}))
+
+
+def _write(path: Path, data: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def load(path: Any) -> Any:
+    """Read a model that `save` wrote. The file cannot run code; a damaged or forged one gets a clear error.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Examples
+    --------
+    >>> import os, tempfile, gristmill
+    >>> model = gristmill.perceptron(gristmill.Gaussian(1.0)).fit([[0.0], [3.0]], [-1, 1])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> model.save(path)
+    >>> gristmill.load(path).n_support_
+    2
+    """
+    try:
+        return _read(Path(path).read_bytes())
+    except OSError:
+        raise
+    except Exception as error:
+        raise ModelFileError(f"{os.fspath(path)} is not a model that gristmill can read: {error}") from error
+
+
+def _read(data: bytes) -> Any:
+    from safetensors.numpy import load as from_bytes
+
+    arrays = from_bytes(data)  # checks the header against the length of the file
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    if "gristmill" not in header.get("__metadata__", {}):
+        raise ModelFileError("it has no gristmill metadata")
+    text = json.loads(header["__metadata__"]["gristmill"])
+    if text["format"] != FORMAT:
+        raise ModelFileError(
+            f"it has format {text['format']} (written by gristmill {text.get('version')}), "
+            f"and gristmill {__version__} reads format {FORMAT}"
+        )
+    cls = _estimator(text["class"])
+    model = cls(**{name: decode(value) for name, value in text["parameters"].items()})
+    model._from_file(arrays, text["fitted"])
+    return model
+
+
+# ---- class labels, which several estimators keep ---------------------------------------------------------------
+
+
+def encode_labels(labels: list[Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    return {"labels": [encode(label, "classes_") for label in labels], "labels_dtype": dtype.str}
+
+
+def decode_labels(fitted: dict[str, Any]) -> tuple[list[Any], Any]:
+    """The labels in the order they were met, and sorted as an array of their own type."""
+    dtype, labels = np.dtype(fitted["labels_dtype"]), fitted["labels"]
+    if dtype.kind not in "biufUO":
+        raise ModelFileError(f"its class labels have the type {dtype}")
+    classes = np.unique(np.array(labels, dtype=dtype))
+    if not labels or len(classes) != len(labels):
+        raise ModelFileError("its class labels are not distinct")
+    return labels, classes
