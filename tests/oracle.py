@@ -333,6 +333,7 @@ class Twin:
         before = self.score(x)
         index, self.seen = (self.seen if index is None else index), self.seen + (index is None)
         if weight == 0:
+            self.expire()
             return before
         self.t += 1
         if self.history is not None:
@@ -363,9 +364,13 @@ class Twin:
             self.enter(move, trial)
         if move.radius < math.inf and self.norm2() > move.radius**2:
             self.scale(move.radius / math.sqrt(self.norm2()))
+        self.expire()
+
+    def expire(self):
+        """Window: what the score of the next event, number `seen` from 0, may no longer use."""
         if type(self.budget).__name__ == "Window":
             b = self.budget
-            steps = math.ceil(self.t ** (0.5 + b.growth)) if b.steps is None else b.steps
+            steps = math.ceil((self.seen + 1) ** (0.5 + b.growth)) if b.steps is None else b.steps
             self.keep([i for i, event in enumerate(self.ids) if event >= self.seen - steps])
 
     def enter(self, move, trial):

@@ -1,0 +1,1 @@
+"""The contract of every learner, as functions that third parties can run too."""
