@@ -66,7 +66,7 @@ Learner::Learner(Kernel kernel, std::unique_ptr<Points> points, Rule rule, Budge
 std::size_t Learner::window(std::size_t left) const {
     // Long enough for a matrix product's efficiency, short enough that rows against rows cost little beside rows
     // against the stored points. The result does not depend on it.
-    const std::size_t wanted = std::clamp<std::size_t>(expansion_.size() / 6 / 4 * 4, 16, 128);
+    const std::size_t wanted = std::clamp<std::size_t>(expansion_.size() / 6 / 8 * 8, 16, 128);
     return std::min(left, wanted);
 }
 
