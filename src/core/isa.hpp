@@ -63,7 +63,16 @@ struct IsaScore {
     // a_i += c b_i
     void (*axpy)(double c, const double* b, double* a, std::size_t n);
     void (*scale)(double c, double* a, std::size_t n);
+    // sum_j rows[r][j] y[j], j in order, fused: the rounding of a lane of `dots`.
+    void (*ordered)(const double* const* rows, std::size_t count, const double* y, std::size_t n, double* out);
+    // kStair coordinates of a forward substitution, for `count` rows: z_j = (value_j - sum_j) inverse_j, and each z_j goes
+    // into the sums of the later ones by column j of the triangle. sums: kStair a row.
+    void (*forward)(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
+                    double* sums, double* const* z);
 };
+
+// A triangular factor is stored in stairs of this many rows: three blocks of lanes.
+inline constexpr std::size_t kStair = 24;
 
 template <class T>
 const Isa<T>& isa();

@@ -387,6 +387,39 @@ inline void scale(double c, double* a, std::size_t n) {
     for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, factor * load(a + i));
 }
 
+inline void ordered(const double* const* rows, std::size_t count, const double* y, std::size_t n, double* out) {
+    auto run = [&]<int R>(std::size_t r) {
+        double sum[R] = {};
+        for (std::size_t j = 0; j < n; ++j)
+            for (int k = 0; k < R; ++k) sum[k] = fma1(rows[r + k][j], y[j], sum[k]);
+        for (int k = 0; k < R; ++k) out[r + k] = sum[k];
+    };
+    std::size_t r = 0;
+    for (; r + 8 <= count; r += 8) run.template operator()<8>(r);
+    for (; r < count; ++r) run.template operator()<1>(r);
+}
+
+inline void forward(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
+                    double* sums, double* const* z) {
+    constexpr int V = kStair / kWidth<double>;
+    auto run = [&]<int R>(std::size_t r) {  // rows abreast, because each coordinate waits for the one before
+        for (std::size_t j = 0; j < kStair; ++j)
+            for (int k = 0; k < R; ++k) {
+                double* sum = sums + (r + k) * kStair;
+                const double next = (values[r + k][j] - sum[j]) * inverse[j];
+                z[r + k][j] = next;
+                const Vec<double> x = splat(next);
+                for (int v = 0; v < V; ++v) {
+                    double* at = sum + v * kWidth<double>;
+                    store(at, fma(x, load(triangle + j * kStair + v * kWidth<double>), load(at)));
+                }
+            }
+    };
+    std::size_t r = 0;
+    for (; r + 8 <= count; r += 8) run.template operator()<8>(r);
+    for (; r < count; ++r) run.template operator()<1>(r);
+}
+
 // Each sum is one long chain of additions; eight rows abreast hide its latency.
 template <class T>
 void norms2(const T* const* rows, std::size_t count, std::size_t width, T* out) {
