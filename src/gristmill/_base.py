@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from . import _core, _input, persist
 from .budgets import Budget, DropSmallest
+from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
 
@@ -64,11 +65,7 @@ class StreamLearner(BaseEstimator):
             raise TypeError(
                 f"budget must be a budget such as DropOldest(100) or have a method victim(stored), got {budget!r}"
             )
-        if self.average and not (isinstance(budget, Budget) and not budget.evicts):
-            raise ValueError(
-                f"average=True needs every point that was ever stored, and {budget!r} drops points; "
-                "use budget=Unbounded()"
-            )
+        check_composition(rule, budget, bool(self.average))
         return rule, budget
 
     def _start(self, width: int, sparse: bool, single: bool, outputs: int) -> None:
@@ -137,20 +134,29 @@ class StreamLearner(BaseEstimator):
     # ---- learning ---------------------------------------------------------------------------------------------
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any = None, fresh: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        want_scores: bool,
+        classes: Any = None,
+        fresh: bool = False,
+        passes: int = 1,
     ) -> Any:
         """One pass in order. Everything is checked, and on any error undone, before it is kept."""
         before = dict(self.__dict__)
         if fresh:
             self._reset()
         try:
-            return self._learn_checked(X, y, sample_weight, want_scores, classes)
+            return self._learn_checked(X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _learn_checked(self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any) -> Any:
+    def _learn_checked(
+        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int
+    ) -> Any:
         first = "_core" not in self.__dict__
         if first:
             self._parts()
@@ -161,15 +167,23 @@ class StreamLearner(BaseEstimator):
             holder = np.empty(count) if isinstance(X, list) else X
             weights = _check_sample_weight(sample_weight, holder, dtype=np.float64, ensure_non_negative=True)
         labels = self._targets(y, count, classes)
+        rule, budget = self._parts()
+        check_outputs(rule, budget, self._outputs())
         if first:
             objects = isinstance(X, list)
             single = not objects and X.dtype == np.float32
             self._start(0 if objects else X.shape[1], _input.is_sparse(X), single, self._outputs())
         rows = self._rows(X)
         self._core.check(rows)
+        if first:
+            warn_if_nothing_is_stored(self.kernel_, budget, X, self._outputs())
         grown = self._grow()
         try:
-            return self._core.learn(rows, labels, weights, want_scores)
+            start = self._core.seen
+            scores = self._core.learn(rows, labels, weights, want_scores)
+            for _ in range(passes - 1):
+                self._core.revisit(rows, labels, weights, start)
+            return scores
         except BaseException:
             if grown is not None:
                 self._core = grown
@@ -189,7 +203,7 @@ class StreamLearner(BaseEstimator):
         sample_weight : array of numbers >= 0, optional
             Multiplies the loss of an event; an event of weight 0 is passed over.
         """
-        self._learn(X, y, sample_weight, want_scores=False, fresh=True)
+        self._learn(X, y, sample_weight, want_scores=False, fresh=True, passes=getattr(self.rule, "passes", 1))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
