@@ -142,6 +142,11 @@ class PyLearner {
     void restore(nb::dict state);
 
     bool is_sparse() const { return sparse_; }
+    // Dense doubles and no Python inside: an event can take the short way.
+    bool is_plain() const {
+        return !foreign_ && !sparse_ && !single_ && !std::holds_alternative<Foreign>(learner_.rule()) &&
+               !std::holds_alternative<ForeignBudgetPart>(learner_.budget());
+    }
     bool is_single() const { return single_; }
     std::size_t width() const { return width_; }
     const Learner& learner() const { return learner_; }
@@ -300,6 +305,7 @@ void bind_learner(nb::module_& m) {
         .def_prop_ro("width", &PyLearner::width)
         .def_prop_ro("is_sparse", &PyLearner::is_sparse)
         .def_prop_ro("is_single", &PyLearner::is_single)
+        .def_prop_ro("is_plain", &PyLearner::is_plain)
         .def_prop_ro("memory_bytes", [](const PyLearner& l) { return l.learner().bytes(); })
         .def_prop_ro("norm2", [](const PyLearner& l) {
             const auto& f = l.learner().expansion();

@@ -337,8 +337,17 @@ class Normalized(_Composite):
         return len(program) - 1
 
     def _pair(self, x: Any, y: Any) -> float:
-        scale = pair_value(self.base, x, x) * pair_value(self.base, y, y)
+        scale = self._own(x) * self._own(y)
         return pair_value(self.base, x, y) / float(np.sqrt(scale)) if scale > 0 else 0.0
+
+    def _own(self, x: Any) -> float:
+        value = pair_value(self.base, x, x)
+        if value < 0:
+            raise ValueError(
+                f"k(x, x) = {value!r} < 0 under the kernel to be normalised, for x = {x!r}; "
+                "Normalized needs a positive definite kernel"
+            )
+        return value
 
 
 @dataclass(frozen=True)
