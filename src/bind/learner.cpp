@@ -1,10 +1,10 @@
 // The learner as Python sees it: one lock, the GIL released, state in and out as plain arrays.
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
+#include <vector>
 
 #include "bind/bind.hpp"
 #include "core/learner.hpp"
@@ -49,11 +49,7 @@ class PyLearner {
         refuse_reentry();
         nb::gil_scoped_release release;
         std::unique_lock lock(mutex_);
-        writer_ = std::this_thread::get_id();
-        struct Leave {
-            std::atomic<std::thread::id>& writer;
-            ~Leave() { writer = std::thread::id(); }
-        } leave{writer_};
+        const Inside inside(this);
         f(learner_);
     }
     template <class F>
@@ -61,7 +57,21 @@ class PyLearner {
         refuse_reentry();
         nb::gil_scoped_release release;
         std::shared_lock lock(mutex_);
+        const Inside inside(this);
         f(learner_);
+    }
+
+    // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
+    template <class F>
+    auto as_looker(F f) const {
+        refuse_reentry();
+        std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
+        {
+            nb::gil_scoped_release release;
+            lock.lock();
+        }
+        const Inside inside(this);
+        return f(learner_);
     }
 
     void check(const Rows& rows) const {
@@ -182,16 +192,23 @@ class PyLearner {
                               array(std::move(value), {nonzeros}), width_);
     }
 
+    // The learners that this thread is inside of: a lock must not be asked for twice.
+    struct Inside {
+        inline static thread_local std::vector<const PyLearner*> learners;
+        explicit Inside(const PyLearner* learner) { learners.push_back(learner); }
+        ~Inside() { learners.pop_back(); }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+    };
     void refuse_reentry() const {
-        if (writer_.load() == std::this_thread::get_id())
-            throw std::runtime_error("the model is learning: a kernel, rule or budget must not call the model that calls it");
+        if (std::find(Inside::learners.begin(), Inside::learners.end(), this) != Inside::learners.end())
+            throw std::runtime_error("the model is at work: a kernel, rule or budget must not call the model that calls it");
     }
 
     bool foreign_, sparse_, single_;
     std::size_t width_;
     Learner learner_;
     mutable std::shared_mutex mutex_;
-    std::atomic<std::thread::id> writer_{};
 };
 
 std::vector<double> flat(const std::vector<Lines<double>>& lines, std::size_t n) {
@@ -248,6 +265,9 @@ void PyLearner::restore(nb::dict state) {
         sum.shape(0) != averaged || (averaged && (lag.shape(1) != n || sum.shape(1) != n)) || scalars.shape(0) != 5 ||
         counters.shape(0) != 5)
         refuse("the saved arrays do not fit together");
+    constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
+    if (counters.data()[1] > longest || counters.data()[2] > counters.data()[1] || counters.data()[0] > longest)
+        refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
     };
@@ -283,22 +303,28 @@ void bind_learner(nb::module_& m) {
         .def("score", &PyLearner::score)
         .def("check", [](const PyLearner& l, nb::handle source) { l.check(rows_from(source)); })
         .def("add_class", [](PyLearner& l) { l.as_writer([](Learner& learner) { learner.add_class(); }); })
-        .def("state", &PyLearner::state)
+        .def("state", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.state(); }); })
         .def("restore", &PyLearner::restore)
-        .def("dual_coef", &PyLearner::dual_coef)
-        .def("intercept", &PyLearner::intercept)
-        .def("points", &PyLearner::points)
+        .def("dual_coef", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.dual_coef(); }); })
+        .def("intercept", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.intercept(); }); })
+        .def("points", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.points(); }); })
         .def("ids", [](const PyLearner& l) {
-            const auto ids = l.learner().expansion().points().ids();
-            return std::vector<std::int64_t>(ids.begin(), ids.end());
+            return l.as_looker([](const Learner& learner) {
+                const auto ids = learner.expansion().points().ids();
+                return std::vector<std::int64_t>(ids.begin(), ids.end());
+            });
         })
         .def("order", [](const PyLearner& l) {  // slots by age, oldest first
-            const Points& points = l.learner().expansion().points();
-            std::vector<std::size_t> slots;
-            for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
-            return slots;
+            return l.as_looker([](const Learner& learner) {
+                const Points& points = learner.expansion().points();
+                std::vector<std::size_t> slots;
+                for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
+                return slots;
+            });
         })
-        .def("rule_state", [](const PyLearner& l) { return l.learner().rule_state(); })
+        .def("rule_state", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.rule_state(); });
+        })
         .def_prop_ro("size", [](const PyLearner& l) { return l.learner().expansion().size(); })
         .def_prop_ro("outputs", [](const PyLearner& l) { return l.learner().outputs(); })
         .def_prop_ro("seen", [](const PyLearner& l) { return l.learner().seen(); })
@@ -306,12 +332,18 @@ void bind_learner(nb::module_& m) {
         .def_prop_ro("is_sparse", &PyLearner::is_sparse)
         .def_prop_ro("is_single", &PyLearner::is_single)
         .def_prop_ro("is_plain", &PyLearner::is_plain)
-        .def_prop_ro("memory_bytes", [](const PyLearner& l) { return l.learner().bytes(); })
-        .def_prop_ro("norm2", [](const PyLearner& l) {
-            const auto& f = l.learner().expansion();
-            return f.tracks_norm() ? f.norm2() : f.exact_norm2();
+        .def_prop_ro("memory_bytes", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.bytes(); });
         })
-        .def_prop_ro("margin", [](const PyLearner& l) { return novelty_margin(l.learner().rule()); });
+        .def_prop_ro("norm2", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) {
+                const auto& f = learner.expansion();
+                return f.tracks_norm() ? f.norm2() : f.exact_norm2();
+            });
+        })
+        .def_prop_ro("margin", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return novelty_margin(learner.rule()); });
+        });
 }
 
 }  // namespace gristmill::bind

@@ -72,6 +72,16 @@ void Expansion::shrink(double factor) {
     if (size < low || size > 1 / low) renormalize();
 }
 
+bool Expansion::has_room_for(double coefficient, double factor) const {
+    constexpr double kLargest = 1e300;  // leaves the norm's products and a renormalisation some air
+    const double scale = std::abs(scale_ * factor);
+    if (scale != 0 && !(std::abs(coefficient) <= kLargest * std::min(scale, 1.0))) return false;
+    if (std::abs(factor) <= 1) return true;
+    for (std::size_t slot = 0; slot < size(); ++slot)
+        if (!(magnitude(slot) * std::abs(factor) <= kLargest)) return false;
+    return scale <= kLargest;
+}
+
 void Expansion::renormalize() {
     for (std::size_t o = 0; o < coef_.size(); ++o) {
         if (average_)

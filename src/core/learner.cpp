@@ -50,8 +50,15 @@ struct Learner::Chunk {
         ahead->among(i, column.data());
         for (std::size_t r = i + 1; r < count; ++r) row(r)[slot] = column[r];
     }
+    // The last slot has moved into a removed one; what it leaves behind may be infinite, and 0 * infinity is no score.
     void moved(std::size_t i, std::size_t from, std::size_t to) {
-        for (std::size_t r = i + 1; r < count; ++r) row(r)[to] = row(r)[from];
+        for (std::size_t r = i + 1; r < count; ++r) {
+            row(r)[to] = row(r)[from];
+            row(r)[from] = 0;
+        }
+    }
+    void cleared(std::size_t i, std::size_t slots) {
+        for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots, 0.0);
     }
 };
 
@@ -74,7 +81,8 @@ void Learner::learn(const Batch& batch, std::span<const double> labels, std::spa
                     double* scores) {
     Chunk chunk{batch, labels, weights, scores, expansion_.points().ahead(expansion_.kernel(), batch), 0, 0, 0, {}, {}, {},
                 std::vector<double>(outputs()), std::vector<double>(outputs())};
-    if (batch_count(batch) == 1 && !expansion_.points().may_fail()) {  // an event by itself is planned, then committed: nothing to roll back
+    // An event by itself is planned, then committed: nothing to roll back, unless it runs foreign code or repairs the norm.
+    if (batch_count(batch) == 1 && !expansion_.points().may_fail() && !expansion_.tracks_norm()) {
         chunk.load(expansion_, 0, 1, expansion_.size() + 1);
         return event(chunk, 0);
     }
@@ -150,6 +158,11 @@ void Learner::event(Chunk& chunk, std::size_t i) {
     const Step step = std::visit([&](auto& r) { return r(trial); }, rule);
     if (!std::isfinite(step.coefficient) || !std::isfinite(step.shrink) || !std::isfinite(step.intercept))
         fail(at, "the rule proposed a step that is not finite (learning diverged; a smaller rate may help):", step.coefficient);
+    if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
+    if (std::isfinite(step.radius) && !expansion_.tracks_norm())
+        fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
+    if (!expansion_.has_room_for(step.coefficient, step.shrink))
+        fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient);
 
     std::fill(chunk.coefs.begin(), chunk.coefs.end(), 0.0);
     chunk.coefs[own] = step.coefficient;
@@ -162,7 +175,7 @@ void Learner::event(Chunk& chunk, std::size_t i) {
             entry = std::visit([&](auto& b) { return b.choose(expansion_, newcomer, random); }, budget_);
         else
             entry = {};  // everything leaves: there is room
-        expansion_.reserve(expansion_.size() + 1);
+        if (entry.kind == Entry::Kind::append) expansion_.reserve(expansion_.size() + 1);
     }
     const double* victim_row = nullptr;
     if (expansion_.tracks_norm() && entry.kind == Entry::Kind::replace) {
@@ -188,7 +201,9 @@ void Learner::event(Chunk& chunk, std::size_t i) {
 
 void Learner::commit(Chunk& chunk, std::size_t i, const Step& step, const Entry& entry, const double* victim_row) {
     const double* row = chunk.row(i);
+    const std::size_t before = expansion_.size();
     expansion_.shrink(step.shrink);
+    if (expansion_.size() < before) chunk.cleared(i, before);
     if (entry.kind != Entry::Kind::refuse) {
         std::size_t slot = expansion_.size();
         if (entry.kind == Entry::Kind::replace) {
@@ -218,7 +233,7 @@ void Learner::expire(Chunk& chunk, std::size_t i) {
         }
         const std::size_t last = expansion_.size() - 1;
         expansion_.remove(slot, row);
-        if (slot != last) chunk.moved(i, last, slot);
+        chunk.moved(i, last, slot);
     }
 }
 

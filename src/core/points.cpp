@@ -208,6 +208,7 @@ class DenseAhead final : public Ahead {
                 const T* values = sparse_->values(first + r);
                 norm2_[r] = isa<T>().dot(values, values, sparse_->nonzeros(first + r));
             }
+            if (kernel_.needs_dot()) refuse_too_long(first + r, norm2_[r]);
         }
     }
 
