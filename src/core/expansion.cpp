@@ -65,7 +65,7 @@ void Expansion::shrink(double factor) {
     scale_ *= factor;
     norm2_ *= factor * factor;
     doubt_ *= factor * factor;
-    floor_ *= factor * factor;
+    floor_ *= std::min(1.0, factor * factor);  // growing must not hide what it makes worse
     // The average is a difference that loses a digit for each power of ten of the scale, so it restarts early.
     const double low = average_ ? 1e-4 : 1e-100;
     const double size = std::abs(scale_);
