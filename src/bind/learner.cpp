@@ -48,7 +48,9 @@ class PyLearner {
     void as_writer(F f) {
         refuse_reentry();
         nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
         std::unique_lock lock(mutex_);
+        turn.unlock();
         const Inside inside(this);
         f(learner_);
     }
@@ -56,7 +58,9 @@ class PyLearner {
     void as_reader(F f) const {
         refuse_reentry();
         nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
         std::shared_lock lock(mutex_);
+        turn.unlock();
         const Inside inside(this);
         f(learner_);
     }
@@ -68,6 +72,7 @@ class PyLearner {
         std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
         {
             nb::gil_scoped_release release;
+            const std::lock_guard turn(turn_);
             lock.lock();
         }
         const Inside inside(this);
@@ -209,6 +214,7 @@ class PyLearner {
     std::size_t width_;
     Learner learner_;
     mutable std::shared_mutex mutex_;
+    mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
 };
 
 std::vector<double> flat(const std::vector<Lines<double>>& lines, std::size_t n) {

@@ -73,13 +73,12 @@ void Expansion::shrink(double factor) {
 }
 
 bool Expansion::has_room_for(double coefficient, double factor) const {
-    constexpr double kLargest = 1e300;  // leaves the norm's products and a renormalisation some air
-    const double scale = std::abs(scale_ * factor);
-    if (scale != 0 && !(std::abs(coefficient) <= kLargest * std::min(scale, 1.0))) return false;
+    constexpr double kLargest = 1e150;  // its square is finite, and so is its quotient by the smallest scale
+    if (!(std::abs(coefficient) <= kLargest)) return false;
     if (std::abs(factor) <= 1) return true;
     for (std::size_t slot = 0; slot < size(); ++slot)
         if (!(magnitude(slot) * std::abs(factor) <= kLargest)) return false;
-    return scale <= kLargest;
+    return std::abs(factor) <= kLargest;
 }
 
 void Expansion::renormalize() {

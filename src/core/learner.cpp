@@ -161,7 +161,9 @@ void Learner::event(Chunk& chunk, std::size_t i) {
     if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
     if (std::isfinite(step.radius) && !expansion_.tracks_norm())
         fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
-    if (!expansion_.has_room_for(step.coefficient, step.shrink))
+    const double c = step.coefficient;
+    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
+    if (!expansion_.has_room_for(c, step.shrink) || (expansion_.tracks_norm() && !std::isfinite(grown)))
         fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient);
 
     std::fill(chunk.coefs.begin(), chunk.coefs.end(), 0.0);

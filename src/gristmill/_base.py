@@ -240,6 +240,8 @@ class StreamLearner(BaseEstimator):
             return [x]
         if _input.is_sparse(x):
             return self._rows(x)
+        if np.iscomplexobj(x):
+            raise ValueError(f"Complex data not supported: {x!r}")
         row = np.asarray(x, dtype=np.float64)
         if row.ndim != 1:
             raise ValueError(f"x must be one event, a vector of {self._core.width} numbers, got {row.ndim} dimensions")

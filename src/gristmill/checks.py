@@ -122,7 +122,7 @@ def snapshot(model: Any) -> Any:
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(field) for key, field in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
         return [_frozen(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.str, value.shape, value.tobytes()

@@ -84,7 +84,8 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
         _refuse_unfinite(y)
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # labels too large for an integer are found continuous, and said to be
+            check_classification_targets(y)
         coming = y if classes is None else np.concatenate([np.asarray(classes), y])
         known = list(self.__dict__.get("_codes", {}))
         found = np.unique(coming)
