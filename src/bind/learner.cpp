@@ -1,10 +1,10 @@
 // The learner as Python sees it: one lock, the GIL released, state in and out as plain arrays.
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
+#include <vector>
 
 #include "bind/bind.hpp"
 #include "core/learner.hpp"
@@ -48,20 +48,35 @@ class PyLearner {
     void as_writer(F f) {
         refuse_reentry();
         nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
         std::unique_lock lock(mutex_);
-        writer_ = std::this_thread::get_id();
-        struct Leave {
-            std::atomic<std::thread::id>& writer;
-            ~Leave() { writer = std::thread::id(); }
-        } leave{writer_};
+        turn.unlock();
+        const Inside inside(this);
         f(learner_);
     }
     template <class F>
     void as_reader(F f) const {
         refuse_reentry();
         nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
         std::shared_lock lock(mutex_);
+        turn.unlock();
+        const Inside inside(this);
         f(learner_);
+    }
+
+    // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
+    template <class F>
+    auto as_looker(F f) const {
+        refuse_reentry();
+        std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
+        {
+            nb::gil_scoped_release release;
+            const std::lock_guard turn(turn_);
+            lock.lock();
+        }
+        const Inside inside(this);
+        return f(learner_);
     }
 
     void check(const Rows& rows) const {
@@ -154,6 +169,11 @@ class PyLearner {
     void restore_spans(nb::dict state, std::size_t n);
 
     bool is_sparse() const { return sparse_; }
+    // Dense doubles and no Python inside: an event can take the short way.
+    bool is_plain() const {
+        return !foreign_ && !sparse_ && !single_ && !std::holds_alternative<Foreign>(learner_.rule()) &&
+               !std::holds_alternative<ForeignBudgetPart>(learner_.budget());
+    }
     bool is_single() const { return single_; }
     std::size_t width() const { return width_; }
     const Learner& learner() const { return learner_; }
@@ -189,16 +209,24 @@ class PyLearner {
                               array(std::move(value), {nonzeros}), width_);
     }
 
+    // The learners that this thread is inside of: a lock must not be asked for twice.
+    struct Inside {
+        inline static thread_local std::vector<const PyLearner*> learners;
+        explicit Inside(const PyLearner* learner) { learners.push_back(learner); }
+        ~Inside() { learners.pop_back(); }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+    };
     void refuse_reentry() const {
-        if (writer_.load() == std::this_thread::get_id())
-            throw std::runtime_error("the model is learning: a kernel, rule or budget must not call the model that calls it");
+        if (std::find(Inside::learners.begin(), Inside::learners.end(), this) != Inside::learners.end())
+            throw std::runtime_error("the model is at work: a kernel, rule or budget must not call the model that calls it");
     }
 
     bool foreign_, sparse_, single_, average_;
     std::size_t width_;
     Learner learner_;
     mutable std::shared_mutex mutex_;
-    std::atomic<std::thread::id> writer_{};
+    mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
 };
 
 std::vector<double> flat(const std::vector<Lines<double>>& lines, std::size_t n) {
@@ -274,6 +302,9 @@ void PyLearner::restore(nb::dict state) {
         inner.shape(0) != (f.tracks_norm() ? f.outputs() * f.outputs() : 0) || scalars.shape(0) != 4 ||
         counters.shape(0) != 6)
         refuse("the saved arrays do not fit together");
+    constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
+    if (counters.data()[1] > longest || counters.data()[2] > counters.data()[1] || counters.data()[0] > longest)
+        refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
     };
@@ -341,32 +372,47 @@ void bind_learner(nb::module_& m) {
         .def("score", &PyLearner::score)
         .def("check", [](const PyLearner& l, nb::handle source) { l.check(rows_from(source)); })
         .def("add_class", [](PyLearner& l) { l.as_writer([](Learner& learner) { learner.add_class(); }); })
-        .def("state", &PyLearner::state)
+        .def("state", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.state(); }); })
         .def("restore", &PyLearner::restore)
-        .def("dual_coef", &PyLearner::dual_coef)
-        .def("intercept", &PyLearner::intercept)
-        .def("points", &PyLearner::points)
+        .def("dual_coef", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.dual_coef(); }); })
+        .def("intercept", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.intercept(); }); })
+        .def("points", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.points(); }); })
         .def("ids", [](const PyLearner& l) {
-            const auto ids = l.learner().expansion().points().ids();
-            return std::vector<std::int64_t>(ids.begin(), ids.end());
+            return l.as_looker([](const Learner& learner) {
+                const auto ids = learner.expansion().points().ids();
+                return std::vector<std::int64_t>(ids.begin(), ids.end());
+            });
         })
         .def("order", [](const PyLearner& l) {  // slots by age, oldest first
-            const Points& points = l.learner().expansion().points();
-            std::vector<std::size_t> slots;
-            for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
-            return slots;
+            return l.as_looker([](const Learner& learner) {
+                const Points& points = learner.expansion().points();
+                std::vector<std::size_t> slots;
+                for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
+                return slots;
+            });
         })
-        .def("rule_state", [](const PyLearner& l) { return l.learner().rule_state(); })
+        .def("rule_state", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.rule_state(); });
+        })
         .def_prop_ro("size", [](const PyLearner& l) { return l.learner().expansion().size(); })
         .def_prop_ro("outputs", [](const PyLearner& l) { return l.learner().outputs(); })
         .def_prop_ro("seen", [](const PyLearner& l) { return l.learner().seen(); })
         .def_prop_ro("width", &PyLearner::width)
         .def_prop_ro("is_sparse", &PyLearner::is_sparse)
         .def_prop_ro("is_single", &PyLearner::is_single)
-        .def_prop_ro("memory_bytes", [](const PyLearner& l) { return l.learner().bytes(); })
-        .def_prop_ro("norm2", [](const PyLearner& l) { return l.learner().norm2(); })
-        .def("budget_state", [](const PyLearner& l) { return l.learner().budget_state(); })
-        .def_prop_ro("margin", [](const PyLearner& l) { return novelty_margin(l.learner().rule()); });
+        .def_prop_ro("is_plain", &PyLearner::is_plain)
+        .def_prop_ro("memory_bytes", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.bytes(); });
+        })
+        .def_prop_ro("norm2", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.norm2(); });
+        })
+        .def("budget_state", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.budget_state(); });
+        })
+        .def_prop_ro("margin", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return novelty_margin(learner.rule()); });
+        });
 }
 
 }  // namespace gristmill::bind

@@ -25,6 +25,15 @@ Loss loss_from(nb::dict spec, const std::string& task) {
     return loss;
 }
 
+double number_of(nb::handle step, const char* name) {
+    const nb::object value = step.attr(name);
+    double number = 0;
+    if (!nb::try_cast<double>(value, number))
+        throw nb::type_error(("the rule must return a Step or None; its " + std::string(name) + " is " +
+                              nb::cast<std::string>(nb::repr(value)).substr(0, 80)).c_str());
+    return number;
+}
+
 // A Python rule: callable with a Trial, returning a Step or None.
 class PythonRule final : public ForeignRule {
   public:
@@ -41,10 +50,14 @@ class PythonRule final : public ForeignRule {
         nb::gil_scoped_acquire gil;
         const nb::object step = rule_(trial_(t.score, t.label, t.self, t.step, t.weight, t.norm2));
         if (step.is_none()) return {};
-        return {.coefficient = nb::cast<double>(step.attr("coefficient")),
-                .shrink = nb::cast<double>(step.attr("shrink")),
-                .intercept = nb::cast<double>(step.attr("intercept")),
-                .radius = nb::cast<double>(step.attr("radius"))};
+        for (const char* name : {"coefficient", "shrink", "intercept", "radius"})
+            if (!nb::hasattr(step, name))
+                throw nb::type_error(("the rule must return a Step or None, got " +
+                                      nb::cast<std::string>(nb::repr(step)).substr(0, 80)).c_str());
+        return {.coefficient = number_of(step, "coefficient"),
+                .shrink = number_of(step, "shrink"),
+                .intercept = number_of(step, "intercept"),
+                .radius = number_of(step, "radius")};
     }
 
   private:
@@ -74,7 +87,10 @@ class PythonBudget final : public ForeignBudget {
             ids, doubles(coefs.data(), {f.size(), f.visible()}), newcomer.id,
             doubles(newcomer.coefs.data(), {newcomer.coefs.size()})));
         if (choice.is_none()) return {};
-        const auto slot = nb::cast<std::int64_t>(choice);
+        std::int64_t slot = 0;
+        if (!nb::try_cast<std::int64_t>(choice, slot))
+            throw nb::type_error(("the budget's victim() must return None, -1 or a position, got " +
+                                  nb::cast<std::string>(nb::repr(choice)).substr(0, 80)).c_str());
         if (slot == -1) return {Entry::Kind::refuse};
         if (slot < 0 || static_cast<std::size_t>(slot) >= f.size())
             throw nb::index_error(("the budget's victim() must return None, -1 or a position below " +

@@ -59,7 +59,8 @@ struct Window : BudgetBase {
     // The oldest position that the score of event `next` may use.
     std::int64_t horizon(std::int64_t next) const {
         if (steps > 0) return next - steps;
-        return next - static_cast<std::int64_t>(std::ceil(std::pow(static_cast<double>(next + 1), 0.5 + growth)));
+        const double age = std::ceil(std::pow(static_cast<double>(next + 1), 0.5 + growth));
+        return age > static_cast<double>(next) ? 0 : next - static_cast<std::int64_t>(age);
     }
 };
 

@@ -84,11 +84,20 @@ void Expansion::shrink(double factor) {
     scale_ *= factor;
     for (double& x : inner_) x *= factor * factor;
     doubt_ *= factor * factor;
-    floor_ *= factor * factor;
+    floor_ *= std::min(1.0, factor * factor);  // growing must not hide what it makes worse
     // The average is a difference that loses a digit for each power of ten of the scale, so it restarts early.
     const double low = average_ ? 1e-4 : 1e-100;
     const double size = std::abs(scale_);
     if (size < low || size > 1 / low) renormalize();
+}
+
+bool Expansion::has_room_for(double coefficient, double factor) const {
+    constexpr double kLargest = 1e150;  // its square is finite, and so is its quotient by the smallest scale
+    if (!(std::abs(coefficient) <= kLargest)) return false;
+    if (std::abs(factor) <= 1) return true;
+    for (std::size_t slot = 0; slot < size(); ++slot)
+        if (!(magnitude(slot) * std::abs(factor) <= kLargest)) return false;
+    return std::abs(factor) <= kLargest;
 }
 
 void Expansion::renormalize() {

@@ -63,6 +63,8 @@ class Expansion {
     void repair_norm();
     void add_output();                 // one more, all zero
     void split_output(double factor);  // one output f becomes two: -factor f and factor f
+    // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
+    bool has_room_for(double coefficient, double factor) const;
     void reserve(std::size_t n);
     void set_limit(std::size_t limit) { points_->set_limit(limit); }
 

@@ -73,8 +73,15 @@ struct Learner::Chunk {
         ahead->among(i, column.data());
         for (std::size_t r = i + 1; r < count; ++r) row(r)[slot] = column[r];
     }
+    // The last slot has moved into a removed one; what it leaves behind may be infinite, and 0 * infinity is no score.
     void moved(std::size_t i, std::size_t from, std::size_t to) {
-        for (std::size_t r = i + 1; r < count; ++r) row(r)[to] = row(r)[from];
+        for (std::size_t r = i + 1; r < count; ++r) {
+            row(r)[to] = row(r)[from];
+            row(r)[from] = 0;
+        }
+    }
+    void cleared(std::size_t i, std::size_t slots) {
+        for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots, 0.0);
     }
 };
 
@@ -151,8 +158,8 @@ void Learner::learn(const Batch& batch, std::span<const double> labels, std::spa
                 .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victim = {},
                 .coordinates = {}, .scores = std::vector<double>(outputs()),
                 .coefs = std::vector<double>(expansion_.outputs()), .start = {}, .slots = {}};
-    if (batch_count(batch) == 1 && !expansion_.points().may_fail()) {
-        // An event by itself is planned, then committed: nothing to roll back.
+    // An event by itself is planned, then committed: nothing to roll back, unless it runs foreign code or repairs the norm.
+    if (batch_count(batch) == 1 && !expansion_.points().may_fail() && !expansion_.tracks_norm()) {
         chunk.load(expansion_, 0, 1, expansion_.size() + 1);
         if (projections_) {
             if (passes_by(chunk)) return;
@@ -313,7 +320,14 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
         !std::isfinite(step.tangent))
         fail(at, "the rule proposed a step that is not finite (learning diverged; a smaller rate may help):",
              step.coefficient);
-    give(step.coefficient);
+    if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
+    if (std::isfinite(step.radius) && !needs_.norm)
+        fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
+    const double c = step.coefficient;
+    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
+    if (!expansion_.has_room_for(c, step.shrink) || (expansion_.tracks_norm() && !std::isfinite(grown)))
+        fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", c);
+    give(c);
     if (needs_.tangent) coefs[1] = step.tangent;
     if (step.coefficient == 0 && step.tangent == 0) return;
     if (projections_) {
@@ -327,7 +341,7 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
     const Newcomer newcomer{id, std::span(coefs).first(outputs()), step.shrink, chunk.row(i), plan.self};
     if (step.shrink != 0)
         plan.entry = std::visit([&](auto& b) { return b.choose(expansion_, newcomer, plan.random); }, plan.budget);
-    expansion_.reserve(expansion_.size() + 1);
+    if (plan.entry.kind == Entry::Kind::append) expansion_.reserve(expansion_.size() + 1);
     if (plan.entry.kind == Entry::Kind::replace) plan.victim_row = victim_row(chunk, plan.entry.slot);
 }
 
@@ -352,7 +366,9 @@ void Learner::commit_term(Chunk& chunk, std::size_t i, Plan& plan) {
         // The shrinking below multiplies v too; what v keeps is measured against that.
         expansion_.combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
     }
+    const std::size_t before = expansion_.size();
     expansion_.shrink(step.shrink * plan.entry.factor);
+    if (expansion_.size() < before) chunk.cleared(i, before);
     for (double& c : chunk.coefs) c *= plan.entry.factor;
     const std::int64_t id = chunk.start ? *chunk.start + static_cast<std::int64_t>(chunk.first + i)
                                         : static_cast<std::int64_t>(mutables_.seen);
@@ -362,11 +378,9 @@ void Learner::commit_term(Chunk& chunk, std::size_t i, Plan& plan) {
             expansion_.adjust(slot, chunk.coefs, row);
             if (expansion_.magnitude(slot) == 0) {
                 expansion_.remove(slot, row);
+                chunk.moved(i, last, slot);
                 chunk.slots.erase(id);
-                if (slot != last) {
-                    chunk.moved(i, last, slot);
-                    chunk.slots[expansion_.points().id(slot)] = slot;
-                }
+                if (slot != last) chunk.slots[expansion_.points().id(slot)] = slot;
             }
         }
     } else if (plan.entry.kind != Entry::Kind::refuse) {
@@ -382,7 +396,7 @@ void Learner::commit_term(Chunk& chunk, std::size_t i, Plan& plan) {
         chunk.stored(i, slot);
         if (chunk.start) chunk.slots[id] = slot;
     }
-    if (std::isfinite(step.radius) && expansion_.tracks_norm()) expansion_.stay_inside(step.radius);
+    if (std::isfinite(step.radius)) expansion_.stay_inside(step.radius);
 }
 
 void Learner::commit_projected(Chunk& chunk, std::size_t i, Plan& plan) {
@@ -412,7 +426,7 @@ void Learner::expire(Chunk& chunk, std::size_t i) {
          slot != Points::npos && expansion_.points().id(slot) < horizon; slot = expansion_.points().oldest()) {
         const std::size_t last = expansion_.size() - 1;
         expansion_.remove(slot, victim_row(chunk, slot));
-        if (slot != last) chunk.moved(i, last, slot);
+        chunk.moved(i, last, slot);
     }
 }
 

@@ -205,6 +205,8 @@ class DenseAhead final : public Ahead {
             if (sparse_) norm2_[r] = gristmill::norm2(rows_[r], sparse_->nonzeros(first + r));
         }
         if (dense_) isa<T>().norms2(rows_.data(), count, points_.width_, norm2_.data());
+        if (kernel_.needs_dot())
+            for (std::size_t r = 0; r < count; ++r) refuse_too_long(first + r, norm2_[r]);
     }
 
     void rows(double* out, std::size_t stride) override {

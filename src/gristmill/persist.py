@@ -11,7 +11,7 @@ import dataclasses
 import json
 import math
 import os
-import tempfile
+import secrets
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
     fine = (
         indptr.dtype == np.int64 and indices.dtype == np.int32 and indptr.ndim == indices.ndim == data.ndim == 1
         and len(indptr) >= 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-        and bool(np.all(np.diff(indptr) >= 0)) and width >= 1
+        and bool(np.all(np.diff(indptr) >= 0)) and 1 <= width < 2**31
         and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < width))
     )
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) if fine else np.empty(0)
@@ -170,7 +170,8 @@ def save(model: Any, path: Any) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
