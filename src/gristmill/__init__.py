@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, evaluate, streams, theory
+    from . import checks, datasets, evaluate, streams, theory
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
         adatron,
@@ -122,7 +122,7 @@ _HOME = {
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "evaluate", "streams", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "streams", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
 
