@@ -12,6 +12,13 @@ from ._version import __version__
 #: sub-command -> (module, what it does in a line); the line stands here so that --help imports nothing
 _COMMANDS = {
     "run": ("run", "Watch a few learners eat a drifting stream of handwritten digits."),
+    "learn": ("learn", "Learn from a file, a pipe or a named stream"),
+    "predict": ("predict", "Print what a saved model predicts, one line an event"),
+    "compare": ("compare", "Run several learners along one stream"),
+    "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
+    "inspect": ("inspect", "Say what a model file holds"),
+    "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
+    "bench": ("bench", "Measure events per second on this machine"),
 }
 
 
@@ -28,6 +35,17 @@ class LazyGroup(click.Group):
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Bad input is one line on standard error and exit code 2; anything else that is raised is a bug of ours."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError, ImportError) as error:
+            refused = click.ClickException(" ".join(str(error).split()))
+            refused.exit_code = 2
+            raise refused from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -105,7 +105,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
     def _sign(self) -> float:
         """+1 if the core's positive class is classes_[1]; a lone class so far is the negative one."""
         codes = self._codes
-        return 1.0 if len(codes) < 2 or codes[self.classes_[1].item()] == 1 else -1.0
+        return 1.0 if len(codes) < 2 or codes[self.classes_.tolist()[1]] == 1 else -1.0
 
     def _columns(self) -> list[int]:
         return [self._codes[label] for label in self.classes_.tolist()]

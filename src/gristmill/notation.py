@@ -23,9 +23,10 @@ def vocabulary() -> dict[str, Any]:
     bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
     for module in (kernels, losses, rules, budgets):
         for name, value in vars(module).items():
-            if isinstance(value, type) and issubclass(value, bases) and value not in bases:
+            if isinstance(value, type) and issubclass(value, bases) and not name.startswith("_"):
                 words[name] = value
-    words.pop("PythonKernel", None)
+    for base in (*bases, kernels.PythonKernel):
+        words.pop(base.__name__, None)
     for name in catalogue_names():
         words[name] = getattr(catalogue, name)
     for name in ("KernelClassifier", "KernelRegressor", "KernelNovelty"):

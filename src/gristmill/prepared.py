@@ -22,8 +22,8 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
     model : learner of gristmill
     scale : {"standard", "minmax"} or None, default="standard"
         Each event is scaled by what was seen up to and including it, then learned.
-    warmup : int or None, default=1000
-        The scaling is frozen after so many events; None: never.
+    warmup : int, optional
+        The scaling is frozen after so many events; never otherwise.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
     0.08
     """
 
-    def __init__(self, model: Any, scale: str | None = "standard", warmup: int | None = 1000) -> None:
+    def __init__(self, model: Any, scale: str | None = "standard", warmup: int | None = None) -> None:
         self.model = model
         self.scale = scale
         self.warmup = warmup
@@ -112,11 +112,13 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """What the learner predicts of each event, scaled by what is known now."""
-        return self.model_.predict(self._scaled(X))
+        scaled = self._scaled(X)
+        return self.model_.predict(scaled)
 
     def decision_function(self, X: Any) -> Any:
         """The learner's scores of each event, scaled by what is known now."""
-        return self.model_.decision_function(self._scaled(X))
+        scaled = self._scaled(X)
+        return self.model_.decision_function(scaled)
 
     def predict_one(self, x: Any) -> Any:
         """What the learner predicts of one event."""

@@ -36,7 +36,8 @@ def line_up(seed: int) -> dict[str, Any]:
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the stream and the learners."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line a learner instead of a table.")
-def run(events: int, window: int, seed: int, as_json: bool) -> None:
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
+def run(events: int, window: int, seed: int, as_json: bool, report: str | None) -> None:
     """Watch a few learners eat a drifting stream of handwritten digits.
 
     Each event is predicted, scored, then learned. Over the stream the classes come into fashion and go, and
@@ -45,8 +46,11 @@ def run(events: int, window: int, seed: int, as_json: bool) -> None:
     from ..evaluate.progress import rich_table
     from ..evaluate.run import compare
     from ..streams import drifting_digits
+    from .options import finish_report
 
     comparison = compare(line_up(seed), drifting_digits(events, random_state=seed), window=window)
+    about = {"stream": f"{events:,} digits under a turning camera", "kernel": "Gaussian(gamma=0.0015)"}
+    finish_report(report, comparison, "gristmill run", about)
     if as_json:
         for result in comparison:
             click.echo(result.to_json())

@@ -76,6 +76,7 @@ class Follower:
         task = task_of(model)
         self._kinds = choose(metrics, task)
         self._tallies = [kind() for kind in self._kinds]
+        self._needs_labels = any(kind.needs_labels for kind in self._kinds)
         self._recent: deque[Said] = deque()
         self._since = 0  # events since the last entry of the curve
         self._every = window
@@ -142,7 +143,8 @@ class Follower:
         if self.result.task == "regression":
             return Said(np.asarray(y, dtype=float), scores, scores, None)
         if self.result.task == "novelty":
-            return Said(None if y is None else _outlier_labels(y), np.where(scores < 0, -1, 1), scores, None)
+            labels = _outlier_labels(y) if y is not None and self._needs_labels else None
+            return Said(labels, np.where(scores < 0, -1, 1), scores, None)
         classes = self.model.classes_
         if scores.ndim == 2:
             predicted = classes[scores.argmax(axis=1)]

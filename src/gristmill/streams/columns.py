@@ -182,4 +182,4 @@ def as_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels as whole numbers where they are whole, so that classes read 0 and 1 and not 0.0 and 1.0."""
     if values.dtype.kind == "f" and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53):
         return values.astype(np.int64)
-    return values
+    return values.astype(str) if values.dtype.kind == "O" else values

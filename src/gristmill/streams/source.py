@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from lzma import LZMAError
 from typing import IO, Any, NamedTuple
 
@@ -62,40 +63,35 @@ class BadRows:
 def open_binary(path: Any) -> tuple[IO[bytes], str]:
     """A file, or standard input for "-", decompressed, and its name for messages."""
     if str(path) == "-":
-        return _decompressed(sys.stdin.buffer, "standard input"), "standard input"
+        pipe = sys.stdin.buffer
+        return _decompressed(pipe, pipe.peek(6)[:6], "standard input"), "standard input"  # type: ignore[attr-defined]
     name = os.fspath(path)
     try:
-        return _decompressed(open(path, "rb"), str(name)), str(name)
+        with open(path, "rb") as file:
+            head = file.read(6)
+        return _decompressed(path, head, name), name
     except OSError as error:
         raise StreamError(f"{name}: {error.strerror or error}") from error
 
 
-def _decompressed(raw: Any, name: str) -> IO[bytes]:
-    head = raw.peek(6)[:6]
+def _decompressed(source: Any, head: bytes, name: str) -> Any:
+    """A path or a pipe, opened through the packer that its first bytes tell."""
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-    if kind == "gz":
-        import gzip
-
-        return gzip.open(raw)  # type: ignore[return-value]
-    if kind == "bz2":
-        import bz2
-
-        return bz2.open(raw)
-    if kind == "xz":
-        import lzma
-
-        return lzma.open(raw)
     if kind == "zst":
-        return _zstd(raw, name)
-    return raw  # type: ignore[no-any-return]
+        return _zstd(source, name)
+    if kind is not None:
+        module = import_module({"gz": "gzip", "bz2": "bz2", "xz": "lzma"}[kind])
+        return module.open(source)
+    return source if hasattr(source, "read") else open(source, "rb")
 
 
-def _zstd(raw: Any, name: str) -> IO[bytes]:
+def _zstd(source: Any, name: str) -> IO[bytes]:
     try:
         import pyarrow as pa
     except ImportError:
         raise StreamError(f"{name}: reading zstd needs pyarrow: pip install 'gristmill[data]'") from None
-    return io.BufferedReader(_Raw(pa.CompressedInputStream(pa.PythonFile(raw), "zstd")))
+    stream = pa.PythonFile(source) if hasattr(source, "read") else pa.OSFile(str(source))
+    return io.BufferedReader(_Raw(pa.CompressedInputStream(stream, "zstd")))
 
 
 class _Raw(io.RawIOBase):
@@ -106,6 +102,10 @@ class _Raw(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
     def readinto(self, buffer: Any) -> int:
         data = self._stream.read(len(buffer))
