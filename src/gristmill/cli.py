@@ -18,6 +18,7 @@ _COMMANDS = {
     "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
     "inspect": ("inspect", "Say what a model file holds"),
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
+    "reproduce": ("reproduce", "Redraw a figure or table of the papers, and say whether its claim holds."),
     "bench": ("bench", "Measure events per second on this machine"),
 }
 

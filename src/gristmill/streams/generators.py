@@ -76,7 +76,7 @@ def _apart(rng: np.random.Generator, width: float) -> Floats:
 
 
 def drifting_mixture(
-    n_events: int = 10_000, step: float = 0.02, width: float = 0.4, gap: float = 1.0, random_state: Any = 0
+    n_events: int = 10_000, step: float = 0.1, width: float = 0.4, gap: float = 1.0, random_state: Any = 0
 ) -> Stream:
     """Two classes, each a mixture of two plane Gaussians whose centres take a small random step every ten events.
 
