@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..notation import parse, vocabulary
+from ..notation import vocabulary
 from ..streams import drifting_mixture, switching_mixture
 from . import Claim, Outcome, fewer
+from .tune import mistakes, tuned
 
 _RATES = (0.1, 0.3, 1.0)
 _DECAYS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)  # rate * reg: the share forgotten in a step
@@ -56,8 +57,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         rows = []
         totals[kind], curves[kind] = {}, {}
         for line, texts in lines.items():
-            best = min(_filled(texts), key=lambda text: _mistakes(text, *tuning)[-1])
-            runs = np.array([_mistakes(best, *data) for data in tests])
+            best = tuned(texts, _KERNELS, [tuning])
+            runs = np.array([mistakes(best, *data) for data in tests])
             curves[kind][line] = runs.mean(axis=0)
             totals[kind][line] = runs[:, -1]
             rows.append([line, f"{runs[:, -1].mean():.0f}", f"{runs[:, -1].std(ddof=1):.0f}", best])
@@ -65,15 +66,6 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     outcome.figures.append((_picture(curves), "mistakes so far, mean over the streams"))
     outcome.claims = _claims(totals)
     return outcome
-
-
-def _filled(texts: list[str]) -> list[str]:
-    return [text.replace("{k}", kernel) for text in texts for kernel in _KERNELS]
-
-
-def _mistakes(text: str, X: Any, y: Any) -> npt.NDArray[np.int64]:
-    scores = parse(text).prequential(X, y, classes=[-1, 1])
-    return np.cumsum(y * scores <= 0)
 
 
 def _claims(totals: dict[str, dict[str, npt.NDArray[np.int64]]]) -> list[Claim]:

@@ -156,7 +156,7 @@ def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35,
     """Two classes, each a mixture of two Gaussians, that travel together along a winding path.
 
     The paper shows a picture of its sequence and no numbers; path, speed and width are ours. The classes stay side by
-    side while both move, so that what was of one class soon is where the other was.
+    side while both move.
 
     Parameters
     ----------
