@@ -93,7 +93,9 @@ def test_labels(model, labels, words):
 
 
 def test_labels_outside_classes(model):
-    refused(model, r"label .*7.*not in classes=\[0, 1\]", lambda: model.partial_fit(X[:2], [0, 7], classes=[0, 1]))
+    refused(
+        model, r"label .*7.*not in classes=\[0, 1\]", lambda: model.partial_fit(X[:2], [0, 7], classes=[0, 1])
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_parameters_and_compositions(call, words):
         call()
 
 
-# ---- Python parts that misbehave --------------------------------------------------------------------------------
+# ---- Python parts that misbehave -----------------------------------------------------------------
 
 
 class Trap:
@@ -306,7 +308,7 @@ def test_a_kernel_that_calls_its_own_model_is_refused_and_does_not_hang(verb):
         assert np.array_equal(model.dual_coef_, before)
 
 
-# ---- overflow ---------------------------------------------------------------------------------------------------
+# ---- overflow ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -365,7 +367,7 @@ def test_an_enormous_growth_keeps_everything():
     assert model.n_support_ == 30
 
 
-# ---- threads ----------------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), dot])

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, non_negative, optional, size
+from ._validate import Checked, Range, capacity, non_negative, optional
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Window(Budget):
     steps: int | None = None  # tau
     growth: float | None = None  # epsilon in Theorem 6
 
-    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(size), "growth": optional(non_negative)}
+    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(capacity), "growth": optional(non_negative)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +116,7 @@ class DropOldest(Budget):
 
     size: int
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class DropSmallest(Budget):
 
     size: int  # omega
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
 
 
 @dataclass(frozen=True)
@@ -171,4 +171,4 @@ class DropRandom(Budget):
 
     size: int  # B
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}

@@ -44,7 +44,7 @@ def require(kept: Any, promise: str) -> None:
         raise CheckError(promise)
 
 
-# ---- what a check works with ------------------------------------------------------------------------------------
+# ---- what a check works with ---------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -158,7 +158,7 @@ def _said(model: Any, X: Any) -> Any:
     return model.decision_function(X)
 
 
-# ---- promise 1: the scores are right ------------------------------------------------------------------------------
+# ---- promise 1: the scores are right -------------------------------------------------------------
 
 
 def check_scores_are_the_naive_sums(case: Case) -> None:
@@ -185,12 +185,19 @@ def check_attributes_fit_together(case: Case) -> None:
     model = case.fitted()
     outputs = len(case.classes) if case.classes is not None else 1
     require(model.n_seen_ == len(case), "n_seen_ counts the events")
-    require(model.dual_coef_.shape == (model.n_support_, outputs), "dual_coef_ has a row a point, a column an output")
+    require(
+        model.dual_coef_.shape == (model.n_support_, outputs),
+        "dual_coef_ has a row a point, a column an output",
+    )
     require(model.dual_coef_.dtype == np.float64, "coefficients are double")
     require(model.intercept_.shape == (outputs,), "intercept_ has one number an output")
     ids = model.support_ids_
-    require(len(ids) == model.n_support_ and np.all(np.diff(ids) > 0), "support_ids_ are distinct, oldest first")
-    require(len(ids) == 0 or (ids[0] >= 0 and ids[-1] < len(case)), "support_ids_ are positions in the stream")
+    require(
+        len(ids) == model.n_support_ and np.all(np.diff(ids) > 0), "support_ids_ are distinct, oldest first"
+    )
+    require(
+        len(ids) == 0 or (ids[0] >= 0 and ids[-1] < len(case)), "support_ids_ are positions in the stream"
+    )
     for i, point in zip(ids, _dense(model.support_vectors_), strict=True):
         require(np.all(point == case.X[i]), f"support_vectors_ holds event {i} as it came")
     require(model.memory_bytes_ > 0, "memory_bytes_ is a number of bytes")
@@ -207,12 +214,14 @@ def check_prequential_scores_before_it_learns(case: Case) -> None:
     start = 1 + (int(np.argmax(case.y != case.y[0])) if two else 0)
     case.learn(twin, slice(0, start))
     for i in range(start, len(case)):
-        require(np.array_equal(_said(twin, case.X[i : i + 1])[0], said[i]), f"prequential agrees at event {i}")
+        require(
+            np.array_equal(_said(twin, case.X[i : i + 1])[0], said[i]), f"prequential agrees at event {i}"
+        )
         case.learn(twin, slice(i, i + 1))
     require(_same_bits(model, twin), "prequential learns what partial_fit learns")
 
 
-# ---- promises 2 and 9: however the stream is cut; the same seed ---------------------------------------------------
+# ---- promises 2 and 9: however the stream is cut; the same seed ----------------------------------
 
 
 def check_cutting_changes_nothing(case: Case) -> None:
@@ -233,7 +242,9 @@ def check_cutting_changes_nothing(case: Case) -> None:
     single = case.new()
     case.learn_each(single, range(count))
     require(_same_bits(whole, single), "learn_one in a loop gives the model of one chunk")
-    require(np.array_equal(_said(whole, case.X), _said(single, case.X)), "the scores are the same, bit for bit")
+    require(
+        np.array_equal(_said(whole, case.X), _said(single, case.X)), "the scores are the same, bit for bit"
+    )
 
 
 def check_pausing_changes_nothing(case: Case) -> None:
@@ -257,7 +268,7 @@ def check_same_seed_same_run(case: Case) -> None:
     require(snapshot(case.fitted()) == snapshot(case.fitted()), "the same seed gives the same run")
 
 
-# ---- promise 3: dense, sparse, single precision -------------------------------------------------------------------
+# ---- promise 3: dense, sparse, single precision --------------------------------------------------
 
 
 def check_dense_and_sparse_agree(case: Case) -> None:
@@ -267,12 +278,16 @@ def check_dense_and_sparse_agree(case: Case) -> None:
     wanted = _said(case.fitted(), case.X)
     for make in (csr_array, csr_matrix):
         sparse = dataclasses.replace(case, X=make(case.X))
-        require(close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), f"{make.__name__} agrees with dense rows")
+        require(
+            close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), f"{make.__name__} agrees with dense rows"
+        )
     if case.estimator.kernel is not None:
         wide = np.zeros((len(case), 2000))
         wide[:, 100:2000:400] = case.X
         sparse = dataclasses.replace(case, X=csr_array(wide))
-        require(close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), "wide sparse rows agree with dense rows")
+        require(
+            close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), "wide sparse rows agree with dense rows"
+        )
         require(close(_said(sparse.fitted(), wide), wanted, 1e-9), "a wide sparse model scores dense rows")
 
 
@@ -286,7 +301,7 @@ def check_single_precision(case: Case) -> None:
     require(close(_said(model, single.X), _said(double.fitted(), double.X), 1e-4), "float32 agrees to 1e-4")
 
 
-# ---- promise 4: memory ------------------------------------------------------------------------------------------
+# ---- promise 4: memory ---------------------------------------------------------------------------
 
 
 def check_memory_is_bounded(case: Case) -> None:
@@ -323,7 +338,7 @@ def _window_is_bounded(case: Case, model: Any) -> None:
     require(model.memory_bytes_ <= bound, f"memory stays below {bound} bytes, found {model.memory_bytes_}")
 
 
-# ---- promise 5: bad input ---------------------------------------------------------------------------------------
+# ---- promise 5: bad input ------------------------------------------------------------------------
 
 
 def _bad_rows(case: Case) -> Iterator[tuple[str, Any]]:
@@ -346,7 +361,7 @@ def _bad_rows(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _bad_targets(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    good = None if case.y is None else case.y[:4]
+    good: Any = None if case.y is None else case.y[:4]
     for name, weights in (
         ("a negative weight", [1.0, 1.0, 1.0, -1.0]),
         ("a NaN weight", [1.0, np.nan, 1.0, 1.0]),
@@ -405,7 +420,7 @@ def _refused(model: Any, what: str, call: Callable[[], Any]) -> None:
     require(snapshot(model) == before, f"{what} changes nothing")
 
 
-# ---- promise 7: predicting --------------------------------------------------------------------------------------
+# ---- promise 7: predicting -----------------------------------------------------------------------
 
 
 def check_predicting_changes_nothing(case: Case) -> None:
@@ -423,7 +438,7 @@ def check_predicting_changes_nothing(case: Case) -> None:
     require(snapshot(model) == before, "predicting changes nothing")
 
 
-# ---- promises 5 and 8: copies, inputs, files ----------------------------------------------------------------------
+# ---- promises 5 and 8: copies, inputs, files -----------------------------------------------------
 
 
 def check_copies_are_independent(case: Case) -> None:
@@ -491,7 +506,7 @@ def check_files_hold_the_whole_model(case: Case) -> None:
         require(not any(Path(folder).iterdir()), "a refused save leaves nothing behind")
 
 
-# ---- weights ----------------------------------------------------------------------------------------------------
+# ---- weights -------------------------------------------------------------------------------------
 
 
 def check_weights_have_a_meaning(case: Case) -> None:
@@ -506,7 +521,7 @@ def check_weights_have_a_meaning(case: Case) -> None:
         require(np.array_equal(before, ones.dual_coef_), "events of weight 0 are not learned")
 
 
-# ---- which of them apply ------------------------------------------------------------------------------------------
+# ---- which of them apply -------------------------------------------------------------------------
 
 _ALWAYS = (
     check_scores_are_the_naive_sums,
