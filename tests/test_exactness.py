@@ -1,8 +1,9 @@
-"""The core against the naive twin, step by step over long streams with evictions; and ten million steps of the scale."""
+"""The core against the naive twin, step by step over long streams; and ten million steps of the scale."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -120,7 +121,7 @@ def prequential(task, model, X, y, weights=None):
     """The whole stream in uneven chunks."""
     count = X.shape[0]
     parts, edges = [], [edge for edge in (0, 1, 2, 50, 333, 1000, 1001) if edge < count] + [count]
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in itertools.pairwise(edges):
         piece = None if weights is None else weights[a:b]
         target = None if task == "novelty" else y[a:b]
         parts.append(model.prequential(X[a:b], target, sample_weight=piece, **CLASSES.get(task, {})))
@@ -288,10 +289,10 @@ def test_the_norm_is_right_over_a_long_run(budget):
 
 
 def test_ten_million_steps_of_the_lazy_scale():
-    """On points +-1 NORMA with squared loss and the newest m points is a linear filter, which scipy runs exactly.
+    """On points +-1 NORMA with squared loss and the newest m points is a linear filter, which scipy runs.
 
-    With d_t = c_t x_t: d_t = rate (y_t x_t - sum_k (1 - rate reg)^k d_{t-1-k}), k < m. The scale shrinks by a tenth
-    a step, so that it is multiplied into the coefficients about 4,500 times.
+    With d_t = c_t x_t: d_t = rate (y_t x_t - sum_k (1 - rate reg)^k d_{t-1-k}), k < m. The scale shrinks by a
+    tenth a step, so that it is multiplied into the coefficients about 4,500 times.
     """
     steps, rate, reg, size = 10_000_000, 0.05, 2.0, 8
     shrink = 1 - rate * reg

@@ -1,4 +1,4 @@
-"""THE invariant: whatever is done to an expansion, points, coefficients, scale, norm and average describe one f."""
+"""THE invariant: whatever is done to it, points, coefficients, scale, norm and average describe one f."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kernel against its formula, exp against a longer float, all instruction sets against each other, refusals."""
+"""Every kernel against its formula, exp against a longer float, the instruction sets against each other."""
 
 from __future__ import annotations
 

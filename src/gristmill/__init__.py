@@ -12,14 +12,27 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import checks, theory
-    from .budgets import DropOldest, DropRandom, DropSmallest, Unbounded, Window
+    from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
+        adatron,
+        alma,
+        forgetron,
+        ilk_classifier,
+        ilk_novelty,
+        ilk_regressor,
         norma_classifier,
         norma_novelty,
         norma_regressor,
         passive_aggressive,
         passive_aggressive_regressor,
         perceptron,
+        projection_classifier,
+        projection_regressor,
+        projectron,
+        projectron_pp,
+        random_budget_perceptron,
+        romma,
+        svmd,
     )
     from .kernels import (
         Exponential,
@@ -38,17 +51,43 @@ if TYPE_CHECKING:
     from .learners import KernelClassifier, KernelNovelty, KernelRegressor
     from .losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
     from .persist import ModelFileError, load
-    from .rules import SGD, PassiveAggressive, Perceptron, Step, Trial
+    from .rules import (
+        SGD,
+        Adatron,
+        Alma,
+        FeasibleSet,
+        Implicit,
+        MarginProjection,
+        PassiveAggressive,
+        Perceptron,
+        Romma,
+        Step,
+        StepSizeAdaptation,
+        Trial,
+    )
 
 _HOME = {
-    "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Unbounded", "Window"),
+    "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Forget", "Project", "Unbounded", "Window"),
     "catalogue": (
+        "adatron",
+        "alma",
+        "forgetron",
+        "ilk_classifier",
+        "ilk_novelty",
+        "ilk_regressor",
         "norma_classifier",
         "norma_novelty",
         "norma_regressor",
         "passive_aggressive",
         "passive_aggressive_regressor",
         "perceptron",
+        "projection_classifier",
+        "projection_regressor",
+        "projectron",
+        "projectron_pp",
+        "random_budget_perceptron",
+        "romma",
+        "svmd",
     ),
     "kernels": (
         "Exponential",
@@ -67,7 +106,20 @@ _HOME = {
     "learners": ("KernelClassifier", "KernelNovelty", "KernelRegressor"),
     "losses": ("EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Squared"),
     "persist": ("ModelFileError", "load"),
-    "rules": ("SGD", "PassiveAggressive", "Perceptron", "Step", "Trial"),
+    "rules": (
+        "SGD",
+        "Adatron",
+        "Alma",
+        "FeasibleSet",
+        "Implicit",
+        "MarginProjection",
+        "PassiveAggressive",
+        "Perceptron",
+        "Romma",
+        "Step",
+        "StepSizeAdaptation",
+        "Trial",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = ("checks", "theory")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from . import _core, _input, persist
 from .budgets import Budget, DropSmallest
+from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
 
@@ -66,11 +67,7 @@ class StreamLearner(BaseEstimator):
             raise TypeError(
                 f"budget must be a budget such as DropOldest(100) or have a method victim(stored), got {budget!r}"
             )
-        if self.average and not (isinstance(budget, Budget) and not budget.evicts):
-            raise ValueError(
-                f"average=True needs every point that was ever stored, and {budget!r} drops points; "
-                "use budget=Unbounded()"
-            )
+        check_composition(rule, budget, bool(self.average))
         return rule, budget
 
     def _start(self, width: int, sparse: bool, single: bool, outputs: int) -> None:
@@ -142,7 +139,14 @@ class StreamLearner(BaseEstimator):
     # ---- learning ---------------------------------------------------------------------------------------------
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any = None, fresh: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        want_scores: bool,
+        classes: Any = None,
+        fresh: bool = False,
+        passes: int = 1,
     ) -> Any:
         """One pass in order. Everything is checked, and on any error undone, before it is kept."""
         before = dict(self.__dict__)
@@ -150,7 +154,7 @@ class StreamLearner(BaseEstimator):
         if fresh:
             self._reset()
         try:
-            return self._learn_checked(X, y, sample_weight, want_scores, classes)
+            return self._learn_checked(X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -167,7 +171,9 @@ class StreamLearner(BaseEstimator):
             return None
         return copy.deepcopy(running)
 
-    def _learn_checked(self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any) -> Any:
+    def _learn_checked(
+        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int
+    ) -> Any:
         first = "_core" not in self.__dict__
         if first:
             self._parts()
@@ -175,15 +181,23 @@ class StreamLearner(BaseEstimator):
         count = len(X) if isinstance(X, list) else X.shape[0]
         weights = None if sample_weight is None else _input.weights(sample_weight, count)
         labels = self._targets(y, count, classes)
+        rule, budget = self._parts() if first else self._running[:2]
+        check_outputs(rule, budget, self._outputs())
         if first:
             objects = isinstance(X, list)
             single = not objects and X.dtype == np.float32
             self._start(0 if objects else X.shape[1], _input.is_sparse(X), single, self._outputs())
         rows = self._rows(X)
         self._core.check(rows)
+        if first:
+            warn_if_nothing_is_stored(self.kernel_, budget, X, self._outputs())
         grown = self._grow()
         try:
-            return self._core.learn(rows, labels, weights, want_scores)
+            start = self._core.seen
+            scores = self._core.learn(rows, labels, weights, want_scores)
+            for _ in range(passes - 1):
+                self._core.revisit(rows, labels, weights, start)
+            return scores
         except BaseException:
             if grown is not None:
                 self._core = grown
@@ -205,7 +219,7 @@ class StreamLearner(BaseEstimator):
         """
         if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
             raise ValueError("sample_weight is zero for every event: there is nothing to fit")
-        self._learn(X, y, sample_weight, want_scores=False, fresh=True)
+        self._learn(X, y, sample_weight, want_scores=False, fresh=True, passes=getattr(self.rule, "passes", 1))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

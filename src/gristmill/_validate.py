@@ -44,7 +44,7 @@ positive = Range("a number > 0", lambda v: is_real(v) and v > 0)
 # An infinite C is the hard-margin limit of the papers, so it is a legal value where a bound is meant.
 positive_or_inf = Range(
     "a number > 0 (inf allowed)",
-    lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and v > 0,
+    lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and float(v) > 0,
 )
 non_negative = Range("a number >= 0", lambda v: is_real(v) and v >= 0)
 count = Range("a whole number >= 1", lambda v: is_whole(v) and v >= 1)
@@ -61,7 +61,7 @@ def one_of(*choices: Any) -> Range:
     return Range("one of " + ", ".join(repr(c) for c in choices), lambda v: v in choices)
 
 
-def instance_of(kind: type, says: str) -> Range:
+def instance_of(kind: Any, says: str) -> Range:
     return Range(says, lambda v: isinstance(v, kind))
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, capacity, non_negative, optional
+from ._validate import Checked, Range, capacity, flag, non_negative, optional
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,10 @@ class Budget(Checked):
 
     #: whether stored points may leave, so that an average over time has no bounded form
     evicts: ClassVar[bool] = True
+    #: names of the rules that the budget has a meaning for; empty for any
+    rules: ClassVar[tuple[str, ...]] = ()
+    #: whether it has a meaning for more than two classes
+    multiclass: ClassVar[bool] = True
 
     def _spec(self) -> dict[str, Any]:
         return {"budget": type(self).__name__, **{k: v for k, v in vars(self).items()}}
@@ -172,3 +176,70 @@ class DropRandom(Budget):
     size: int  # B
 
     _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
+
+
+@dataclass(frozen=True)
+class Forget(Budget):
+    """The Forgetron: shrink all coefficients so far that dropping the oldest point does little harm.
+
+    Belongs to the Perceptron with two classes and a kernel with k(x, x) <= 1.
+
+    Parameters
+    ----------
+    size : int
+        B in the paper: most points ever stored.
+    basic : bool, default=False
+        False is the self-tuned algorithm, True the first one with its fixed schedule.
+
+    References
+    ----------
+    O. Dekel, S. Shalev-Shwartz, Y. Singer, The Forgetron: A Kernel-Based Perceptron on a Budget, SIAM J. Computing 37, 2008.
+
+    Examples
+    --------
+    >>> from gristmill import Forget, Gaussian, KernelClassifier, Perceptron
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), Forget(2))
+    >>> model.fit([[0.0], [3.0], [6.0], [9.0]], [-1, 1, -1, 1]).support_ids_.tolist()
+    [2, 3]
+    """
+
+    size: int  # B
+    basic: bool = False
+
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity, "basic": flag}
+    rules: ClassVar[tuple[str, ...]] = ("Perceptron",)
+    multiclass: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Project(Budget):
+    """Fold a new point into the stored ones where they span it up to a tolerance; store it otherwise (Projectron).
+
+    Nothing is ever dropped, and the number of points is bounded by the kernel and the tolerance.
+
+    Parameters
+    ----------
+    tolerance : float >= 0
+        eta in the paper: largest distance between k(x, .) and its projection. (The paper's experiments compare the
+        squared distance with their eta: their eta = 0.1 is tolerance = sqrt(0.1).) At or above sqrt(k(x, x)) nothing
+        would ever be stored.
+
+    References
+    ----------
+    F. Orabona, J. Keshet, B. Caputo, Bounded Kernel-Based Online Learning, JMLR 10, 2009.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, Perceptron, Project
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), Project(tolerance=0.5))
+    >>> model.fit([[0.0], [3.0], [1.6], [1.4]], [-1, 1, -1, 1]).n_support_
+    3
+    """
+
+    tolerance: float  # eta
+
+    evicts: ClassVar[bool] = False
+    _ranges: ClassVar[dict[str, Range]] = {"tolerance": non_negative}
+    rules: ClassVar[tuple[str, ...]] = (
+        "Perceptron", "MarginProjection", "Alma", "SGD", "PassiveAggressive", "FeasibleSet", "Implicit",
+    )

@@ -3,9 +3,9 @@
     for check in yield_checks(model):
         check(model)
 
-Each check takes an estimator, works on clones of it, returns nothing if the promise is kept and raises `CheckError` with
-what was promised and what was found if it is not. What applies is found by what the estimator is: its task, whether its
-kernel runs in the core, whether its budget is bounded.
+Each check takes an estimator, works on clones of it, returns nothing if the promise is kept and raises
+`CheckError` with the promise if it is not. What applies is found by what the estimator is: its task, whether
+its kernel runs in the core, whether its budget is bounded.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, update_wrapper
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def require(kept: Any, promise: str) -> None:
 
 @dataclasses.dataclass
 class Case:
-    """One estimator and a stream it can eat; `classes` has more than two entries for a stream of that many."""
+    """One estimator and a stream it can eat; `classes` is given where there are more than two."""
 
     estimator: Any
     X: Any
@@ -88,7 +89,7 @@ def is_native(model: Any) -> bool:
 
 
 def _stream(model: Any, n_classes: int) -> tuple[Any, Any]:
-    """Points of norm below 1 (some kernels ask for that), a third of their entries 0, and labels that depend on them."""
+    """Points of norm below 1 (some kernels ask for that), a third of the entries 0, and their labels."""
     rng = np.random.default_rng(20)
     count = 240 if is_native(model) else 60
     X = rng.normal(size=(count, 5)) * (rng.random((count, 5)) < 0.7)
@@ -162,7 +163,7 @@ def _said(model: Any, X: Any) -> Any:
 
 
 def check_scores_are_the_naive_sums(case: Case) -> None:
-    """decision_function is the sum over support_vectors_ with dual_coef_ and intercept_; norm_ is its norm."""
+    """decision_function is the sum over support_vectors_, dual_coef_ and intercept_; norm_ is its norm."""
     model = case.fitted()
     for _ in range(3 if is_native(model) else 1):
         rows = model.kernel_(case.X, model.support_vectors_) if model.n_support_ else np.zeros((len(case), 0))
@@ -225,7 +226,7 @@ def check_prequential_scores_before_it_learns(case: Case) -> None:
 
 
 def check_cutting_changes_nothing(case: Case) -> None:
-    """learn_one in a loop, partial_fit in any chunks, fit and prequential give the same model, bit for bit."""
+    """learn_one in a loop, partial_fit in any chunks, fit, prequential: the same model, bit for bit."""
     whole, count = case.fitted(), len(case)
     again = case.new()
     case.learn(again, slice(None), "fit")
@@ -236,7 +237,7 @@ def check_cutting_changes_nothing(case: Case) -> None:
     for pieces in (2, 7, count // 3):
         cut = case.new()
         edges = [0, *sorted(rng.choice(np.arange(1, count), pieces, replace=False).tolist()), count]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             case.learn(cut, slice(a, b), "prequential" if a % 2 else "partial_fit")
         require(_same_bits(whole, cut), f"chunks with the borders {edges} give the model of one chunk")
     single = case.new()
@@ -487,7 +488,7 @@ def _can_be_saved(model: Any) -> bool:
 
 
 def check_files_hold_the_whole_model(case: Case) -> None:
-    """save and load give the same model bit for bit; Python code is refused by name and nothing is written."""
+    """save and load give the same model bit for bit; Python code is refused and nothing is written."""
     model = case.fitted()
     if _can_be_saved(model):
         other = _through_file(model)
