@@ -12,14 +12,18 @@ from scipy.sparse import coo_array, csr_array
 import gristmill
 from gristmill import (
     SGD,
+    Alma,
     DropOldest,
     DropRandom,
     DropSmallest,
     EpsilonInsensitive,
     Exponential,
+    FeasibleSet,
+    Forget,
     Gaussian,
     Hinge,
     Huber,
+    Implicit,
     KernelClassifier,
     KernelNovelty,
     KernelRegressor,
@@ -27,14 +31,18 @@ from gristmill import (
     Linear,
     Logistic,
     Manhattan,
+    MarginProjection,
     Normalized,
     PassiveAggressive,
     Perceptron,
     Polynomial,
+    Project,
+    Romma,
     Sigmoid,
     Squared,
     SquaredEuclidean,
     Step,
+    StepSizeAdaptation,
     Unbounded,
     Vovk,
     Window,
@@ -110,17 +118,20 @@ KERNELS = [
 ]  # fmt: skip
 BUDGETS = [
     None, Unbounded(), DropOldest(5), DropSmallest(5), DropRandom(4), Window(6),
-    Window(growth=0.1), WildBudget(),
-    DropOldest(1),
+    Window(growth=0.1), WildBudget(), DropOldest(1), Project(0.3), Project(0.05), Forget(5),
 ]  # fmt: skip
 RULES = {
     KernelClassifier: [
         None, Perceptron(), SGD(Hinge(), 0.3, 0.1), SGD(Logistic(), 1.0, 0.5, "inv_sqrt", intercept=True),
         SGD(Hinge(1.0, nu=0.2), 0.5, 2.0), PassiveAggressive(1.0, 0), PassiveAggressive(0.1, 2), WildRule(),
+        Romma(), Alma(0.9), FeasibleSet(), Implicit(Hinge(), 1.0, 1.0, 0.1), Implicit(Logistic()),
+        MarginProjection(),
+        StepSizeAdaptation(Hinge(), 0.1, 0.1, 0.5, 0.9), Perceptron(), Perceptron(),
     ],
     KernelRegressor: [
         None, SGD(Squared(), 5.0), SGD(Squared(), 0.1, 0.1), SGD(EpsilonInsensitive(0.1, nu=0.5), 0.3),
         SGD(Huber(0.1, nu=0.5), 0.3, 0.1), PassiveAggressive(np.inf, 0), WildRule(),
+        FeasibleSet(0.1, 2.0), Implicit(Squared(), 1.0, 1.0, 0.1),
     ],
     KernelNovelty: [None, SGD(Hinge(0.0, nu=0.1), 0.5, 1.0), PassiveAggressive(), WildRule()],
 }  # fmt: skip
@@ -301,6 +312,7 @@ class Fuzzer:
         return model
 
 
+@pytest.mark.filterwarnings("ignore:Project. tolerance")  # said on purpose where nothing would be stored
 @pytest.mark.parametrize("seed", range(BATCHES))
 def test_nothing_breaks(seed, tmp_path):
     fuzzer = Fuzzer(seed, tmp_path)

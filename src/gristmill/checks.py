@@ -214,10 +214,12 @@ def check_prequential_scores_before_it_learns(case: Case) -> None:
     two = is_classifier(model) and case.classes is None
     start = 1 + (int(np.argmax(case.y != case.y[0])) if two else 0)
     case.learn(twin, slice(0, start))
+    projects = hasattr(model.budget, "tolerance")
     for i in range(start, len(case)):
-        require(
-            np.array_equal(_said(twin, case.X[i : i + 1])[0], said[i]), f"prequential agrees at event {i}"
-        )
+        score = _said(twin, case.X[i : i + 1])[0]
+        # A projecting budget scores a stream by coordinates, a table by coefficients: rounded differently.
+        alike = np.array_equal(score, said[i]) or (projects and close(score, said[i], 1e-9))
+        require(alike, f"prequential agrees at event {i}")
         case.learn(twin, slice(i, i + 1))
     require(_same_bits(model, twin), "prequential learns what partial_fit learns")
 
@@ -230,9 +232,11 @@ def check_cutting_changes_nothing(case: Case) -> None:
     whole, count = case.fitted(), len(case)
     again = case.new()
     case.learn(again, slice(None), "fit")
-    require(_same_bits(whole, again), "fit gives what one partial_fit gives")
+    if getattr(whole.rule, "passes", 1) == 1:  # a rule may ask fit for several
+        require(_same_bits(whole, again), "fit gives what one partial_fit gives")
+    once = copy.deepcopy(again)
     case.learn(again, slice(None), "fit")
-    require(_same_bits(whole, again), "fit forgets what was learned before")
+    require(_same_bits(once, again), "fit forgets what was learned before")
     rng = np.random.default_rng(3)
     for pieces in (2, 7, count // 3):
         cut = case.new()
