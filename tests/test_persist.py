@@ -192,8 +192,8 @@ FORGERIES = {
     "negative ids": ({"arrays": {"ids": -1 - np.arange(N)}}, "positions"),
     "ids beyond the stream": ({"arrays": {"ids": 10**6 + np.arange(N)}}, "positions"),
     "an endless stream": ({"arrays": {"counters": np.full(6, 2**64 - 1, dtype=np.uint64)}}, "counters"),
-    "more steps than events": (
-        {"arrays": {"counters": np.array([0, 60, 61, 0, 0, 0], dtype=np.uint64)}},
+    "endless steps": (
+        {"arrays": {"counters": np.array([0, 60, 2**63, 0, 0, 0], dtype=np.uint64)}},
         "counters",
     ),
     "two intercepts": ({"arrays": {"intercept": np.zeros(2)}}, ""),

@@ -303,7 +303,7 @@ void PyLearner::restore(nb::dict state) {
         counters.shape(0) != 6)
         refuse("the saved arrays do not fit together");
     constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
-    if (counters.data()[1] > longest || counters.data()[2] > counters.data()[1] || counters.data()[0] > longest)
+    if (counters.data()[1] > longest || counters.data()[2] > longest || counters.data()[0] > longest || counters.data()[3] > longest)
         refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });

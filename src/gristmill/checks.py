@@ -255,7 +255,7 @@ def check_cutting_changes_nothing(case: Case) -> None:
 def check_pausing_changes_nothing(case: Case) -> None:
     """Pickle, deepcopy, or save and load in the middle of the stream: the same model, bit for bit."""
     whole, half = case.fitted(), len(case) // 2
-    pauses = [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy]
+    pauses: list[Callable[[Any], Any]] = [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy]
     if _can_be_saved(whole):
         pauses.append(_through_file)
     for pause in pauses:
@@ -451,7 +451,8 @@ def check_copies_are_independent(case: Case) -> None:
     model = case.fitted()
     require(not hasattr(clone(model), "n_seen_"), "a clone is unfitted")
     before = snapshot(model)
-    for make in (lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy):
+    copies: list[Callable[[Any], Any]] = [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy]
+    for make in copies:
         other = make(model)
         require(snapshot(other) == before, "a copy is the same model")
         case.learn(other, slice(None))
