@@ -286,7 +286,7 @@ const double* Learner::victim_row(Chunk& chunk, std::size_t slot) const {
 
 void Learner::check_step(std::size_t at, const Trial& trial, const Step& step) const {
     if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
-    if (std::isfinite(step.radius) && !expansion_.tracks_norm() && !projections_)
+    if (std::isfinite(step.radius) && !needs_.norm)
         fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
     const double c = step.coefficient;
     const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
@@ -383,11 +383,9 @@ void Learner::commit_term(Chunk& chunk, std::size_t i, Plan& plan) {
             expansion_.adjust(slot, chunk.coefs, row);
             if (expansion_.magnitude(slot) == 0) {
                 expansion_.remove(slot, row);
+                chunk.moved(i, last, slot);
                 chunk.slots.erase(id);
-                if (slot != last) {
-                    chunk.moved(i, last, slot);
-                    chunk.slots[expansion_.points().id(slot)] = slot;
-                }
+                if (slot != last) chunk.slots[expansion_.points().id(slot)] = slot;
             }
         }
     } else if (plan.entry.kind != Entry::Kind::refuse) {
@@ -403,7 +401,7 @@ void Learner::commit_term(Chunk& chunk, std::size_t i, Plan& plan) {
         chunk.stored(i, slot);
         if (chunk.start) chunk.slots[id] = slot;
     }
-    if (std::isfinite(step.radius) && expansion_.tracks_norm()) expansion_.stay_inside(step.radius);
+    if (std::isfinite(step.radius)) expansion_.stay_inside(step.radius);
 }
 
 void Learner::commit_projected(Chunk& chunk, std::size_t i, Plan& plan) {

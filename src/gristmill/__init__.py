@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, theory
+    from . import checks, datasets, evaluate, reproduce, streams, theory
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
         adatron,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .learners import KernelClassifier, KernelNovelty, KernelRegressor
     from .losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
     from .persist import ModelFileError, load
+    from .prepared import Prepared
     from .rules import (
         SGD,
         Adatron,
@@ -106,6 +107,7 @@ _HOME = {
     "learners": ("KernelClassifier", "KernelNovelty", "KernelRegressor"),
     "losses": ("EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Squared"),
     "persist": ("ModelFileError", "load"),
+    "prepared": ("Prepared",),
     "rules": (
         "SGD",
         "Adatron",
@@ -122,7 +124,7 @@ _HOME = {
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "reproduce", "streams", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .budgets import Budget, DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
@@ -412,9 +411,7 @@ def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_s
     return KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state)
 
 
-def adatron(
-    kernel: Any, rate: float = 1.0, C: float = math.inf, passes: int = 10, random_state: Any = None
-) -> KernelClassifier:
+def adatron(kernel: Any, rate: float, C: float, passes: int, random_state: Any = None) -> KernelClassifier:
     """The kernel Adatron: several passes of `fit` over the same points, towards the support vector machine (no offset).
 
     Parameters
@@ -433,7 +430,7 @@ def adatron(
     Examples
     --------
     >>> from gristmill import Gaussian, adatron
-    >>> round(adatron(Gaussian(1.0), passes=20).fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
+    >>> round(adatron(Gaussian(1.0), rate=1.0, C=10.0, passes=20).fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
     1.0
     """
     return KernelClassifier(kernel, Adatron(rate, C, passes), Unbounded(), random_state=random_state)
@@ -613,10 +610,10 @@ def projection_regressor(
 
 def svmd(
     kernel: Any,
-    rate: float = 0.1,
-    reg: float = 0.0,
-    meta_rate: float = 0.1,
-    decay: float = 0.95,
+    rate: float,
+    reg: float,
+    meta_rate: float,
+    decay: float,
     loss: Loss = Hinge(),  # noqa: B008  # a frozen value
     size: int | None = None,
     average: bool = False,
@@ -647,7 +644,7 @@ def svmd(
     Examples
     --------
     >>> from gristmill import Gaussian, svmd
-    >>> round(svmd(Gaussian(1.0), meta_rate=0.5).fit([[0.0], [0.1], [0.2]], [-1, -1, -1]).rate_, 4)
+    >>> round(svmd(Gaussian(1.0), 0.1, 0.0, 0.5, 0.95).fit([[0.0], [0.1], [0.2]], [-1, -1, -1]).rate_, 4)
     0.1159
     """
     budget = Unbounded() if size is None else DropOldest(size)

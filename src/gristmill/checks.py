@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
-from .budgets import Budget, DropOldest, Window
+from .budgets import Budget, DropOldest, Project, Window
 from .kernels import as_kernel
 from .learners import KernelRegressor
 from .losses import Squared
@@ -207,14 +207,17 @@ def check_attributes_fit_together(case: Case) -> None:
 
 
 def check_prequential_scores_before_it_learns(case: Case) -> None:
-    """prequential says what decision_function said of each event before it was learned, bit for bit."""
+    """prequential says what decision_function said of each event before it was learned, bit for bit.
+
+    With Project to 1e-9: the run scores on coordinates, decision_function on points, two sums for the same number.
+    """
     model, twin = case.new(), case.new()
     said = case.learn(model, slice(None), "prequential")
     # Of two classes the score points to the second: the comparison starts when both have come.
     two = is_classifier(model) and case.classes is None
     start = 1 + (int(np.argmax(case.y != case.y[0])) if two else 0)
     case.learn(twin, slice(0, start))
-    projects = hasattr(model.budget, "tolerance")
+    projects = isinstance(model.budget, Project)
     for i in range(start, len(case)):
         score = _said(twin, case.X[i : i + 1])[0]
         # A projecting budget scores a stream by coordinates, a table by coefficients: rounded differently.

@@ -45,6 +45,9 @@ def encode(value: Any, where: str) -> Any:
     if type(value).__name__ in _closed_list() and type(value) is _closed_list()[type(value).__name__]:
         fields = {f.name: encode(getattr(value, f.name), where) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
+    if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
+        parameters = value.get_params(deep=False)
+        return {"type": type(value).__name__, **{name: encode(part, where) for name, part in parameters.items()}}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -67,6 +70,8 @@ def decode(value: Any) -> Any:
     if name == "float":
         return float(fields["value"])
     known = _closed_list()
+    if name in ESTIMATORS:
+        known[name] = _estimator(name)
     if name not in known:
         raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
     return known[name](**{key: decode(field) for key, field in fields.items()})
@@ -136,6 +141,7 @@ ESTIMATORS = {
     "KernelClassifier": "learners",
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
+    "Prepared": "prepared",
 }
 
 

@@ -315,7 +315,7 @@ Learner learner(const Stream& stream, Rule rule, Budget budget, bool average = f
 
 bool same(const Learner& a, const Learner& b) {
     const auto &f = a.expansion(), &g = b.expansion();
-    if (f.size() != g.size() || a.seen() != b.seen() || f.scale() != g.scale() || f.norm2() != g.norm2()) return false;
+    if (f.size() != g.size() || a.seen() != b.seen() || f.scale() != g.scale() || (f.tracks_norm() && f.norm2() != g.norm2())) return false;
     bool alike = a.rule_state() == b.rule_state() && by_age(f.points()) == by_age(g.points());
     alike &= a.intercept()[0] == b.intercept()[0] && a.mutables().random.counter == b.mutables().random.counter;
     for (std::size_t s = 0; s < f.size(); ++s) alike &= f.coef(s, 0) == g.coef(s, 0) && f.points().id(s) == g.points().id(s);
