@@ -63,6 +63,8 @@ struct IsaScore {
     // a_i += c b_i
     void (*axpy)(double c, const double* b, double* a, std::size_t n);
     void (*scale)(double c, double* a, std::size_t n);
+    // out[j] = sum_i weights_i y_i[j] over the points y_i of whole blocks: the transpose of `dots`.
+    void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 
 template <class T>

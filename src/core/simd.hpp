@@ -386,6 +386,34 @@ inline void scale(double c, double* a, std::size_t n) {
     for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, factor * load(a + i));
 }
 
+// A few features abreast, block after block, then one fixed tree over the lanes: the order depends on the shape alone.
+inline void lane_sums(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights,
+                      double* out) {
+    constexpr std::size_t lanes = kLanes<double>;
+    std::size_t j = 0;
+    auto run = [&]<int J>() {
+        Vec<double> sum[J][kPerBlock] = {};
+        for (std::size_t b = 0; b < n_blocks; ++b) {
+            const double* at = blocks + (b * width + j) * lanes;
+            for (int p = 0; p < kPerBlock; ++p) {
+                const Vec<double> w = load(weights + b * lanes + p * kWidth<double>);
+                for (int k = 0; k < J; ++k) sum[k][p] = fma(w, load(at + k * lanes + p * kWidth<double>), sum[k][p]);
+            }
+        }
+        for (int k = 0; k < J; ++k) {
+            double line[lanes];
+            for (int p = 0; p < kPerBlock; ++p) store(line + p * kWidth<double>, sum[k][p]);
+            for (std::size_t half = lanes / 2; half > 0; half /= 2)
+                for (std::size_t l = 0; l < half; ++l) line[l] += line[l + half];
+            out[j + k] = line[0];
+        }
+        j += J;
+    };
+    constexpr int kAbreast = 8 / kPerBlock > 2 ? 8 / kPerBlock : 2;
+    while (j + kAbreast <= width) run.template operator()<kAbreast>();
+    while (j < width) run.template operator()<1>();
+}
+
 template <class T>
 T dot(const T* x, const T* y, std::size_t width) {
     T sum = 0;
