@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, theory
+    from . import checks, pairwise, theory
     from .budgets import DropOldest, DropRandom, DropSmallest, Unbounded, Window
     from .catalogue import (
         norma_classifier,
@@ -37,6 +37,31 @@ if TYPE_CHECKING:
     )
     from .learners import KernelClassifier, KernelNovelty, KernelRegressor
     from .losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
+    from .pairwise import (
+        AUCPairs,
+        AlignmentPairs,
+        ExponentialLoss,
+        Fifo,
+        GoodnessPairs,
+        GroupBall,
+        L1Ball,
+        L2Ball,
+        MetricPairs,
+        OAM,
+        OnColumns,
+        PSDCone,
+        PairwiseAUC,
+        PairwiseLearner,
+        PairwiseLoss,
+        PairwiseMetric,
+        PairwiseSimilarity,
+        Reservoir,
+        ReservoirX,
+        Simplex,
+        SquaredHinge,
+        TraceBall,
+        TwoStageMKL,
+    )
     from .persist import ModelFileError, load
     from .rules import SGD, PassiveAggressive, Perceptron, Step, Trial
 
@@ -66,11 +91,36 @@ _HOME = {
     ),
     "learners": ("KernelClassifier", "KernelNovelty", "KernelRegressor"),
     "losses": ("EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Squared"),
+    "pairwise": (
+        "AUCPairs",
+        "AlignmentPairs",
+        "ExponentialLoss",
+        "Fifo",
+        "GoodnessPairs",
+        "GroupBall",
+        "L1Ball",
+        "L2Ball",
+        "MetricPairs",
+        "OAM",
+        "OnColumns",
+        "PSDCone",
+        "PairwiseAUC",
+        "PairwiseLearner",
+        "PairwiseLoss",
+        "PairwiseMetric",
+        "PairwiseSimilarity",
+        "Reservoir",
+        "ReservoirX",
+        "Simplex",
+        "SquaredHinge",
+        "TraceBall",
+        "TwoStageMKL",
+    ),
     "persist": ("ModelFileError", "load"),
     "rules": ("SGD", "PassiveAggressive", "Perceptron", "Step", "Trial"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "theory")
+_MODULES = ("checks", "pairwise", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
 
