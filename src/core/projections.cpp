@@ -258,7 +258,7 @@ void project_l1(double* v, std::size_t n, double radius) {
     for (std::size_t i = 0; i < n; ++i) sizes[i] = std::abs(v[i]);
     const double theta = largest_theta(sizes, radius);
     if (theta == 0) return;
-    for (std::size_t i = 0; i < n; ++i) v[i] = std::copysign(std::max(sizes[i] - theta, 0.0), v[i]);
+    for (std::size_t i = 0; i < n; ++i) v[i] = sizes[i] > theta ? std::copysign(sizes[i] - theta, v[i]) : 0.0;
 }
 
 void project_simplex(double* v, std::size_t n, double radius) {

@@ -143,8 +143,8 @@ class TraceBall(ConvexSet):
     Examples
     --------
     >>> from gristmill import TraceBall
-    >>> TraceBall(1.0).project([[2.0, 0.0], [0.0, 1.5]]).round(6).tolist()
-    [[0.75, 0.0], [0.0, 0.25]]
+    >>> TraceBall(1.0).project([[2.0, 0.0], [0.0, 1.5]]).diagonal().round(6).tolist()
+    [0.75, 0.25]
     """
 
     radius: float
