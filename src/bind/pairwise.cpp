@@ -136,7 +136,14 @@ void bind_linear(nb::module_& m) {
     bind_common<LinearRanker>(c);
     c.def("score", &score<LinearRanker>)
         .def("weights", &weights<LinearRanker>)
-        .def("report", [](const H& h) { return stream_report(h.learner.stream()); });
+        .def("report", [](const H& h) {
+            nb::dict out = stream_report(h.learner.stream());
+            const std::size_t filled = h.learner.stream().filled();
+            std::vector<double> points(filled * h.width);
+            for (std::size_t j = 0; j < filled; ++j) h.learner.rows().copy_out(j, points.data() + j * h.width);
+            out["points"] = doubles(points.data(), {filled, h.width});
+            return out;
+        });
 }
 
 void bind_two_reservoirs(nb::module_& m) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "core/batch.hpp"
@@ -186,6 +187,15 @@ class BufferRows {
         if (!change.sources.empty()) refill(change.sources, x, label, id);
         for (const std::size_t slot : change.slots) write(slot, x, label, id);
     }
+    void put(std::size_t slot, const double* x) {
+        double* to = lanes_.data() + offset(slot);
+        for (std::size_t j = 0; j < width_; ++j) to[j * kLanes<double>] = x[j];
+    }
+    void move(std::size_t from, std::size_t to) {
+        const double* source = lanes_.data() + offset(from);
+        double* target = lanes_.data() + offset(to);
+        for (std::size_t j = 0; j < width_; ++j) target[j * kLanes<double>] = source[j * kLanes<double>];
+    }
     void copy_out(std::size_t slot, double* to) const {
         const double* from = lanes_.data() + offset(slot);
         for (std::size_t j = 0; j < width_; ++j) to[j] = from[j * kLanes<double>];
@@ -214,8 +224,7 @@ class BufferRows {
         return slot / kLanes<double> * width_ * kLanes<double> + slot % kLanes<double>;
     }
     void write(std::size_t slot, const double* x, double label, std::int64_t id) {
-        double* to = lanes_.data() + offset(slot);
-        for (std::size_t j = 0; j < width_; ++j) to[j * kLanes<double>] = x[j];
+        put(slot, x);
         labels_[slot] = label;
         ids_[slot] = id;
     }
@@ -237,6 +246,99 @@ class BufferRows {
     Lines<double> lanes_;   // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
     Lines<double> labels_;
     std::vector<std::int64_t> ids_;
+};
+
+// The same for two classes, a store each: an event is compared with the other class only, and half the bytes are not read.
+class SplitRows {
+  public:
+    SplitRows(std::size_t size, std::size_t width)
+        : sides_{BufferRows(size, width), BufferRows(size, width)}, place_(size, 0), side_(size, -1) {}
+
+    std::size_t count(bool positive) const { return owner_[positive].size(); }
+    const BufferRows& side(bool positive) const { return sides_[positive]; }
+    std::size_t width() const { return sides_[0].width(); }
+
+    void apply(const Change& change, const double* x, double label) {
+        if (!change.sources.empty()) refill(change.sources, x, label);
+        for (const std::size_t slot : change.slots) write(slot, x, label > 0);
+    }
+    void copy_out(std::size_t slot, double* to) const {
+        sides_[side_[slot] > 0].copy_out(static_cast<std::size_t>(place_[slot]), to);
+    }
+    std::size_t bytes() const {
+        return sides_[0].bytes() + sides_[1].bytes() + 4 * place_.capacity() * sizeof(std::int64_t);
+    }
+    template <class V>
+    void visit(V& v) {
+        const std::string scope = v.scope;
+        v.scope = scope + "negative_";
+        sides_[0].visit(v);
+        v.scope = scope + "positive_";
+        sides_[1].visit(v);
+        v.scope = scope;
+        v.places("place", place_);
+        v.places("side", side_);
+        if (V::loads) claim();
+    }
+
+  private:
+    void write(std::size_t slot, const double* x, bool positive) {
+        if (side_[slot] != static_cast<std::int64_t>(positive)) {
+            leave(slot);
+            side_[slot] = positive;
+            place_[slot] = static_cast<std::int64_t>(owner_[positive].size());
+            owner_[positive].push_back(slot);
+        }
+        sides_[positive].put(static_cast<std::size_t>(place_[slot]), x);
+    }
+    // The last of its side moves into the place of the one that leaves.
+    void leave(std::size_t slot) {
+        if (side_[slot] < 0) return;
+        auto& owners = owner_[side_[slot] > 0];
+        BufferRows& rows = sides_[side_[slot] > 0];
+        const std::size_t last = owners.back(), from = owners.size() - 1, to = static_cast<std::size_t>(place_[slot]);
+        if (last != slot) {
+            rows.move(from, to);
+            owners[to] = last;
+            place_[last] = static_cast<std::int64_t>(to);
+        }
+        owners.pop_back();
+    }
+    void refill(const std::vector<std::size_t>& sources, const double* x, double label) {
+        const SplitRows before = *this;
+        std::vector<double> row(width());
+        for (std::size_t slot = 0; slot < sources.size(); ++slot) {
+            if (sources[slot] == sources.size()) {
+                write(slot, x, label > 0);
+            } else {
+                before.copy_out(sources[slot], row.data());
+                write(slot, row.data(), before.side_[sources[slot]] > 0);
+            }
+        }
+    }
+    // Who is where, from the saved places; forged ones are refused.
+    void claim() {
+        for (auto& owners : owner_) owners.clear();
+        std::size_t counts[2] = {0, 0};
+        for (const std::int64_t side : side_) {
+            if (side < -1 || side > 1) throw std::invalid_argument("the saved buffer names a class that is not one of two");
+            if (side >= 0) ++counts[side];
+        }
+        for (int side = 0; side < 2; ++side) owner_[side].assign(counts[side], side_.size());
+        for (std::size_t slot = 0; slot < side_.size(); ++slot) {
+            if (side_[slot] < 0) continue;
+            auto& owners = owner_[side_[slot]];
+            const auto place = static_cast<std::size_t>(place_[slot]);
+            if (place_[slot] < 0 || place >= owners.size() || owners[place] != side_.size())
+                throw std::invalid_argument("the saved places of the buffer do not fit together");
+            owners[place] = slot;
+        }
+    }
+
+    BufferRows sides_[2];                  // negative, positive
+    std::vector<std::int64_t> place_;      // of a slot, within its side
+    std::vector<std::int64_t> side_;       // of a slot; -1: empty
+    std::vector<std::size_t> owner_[2];    // which slot is at a place
 };
 
 }  // namespace gristmill

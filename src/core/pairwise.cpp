@@ -22,7 +22,7 @@ double margin_value(const MarginLoss& loss, double u) {
 // ---- AUC, linear ----------------------------------------------------------------------------------------------------
 
 LinearRanker::LinearRanker(const Settings& settings, Buffer buffer, std::size_t width, std::uint64_t seed)
-    : settings_(settings), stream_(std::move(buffer), width, seed), w_(padded(width)),
+    : settings_(settings), stream_(std::move(buffer), 0, seed), rows_(stream_.buffer.size(), width), w_(padded(width)),
       sum_(settings.average ? padded(width) : 0), x_(padded(width)), next_(padded(width)),
       scores_(padded(stream_.buffer.size())), slopes_(padded(stream_.buffer.size())), pull_(padded(width)) {}
 
@@ -38,35 +38,36 @@ double LinearRanker::shown(const double* x) const {
 }
 
 void LinearRanker::event(const double* row, double label, std::size_t at, double* shown_score) {
-    const std::size_t width = stream_.rows.width(), filled = stream_.filled();
+    const std::size_t width = rows_.width(), filled = stream_.filled();
     const auto& isa = isa_score();
     std::copy(row, row + width, x_.begin());
     const double score = isa.dot(w_.data(), x_.data(), w_.size());
     if (!std::isfinite(score)) diverged(at);
     if (shown_score) *shown_score = shown(x_.data());
-    // The margin loss of each pair of opposite labels; slopes_ of the others stay 0.
-    std::fill(slopes_.begin(), slopes_.end(), 0.0);
+    // Only pairs of opposite labels have a slope.
+    const BufferRows& others = rows_.side(label < 0);
+    const std::size_t count = rows_.count(label < 0);
     Order order;
     double slope_sum = 0;
-    if (filled > 0) {
-        stream_.rows.dots(w_.data(), filled, scores_.data());
+    if (count > 0) {
+        others.dots(w_.data(), count, scores_.data());
         const MarginLoss loss = settings_.loss;
-        for (std::size_t j = 0; j < filled; ++j) {
-            if (stream_.rows.label(j) == label) continue;
+        for (std::size_t j = 0; j < count; ++j) {
             const double margin = label * (score - scores_[j]);
             order.pair(margin);
             slope_sum += slopes_[j] = loss.slope(margin);
         }
+        std::fill(slopes_.begin() + static_cast<std::ptrdiff_t>(count),
+                  slopes_.begin() + static_cast<std::ptrdiff_t>(padded(count)), 0.0);
     }
     const std::uint64_t t = stream_.seen + 1;
     const double keep = settings_.pace.keep(t);
-    const double pairs = static_cast<double>(settings_.opposite_only ? order.pairs : filled);
     std::copy(w_.begin(), w_.end(), next_.begin());
     if (keep != 1) isa.scale(keep, next_.data(), next_.size());
     if (slope_sum != 0) {
         // gradient = mean of slope_j y (x - x_j)
-        const double step = settings_.pace.step(t) * label / pairs;
-        stream_.rows.sums(slopes_.data(), filled, pull_.data());
+        const double step = settings_.pace.step(t) * label / static_cast<double>(settings_.opposite_only ? count : filled);
+        others.sums(slopes_.data(), count, pull_.data());
         isa.axpy(step, pull_.data(), next_.data(), next_.size());
         isa.axpy(-step * slope_sum, x_.data(), next_.data(), next_.size());
     }
@@ -75,11 +76,11 @@ void LinearRanker::event(const double* row, double label, std::size_t at, double
     else if (settings_.ball.kind == BallKind::l2 && norm > settings_.ball.radius)
         isa.scale(settings_.ball.radius / norm, next_.data(), next_.size());
     if (settings_.ball.kind == BallKind::l1) project_l1(next_.data(), width, settings_.ball.radius);
-    const bool counts = filled > 0;
-    stream_.offer(x_.data(), label);
+    stream_.offer(x_.data(), label, width);
     // Nothing from here on can fail. The ensemble is the hypotheses that met a buffer: h_1 .. h_{n-1}.
+    rows_.apply(stream_.change, x_.data(), label);
     order.commit(stream_);
-    if (counts && settings_.average) {
+    if (filled > 0 && settings_.average) {
         isa.axpy(1, w_.data(), sum_.data(), sum_.size());
         ++steps_;
     }
@@ -100,12 +101,12 @@ void LinearRanker::score(const DenseRows<double>& x, double* scores) const {
 }
 
 void LinearRanker::weights(double* out) const {
-    for (std::size_t j = 0; j < stream_.rows.width(); ++j)
+    for (std::size_t j = 0; j < rows_.width(); ++j)
         out[j] = !settings_.average ? w_[j] : steps_ == 0 ? 0.0 : sum_[j] / static_cast<double>(steps_);
 }
 
 std::size_t LinearRanker::bytes() const {
-    std::size_t total = sizeof *this + stream_.rows.bytes();
+    std::size_t total = sizeof *this + stream_.rows.bytes() + rows_.bytes();
     for (const auto* v : {&w_, &sum_, &x_, &next_, &scores_, &slopes_, &pull_}) total += v->capacity() * sizeof(double);
     return total;
 }

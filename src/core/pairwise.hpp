@@ -64,8 +64,9 @@ struct PairStream {
     }
     std::size_t filled() const { return buffer.filled(); }
     // The event goes to the buffer. Only a foreign policy can throw, before anything has changed.
-    void offer(const double* x, double label) {
-        buffer.offer(random, change, {x, rows.width()}, label);
+    void offer(const double* x, double label) { offer(x, label, rows.width()); }
+    void offer(const double* x, double label, std::size_t width) {
+        buffer.offer(random, change, {x, width}, label);
         rows.apply(change, x, label, static_cast<std::int64_t>(seen));
         ++seen;
     }
@@ -133,11 +134,13 @@ class LinearRanker {
     void score(const DenseRows<double>& x, double* scores) const;
     void weights(double* out) const;  // of the hypothesis that scores
     const PairStream& stream() const { return stream_; }
+    const SplitRows& rows() const { return rows_; }
     std::size_t bytes() const;
     LinearRanker separate() const;
     template <class V>
     void visit(V& v) {
         stream_.visit(v);
+        rows_.visit(v);
         v.numbers("weights", w_);
         v.numbers("weights_sum", sum_);
         v.count(steps_);
@@ -148,7 +151,8 @@ class LinearRanker {
     double shown(const double* x) const;
 
     Settings settings_;
-    PairStream stream_;
+    PairStream stream_;               // labels and places of the buffer; the rows are beside it
+    SplitRows rows_;
     Lines<double> w_, sum_;           // padded(width); the sum of all hypotheses that met a pair
     std::uint64_t steps_ = 0;
     Lines<double> x_, next_, scores_, slopes_, pull_;  // scratch
