@@ -59,7 +59,7 @@ def buffer_at_once(X: np.ndarray, y: np.ndarray, size: int, rate: float) -> np.n
     for t, (x, label) in enumerate(zip(X, y, strict=True), 1):
         if filled:
             P, L = points[:filled], labels[:filled]
-            active = (L != label) & (label * (w @ x - P @ w) < 1)
+            active = (label != L) & (label * (w @ x - P @ w) < 1)
             w = w - rate / np.sqrt(t) / filled * label * (active @ P - active.sum() * x)
         if filled < size:
             points[filled], labels[filled] = x, label
@@ -74,7 +74,7 @@ def buffer_at_once(X: np.ndarray, y: np.ndarray, size: int, rate: float) -> np.n
 
 
 def bare_products(width: int, size: int, events: int) -> float:
-    """Seconds an event of the two s x d products alone, P w and g P, by NumPy's BLAS over a stack of vectors."""
+    """Seconds an event of the two s x d products alone, P w and g P, by NumPy's BLAS."""
     rng = np.random.default_rng(0)
     P, w, g = rng.normal(size=(size, width)), rng.normal(size=width), rng.normal(size=size)
     out_s, out_d = np.empty(size), np.empty(width)
@@ -159,7 +159,10 @@ def table(title: str, rows: list[dict[str, float]]) -> None:
     names = list(rows[0])
     print("  " + " | ".join(names))
     for row in rows:
-        print("  " + " | ".join(f"{row[name]:,.3g}" if row[name] < 1000 else f"{row[name]:,.0f}" for name in names))
+        print(
+            "  "
+            + " | ".join(f"{row[name]:,.3g}" if row[name] < 1000 else f"{row[name]:,.0f}" for name in names)
+        )
 
 
 def main() -> dict[str, Any]:

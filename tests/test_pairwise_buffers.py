@@ -108,7 +108,8 @@ class Wrong:
         return 0 if step < 3 else self.answer
 
 
-def test_python_buffer_that_looks_at_the_stream(rng=np.random.default_rng(0)):
+def test_python_buffer_that_looks_at_the_stream():
+    rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), np.array([0] * 5 + [1] * 5 + [0, 1] * 10)
     buffer = KeepFirstOfEachSign()
     model = PairwiseAUC(buffer=buffer).fit(X, y)

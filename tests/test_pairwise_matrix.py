@@ -59,7 +59,13 @@ def test_goodness_is_never_above_alignment():
     rng = np.random.default_rng(0)
     for phi in (*LOSSES, ExponentialLoss()):
         for _ in range(20):
-            args = (rng.normal(size=(3, 3)), rng.normal(size=3), 1.0, rng.normal(size=(5, 3)), rng.integers(2, size=5))
+            args = (
+                rng.normal(size=(3, 3)),
+                rng.normal(size=3),
+                1.0,
+                rng.normal(size=(5, 3)),
+                rng.integers(2, size=5),
+            )
             assert GoodnessPairs(phi).value(*args) <= AlignmentPairs(phi).value(*args) + 1e-12
 
 
@@ -85,22 +91,24 @@ def test_metric_agrees_with_the_plain_loop(data, loss, norm, radius):
     X, y = data
     set_ = PSDCone() if radius is None else MATRIX_NORMS[norm](radius, psd=True)
     common = {"buffer": ReservoirX(9), "rate": 0.1, "random_state": 2}
-    model = PairwiseMetric(loss, norm=norm, radius=radius, **common).fit(X, y)
+    model = PairwiseMetric(loss, norm=norm, radius=radius, init="zero", **common).fit(X, y)
     twin = PairwiseLearner(MetricPairs(loss), set_, **common).fit(X, y)
     np.testing.assert_allclose(model.metric_, twin.weights_, atol=1e-8)
     assert np.linalg.eigvalsh(model.metric_).min() >= -1e-10
     np.testing.assert_array_equal(model.metric_, model.metric_.T)
 
 
-@pytest.mark.parametrize("how", [{"reg": 0.5}, {"average": True}, {"buffer": Fifo(7)}, {"buffer": Reservoir(7)}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{"reg": 0.5}, {"average": True}, {"buffer": Fifo(7)}, {"buffer": Reservoir(7)}], ids=str
+)
 def test_metric_options_agree_with_the_plain_loop(data, how):
     X, y = data
     common = {"buffer": ReservoirX(9), "rate": 0.1, "random_state": 2, **how}
-    model = PairwiseMetric(**common).fit(X, y)
+    model = PairwiseMetric(init="zero", **common).fit(X, y)
     twin = PairwiseLearner(MetricPairs(), PSDCone(), **common)
     losses = twin.prequential(X, y)
     np.testing.assert_allclose(model.metric_, twin.weights_, atol=1e-9)
-    np.testing.assert_allclose(PairwiseMetric(**common).prequential(X, y), losses, atol=1e-9)
+    np.testing.assert_allclose(PairwiseMetric(init="zero", **common).prequential(X, y), losses, atol=1e-9)
 
 
 @pytest.mark.parametrize("psd", [True, False])
@@ -118,7 +126,7 @@ def test_similarity_agrees_with_the_plain_loop(data, psd, goal, make, norm):
 
 def test_inside_the_cone_no_eigenvalues_are_asked_for(data):
     X, y = data
-    model = PairwiseMetric(init="identity", rate=1e-4).fit(X, y)
+    model = PairwiseMetric(rate=1e-4).fit(X, y)
     assert model.n_projections_ == 0
     border = PairwiseMetric(rate=1.0).fit(X, y)
     assert 0 < border.n_projections_ <= len(X)
@@ -143,7 +151,9 @@ def estimators():
 
 
 def shown(model):
-    name = {PairwiseMetric: "metric_", PairwiseSimilarity: "matrix_", PairwiseLearner: "weights_"}[type(model)]
+    name = {PairwiseMetric: "metric_", PairwiseSimilarity: "matrix_", PairwiseLearner: "weights_"}[
+        type(model)
+    ]
     return getattr(model, name).tolist(), model.buffer_ids_.tolist(), model.n_seen_, model.n_pairs_
 
 
@@ -169,7 +179,9 @@ def test_metric_as_users_of_metric_learn_expect(data):
     np.testing.assert_allclose(L.T @ L, W, atol=1e-12)
     pairs = np.stack([X[:10], X[10:20]], axis=1)
     distances = model.pair_distance(pairs)
-    np.testing.assert_allclose(distances, np.linalg.norm(model.transform(X[:10]) - model.transform(X[10:20]), axis=1))
+    np.testing.assert_allclose(
+        distances, np.linalg.norm(model.transform(X[:10]) - model.transform(X[10:20]), axis=1)
+    )
     np.testing.assert_allclose([model.get_metric()(a, b) for a, b in pairs], distances)
     np.testing.assert_array_equal(model.pair_score(pairs), -distances)
     np.testing.assert_array_equal(model.get_mahalanobis_matrix(), W)
@@ -200,7 +212,8 @@ class BrokenLoss:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [(np.ones(3), r"shape \(5,\).*got \(3,\)"), (np.full(5, np.nan), "not finite"), (1.0, "shape")]
+    ("answer", "words"),
+    [(np.ones(3), r"shape \(5,\).*got \(3,\)"), (np.full(5, np.nan), "not finite"), (1.0, "shape")],
 )
 def test_a_loss_with_a_bad_gradient_changes_nothing(data, answer, words):
     X, y = data
@@ -237,7 +250,11 @@ def test_bad_rows_change_nothing(data):
     X, y = data
     bad = X.copy()
     bad[7, 2] = np.nan
-    for model in (PairwiseMetric(random_state=0), PairwiseSimilarity(random_state=0), PairwiseLearner(random_state=0)):
+    for model in (
+        PairwiseMetric(random_state=0),
+        PairwiseSimilarity(random_state=0),
+        PairwiseLearner(random_state=0),
+    ):
         model.fit(X, y)
         before = shown(model)
         with pytest.raises(ValueError, match="row 7, column 2"):
@@ -257,13 +274,15 @@ def test_divergence_is_an_error_and_undone(data):
 
 
 def test_regret_of_olp_stays_below_its_bound():
-    """Lemma 6.24 with eta = D/(sqrt2 L): sum of buffer losses - that of the best w in the ball <= sqrt2 L D sqrt(n-1)."""
+    """Lemma 6.24, eta = D/(sqrt2 L): the losses exceed those of any w by at most sqrt2 L D sqrt(n-1)."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     X /= np.linalg.norm(X, axis=1).max()
     y = np.sign(X[:, 0] + 0.3 * rng.normal(size=300))
     L, D = 2.0, 2.0  # |x - x'| <= 2, a ball of radius 1
-    model = PairwiseLearner(AUCPairs(), L2Ball(1.0), ReservoirX(20), rate=D / (np.sqrt(2) * L), random_state=0)
+    model = PairwiseLearner(
+        AUCPairs(), L2Ball(1.0), ReservoirX(20), rate=D / (np.sqrt(2) * L), random_state=0
+    )
     seen, ids = [], []
     for i in range(300):
         if i:
@@ -271,5 +290,7 @@ def test_regret_of_olp_stays_below_its_bound():
         seen.append(model.prequential(X[i : i + 1], y[i : i + 1])[0])
     candidates = rng.normal(size=(40, 3))
     candidates /= np.maximum(1.0, np.linalg.norm(candidates, axis=1, keepdims=True))
-    best = min(sum(AUCPairs().value(w, X[t], y[t], X[b], y[b]) for t, b in enumerate(ids, 1)) for w in candidates)
+    best = min(
+        sum(AUCPairs().value(w, X[t], y[t], X[b], y[b]) for t, b in enumerate(ids, 1)) for w in candidates
+    )
     assert sum(seen) - best <= gristmill.theory.olp_regret_bound(300, lipschitz=L, diameter=D)

@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from gristmill import GroupBall, L1Ball, L2Ball, PSDCone, Simplex, TraceBall
 
 VECTOR_SETS = [L2Ball(1.3), L1Ball(1.3), Simplex(), Simplex(2.0)]
-MATRIX_SETS = [
-    make(1.7, psd) for make in (L2Ball, L1Ball, TraceBall, GroupBall) for psd in (False, True)
-] + [PSDCone()]
+MATRIX_SETS = [make(1.7, psd) for make in (L2Ball, L1Ball, TraceBall, GroupBall) for psd in (False, True)] + [
+    PSDCone()
+]
 
 
 def norm(set_, w):
@@ -47,7 +47,11 @@ def test_vectors_against_a_quadratic_program(set_):
         unpack = (lambda z: z[:4] - z[4:]) if split else (lambda z: z)
         bounds = [(0, None)] * 8 if split else [(0, None)] * 4 if isinstance(set_, Simplex) else None
         kind = "eq" if isinstance(set_, Simplex) else "ineq"
-        room = (lambda z: set_.radius**2 - z @ z) if isinstance(set_, L2Ball) else (lambda z: set_.radius - z.sum())
+        room = (
+            (lambda z: set_.radius**2 - z @ z)
+            if isinstance(set_, L2Ball)
+            else (lambda z: set_.radius - z.sum())
+        )
         best = minimize(
             lambda z, x=x, unpack=unpack: 0.5 * np.sum((unpack(z) - x) ** 2),
             np.full(8 if split else 4, 0.1),
@@ -61,7 +65,7 @@ def test_vectors_against_a_quadratic_program(set_):
 @pytest.mark.parametrize("set_", MATRIX_SETS, ids=str)
 @pytest.mark.parametrize("n", [1, 2, 5, 17])
 def test_matrices_reach_the_nearest_point(set_, n):
-    """p = P(x) is feasible, idempotent, and <x - p, z - p> <= 0 for every feasible z: a full check of a convex set."""
+    """p = P(x) is feasible, idempotent, and <x - p, z - p> <= 0 for all feasible z: a full check."""
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, n)) * 2
     if getattr(set_, "psd", False):
@@ -91,7 +95,13 @@ def test_inside_nothing_moves(set_):
 @pytest.mark.parametrize("n", [1, 2, 3, 16, 33, 60])
 def test_cone_agrees_with_lapack(n):
     rng = np.random.default_rng(n)
-    for x in (rng.normal(size=(n, n)), np.diag(rng.normal(size=n)), np.zeros((n, n)), np.ones((n, n)), -np.eye(n)):
+    for x in (
+        rng.normal(size=(n, n)),
+        np.diag(rng.normal(size=n)),
+        np.zeros((n, n)),
+        np.ones((n, n)),
+        -np.eye(n),
+    ):
         a = (x + x.T) / 2
         values, vectors = np.linalg.eigh(a)
         expected = (vectors * np.maximum(values, 0)) @ vectors.T

@@ -1,8 +1,8 @@
 """Learning from pairs of events on a stream, with a finite buffer.
 
-AUC, metrics, similarities and kernel mixtures are losses of two events, and a stream has no room for all pairs. Each new
-event meets the points of a buffer, which is kept as a sample of the past; one step follows; the event is offered to the
-buffer. P. Kar, Topics in Resource-efficient Kernel Learning, 2013, chapter 6.
+AUC, metrics, similarities and kernel mixtures are losses of two events, and a stream has no room for all
+pairs. Each new event meets the points of a buffer, which is kept as a sample of the past; one step follows;
+the event is offered to the buffer. P. Kar, Topics in Resource-efficient Kernel Learning, 2013, chapter 6.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 _HOME = {
     "auc": ("PairwiseAUC",),
     "buffers": ("Fifo", "PairBuffer", "Reservoir", "ReservoirX"),
-    "learner": ("AUCPairs", "AlignmentPairs", "GoodnessPairs", "MetricPairs", "PairwiseLearner", "PairwiseLoss"),
+    "learner": (
+        "AUCPairs",
+        "AlignmentPairs",
+        "GoodnessPairs",
+        "MetricPairs",
+        "PairwiseLearner",
+        "PairwiseLoss",
+    ),
     "losses": ("ExponentialLoss", "SquaredHinge"),
     "metric": ("PairwiseMetric",),
     "mkl": ("OnColumns", "TwoStageMKL"),
@@ -34,7 +41,33 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = list(_MODULE_OF)  # noqa: PLE0605
+__all__ = [
+    "OAM",
+    "AUCPairs",
+    "AlignmentPairs",
+    "ConvexSet",
+    "ExponentialLoss",
+    "Fifo",
+    "GoodnessPairs",
+    "GroupBall",
+    "L1Ball",
+    "L2Ball",
+    "MetricPairs",
+    "OnColumns",
+    "PSDCone",
+    "PairBuffer",
+    "PairwiseAUC",
+    "PairwiseLearner",
+    "PairwiseLoss",
+    "PairwiseMetric",
+    "PairwiseSimilarity",
+    "Reservoir",
+    "ReservoirX",
+    "Simplex",
+    "SquaredHinge",
+    "TraceBall",
+    "TwoStageMKL",
+]
 
 
 def __getattr__(name: str) -> Any:

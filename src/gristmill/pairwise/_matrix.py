@@ -30,22 +30,23 @@ class MatrixStreamLearner(PairStreamLearner):
         form, psd, identity = self._settings()
         return _core.MatrixLearner(
             form=form,
-            loss=check_margin_loss(self.loss, name),
+            loss=check_margin_loss(self.loss, name)._spec(),
             rate=float(self._check_range("rate", positive)),
             reg=float(self._check_range("reg", non_negative)),
             ball=None if radius is None else MATRIX_NORMS[norm](radius)._ball(),
             psd=psd,
             average=bool(self._check_range("average", flag)),
             identity=identity,
-            buffer=check_buffer(self.buffer),
+            buffer=check_buffer(self.buffer, 50),
             width=width,
             seed=seed,
         )
 
     def prequential(self, X: Any, y: Any = None) -> Array:
-        """Learn from X, y as `partial_fit` does; returns the mean loss of each event against the buffer before that.
+        """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before.
 
-        It is an estimate of the loss over all pairs, from the buffer; 0 for the first event, which has no pair.
+        It is an estimate of the loss over all pairs, from the buffer; 0 for the first event, which has no
+        pair.
         """
         return np.asarray(self._learn(X, y, want_scores=True))
 

@@ -1,4 +1,4 @@
-"""What the learners of a ranking share: scores, a threshold from the buffer, and the AUC as the stream went by."""
+"""What the learners of a ranking share: scores, a threshold from the buffer, the AUC along the stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._stream import Array, PairStreamLearner
 
 
 class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
-    """Base of the AUC learners. The core's first class is negative; the outward sign is that of classes_[1]."""
+    """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2
 
@@ -20,9 +20,9 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
         return 2.0 * codes - 1.0
 
     def _sign(self) -> float:
-        return 1.0 if len(self._codes) < 2 or self._codes[self.classes_[1].item()] == 1 else -1.0
+        return 1.0 if len(self._codes) < 2 or self._codes[self.classes_.tolist()[1]] == 1 else -1.0
 
-    # ---- scores -----------------------------------------------------------------------------------------------
+    # ---- scores ------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
         """f(x): the higher, the more like classes_[1]. Only the order has a meaning; `threshold_` cuts it."""
@@ -32,7 +32,8 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
     def prequential(self, X: Any, y: Any = None) -> Array:
         """Learn from X, y as `partial_fit` does, and return f(x) of each event before it was learned.
 
-        The AUC along the way is `buffer_auc_`: it compares each event with the buffer, not with the whole past.
+        The AUC along the way is `buffer_auc_`: it compares each event with the buffer, not with the whole
+        past.
         """
         scores = np.asarray(self._learn(X, y, want_scores=True))
         return self._sign() * scores
@@ -54,7 +55,7 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
         """The class of one event; None before anything was learned."""
         return None if "_core" not in self.__dict__ else self.predict(self._row(x))[0]
 
-    # ---- what the buffer says ---------------------------------------------------------------------------------
+    # ---- what the buffer says ----------------------------------------------------------------------------
 
     def _buffer_scores(self) -> tuple[Array, Array]:
         """f at the buffer's points and their labels, with the outward sign."""
@@ -66,14 +67,16 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
 
     @property
     def threshold_(self) -> float:
-        """Where `predict` cuts the scores: the cut with the fewest errors on the buffer; 0 while it has one class."""
+        """Where `predict` cuts: the cut with the fewest errors on the buffer; 0 while it has one class."""
         scores, labels = self._buffer_scores()
         if len(np.unique(labels)) < 2:
             return 0.0
         order = np.argsort(scores, kind="stable")
         scores, labels = scores[order], labels[order]
         # cut k puts the first k below it: right are the negatives among them and the positives after
-        right = np.concatenate([[0], np.cumsum(labels < 0)]) + np.concatenate([np.cumsum(labels[::-1] > 0)[::-1], [0]])
+        right = np.concatenate([[0], np.cumsum(labels < 0)]) + np.concatenate(
+            [np.cumsum(labels[::-1] > 0)[::-1], [0]]
+        )
         inner = np.concatenate([[True], scores[1:] > scores[:-1], [True]])
         cut = int(np.argmax(np.where(inner, right, -1)))
         if cut in (0, len(scores)):
@@ -82,8 +85,11 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
 
     @property
     def buffer_auc_(self) -> float:
-        """AUC along the stream, an estimate: the mean over events of the share of the opposite-class points in the buffer
-        that f put in the right order before it learned the event; NaN while only one class has come."""
+        """AUC along the stream, estimated on the buffer; NaN while only one class has come.
+
+        It is the mean over events of the share of the opposite-class points in the buffer that f put in the
+        right order before it learned the event.
+        """
         report = self._report()
         return float(report["right"] / report["asked"]) if report["asked"] > 0 else float("nan")
 

@@ -31,14 +31,18 @@ class BufferedRows:
         return int(self.policy.offered)
 
     def offer(self, x: Array, label: float) -> tuple[list[int], list[int]]:
-        """The next event comes by; returns what changed: places written, or where each place was refilled from."""
+        """The next event comes by; returns the places written, and where each place was refilled from."""
         place = self.seen
         slots, sources = self.policy.offer(x, label)
         if sources:
             points, labels, ids = self.points.copy(), self.labels.copy(), self.ids.copy()
             for slot, source in enumerate(sources):
                 if source < len(sources):
-                    self.points[slot], self.labels[slot], self.ids[slot] = points[source], labels[source], ids[source]
+                    self.points[slot], self.labels[slot], self.ids[slot] = (
+                        points[source],
+                        labels[source],
+                        ids[source],
+                    )
             slots = [slot for slot, source in enumerate(sources) if source == len(sources)]
         for slot in slots:
             self.points[slot], self.labels[slot], self.ids[slot] = x, label, place
@@ -63,7 +67,11 @@ class BufferedRows:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name, array in (("buffer", self.points), ("buffer_labels", self.labels), ("buffer_ids", self.ids)):
+        for name, array in (
+            ("buffer", self.points),
+            ("buffer_labels", self.labels),
+            ("buffer_ids", self.ids),
+        ):
             saved = np.asarray(state[name])
             if saved.shape != array.shape or saved.dtype != array.dtype or not np.isfinite(saved).all():
                 raise ValueError(f"the saved {name} does not fit")

@@ -1,4 +1,4 @@
-"""What the pairwise learners share: a core that meets events in order, behind scikit-learn's and River's verbs."""
+"""What the pairwise learners share: a core that meets events in order, behind scikit-learn's verbs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PairStreamLearner(BaseEstimator):
         range_.check(type(self).__name__, name, value)
         return value
 
-    # ---- state ------------------------------------------------------------------------------------------------
+    # ---- state -------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_core" in self.__dict__
@@ -45,17 +45,20 @@ class PairStreamLearner(BaseEstimator):
             return self.__dict__["_core"]
         except KeyError:
             raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+                f"This {type(self).__name__} instance is not fitted yet: "
+                "call fit, partial_fit or learn_one first"
             ) from None
 
     def _reset(self) -> None:
         for name in _FITTED:
             self.__dict__.pop(name, None)
 
-    # ---- input ------------------------------------------------------------------------------------------------
+    # ---- input -------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any, first: bool) -> Any:
-        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        X = validate_data(
+            self, X, reset=first, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
+        )
         return np.ascontiguousarray(X.toarray() if _input.is_sparse(X) else X)
 
     def _row(self, x: Any) -> Any:
@@ -64,30 +67,33 @@ class PairStreamLearner(BaseEstimator):
     def _labels(self, y: Any, count: int) -> Array:
         """Labels as numbers in the order in which they were first met."""
         if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None"
+            )
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
         check_classification_targets(y)
         found, places, numbers = np.unique(y, return_index=True, return_inverse=True)
         codes = dict(self.__dict__.get("_codes", {}))
+        names = found.tolist()
         for k in np.argsort(places):
-            codes.setdefault(found[k].item(), len(codes))
+            codes.setdefault(names[k], len(codes))
         if self._most_classes is not None and len(codes) > self._most_classes:
             raise ValueError(
-                f"{type(self).__name__} is for {self._most_classes} classes. Only binary classification is supported: "
+                f"{type(self).__name__} is for two classes. Only binary classification is supported: "
                 f"y holds {len(codes)} classes, {list(codes)!r}; learn one against the rest instead"
             )
         known = self.__dict__.get("classes_")
         self._codes = codes
         if known is None or len(codes) > len(known):
             self.classes_ = np.unique(np.array(list(codes), dtype=found.dtype if known is None else None))
-        return np.array([codes[label.item()] for label in found], dtype=np.float64)[numbers]
+        return np.array([codes[name] for name in names], dtype=np.float64)[numbers]
 
     def _numbers(self, codes: Array) -> Array:
         """Class numbers as the core takes them."""
         return codes
 
-    # ---- learning ---------------------------------------------------------------------------------------------
+    # ---- learning ----------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, want_scores: bool, fresh: bool = False) -> Any:
         """One pass in order. Everything is checked, and on any error undone, before it is kept."""
@@ -130,7 +136,7 @@ class PairStreamLearner(BaseEstimator):
         """Learn one event."""
         self._learn(self._row(x), np.array([y]), want_scores=False)
 
-    # ---- fitted attributes ------------------------------------------------------------------------------------
+    # ---- fitted attributes -------------------------------------------------------------------------------
 
     def _report(self) -> dict[str, Any]:
         report: dict[str, Any] = self._fitted().report()
@@ -157,7 +163,7 @@ class PairStreamLearner(BaseEstimator):
         """Bytes that the model keeps; they do not grow with the stream."""
         return int(self._fitted().memory_bytes)
 
-    # ---- saving -----------------------------------------------------------------------------------------------
+    # ---- saving ------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write the model to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
@@ -167,7 +173,10 @@ class PairStreamLearner(BaseEstimator):
         state = self._fitted().state()
         if isinstance(state.get("points"), list):
             raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
-        fitted = {"width": int(self._core.width), **persist.encode_labels(list(self._codes), self.classes_.dtype)}
+        fitted = {
+            "width": int(self._core.width),
+            **persist.encode_labels(list(self._codes), self.classes_.dtype),
+        }
         if hasattr(self, "feature_names_in_"):
             fitted["feature_names_in"] = [str(name) for name in self.feature_names_in_]
         return state, fitted
@@ -181,12 +190,15 @@ class PairStreamLearner(BaseEstimator):
         self.n_features_in_ = width
         self._restore(arrays, width)
         if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
+            self.feature_names_in_ = np.array(
+                [str(name) for name in fitted["feature_names_in"]], dtype=object
+            )
 
     def _restore(self, state: dict[str, Any], width: int) -> None:
         self._core = self._make_core(width, 0)
         ready = {
-            name: value if isinstance(value, list) else np.ascontiguousarray(value) for name, value in state.items()
+            name: value if isinstance(value, list) else np.ascontiguousarray(value)
+            for name, value in state.items()
         }
         self._core.restore(ready)
 

@@ -13,10 +13,9 @@ from .. import _core, _input
 from .._validate import flag, non_negative, optional, positive
 from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Unbounded
 from ..kernels import as_kernel
-from ..losses import Hinge
 from ._ranker import Ranker
 from ._stream import Array
-from .buffers import ReservoirX, check_buffer
+from .buffers import check_buffer
 from .losses import check_margin_loss
 from .projections import L1Ball, L2Ball
 
@@ -24,14 +23,16 @@ from .projections import L1Ball, L2Ball
 class PairwiseAUC(Ranker):
     """Online AUC maximisation (OLP): each event is ranked against a buffer of earlier ones.
 
-    Step t: w <- P[w - rate/sqrt(t) * mean over the buffer of the gradient of phi(y <w, x - x'>)], where pairs of one class
-    have no gradient; then the event is offered to the buffer. Memory does not grow with the stream: it is the buffer,
-    and with a kernel the budget. While only one class has come nothing is learned and `waiting_` is True.
+    Step t: w <- P[w - rate/sqrt(t) * mean over the buffer of the gradient of phi(y <w, x - x'>)], where pairs
+    of one class have no gradient; then the event is offered to the buffer. Memory does not grow with the
+    stream: it is the buffer, and with a kernel the budget. While only one class has come nothing is learned
+    and `waiting_` is True.
 
     Parameters
     ----------
     kernel : kernel, callable or None, default=None
-        None: a linear scorer over the features. Else f is an expansion whose stored points include the buffer's.
+        None: a linear scorer over the features. Else f is an expansion whose stored points include the
+        buffer's.
     loss : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
         phi.
     buffer : buffer, default=ReservoirX(100)
@@ -51,11 +52,11 @@ class PairwiseAUC(Ranker):
     opposite_only : bool, default=False
         Take the mean over the pairs of two classes, not over the whole buffer.
     budget : budget, default=DropSmallest(1000)
-        With a kernel: which stored point leaves when more than `size` are not in the buffer. DropSmallest, DropOldest,
-        DropRandom or Unbounded.
+        With a kernel: which stored point leaves when more than `size` are not in the buffer. DropSmallest,
+        DropOldest, DropRandom or Unbounded.
     features : transformer or None, default=None
-        A map applied to every row first, such as a random feature map. One that is not fitted is fitted on the first event
-        alone: a random map needs only its width.
+        A map applied to every row first, such as a random feature map. One that is not fitted is fitted on
+        the first event alone: a random map needs only its width.
 
     Attributes
     ----------
@@ -65,7 +66,8 @@ class PairwiseAUC(Ranker):
 
     References
     ----------
-    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Algorithm 8 (with the sign of the step set right).
+    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Algorithm 8 (with the sign of the step set
+    right).
 
     Examples
     --------
@@ -83,8 +85,8 @@ class PairwiseAUC(Ranker):
     def __init__(
         self,
         kernel: Any = None,
-        loss: Any = Hinge(),  # noqa: B008  frozen
-        buffer: Any = ReservoirX(100),  # noqa: B008  frozen
+        loss: Any = None,
+        buffer: Any = None,
         rate: float = 1.0,
         radius: float | None = None,
         average: bool = False,
@@ -108,16 +110,16 @@ class PairwiseAUC(Ranker):
         self.budget = budget
         self.features = features
 
-    # ---- composition ------------------------------------------------------------------------------------------
+    # ---- composition -------------------------------------------------------------------------------------
 
     def _make_core(self, width: int, seed: int) -> Any:
         common = {
-            "loss": check_margin_loss(self.loss, "PairwiseAUC"),
+            "loss": check_margin_loss(self.loss, "PairwiseAUC")._spec(),
             "rate": float(self._check_range("rate", positive)),
             "reg": float(self._check_range("reg", non_negative)),
             "average": bool(self._check_range("average", flag)),
             "opposite_only": bool(self._check_range("opposite_only", flag)),
-            "buffer": check_buffer(self.buffer),
+            "buffer": check_buffer(self.buffer, 100),
             "width": width,
             "seed": seed,
         }
@@ -132,7 +134,7 @@ class PairwiseAUC(Ranker):
         kernel = as_kernel(self.kernel)
         if not kernel.positive_definite:
             warnings.warn(
-                f"PairwiseAUC: {kernel!r} is not positive definite, so the guarantees and the radius have no meaning",
+                f"PairwiseAUC: {kernel!r} is not positive definite, so guarantees and radius have no meaning",
                 stacklevel=4,
             )
         drop, size = self._budget()
@@ -156,11 +158,10 @@ class PairwiseAUC(Ranker):
         if isinstance(budget, DropSmallest | DropOldest | DropRandom):
             return type(budget).__name__, budget.size
         raise TypeError(
-            "PairwiseAUC: budget must be DropSmallest(size), DropOldest(size), DropRandom(size) or Unbounded(), "
-            f"got {budget!r}"
+            f"PairwiseAUC: budget must be DropSmallest, DropOldest, DropRandom or Unbounded, got {budget!r}"
         )
 
-    # ---- input ------------------------------------------------------------------------------------------------
+    # ---- input -------------------------------------------------------------------------------------------
 
     def _reset(self) -> None:
         super()._reset()
@@ -178,7 +179,9 @@ class PairwiseAUC(Ranker):
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
-            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
+            raise ValueError(
+                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
+            )
         if first:
             self.features_ = self._ready_features(rows[:1])
         mapped = self.features_.transform(rows)
@@ -201,14 +204,19 @@ class PairwiseAUC(Ranker):
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one event."""
         core = self.__dict__.get("_core")
-        if type(core) is _core.LinearRanker and type(x) is np.ndarray and x.ndim == 1 and self.features is None:
+        if (
+            type(core) is _core.LinearRanker
+            and type(x) is np.ndarray
+            and x.ndim == 1
+            and self.features is None
+        ):
             code = self._codes.get(y)
             if code is not None:
                 core.learn_one(x, 2.0 * code - 1.0)
                 return
         super().learn_one(x, y)
 
-    # ---- fitted attributes ------------------------------------------------------------------------------------
+    # ---- fitted attributes -------------------------------------------------------------------------------
 
     def _kernel_core(self) -> Any:
         core = self._fitted()
@@ -221,7 +229,9 @@ class PairwiseAUC(Ranker):
         """The weights of a linear scorer."""
         core = self._fitted()
         if self.kernel is not None:
-            raise AttributeError("a kernel expansion has no weights of features; see dual_coef_ and support_vectors_")
+            raise AttributeError(
+                "a kernel expansion has no weights of features; see dual_coef_ and support_vectors_"
+            )
         return self._sign() * np.asarray(core.weights())
 
     @property

@@ -1,9 +1,9 @@
 """Buffers: which events of the past a new one is compared with.
 
-A buffer may also be any Python object with a whole number `size` and a method `offer(step, x, label, filled)` that looks at
-the event (`step` counts from 1, `x` is the row or None for objects, `label` the class as a number) and returns the
-positions it shall be written to: None, a number, or several. Positions up to `filled`, the first free one, are allowed.
-The theory of the chapter is for policies that do not look.
+A buffer may also be any Python object with a whole number `size` and a method `offer(step, x, label, filled)`
+that looks at the event (`step` counts from 1, `x` is the row or None for objects, `label` the class as a
+number) and returns the positions it shall be written to: None, a number, or several. Positions up to
+`filled`, the first free one, are allowed. The theory of the chapter is for policies that do not look.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Fifo(PairBuffer):
 
 @dataclass(frozen=True)
 class Reservoir(PairBuffer):
-    """A uniform sample without replacement of all events so far: every subset of `size` events is equally likely.
+    """A uniform sample without replacement: every subset of `size` events so far is equally likely.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class Reservoir(PairBuffer):
     Examples
     --------
     >>> from gristmill import PairwiseAUC, Reservoir
-    >>> model = PairwiseAUC(buffer=Reservoir(2), random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    >>> model = PairwiseAUC(buffer=Reservoir(2), random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0,
+    1])
     >>> len(set(model.buffer_ids_.tolist()))
     2
     """
@@ -77,18 +78,19 @@ class Reservoir(PairBuffer):
 
 @dataclass(frozen=True)
 class ReservoirX(PairBuffer):
-    """A sample with replacement: after more than `size` events each place is an independent uniform draw from all of them.
+    """A sample with replacement: each place is an independent uniform draw from all events so far.
 
-    This is the buffer of the regret bounds. The first `size` events are all kept; at the next one the whole buffer is
-    drawn anew; from then on event t replaces each place with probability 1/t. An event may be there several times.
+    This is the buffer of the regret bounds. The first `size` events are all kept; at the next one the whole
+    buffer is drawn anew; from then on event t replaces each place with probability 1/t. An event may be there
+    several times.
 
     Parameters
     ----------
     size : int >= 1
         s: how many places there are.
     method : {"skip", "binomial", "bernoulli"}, default="skip"
-        Three ways to draw from one law: the next event that changes anything is computed (random numbers only for those),
-        a binomial number of places (RS-x^2), or a coin for each place (RS-x as printed).
+        Three ways to draw from one law: the next event that changes anything is computed (random numbers only
+        for those), a binomial number of places (RS-x^2), or a coin for each place (RS-x as printed).
 
     References
     ----------
@@ -97,7 +99,8 @@ class ReservoirX(PairBuffer):
     Examples
     --------
     >>> from gristmill import PairwiseAUC, ReservoirX
-    >>> model = PairwiseAUC(buffer=ReservoirX(2), random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    >>> model = PairwiseAUC(buffer=ReservoirX(2), random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0,
+    1])
     >>> len(model.buffer_ids_)
     2
     """
@@ -108,14 +111,18 @@ class ReservoirX(PairBuffer):
     _ranges: ClassVar[dict[str, Range]] = {"size": count, "method": one_of("skip", "binomial", "bernoulli")}
 
 
-def check_buffer(buffer: Any) -> Any:
-    """A buffer as the core takes it, a Python one copied so that the model has its own."""
+def check_buffer(buffer: Any, default: int) -> Any:
+    """A buffer as the core takes it, a Python one copied for the model; None is ReservoirX(default)."""
     import copy
 
+    if buffer is None:
+        return ReservoirX(default)._spec()
     if isinstance(buffer, PairBuffer):
         return buffer._spec()
     if isinstance(buffer, type) or not hasattr(buffer, "offer"):
-        raise TypeError(f"buffer must be a buffer such as ReservoirX(100) or have a method offer, got {buffer!r}")
+        raise TypeError(
+            f"buffer must be a buffer such as ReservoirX(100) or have a method offer, got {buffer!r}"
+        )
     size = getattr(buffer, "size", None)
     if not is_whole(size) or size < 1:
         raise ValueError(f"buffer: its size must be a whole number >= 1, got {size!r}")

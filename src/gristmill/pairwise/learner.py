@@ -1,4 +1,4 @@
-"""The OLP loop over any pairwise loss and any convex set, in Python: for losses that the core does not have."""
+"""The OLP loop over any pairwise loss and any convex set, in Python: for what the core does not have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._validate import Checked, Range, flag, instance_of, non_negative, positiv
 from ..losses import Hinge, Loss
 from ._rows import BufferedRows
 from ._stream import PairStreamLearner
-from .buffers import ReservoirX, check_buffer
+from .buffers import check_buffer
 from .losses import check_margin_loss, margin_slope, margin_value
 from .projections import ConvexSet
 
@@ -78,7 +78,7 @@ class AUCPairs(_MarginPairs):
 
     def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
         weights = self._slopes(w, x, y, others, labels) * np.sign(y - labels)
-        return weights.sum() * x - weights @ others
+        return np.asarray(weights.sum() * x - weights @ others)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class MetricPairs(_MarginPairs):
     def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
         weights = -self._slopes(w, x, y, others, labels) * np.where(labels == y, 1.0, -1.0)
         difference = x - others
-        return (difference * weights[:, None]).T @ difference
+        return np.asarray((difference * weights[:, None]).T @ difference)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class AlignmentPairs(_MarginPairs):
 
 @dataclass(frozen=True)
 class GoodnessPairs(AlignmentPairs):
-    """phi(mean over the buffer of s x^T W x'): the mean inside, so never above `AlignmentPairs` (phi is convex).
+    """phi(mean of s x^T W x'): the mean inside phi, so never above `AlignmentPairs`, for phi is convex.
 
     Parameters
     ----------
@@ -166,12 +166,14 @@ class _Loop:
     """The loop; looks like the core's learners from outside."""
 
     def __init__(self, owner: PairwiseLearner, width: int, seed: int) -> None:
-        self.loss, self.set = owner.loss, owner.projection
+        self.loss, self.set = owner._loss(), owner.projection
         self.rate, self.reg, self.average = float(owner.rate), float(owner.reg), bool(owner.average)
         self.width = width
-        self.rows = BufferedRows(check_buffer(owner.buffer), width, seed)
+        self.rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
         shape = self.loss.shape(width)
-        self.w: Array = np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
+        self.w: Array = (
+            np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
+        )
         self.sum = np.zeros(shape)
         self.steps = self.pairs = 0
 
@@ -179,7 +181,9 @@ class _Loop:
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
-            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
+            raise ValueError(
+                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
+            )
         before = (self.w, self.sum, self.steps, self.pairs, self.rows.copy())
         losses = np.zeros(len(rows))
         try:
@@ -199,8 +203,8 @@ class _Loop:
             gradient = np.asarray(self.loss.gradient(w, x, y, others, labels), dtype=float)
             if gradient.shape != w.shape:
                 raise ValueError(
-                    f"row {row}: the gradient of {self.loss!r} must have the shape {w.shape} of the hypothesis, "
-                    f"got {gradient.shape}"
+                    f"row {row}: the gradient of {self.loss!r} must have the hypothesis's "
+                    f"shape {w.shape}, got {gradient.shape}"
                 )
             if not np.isfinite(gradient).all() or not np.isfinite(loss):
                 raise ValueError(f"row {row}: value or gradient of {self.loss!r} is not finite")
@@ -228,7 +232,12 @@ class _Loop:
 
     def state(self) -> dict[str, Any]:
         counts = np.array([self.steps, self.pairs], dtype=np.int64)
-        return {**self.rows.state(), "weights": self.w.copy(), "weights_sum": self.sum.copy(), "counts": counts}
+        return {
+            **self.rows.state(),
+            "weights": self.w.copy(),
+            "weights_sum": self.sum.copy(),
+            "counts": counts,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rows.restore(state)
@@ -241,17 +250,20 @@ class _Loop:
 
 
 class PairwiseLearner(PairStreamLearner):
-    """Online learning with any pairwise loss (OLP): one gradient step over the buffer an event, then a projection.
+    """Online learning with any pairwise loss (OLP): an event, a step over the buffer, a projection.
 
-    w_t = P[w_{t-1} - rate/sqrt(t) * mean gradient over the buffer]; the first event has no pair and moves nothing. It runs
-    in Python. For AUC, metrics and similarities the learners of their own run in the core and give the same numbers.
+    w_t = P[w_{t-1} - rate/sqrt(t) * mean gradient over the buffer]; the first event has no pair and moves
+    nothing. It runs in Python. For AUC, metrics and similarities the learners of their own run in the core
+    and give the same numbers.
 
     Parameters
     ----------
     loss : pairwise loss, default=AUCPairs()
-        `AUCPairs`, `MetricPairs`, `AlignmentPairs`, `GoodnessPairs`, or an object with `shape`, `value` and `gradient`.
+        `AUCPairs`, `MetricPairs`, `AlignmentPairs`, `GoodnessPairs`, or an object with `shape`, `value` and
+        `gradient`.
     projection : ConvexSet or None, default=None
-        `L2Ball`, `L1Ball`, `Simplex`, `PSDCone`, `TraceBall`, `GroupBall`, or an object with `project` and `start`.
+        `L2Ball`, `L1Ball`, `Simplex`, `PSDCone`, `TraceBall`, `GroupBall`, or an object with `project` and
+        `start`.
     buffer : buffer, default=ReservoirX(100)
     rate : float > 0, default=1.0
         eta.
@@ -269,7 +281,8 @@ class PairwiseLearner(PairStreamLearner):
 
     References
     ----------
-    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Algorithm 8 (with the sign of the step set right).
+    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Algorithm 8 (with the sign of the step set
+    right).
 
     Examples
     --------
@@ -284,9 +297,9 @@ class PairwiseLearner(PairStreamLearner):
 
     def __init__(
         self,
-        loss: Any = AUCPairs(),  # noqa: B008  frozen
+        loss: Any = None,
         projection: Any = None,
-        buffer: Any = ReservoirX(100),  # noqa: B008  frozen
+        buffer: Any = None,
         rate: float = 1.0,
         average: bool = False,
         random_state: Any = None,
@@ -304,20 +317,30 @@ class PairwiseLearner(PairStreamLearner):
         self._check_range("rate", positive)
         self._check_range("reg", non_negative)
         self._check_range("average", flag)
-        if isinstance(self.loss, type) or not all(hasattr(self.loss, m) for m in ("shape", "value", "gradient")):
-            raise TypeError(f"PairwiseLearner: loss must have the methods shape, value and gradient, got {self.loss!r}")
+        loss = self._loss()
+        if isinstance(loss, type) or not all(hasattr(loss, m) for m in ("shape", "value", "gradient")):
+            raise TypeError(
+                f"PairwiseLearner: loss must have the methods shape, value and gradient, got {loss!r}"
+            )
         fine = self.projection is None or all(hasattr(self.projection, m) for m in ("project", "start"))
         if isinstance(self.projection, type) or not fine:
             raise TypeError(
-                f"PairwiseLearner: projection must be a set such as L2Ball(1.0) or None, got {self.projection!r}"
+                "PairwiseLearner: projection must be a set such as L2Ball(1.0) or None, "
+                f"got {self.projection!r}"
             )
         if isinstance(self.projection, ConvexSet):
-            self.projection.project(self.projection.start(self.loss.shape(width)))  # a set of the wrong dimension shows
+            # a set of the wrong dimension shows here
+            self.projection.project(self.projection.start(loss.shape(width)))
         return _Loop(self, width, seed)
+
+    def _loss(self) -> Any:
+        return AUCPairs() if self.loss is None else self.loss
 
     def _labels(self, y: Any, count: int) -> Array:
         if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None"
+            )
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
         values = np.asarray(y, dtype=np.float64)
@@ -327,7 +350,7 @@ class PairwiseLearner(PairStreamLearner):
         return values
 
     def prequential(self, X: Any, y: Any = None) -> Array:
-        """Learn from X, y as `partial_fit` does; returns the mean loss of each event against the buffer before that."""
+        """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""
         return np.asarray(self._learn(X, y, want_scores=True))
 
     @property

@@ -65,15 +65,19 @@ class ExponentialLoss(Loss):
     tasks: ClassVar[tuple[str, ...]] = ("pairs",)
 
 
-def check_margin_loss(loss: Any, owner: str) -> dict[str, Any]:
-    """A margin loss as the core takes it; what has no meaning for pairs is refused by name."""
+def check_margin_loss(loss: Any, owner: str) -> Loss:
+    """The margin loss that is meant, None being Hinge(); what has no meaning for pairs is refused by name."""
+    if loss is None:
+        return Hinge()
     if not isinstance(loss, Hinge | Logistic | SquaredHinge | ExponentialLoss):
         raise TypeError(
             f"{owner}: loss must be Hinge(), SquaredHinge(), Logistic() or ExponentialLoss(), got {loss!r}"
         )
     if isinstance(loss, Hinge) and loss.nu is not None:
-        raise ValueError(f"{owner}: the margin of a pairwise loss does not adapt; use Hinge(margin) without nu, got {loss!r}")
-    return loss._spec()
+        raise ValueError(
+            f"{owner}: a margin of pairs does not adapt; use Hinge(margin) without nu, got {loss!r}"
+        )
+    return loss
 
 
 def margin_value(loss: Loss, u: npt.ArrayLike) -> Array:

@@ -10,18 +10,18 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from .._validate import one_of
-from ..losses import Hinge
 from ._matrix import MatrixStreamLearner
 from ._stream import Array
-from .buffers import ReservoirX
 
 
-class PairwiseMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixStreamLearner):  # type: ignore[misc]
-    """Online metric learning: events of one class shall be near, others at a squared distance above 2 (hinge).
+class PairwiseMetric(  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixStreamLearner
+):
+    """Online metric learning: events of one class shall be near, others at a squared distance of 2 or more.
 
-    M(x, x') = (x - x')^T W (x - x') with W symmetric and without negative eigenvalues. The loss of a pair is phi(1 - M) for
-    one class, phi(M - 1) for two; it is convex in W. Each event takes one step over its pairs with the buffer; eigenvalues
-    are computed only where a step may have left the cone.
+    M(x, x') = (x - x')^T W (x - x') with W symmetric and without negative eigenvalues. The loss of a pair is
+    phi(1 - M) for one class, phi(M - 1) for two; it is convex in W. Each event takes one step over its pairs
+    with the buffer; eigenvalues are computed only where a step may have left the cone.
 
     Parameters
     ----------
@@ -38,7 +38,9 @@ class PairwiseMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixSt
     random_state : int, Generator, RandomState or None
     reg : float >= 0, default=0.0
         sigma: adds reg/2 |W|^2 to the loss, with its faster rate.
-    init : {"zero", "identity"}, default="zero"
+    init : {"identity", "zero"}, default="identity"
+        Where W starts. With the identity it helps to scale the data so that squared distances are about 2;
+        zero finds the scale by itself, but sees only the directions it has learned.
 
     Attributes
     ----------
@@ -70,15 +72,15 @@ class PairwiseMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixSt
 
     def __init__(
         self,
-        loss: Any = Hinge(),  # noqa: B008  frozen
-        buffer: Any = ReservoirX(50),  # noqa: B008  frozen
+        loss: Any = None,
+        buffer: Any = None,
         rate: float = 0.1,
         radius: float | None = None,
         norm: str = "frobenius",
         average: bool = False,
         random_state: Any = None,
         reg: float = 0.0,
-        init: str = "zero",
+        init: str = "identity",
     ) -> None:
         self.loss = loss
         self.buffer = buffer
@@ -119,7 +121,9 @@ class PairwiseMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixSt
         rows = self._rows(X, first=False)
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
+            raise ValueError(
+                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
+            )
         return np.asarray(rows @ self.components_.T)
 
     def pair_distance(self, pairs: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Two-stage multiple kernel learning on a stream: first the weights of the kernels, from pairs; then any kernel learner."""
+"""Two-stage multiple kernel learning on a stream: the weights of the kernels, then any kernel learner."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import persist
-from .._validate import Range, flag, is_whole, non_negative, one_of, positive
+from .._validate import flag, is_whole, non_negative, one_of, positive
 from ..kernels import Kernel, _Composite, as_kernel, pair_value
-from ..losses import Hinge
 from ._rows import BufferedRows
 from ._stream import PairStreamLearner
-from .buffers import ReservoirX, check_buffer
+from .buffers import check_buffer
 from .losses import check_margin_loss, margin_slope, margin_value
 from .projections import Simplex
 
@@ -45,7 +44,11 @@ class OnColumns(_Composite):
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", as_kernel(self.base))
         columns = tuple(self.columns)
-        if not columns or not all(is_whole(c) and c >= 0 for c in columns) or len(set(columns)) < len(columns):
+        if (
+            not columns
+            or not all(is_whole(c) and c >= 0 for c in columns)
+            or len(set(columns)) < len(columns)
+        ):
             raise ValueError(f"OnColumns: columns must be distinct whole numbers >= 0, got {self.columns!r}")
         object.__setattr__(self, "columns", tuple(int(c) for c in columns))
 
@@ -61,7 +64,7 @@ class OnColumns(_Composite):
         array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
         if max(self.columns) >= array.shape[-1]:
             raise ValueError(
-                f"OnColumns: column {max(self.columns)} is asked for, but the rows have {array.shape[-1]} features"
+                f"OnColumns: column {max(self.columns)} is asked for, rows have {array.shape[-1]} features"
             )
         return array[..., list(self.columns)]
 
@@ -116,7 +119,9 @@ class Mixture(_Composite):
         return sum(w * k(X, Y) for w, k in zip(self.weights, self.kernels, strict=True))
 
     def diagonal(self, X: Any) -> Array:
-        values: Array = sum(w * k.diagonal(X) for w, k in zip(self.weights, self.kernels, strict=True))  # type: ignore[assignment]
+        values = np.zeros(len(X))
+        for weight, kernel in zip(self.weights, self.kernels, strict=True):
+            values = values + weight * kernel.diagonal(X)
         return values
 
     def __repr__(self) -> str:
@@ -130,10 +135,10 @@ class _Mixing:
 
     def __init__(self, owner: TwoStageMKL, width: int, seed: int) -> None:
         self.kernels = owner._views(width)
-        self.loss, self.simplex = owner.loss, owner.constraint == "simplex"
+        self.loss, self.simplex = check_margin_loss(owner.loss, "TwoStageMKL"), owner.constraint == "simplex"
         self.rate, self.reg, self.average = float(owner.rate), float(owner.reg), bool(owner.average)
         self.width = width
-        self.rows = BufferedRows(check_buffer(owner.buffer), width, seed)
+        self.rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
         p = len(self.kernels)
         self.mu: Array = np.full(p, 1.0 / p if self.simplex else 1.0 / np.sqrt(p))
         self.sum = np.zeros(p)
@@ -152,7 +157,7 @@ class _Mixing:
         return losses if want_scores else None
 
     def _learn_block(self, first: int, rows: Array, labels: Array) -> Array:
-        """All kernel values of a block first: against the buffer as it is, and of the block's rows with each other."""
+        """All kernel values of a block first: against the buffer, and of its rows with each other."""
         filled, size = self.rows.filled, len(self.rows.labels)
         stored = np.ascontiguousarray(self.rows.points[:filled])
         values = np.empty((len(rows), filled + len(rows), len(self.kernels)))
@@ -214,7 +219,12 @@ class _Mixing:
 
     def state(self) -> dict[str, Any]:
         counts = np.array([self.steps, self.pairs], dtype=np.int64)
-        return {**self.rows.state(), "weights": self.mu.copy(), "weights_sum": self.sum.copy(), "counts": counts}
+        return {
+            **self.rows.state(),
+            "weights": self.mu.copy(),
+            "weights_sum": self.sum.copy(),
+            "counts": counts,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rows.restore(state)
@@ -227,11 +237,11 @@ class _Mixing:
 
 
 class TwoStageMKL(PairStreamLearner):
-    """Weights of base kernels from a stream of pairs: sum_i mu_i K_i shall be high within a class and low between classes.
+    """Weights of base kernels from pairs: sum_i mu_i K_i shall be high within a class and low between.
 
-    The loss of a pair is phi(s sum_i mu_i K_i(x, x')), s = +1 for one class and -1 for two. The first stage ends with
-    `kernel_`, a kernel like any other: for the learners here, for scikit-learn's `SVC(kernel=model.kernel_)`, and to print.
-    Kernels of one scale compare best: wrap them in `Normalized`.
+    The loss of a pair is phi(s sum_i mu_i K_i(x, x')), s = +1 for one class and -1 for two. The first stage
+    ends with `kernel_`, a kernel like any other: for the learners here, for scikit-learn's
+    `SVC(kernel=model.kernel_)`, and to print. Kernels of one scale compare best: wrap them in `Normalized`.
 
     Parameters
     ----------
@@ -261,8 +271,8 @@ class TwoStageMKL(PairStreamLearner):
     References
     ----------
     P. Kar, Topics in Resource-efficient Kernel Learning, 2013, section 6.6.4 (with the ball for the sphere);
-    A. Kumar, A. Niculescu-Mizil, K. Kavukcuoglu, H. Daume, A Binary Classification Framework for Two-Stage Multiple
-    Kernel Learning, ICML 2012.
+    A. Kumar, A. Niculescu-Mizil, K. Kavukcuoglu, H. Daume, A Binary Classification Framework for Two-Stage
+    Multiple Kernel Learning, ICML 2012.
 
     Examples
     --------
@@ -270,7 +280,8 @@ class TwoStageMKL(PairStreamLearner):
     >>> from sklearn.preprocessing import scale
     >>> from gristmill import Gaussian, Linear, Normalized, TwoStageMKL
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = TwoStageMKL([Gaussian(0.01), Gaussian(10.0), Normalized(Linear())], random_state=0).fit(scale(X), y)
+    >>> model = TwoStageMKL([Gaussian(0.01), Gaussian(10.0), Normalized(Linear())],
+    random_state=0).fit(scale(X), y)
     >>> model.kernel_
     1.0 * Normalized(base=Linear())
     """
@@ -279,9 +290,9 @@ class TwoStageMKL(PairStreamLearner):
         self,
         kernels: Any = (),
         columns: Any = None,
-        loss: Any = Hinge(),  # noqa: B008  frozen
+        loss: Any = None,
         constraint: str = "simplex",
-        buffer: Any = ReservoirX(100),  # noqa: B008  frozen
+        buffer: Any = None,
         rate: float = 1.0,
         average: bool = False,
         random_state: Any = None,
@@ -304,11 +315,15 @@ class TwoStageMKL(PairStreamLearner):
             raise ValueError("TwoStageMKL: kernels must hold at least one kernel, got none")
         columns = [None] * len(kernels) if self.columns is None else list(self.columns)
         if len(columns) != len(kernels):
-            raise ValueError(f"TwoStageMKL: columns must hold one entry a kernel, got {len(columns)} for {len(kernels)}")
+            raise ValueError(
+                f"TwoStageMKL: columns must hold one entry a kernel, got {len(columns)} for {len(kernels)}"
+            )
         views = [k if c is None else OnColumns(k, tuple(c)) for k, c in zip(kernels, columns, strict=True)]
         for view in views:
             if isinstance(view, OnColumns) and max(view.columns) >= width > 0:
-                raise ValueError(f"TwoStageMKL: column {max(view.columns)} is asked for, but X has {width} features")
+                raise ValueError(
+                    f"TwoStageMKL: column {max(view.columns)} is asked for, but X has {width} features"
+                )
         return views
 
     def _make_core(self, width: int, seed: int) -> Any:
@@ -320,7 +335,8 @@ class TwoStageMKL(PairStreamLearner):
         for kernel in self._views(width):
             if not kernel.positive_definite:
                 warnings.warn(
-                    f"TwoStageMKL: {kernel!r} is not positive definite, so the mixture may not be a kernel", stacklevel=4
+                    f"TwoStageMKL: {kernel!r} is not positive definite, so the mixture may not be a kernel",
+                    stacklevel=4,
                 )
         return _Mixing(self, width, seed)
 
@@ -330,7 +346,7 @@ class TwoStageMKL(PairStreamLearner):
         return self
 
     def prequential(self, X: Any, y: Any = None) -> Array:
-        """Learn from X, y as `partial_fit` does; returns the mean loss of each event against the buffer before that."""
+        """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""
         return np.asarray(self._learn(X, y, want_scores=True))
 
     @property
@@ -344,7 +360,9 @@ class TwoStageMKL(PairStreamLearner):
         views = self._views(self._fitted().width)
         kept = [(float(w), view) for w, view in zip(self.weights_, views, strict=True) if w > 0]
         if not kept:
-            raise ValueError("TwoStageMKL: every weight is 0, so there is no kernel; learn longer or use the simplex")
+            raise ValueError(
+                "TwoStageMKL: every weight is 0, so there is no kernel; learn longer or use the simplex"
+            )
         if not all(view.is_native for _, view in kept):
             return Mixture(tuple(w for w, _ in kept), tuple(view for _, view in kept))
         mixture = kept[0][0] * kept[0][1]

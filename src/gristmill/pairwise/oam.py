@@ -18,14 +18,15 @@ _pair_of_reservoirs = Range("a whole number >= 2", lambda v: is_whole(v) and v >
 class OAM(Ranker):
     """AUC by a reservoir for each class: one gradient step an event, or one passive-aggressive step a pair.
 
-    An event is compared with the reservoir of the other class. Each pair counts C_t/2 with C_t = C max(1, n/s), n events of
-    the other class so far in s places, so that the steps grow with the stream. (The factor 1/2 only rescales C.)
+    An event is compared with the reservoir of the other class. Each pair counts C_t/2 with C_t = C max(1,
+    n/s), n events of the other class so far in s places, so that the steps grow with the stream. (The factor
+    1/2 only rescales C.)
 
     Parameters
     ----------
     method : {"gra", "seq"}, default="gra"
-        OAM_gra: w += C_t/2 sum y (x - x') over the pairs with margin <= 1. OAM_seq: for one pair after the other the
-        smallest step that gives it margin 1, at most C_t/2.
+        OAM_gra: w += C_t/2 sum y (x - x') over the pairs with margin <= 1. OAM_seq: for one pair after the
+        other the smallest step that gives it margin 1, at most C_t/2.
     C : float > 0, default=1.0
     size : int >= 2, default=100
         Points kept in all, half of them for each class.
@@ -52,7 +53,9 @@ class OAM(Ranker):
     0.995
     """
 
-    def __init__(self, method: str = "gra", C: float = 1.0, size: int = 100, random_state: Any = None) -> None:
+    def __init__(
+        self, method: str = "gra", C: float = 1.0, size: int = 100, random_state: Any = None
+    ) -> None:
         self.method = method
         self.C = C
         self.size = size
@@ -69,7 +72,9 @@ class OAM(Ranker):
 
     def _report(self) -> dict[str, Any]:
         negative, positive_ = self._fitted().report()
-        joined = {name: np.concatenate([negative[name], positive_[name]]) for name in ("points", "labels", "ids")}
+        joined = {
+            name: np.concatenate([negative[name], positive_[name]]) for name in ("points", "labels", "ids")
+        }
         return {
             **joined,
             "seen": negative["seen"] + positive_["seen"],

@@ -1,4 +1,4 @@
-"""Convex sets that a pairwise hypothesis can be kept in; each moves an array to the nearest point of the set."""
+"""Convex sets that a hypothesis can be kept in; each moves an array to the nearest point of the set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 
 class ConvexSet(Checked):
-    """Base class of the sets. One of your own needs `project(w)` and `start(shape)`, a point of the set to begin at."""
+    """Base class of the sets. One of your own needs `project(w)` and `start(shape)`, a point of it."""
 
     _kind: ClassVar[str] = "none"
     #: numbers of dimensions that an array may have
@@ -30,7 +30,7 @@ class ConvexSet(Checked):
         if array.ndim not in self._dimensions or (array.ndim == 2 and array.shape[0] != array.shape[1]):
             kinds = {(1, 2): "a vector or a square matrix", (1,): "a vector", (2,): "a square matrix"}
             raise ValueError(
-                f"{type(self).__name__} is a set of {kinds[self._dimensions]}, got an array of shape {array.shape}"
+                f"{type(self).__name__} is a set of {kinds[self._dimensions]}, got the shape {array.shape}"
             )
         if not np.isfinite(array).all():
             raise ValueError(f"{type(self).__name__}: the array to project must be finite")

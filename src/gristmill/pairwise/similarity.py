@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import flag, one_of
-from ..losses import Hinge
 from ._matrix import MatrixStreamLearner
 from ._stream import Array
-from .buffers import ReservoirX
 
 
 class PairwiseSimilarity(MatrixStreamLearner):
@@ -32,8 +30,9 @@ class PairwiseSimilarity(MatrixStreamLearner):
     psd : bool, default=False
         Keep W symmetric and without negative eigenvalues, so that K is a kernel.
     goal : {"alignment", "goodness"}, default="alignment"
-        The mean over the buffer of phi(s K), s = +1 for one class and -1 for two; or phi of the mean of s K, which asks only
-        that an event be right on average (S-goodness; outside the theorems, and never above the alignment loss).
+        The mean over the buffer of phi(s K), s = +1 for one class and -1 for two; or phi of the mean of s K,
+        which asks only that an event be right on average (S-goodness; outside the theorems, and never above
+        the alignment loss).
     average : bool, default=False
     random_state : int, Generator, RandomState or None
     reg : float >= 0, default=0.0
@@ -49,7 +48,8 @@ class PairwiseSimilarity(MatrixStreamLearner):
     References
     ----------
     P. Kar, Topics in Resource-efficient Kernel Learning, 2013, section 6.6.3;
-    A. Bellet, A. Habrard, M. Sebban, Similarity Learning for Provably Accurate Sparse Linear Classification, ICML 2012.
+    A. Bellet, A. Habrard, M. Sebban, Similarity Learning for Provably Accurate Sparse Linear Classification,
+    ICML 2012.
 
     Examples
     --------
@@ -68,8 +68,8 @@ class PairwiseSimilarity(MatrixStreamLearner):
 
     def __init__(
         self,
-        loss: Any = Hinge(),  # noqa: B008  frozen
-        buffer: Any = ReservoirX(50),  # noqa: B008  frozen
+        loss: Any = None,
+        buffer: Any = None,
         rate: float = 0.1,
         radius: float | None = None,
         norm: str = "frobenius",

@@ -1,8 +1,9 @@
-"""Learning from pairs: online-to-batch bounds, the regret of OLP, and Rademacher averages (tables 6.1 to 6.3).
+"""Learning from pairs: online-to-batch bounds, the regret of OLP, Rademacher averages (tables 6.1-6.3).
 
-All bounds are for losses with values in [0, B], with the constants of the proofs: sums that the text rounds up are here
-summed. Tables 6.1 and 6.2 print sqrt(e log d) for norms of the L1 kind, which is below the truth for d < 7 (0 for d = 1);
-here it is sqrt(max(e log d, 2 log 2d)), which a direct maximal inequality proves for every d.
+All bounds are for losses with values in [0, B], with the constants of the proofs: sums that the text rounds
+up are here summed. Tables 6.1 and 6.2 print sqrt(e log d) for norms of the L1 kind, which is below the truth
+for d < 7 (0 for d = 1); here it is sqrt(max(e log d, 2 log 2d)), which a direct maximal inequality proves for
+every d.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _events = Range("a whole number >= 2", lambda v: is_whole(v) and v >= 2)
 _exponent = Range("a number in (1, 2]", lambda v: is_real(v) and 1 < v <= 2)
 
 
-def rademacher_auc(n: int, data_norm: float, radius: float, q: float = 2.0, features: int | None = None) -> float:
+def rademacher_auc(
+    n: int, data_norm: float, radius: float, q: float = 2.0, features: int | None = None
+) -> float:
     """Rademacher average of linear scorers of pairs, {(x, x') -> <w, x - x'> : ||w||_q <= radius}.
 
     Parameters
@@ -28,11 +31,13 @@ def rademacher_auc(n: int, data_norm: float, radius: float, q: float = 2.0, feat
     n : int >= 1
         Points in the average.
     data_norm : float >= 0
-        ||X||_p, the largest p-norm of a point, 1/p + 1/q = 1; for a kernel and q = 2 it is the root of the largest k(x, x).
+        ||X||_p, the largest p-norm of a point, 1/p + 1/q = 1; for a kernel and q = 2 it is the root of the
+        largest k(x, x).
     radius : float > 0
         ||W||_q.
     q : float in (1, 2], default=2.0
-        Above 2 the squared norm is not strongly convex and table 6.1 is not proved (nor true: it would vanish).
+        Above 2 the squared norm is not strongly convex and table 6.1 is not proved (nor true: it would
+        vanish).
     features : int >= 1, optional
         d: given, the ball is that of the 1-norm, and `data_norm` the largest |x_j|; q is not used.
 
@@ -66,7 +71,13 @@ def _log_factor(features: int) -> float:
 
 
 def rademacher_matrix(
-    n: int, norm: str, radius: float, features: int, euclidean: float, largest: float = math.inf, metric: bool = False
+    n: int,
+    norm: str,
+    radius: float,
+    features: int,
+    euclidean: float,
+    largest: float = math.inf,
+    metric: bool = False,
 ) -> float:
     """Rademacher average of similarities x^T W x' or metrics (x - x')^T W (x - x') with a bounded norm of W.
 
@@ -181,7 +192,7 @@ def rademacher_of_loss(average: float, lipschitz: float, labels: float = 1.0) ->
 
 
 def _deviation(n: int, size: int, average: Callable[[int], float], bound: float, delta: float) -> float:
-    """How far the mean risk of the ensemble may lie above the mean of its buffer losses, with confidence 1 - delta.
+    """How far the mean risk of the ensemble may lie above the mean of its losses on the way.
 
     The martingale of the new events (Azuma) takes delta/2; the n - 1 uniform deviations share the other half.
     """
@@ -208,8 +219,8 @@ def pairwise_risk_bound(
     n : int >= 2
         Events, drawn independently.
     observed : float >= 0
-        The mean over t = 2 .. n of the loss of event t against what it met: all earlier ones, or the buffer. For a convex
-        loss the bound also holds for the averaged hypothesis.
+        The mean over t = 2 .. n of the loss of event t against what it met: all earlier ones, or the buffer.
+        For a convex loss the bound also holds for the averaged hypothesis.
     average : callable
         m -> R_m of the losses, as by `rademacher_of_loss(rademacher_auc(m, ...), ...)`.
     bound : float > 0, default=1.0
@@ -224,8 +235,9 @@ def pairwise_risk_bound(
 
     References
     ----------
-    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Lemmas 6.1 and 6.7. The printed Lemma 6.7 hides a term in
-    1/sqrt(n-1), and its proof loses a factor 2 of R for the events before the buffer is full; both are here.
+    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Lemmas 6.1 and 6.7. The printed Lemma 6.7
+    hides a term in 1/sqrt(n-1), and its proof loses a factor 2 of R for the events before the buffer is full;
+    both are here.
 
     Examples
     --------
@@ -253,7 +265,8 @@ def pairwise_excess_bound(
     ----------
     n : int >= 2
     regret : float >= 0
-        Of the learner, with respect to all pairs, or to the buffer's if `size` is given: see `olp_regret_bound`.
+        Of the learner, with respect to all pairs, or to the buffer's if `size` is given: see
+        `olp_regret_bound`.
     average : callable
         m -> R_m of the losses.
     bound : float > 0, default=1.0
@@ -319,7 +332,7 @@ def olp_rate(lipschitz: float, diameter: float) -> float:
 
 
 def olp_regret_bound(n: int, lipschitz: float, diameter: float) -> float:
-    """Most regret of OLP with respect to its buffer's losses: sqrt2 L D sqrt(n - 1), at the rate of `olp_rate`.
+    """Most regret of OLP against its buffer's losses: sqrt2 L D sqrt(n - 1), at the rate of `olp_rate`.
 
     Parameters
     ----------
