@@ -142,6 +142,16 @@ def test_cone_is_kept_over_a_long_run():
         assert np.linalg.eigvalsh(model.metric_).min() >= -1e-10
 
 
+def test_metric_turns_away_from_noise():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=1500)
+    X = rng.normal(size=(1500, 12))
+    X[:, 0] += 3.0 * y
+    model = PairwiseMetric(rate=1.0, random_state=0).fit(X / np.sqrt(12), y)
+    weights = model.metric_.diagonal()
+    assert weights[0] > 5 * weights[1:].max()
+
+
 def estimators():
     yield PairwiseMetric(buffer=ReservoirX(9), rate=0.1, random_state=2)
     yield PairwiseMetric(Logistic(), Fifo(9), rate=0.1, norm="trace", radius=1.0, average=True)

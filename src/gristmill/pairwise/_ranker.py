@@ -49,7 +49,7 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
         scores = self.decision_function(X)
         if len(self.classes_) == 1:
             return np.repeat(self.classes_, len(scores))
-        return self.classes_[(scores >= self.threshold_).astype(int)]
+        return np.asarray(self.classes_[(scores >= self.threshold_).astype(int)])
 
     def predict_one(self, x: Any) -> Any:
         """The class of one event; None before anything was learned."""

@@ -65,8 +65,8 @@ class Reservoir(PairBuffer):
     Examples
     --------
     >>> from gristmill import PairwiseAUC, Reservoir
-    >>> model = PairwiseAUC(buffer=Reservoir(2), random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0,
-    1])
+    >>> model = PairwiseAUC(buffer=Reservoir(2), random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
     >>> len(set(model.buffer_ids_.tolist()))
     2
     """
@@ -99,8 +99,8 @@ class ReservoirX(PairBuffer):
     Examples
     --------
     >>> from gristmill import PairwiseAUC, ReservoirX
-    >>> model = PairwiseAUC(buffer=ReservoirX(2), random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0,
-    1])
+    >>> model = PairwiseAUC(buffer=ReservoirX(2), random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
     >>> len(model.buffer_ids_)
     2
     """
@@ -123,7 +123,7 @@ def check_buffer(buffer: Any, default: int) -> Any:
         raise TypeError(
             f"buffer must be a buffer such as ReservoirX(100) or have a method offer, got {buffer!r}"
         )
-    size = getattr(buffer, "size", None)
+    size: Any = getattr(buffer, "size", None)
     if not is_whole(size) or size < 1:
         raise ValueError(f"buffer: its size must be a whole number >= 1, got {size!r}")
     return copy.deepcopy(buffer)

@@ -88,8 +88,8 @@ def margin_value(loss: Loss, u: npt.ArrayLike) -> Array:
     if isinstance(loss, SquaredHinge):
         return np.maximum(loss.margin - u, 0.0) ** 2
     if isinstance(loss, Logistic):
-        return np.logaddexp(0.0, -u)
-    return np.exp(-u)
+        return np.asarray(np.logaddexp(0.0, -u))
+    return np.asarray(np.exp(-u))
 
 
 def margin_slope(loss: Loss, u: npt.ArrayLike) -> Array:
@@ -100,5 +100,5 @@ def margin_slope(loss: Loss, u: npt.ArrayLike) -> Array:
     if isinstance(loss, SquaredHinge):
         return -2.0 * np.maximum(loss.margin - u, 0.0)
     if isinstance(loss, Logistic):
-        return -np.exp(-np.logaddexp(0.0, u))
-    return -np.exp(-u)
+        return np.asarray(-np.exp(-np.logaddexp(0.0, u)))
+    return np.asarray(-np.exp(-u))

@@ -14,8 +14,10 @@ from ._matrix import MatrixStreamLearner
 from ._stream import Array
 
 
-class PairwiseMetric(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixStreamLearner
+class PairwiseMetric(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    MatrixStreamLearner,
 ):
     """Online metric learning: events of one class shall be near, others at a squared distance of 2 or more.
 
@@ -57,15 +59,18 @@ class PairwiseMetric(  # type: ignore[misc]
 
     Examples
     --------
-    >>> from sklearn.datasets import load_wine
+    >>> import numpy as np
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from gristmill import PairwiseMetric
-    >>> X, y = load_wine(return_X_y=True)
-    >>> X = (X - X.mean(0)) / X.std(0)
-    >>> metric = PairwiseMetric(rate=0.01, random_state=0).fit(X[::2], y[::2])
-    >>> Z = metric.transform(X)
-    >>> print(f"{KNeighborsClassifier(3).fit(Z[::2], y[::2]).score(Z[1::2], y[1::2]):.3f}")
-    0.955
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=600)
+    >>> told = rng.normal(size=(600, 2)) + 3 * np.eye(3)[y][:, :2]
+    >>> X = np.hstack([told, 2 * rng.normal(size=(600, 10))]) / 5
+    >>> metric = PairwiseMetric(rate=1.0, random_state=0).fit(X[:300], y[:300])
+    >>> def accuracy(Z):
+    ...     return KNeighborsClassifier(3).fit(Z[:300], y[:300]).score(Z[300:], y[300:])
+    >>> print(f"{accuracy(X):.3f} before, {accuracy(metric.transform(X)):.3f} after")
+    0.757 before, 0.880 after
     """
 
     _form = "metric"
@@ -109,7 +114,7 @@ class PairwiseMetric(  # type: ignore[misc]
         """L with W = L^T L, rows by falling eigenvalue."""
         values, vectors = np.linalg.eigh(self.metric_)
         order = np.argsort(values)[::-1]
-        return np.sqrt(np.maximum(values[order], 0.0))[:, None] * vectors[:, order].T
+        return np.asarray(np.sqrt(np.maximum(values[order], 0.0))[:, None] * vectors[:, order].T)
 
     @property
     def _n_features_out(self) -> int:
@@ -130,7 +135,8 @@ class PairwiseMetric(  # type: ignore[misc]
         """sqrt(M(x, x')) of each pair, an array of shape (n_pairs, 2, n_features)."""
         left, right = self._pairs(pairs)
         difference = left - right
-        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", difference, self.metric_, difference), 0.0))
+        squares = np.einsum("ij,jk,ik->i", difference, self.metric_, difference)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def pair_score(self, pairs: Any) -> Array:
         """Minus the distance: the higher, the more alike."""

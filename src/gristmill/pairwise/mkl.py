@@ -280,8 +280,8 @@ class TwoStageMKL(PairStreamLearner):
     >>> from sklearn.preprocessing import scale
     >>> from gristmill import Gaussian, Linear, Normalized, TwoStageMKL
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = TwoStageMKL([Gaussian(0.01), Gaussian(10.0), Normalized(Linear())],
-    random_state=0).fit(scale(X), y)
+    >>> kernels = [Gaussian(0.01), Gaussian(10.0), Normalized(Linear())]
+    >>> model = TwoStageMKL(kernels, random_state=0).fit(scale(X), y)
     >>> model.kernel_
     1.0 * Normalized(base=Linear())
     """
