@@ -20,7 +20,7 @@ from gristmill import (
     TwoStageMKL,
 )
 
-#: f(x) ranks, and its zero has no meaning: `predict` cuts at `threshold_`, not where decision_function changes sign
+#: f(x) ranks and its zero has no meaning, so `predict` cuts elsewhere
 RANKER = {
     "check_classifiers_train": "predict cuts the scores at threshold_, which the buffer gives, and not at 0"
 }

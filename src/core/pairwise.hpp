@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/buffers.hpp"
-#include "core/projections.hpp"
+#include "core/convex.hpp"
 
 namespace gristmill {
 

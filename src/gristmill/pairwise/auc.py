@@ -203,7 +203,7 @@ class PairwiseAUC(Ranker):
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one event."""
-        core = self.__dict__.get("_core")
+        core: Any = self.__dict__.get("_core")
         if (
             type(core) is _core.LinearRanker
             and type(x) is np.ndarray

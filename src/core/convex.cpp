@@ -1,4 +1,4 @@
-#include "core/projections.hpp"
+#include "core/convex.hpp"
 
 #include <algorithm>
 #include <cmath>
