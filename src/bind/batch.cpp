@@ -56,7 +56,7 @@ void check(const DenseRows<T>& rows, const Kernel& kernel) {
     for (std::size_t i = 0; i < rows.count; ++i) {
         const T* row = rows.row(i);
         if (const auto j = first_bad(row, rows.width); j < rows.width) not_finite(i, j, row[j]);
-        if (kernel.restricts_points()) refuse_row(kernel, i, isa<T>().dot(row, row, rows.width));
+        if (kernel.restricts_points()) refuse_row(kernel, i, norm2(row, rows.width));
     }
 }
 
@@ -66,7 +66,7 @@ void check(const SparseRows<T>& rows, const Kernel& kernel) {
         const T* row = rows.values(i);
         const std::size_t n = rows.nonzeros(i);
         if (const auto k = first_bad(row, n); k < n) not_finite(i, rows.columns(i)[k], row[k]);
-        if (kernel.restricts_points()) refuse_row(kernel, i, isa<T>().dot(row, row, n));
+        if (kernel.restricts_points()) refuse_row(kernel, i, norm2(row, n));
     }
 }
 

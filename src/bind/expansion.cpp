@@ -28,6 +28,7 @@ nb::ndarray<nb::numpy, double> kernel_matrix(nb::handle program, nb::handle left
     {
         nb::gil_scoped_release release;
         const auto points = points_for(y);
+        points->ahead(kernel, y.batch)->load(0, columns);  // refuses rows that are too large
         points->reserve(columns);
         for (std::size_t s = 0; s < columns; ++s) points->put(s, static_cast<std::int64_t>(s), y.batch, s);
         const auto ahead = points->ahead(kernel, x.batch);
@@ -69,7 +70,8 @@ class PyExpansion {
 
     void add(Array2<double> x, std::vector<double> coefs, std::int64_t id, std::optional<std::size_t> slot) {
         const Batch batch = DenseRows<double>{x.data(), 1, x.shape(1)};
-        if (slot) f_.release(*slot, row_of(*slot).data());
+        if (x.shape(0) != 1 || coefs.size() != f_.outputs()) throw nb::value_error("one row, one coefficient an output");
+        if (slot) inside(*slot), f_.release(*slot, row_of(*slot).data());
         f_.reserve(f_.size() + 1);
         const auto row = kernel_row(batch);
         std::vector<double> scores;
@@ -78,7 +80,7 @@ class PyExpansion {
         ahead->load(0, 1);
         f_.add(slot.value_or(f_.size()), id, batch, 0, coefs, scores, ahead->self(0));
     }
-    void remove(std::size_t slot) { f_.remove(slot, row_of(slot).data()); }
+    void remove(std::size_t slot) { inside(slot), f_.remove(slot, row_of(slot).data()); }
     void shrink(double factor) { f_.shrink(factor); }
     void stay_inside(double radius) { f_.stay_inside(radius); }
     void tick() { f_.tick(); }
@@ -93,6 +95,9 @@ class PyExpansion {
     Expansion& expansion() { return f_; }
 
   private:
+    void inside(std::size_t slot) const {
+        if (slot >= f_.size()) throw nb::index_error("no such slot");
+    }
     Lines<double> kernel_row(const Batch& batch) const {
         Lines<double> row(padded(f_.size()));
         const auto ahead = f_.points().ahead(f_.kernel(), batch);

@@ -1,10 +1,10 @@
 // The learner as Python sees it: one lock, the GIL released, state in and out as plain arrays.
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
+#include <vector>
 
 #include "bind/bind.hpp"
 #include "core/learner.hpp"
@@ -37,7 +37,7 @@ class PyLearner {
     PyLearner(nb::handle kernel, nb::handle rule, nb::handle budget, const std::string& task, std::size_t outputs,
               std::size_t width, bool sparse, bool single, bool average, std::uint64_t seed)
         : foreign_(PyCallable_Check(kernel.ptr())),
-          sparse_(!foreign_ && sparse && width > 1024), single_(single), width_(width),
+          sparse_(!foreign_ && sparse && width > 1024), single_(single), average_(average), width_(width),
           learner_(foreign_ ? Kernel() : kernel_from(kernel),
                    foreign_ ? foreign_points(nb::borrow(kernel)) : make_points(width, sparse, single),
                    rule_from(rule, task), budget_from(budget), task_from(task, outputs), outputs, average, seed) {}
@@ -48,20 +48,35 @@ class PyLearner {
     void as_writer(F f) {
         refuse_reentry();
         nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
         std::unique_lock lock(mutex_);
-        writer_ = std::this_thread::get_id();
-        struct Leave {
-            std::atomic<std::thread::id>& writer;
-            ~Leave() { writer = std::thread::id(); }
-        } leave{writer_};
+        turn.unlock();
+        const Inside inside(this);
         f(learner_);
     }
     template <class F>
     void as_reader(F f) const {
         refuse_reentry();
         nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
         std::shared_lock lock(mutex_);
+        turn.unlock();
+        const Inside inside(this);
         f(learner_);
+    }
+
+    // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
+    template <class F>
+    auto as_looker(F f) const {
+        refuse_reentry();
+        std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
+        {
+            nb::gil_scoped_release release;
+            const std::lock_guard turn(turn_);
+            lock.lock();
+        }
+        const Inside inside(this);
+        return f(learner_);
     }
 
     void check(const Rows& rows) const {
@@ -85,6 +100,17 @@ class PyLearner {
         });
         if (!want) return nb::none();
         return nb::cast(doubles(scores.data(), {count, learner_.outputs()}));
+    }
+
+    void revisit(nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights, std::int64_t start) {
+        const Rows rows = rows_from(source);
+        check(rows);
+        const std::span<const double> w = weights ? std::span(weights->data(), weights->shape(0)) : std::span<const double>();
+        as_writer([&](Learner& learner) {
+            learner.poll = Interrupts();
+            learner.revisit(rows.batch, {labels.data(), labels.shape(0)}, w, start);
+            learner.poll = nullptr;
+        });
     }
 
     // The short way for one event: no chunk, no copies.
@@ -121,13 +147,13 @@ class PyLearner {
         const auto& f = learner_.expansion();
         std::vector<double> coefs;
         for (std::size_t s = 0; s < f.size(); ++s)
-            for (std::size_t o = 0; o < f.outputs(); ++o)
+            for (std::size_t o = 0; o < f.visible(); ++o)
                 coefs.push_back(f.averages() ? f.average_coef(s, o) : f.coef(s, o));
-        return doubles(coefs.data(), {f.size(), f.outputs()});
+        return doubles(coefs.data(), {f.size(), f.visible()});
     }
     Doubles intercept() const {
         std::vector<double> b(learner_.intercept().begin(), learner_.intercept().end());
-        if (learner_.expansion().averages())
+        if (average_)
             for (std::size_t o = 0; o < b.size(); ++o) b[o] = learner_.average_intercept(o);
         return doubles(b.data(), {b.size()});
     }
@@ -140,8 +166,14 @@ class PyLearner {
 
     nb::dict state() const;
     void restore(nb::dict state);
+    void restore_spans(nb::dict state, std::size_t n);
 
     bool is_sparse() const { return sparse_; }
+    // Dense doubles and no Python inside: an event can take the short way.
+    bool is_plain() const {
+        return !foreign_ && !sparse_ && !single_ && !std::holds_alternative<Foreign>(learner_.rule()) &&
+               !std::holds_alternative<ForeignBudgetPart>(learner_.budget());
+    }
     bool is_single() const { return single_; }
     std::size_t width() const { return width_; }
     const Learner& learner() const { return learner_; }
@@ -177,16 +209,24 @@ class PyLearner {
                               array(std::move(value), {nonzeros}), width_);
     }
 
+    // The learners that this thread is inside of: a lock must not be asked for twice.
+    struct Inside {
+        inline static thread_local std::vector<const PyLearner*> learners;
+        explicit Inside(const PyLearner* learner) { learners.push_back(learner); }
+        ~Inside() { learners.pop_back(); }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+    };
     void refuse_reentry() const {
-        if (writer_.load() == std::this_thread::get_id())
-            throw std::runtime_error("the model is learning: a kernel, rule or budget must not call the model that calls it");
+        if (std::find(Inside::learners.begin(), Inside::learners.end(), this) != Inside::learners.end())
+            throw std::runtime_error("the model is at work: a kernel, rule or budget must not call the model that calls it");
     }
 
-    bool foreign_, sparse_, single_;
+    bool foreign_, sparse_, single_, average_;
     std::size_t width_;
     Learner learner_;
     mutable std::shared_mutex mutex_;
-    std::atomic<std::thread::id> writer_{};
+    mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
 };
 
 std::vector<double> flat(const std::vector<Lines<double>>& lines, std::size_t n) {
@@ -209,46 +249,70 @@ nb::dict PyLearner::state() const {
     const auto& f = learner_.expansion();
     const auto now = f.state();
     const auto& m = learner_.mutables();
+    auto listed = [](const std::vector<double>& values) { return doubles(values.data(), {values.size()}); };
     nb::dict out;
     out["points"] = points();
     out["ids"] = array(std::vector<std::int64_t>(f.points().ids().begin(), f.points().ids().end()), {f.size()});
     out["coef"] = doubles(flat(now.coef, f.size()).data(), {now.coef.size(), f.size()});
     out["lag"] = doubles(flat(now.lag, f.size()).data(), {now.lag.size(), f.size()});
     out["sum"] = doubles(flat(now.sum, f.size()).data(), {now.sum.size(), f.size()});
-    const double scalars[] = {now.scale, now.norm2, now.doubt, now.floor, now.weight};
-    out["scalars"] = doubles(scalars, {5});
-    out["counters"] = array(std::vector<std::uint64_t>{now.ticks, m.seen, m.steps, m.random.seed, m.random.counter}, {5});
-    const auto rule = learner_.rule_state();
-    out["rule"] = doubles(rule.data(), {rule.size()});
+    out["inner"] = listed(now.inner);
+    out["scalars"] = listed({now.scale, now.doubt, now.floor, now.weight});
+    out["counters"] = array(std::vector<std::uint64_t>{now.ticks, m.seen, m.steps, m.ticks, m.random.seed, m.random.counter}, {6});
+    out["rule"] = listed(learner_.rule_state());
+    out["budget"] = listed(learner_.budget_state());
     out["intercept"] = doubles(learner_.intercept().data(), {learner_.outputs()});
     out["intercept_sum"] = doubles(learner_.intercept_sum().data(), {learner_.outputs()});
+    // The factor of a projecting budget is not kept: the points give it again, bit for bit.
+    std::vector<std::int64_t> members, sizes;
+    std::vector<double> coordinates, coordinate_sums;
+    if (learner_.projections())
+        for (const Span& span : learner_.projections()->spans()) {
+            const auto n = static_cast<std::ptrdiff_t>(span.size());
+            sizes.push_back(n);
+            members.insert(members.end(), span.members().begin(), span.members().end());
+            coordinates.insert(coordinates.end(), span.coordinates().begin(), span.coordinates().begin() + n);
+            coordinate_sums.insert(coordinate_sums.end(), span.coordinate_sum().begin(), span.coordinate_sum().begin() + n);
+        }
+    const std::size_t n_members = members.size(), n_spans = sizes.size();
+    out["members"] = array(std::move(members), {n_members});
+    out["span_sizes"] = array(std::move(sizes), {n_spans});
+    out["coordinates"] = listed(coordinates);
+    out["coordinate_sums"] = listed(coordinate_sums);
     return out;
 }
 
 void PyLearner::restore(nb::dict state) {
     auto refuse = [](const char* what) { throw nb::value_error(what); };
+    auto numbers = [&](const char* name) { return nb::cast<Array1<double>>(state[name]); };
+    auto table = [&](const char* name) { return nb::cast<Array2<double>>(state[name]); };
+    auto view = [](const Array1<double>& a) { return std::span<const double>(a.data(), a.shape(0)); };
     const Rows rows = rows_from(state["points"]);
     if (!foreign_) check(rows);
     const auto ids = nb::cast<Array1<std::int64_t>>(state["ids"]);
-    const auto coef = nb::cast<Array2<double>>(state["coef"]), lag = nb::cast<Array2<double>>(state["lag"]),
-               sum = nb::cast<Array2<double>>(state["sum"]);
-    const auto scalars = nb::cast<Array1<double>>(state["scalars"]), rule = nb::cast<Array1<double>>(state["rule"]),
-               intercept = nb::cast<Array1<double>>(state["intercept"]),
-               intercept_sum = nb::cast<Array1<double>>(state["intercept_sum"]);
+    const auto coef = table("coef"), lag = table("lag"), sum = table("sum");
+    const auto inner = numbers("inner"), scalars = numbers("scalars"), rule = numbers("rule"), budget = numbers("budget"),
+               intercept = numbers("intercept"), intercept_sum = numbers("intercept_sum");
     const auto counters = nb::cast<Array1<std::uint64_t>>(state["counters"]);
     Expansion& f = learner_.expansion_to_restore();
     const std::size_t n = ids.shape(0), averaged = f.averages() ? f.outputs() : 0;
     if (f.size() != 0) refuse("only a fresh learner can be restored");
     if (batch_count(rows.batch) != n || coef.shape(0) != f.outputs() || coef.shape(1) != n || lag.shape(0) != averaged ||
-        sum.shape(0) != averaged || (averaged && (lag.shape(1) != n || sum.shape(1) != n)) || scalars.shape(0) != 5 ||
-        counters.shape(0) != 5)
+        sum.shape(0) != averaged || (averaged && (lag.shape(1) != n || sum.shape(1) != n)) ||
+        inner.shape(0) != (f.tracks_norm() ? f.outputs() * f.outputs() : 0) || scalars.shape(0) != 4 ||
+        counters.shape(0) != 6)
         refuse("the saved arrays do not fit together");
+    constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
+    if (counters.data()[1] > longest || counters.data()[2] > counters.data()[1] || counters.data()[0] > longest)
+        refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
     };
-    if (!finite(coef) || !finite(lag) || !finite(sum) || !finite(scalars) || !finite(rule) || !finite(intercept) ||
-        !finite(intercept_sum) || scalars.data()[0] == 0)
-        refuse("a saved number is not finite");
+    for (const auto& a : {coef, lag, sum})
+        if (!finite(a)) refuse("a saved number is not finite");
+    for (const auto& a : {inner, scalars, rule, budget, intercept, intercept_sum})
+        if (!finite(a)) refuse("a saved number is not finite");
+    if (scalars.data()[0] == 0) refuse("the saved scale is 0");
     std::vector<std::int64_t> sorted(ids.data(), ids.data() + n);
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() || (n > 0 && sorted[0] < 0) ||
@@ -257,11 +321,40 @@ void PyLearner::restore(nb::dict state) {
     f.reserve(n);
     for (std::size_t s = 0; s < n; ++s) f.points_to_restore().put(s, ids.data()[s], rows.batch, s);
     f.points_to_restore().order_by_id();
-    Learner::Mutables mutables{counters.data()[1], counters.data()[2], {counters.data()[3], counters.data()[4]}};
-    learner_.restore(mutables, {rule.data(), rule.shape(0)}, {intercept.data(), intercept.shape(0)},
-                     {intercept_sum.data(), intercept_sum.shape(0)});
+    const auto* c = counters.data();
+    learner_.restore({c[1], c[2], c[3], {c[4], c[5]}}, view(rule), view(budget), view(intercept), view(intercept_sum));
     const double* s = scalars.data();
-    f.restore({unflat(coef), unflat(lag), unflat(sum), s[0], s[1], s[2], s[3], s[4], counters.data()[0]});
+    f.restore({unflat(coef), unflat(lag), unflat(sum), {inner.data(), inner.data() + inner.shape(0)}, s[0], s[1], s[2], s[3],
+               c[0]});
+    if (learner_.projections()) restore_spans(state, n);
+}
+
+void PyLearner::restore_spans(nb::dict state, std::size_t n) {
+    const auto members = nb::cast<Array1<std::int64_t>>(state["members"]);
+    const auto sizes = nb::cast<Array1<std::int64_t>>(state["span_sizes"]);
+    const auto g = nb::cast<Array1<double>>(state["coordinates"]), sums = nb::cast<Array1<double>>(state["coordinate_sums"]);
+    auto refuse = [] { throw nb::value_error("the saved coordinates do not fit together"); };
+    if (sizes.shape(0) != learner_.outputs() || g.shape(0) != members.shape(0) || sums.shape(0) != members.shape(0)) refuse();
+    std::vector<std::vector<std::size_t>> slots;
+    std::vector<std::vector<double>> coordinates, coordinate_sums;
+    std::size_t at = 0;
+    for (std::size_t o = 0; o < sizes.shape(0); ++o) {
+        const auto size = sizes.data()[o];
+        if (size < 0 || static_cast<std::size_t>(size) > n || at + static_cast<std::size_t>(size) > members.shape(0)) refuse();
+        const std::size_t end = at + static_cast<std::size_t>(size);
+        slots.emplace_back();
+        for (std::size_t k = at; k < end; ++k) {
+            const auto slot = members.data()[k];
+            if (slot < 0 || static_cast<std::size_t>(slot) >= n || !std::isfinite(g.data()[k]) || !std::isfinite(sums.data()[k]))
+                refuse();
+            slots.back().push_back(static_cast<std::size_t>(slot));
+        }
+        coordinates.emplace_back(g.data() + at, g.data() + end);
+        coordinate_sums.emplace_back(sums.data() + at, sums.data() + end);
+        at = end;
+    }
+    if (at != members.shape(0)) refuse();
+    learner_.projections()->restore(learner_.expansion(), slots, coordinates, coordinate_sums);
 }
 
 }  // namespace
@@ -273,39 +366,53 @@ void bind_learner(nb::module_& m) {
              nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("outputs"),
              nb::arg("width"), nb::arg("sparse"), nb::arg("single"), nb::arg("average"), nb::arg("seed"))
         .def("learn", &PyLearner::learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"))
+        .def("revisit", &PyLearner::revisit, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("start"))
         .def("learn_one", &PyLearner::learn_one)
         .def("score_one", &PyLearner::score_one)
         .def("score", &PyLearner::score)
         .def("check", [](const PyLearner& l, nb::handle source) { l.check(rows_from(source)); })
         .def("add_class", [](PyLearner& l) { l.as_writer([](Learner& learner) { learner.add_class(); }); })
-        .def("state", &PyLearner::state)
+        .def("state", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.state(); }); })
         .def("restore", &PyLearner::restore)
-        .def("dual_coef", &PyLearner::dual_coef)
-        .def("intercept", &PyLearner::intercept)
-        .def("points", &PyLearner::points)
+        .def("dual_coef", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.dual_coef(); }); })
+        .def("intercept", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.intercept(); }); })
+        .def("points", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.points(); }); })
         .def("ids", [](const PyLearner& l) {
-            const auto ids = l.learner().expansion().points().ids();
-            return std::vector<std::int64_t>(ids.begin(), ids.end());
+            return l.as_looker([](const Learner& learner) {
+                const auto ids = learner.expansion().points().ids();
+                return std::vector<std::int64_t>(ids.begin(), ids.end());
+            });
         })
         .def("order", [](const PyLearner& l) {  // slots by age, oldest first
-            const Points& points = l.learner().expansion().points();
-            std::vector<std::size_t> slots;
-            for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
-            return slots;
+            return l.as_looker([](const Learner& learner) {
+                const Points& points = learner.expansion().points();
+                std::vector<std::size_t> slots;
+                for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
+                return slots;
+            });
         })
-        .def("rule_state", [](const PyLearner& l) { return l.learner().rule_state(); })
+        .def("rule_state", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.rule_state(); });
+        })
         .def_prop_ro("size", [](const PyLearner& l) { return l.learner().expansion().size(); })
         .def_prop_ro("outputs", [](const PyLearner& l) { return l.learner().outputs(); })
         .def_prop_ro("seen", [](const PyLearner& l) { return l.learner().seen(); })
         .def_prop_ro("width", &PyLearner::width)
         .def_prop_ro("is_sparse", &PyLearner::is_sparse)
         .def_prop_ro("is_single", &PyLearner::is_single)
-        .def_prop_ro("memory_bytes", [](const PyLearner& l) { return l.learner().bytes(); })
-        .def_prop_ro("norm2", [](const PyLearner& l) {
-            const auto& f = l.learner().expansion();
-            return f.tracks_norm() ? f.norm2() : f.exact_norm2();
+        .def_prop_ro("is_plain", &PyLearner::is_plain)
+        .def_prop_ro("memory_bytes", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.bytes(); });
         })
-        .def_prop_ro("margin", [](const PyLearner& l) { return novelty_margin(l.learner().rule()); });
+        .def_prop_ro("norm2", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.norm2(); });
+        })
+        .def("budget_state", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return learner.budget_state(); });
+        })
+        .def_prop_ro("margin", [](const PyLearner& l) {
+            return l.as_looker([](const Learner& learner) { return novelty_margin(learner.rule()); });
+        });
 }
 
 }  // namespace gristmill::bind

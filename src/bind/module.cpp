@@ -1,6 +1,7 @@
 #include "bind/bind.hpp"
 
 NB_MODULE(_core, m) {
+    nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
     m.doc() = "The C++ core of gristmill; private.";
     m.def("isa", [] { return std::string(gristmill::isa_name()); }, "The instruction set chosen at load.");
     nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);

@@ -1,4 +1,5 @@
 // Kernels, rules and budgets from their Python values.
+#include <cmath>
 #include <map>
 
 #include "bind/bind.hpp"
@@ -24,6 +25,15 @@ Loss loss_from(nb::dict spec, const std::string& task) {
     return loss;
 }
 
+double number_of(nb::handle step, const char* name) {
+    const nb::object value = step.attr(name);
+    double number = 0;
+    if (!nb::try_cast<double>(value, number))
+        throw nb::type_error(("the rule must return a Step or None; its " + std::string(name) + " is " +
+                              nb::cast<std::string>(nb::repr(value)).substr(0, 80)).c_str());
+    return number;
+}
+
 // A Python rule: callable with a Trial, returning a Step or None.
 class PythonRule final : public ForeignRule {
   public:
@@ -40,8 +50,14 @@ class PythonRule final : public ForeignRule {
         nb::gil_scoped_acquire gil;
         const nb::object step = rule_(trial_(t.score, t.label, t.self, t.step, t.weight, t.norm2));
         if (step.is_none()) return {};
-        return {nb::cast<double>(step.attr("coefficient")), nb::cast<double>(step.attr("shrink")),
-                nb::cast<double>(step.attr("intercept")), nb::cast<double>(step.attr("radius"))};
+        for (const char* name : {"coefficient", "shrink", "intercept", "radius"})
+            if (!nb::hasattr(step, name))
+                throw nb::type_error(("the rule must return a Step or None, got " +
+                                      nb::cast<std::string>(nb::repr(step)).substr(0, 80)).c_str());
+        return {.coefficient = number_of(step, "coefficient"),
+                .shrink = number_of(step, "shrink"),
+                .intercept = number_of(step, "intercept"),
+                .radius = number_of(step, "radius")};
     }
 
   private:
@@ -65,13 +81,16 @@ class PythonBudget final : public ForeignBudget {
         std::vector<double> coefs;
         for (std::size_t s = 0; s < f.size(); ++s) {
             ids.append(f.points().id(s));
-            for (std::size_t o = 0; o < f.outputs(); ++o) coefs.push_back(f.coef(s, o) * newcomer.shrink);
+            for (std::size_t o = 0; o < f.visible(); ++o) coefs.push_back(f.coef(s, o) * newcomer.shrink);
         }
         const nb::object choice = budget_.attr("victim")(stored_(
-            ids, doubles(coefs.data(), {f.size(), f.outputs()}), newcomer.id,
+            ids, doubles(coefs.data(), {f.size(), f.visible()}), newcomer.id,
             doubles(newcomer.coefs.data(), {newcomer.coefs.size()})));
         if (choice.is_none()) return {};
-        const auto slot = nb::cast<std::int64_t>(choice);
+        std::int64_t slot = 0;
+        if (!nb::try_cast<std::int64_t>(choice, slot))
+            throw nb::type_error(("the budget's victim() must return None, -1 or a position, got " +
+                                  nb::cast<std::string>(nb::repr(choice)).substr(0, 80)).c_str());
         if (slot == -1) return {Entry::Kind::refuse};
         if (slot < 0 || static_cast<std::size_t>(slot) >= f.size())
             throw nb::index_error(("the budget's victim() must return None, -1 or a position below " +
@@ -104,33 +123,53 @@ Kernel kernel_from(nb::handle program) {
 Rule rule_from(nb::handle source, const std::string& task) {
     if (!nb::isinstance<nb::dict>(source)) {
         const bool norm = nb::hasattr(source, "needs_norm") && nb::cast<bool>(source.attr("needs_norm"));
-        return Foreign{norm, std::make_shared<PythonRule>(nb::borrow(source))};
+        return Foreign{{}, std::make_shared<PythonRule>(nb::borrow(source)), norm};
     }
     const auto spec = nb::borrow<nb::dict>(source);
     const auto name = get<std::string>(spec, "rule");
+    const bool regression = task == "regression";
+    auto number = [&](const char* field) { return get<double>(spec, field); };
+    auto optional = [&](const char* field, double otherwise) {
+        return get<std::optional<double>>(spec, field).value_or(otherwise);
+    };
     if (name == "Perceptron") return Perceptron{};
-    if (name == "SGD")
-        return Sgd{loss_from(spec, task), get<double>(spec, "rate"), get<double>(spec, "reg"),
-                   get<std::string>(spec, "schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt,
-                   get<bool>(spec, "intercept")};
+    if (name == "SGD") {
+        const auto schedule =
+            get<std::string>(spec, "schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt;
+        return Sgd{{}, loss_from(spec, task), number("rate"), number("reg"), schedule, get<bool>(spec, "intercept")};
+    }
     if (name == "PassiveAggressive")
-        return PassiveAggressive{get<double>(spec, "C"), get<int>(spec, "variant"), get<double>(spec, "epsilon"),
-                                 task == "regression"};
+        return PassiveAggressive{{}, number("C"), get<int>(spec, "variant"), number("epsilon"), regression};
+    if (name == "FeasibleSet")
+        return FeasibleSet{{}, optional("epsilon", 0.0), optional("radius", kInfinity), regression};
+    if (name == "Implicit") return Implicit{{}, loss_from(spec, task), number("C"), number("rate"), number("reg")};
+    if (name == "Alma") {
+        const double alpha = number("alpha");
+        return Alma{{}, alpha, optional("B", std::sqrt(8.0) / alpha), optional("C", std::sqrt(2.0))};
+    }
+    if (name == "Romma") return Romma{{}, get<bool>(spec, "aggressive")};
+    if (name == "MarginProjection") return MarginProjection{{}, get<bool>(spec, "squared")};
+    if (name == "Adatron") return Adatron{{}, number("rate"), number("C")};
+    if (name == "StepSizeAdaptation")
+        return StepSizeAdaptation{{}, loss_from(spec, task), number("rate"), number("reg"), number("meta_rate"),
+                                  number("decay"), get<std::string>(spec, "form") == "linear"};
     throw nb::value_error(("unknown rule " + name).c_str());
 }
 
 Budget budget_from(nb::handle source) {
     if (!nb::isinstance<nb::dict>(source))
-        return ForeignBudgetPart{std::make_shared<PythonBudget>(nb::borrow(source))};
+        return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(nb::borrow(source))};
     const auto spec = nb::borrow<nb::dict>(source);
     const auto name = get<std::string>(spec, "budget");
     if (name == "Unbounded") return Unbounded{};
     if (name == "Window")
-        return Window{get<std::optional<std::int64_t>>(spec, "steps").value_or(0),
+        return Window{{}, get<std::optional<std::int64_t>>(spec, "steps").value_or(0),
                       get<std::optional<double>>(spec, "growth").value_or(0)};
-    if (name == "DropOldest") return DropOldest{get<std::size_t>(spec, "size")};
-    if (name == "DropSmallest") return DropSmallest{get<std::size_t>(spec, "size")};
-    if (name == "DropRandom") return DropRandom{get<std::size_t>(spec, "size")};
+    if (name == "DropOldest") return DropOldest{{}, get<std::size_t>(spec, "size")};
+    if (name == "DropSmallest") return DropSmallest{{}, get<std::size_t>(spec, "size")};
+    if (name == "DropRandom") return DropRandom{{}, get<std::size_t>(spec, "size")};
+    if (name == "Forget") return Forget{{}, get<std::size_t>(spec, "size"), get<bool>(spec, "basic")};
+    if (name == "Project") return Project{{}, get<double>(spec, "tolerance")};
     throw nb::value_error(("unknown budget " + name).c_str());
 }
 

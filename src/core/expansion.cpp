@@ -7,11 +7,18 @@ namespace gristmill {
 
 Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average)
     : kernel_(std::move(kernel)), points_(std::move(points)), track_norm_(track_norm), average_(average),
-      coef_(outputs), lag_(average ? outputs : 0), sum_(average ? outputs : 0) {}
+      coef_(outputs), lag_(average ? outputs : 0), sum_(average ? outputs : 0),
+      inner_(track_norm ? outputs * outputs : 0) {}
+
+double Expansion::norm2() const {
+    double total = 0;
+    for (std::size_t o = 0; o < outputs(); ++o) total += inner(o, o);
+    return total;
+}
 
 double Expansion::magnitude(std::size_t slot) const {
     double largest = 0;
-    for (const auto& coef : coef_) largest = std::max(largest, std::abs(coef[slot]));
+    for (std::size_t o = 0; o < visible(); ++o) largest = std::max(largest, std::abs(coef_[o][slot]));
     return std::abs(scale_) * largest;
 }
 
@@ -42,10 +49,21 @@ void Expansion::change(std::size_t slot, std::size_t output, double by) {
 constexpr double kRounding = 4e-16;
 
 void Expansion::repair_norm() {
-    if (!(doubt_ > std::max(1e-10 * norm2_, 1e3 * floor_))) return;
+    if (!(doubt_ > std::max(1e-10 * norm2(), 1e3 * floor_))) return;
     double terms = 0;
-    norm2_ = std::max(exact_norm2(&terms), 0.0);
+    inner_ = exact_inner(&terms);
     doubt_ = floor_ = kRounding * terms;
+}
+
+void Expansion::count_term(std::span<const double> coefs, std::span<const double> scores, double self) {
+    const std::size_t n = outputs();
+    for (std::size_t a = 0; a < n; ++a)
+        for (std::size_t b = 0; b < n; ++b) {
+            inner_[a * n + b] += coefs[a] * scores[b] + coefs[b] * scores[a] + coefs[a] * coefs[b] * self;
+            if (a == b) inner_[a * n + a] = std::max(inner_[a * n + a], 0.0);
+        }
+    for (std::size_t a = 0; a < n; ++a)
+        doubt_ += kRounding * (std::abs(2 * coefs[a] * scores[a]) + coefs[a] * coefs[a] * std::abs(self));
 }
 
 void Expansion::shrink(double factor) {
@@ -59,17 +77,27 @@ void Expansion::shrink(double factor) {
             for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
         }
         scale_ = 1;
-        norm2_ = doubt_ = floor_ = 0;
+        std::fill(inner_.begin(), inner_.end(), 0.0);
+        doubt_ = floor_ = 0;
         return;
     }
     scale_ *= factor;
-    norm2_ *= factor * factor;
+    for (double& x : inner_) x *= factor * factor;
     doubt_ *= factor * factor;
-    floor_ *= factor * factor;
+    floor_ *= std::min(1.0, factor * factor);  // growing must not hide what it makes worse
     // The average is a difference that loses a digit for each power of ten of the scale, so it restarts early.
     const double low = average_ ? 1e-4 : 1e-100;
     const double size = std::abs(scale_);
     if (size < low || size > 1 / low) renormalize();
+}
+
+bool Expansion::has_room_for(double coefficient, double factor) const {
+    constexpr double kLargest = 1e150;  // its square is finite, and so is its quotient by the smallest scale
+    if (!(std::abs(coefficient) <= kLargest)) return false;
+    if (std::abs(factor) <= 1) return true;
+    for (std::size_t slot = 0; slot < size(); ++slot)
+        if (!(magnitude(slot) * std::abs(factor) <= kLargest)) return false;
+    return std::abs(factor) <= kLargest;
 }
 
 void Expansion::renormalize() {
@@ -103,27 +131,47 @@ void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::
     reserve(slot + 1);
     points_->put(slot, id, batch, row);
     for (std::size_t o = 0; o < coefs.size(); ++o) change(slot, o, coefs[o] / scale_);
-    if (!track_norm_) return;
-    for (std::size_t o = 0; o < coefs.size(); ++o) {
-        const double c = coefs[o];
-        norm2_ += 2 * c * scores[o] + c * c * self;
-        doubt_ += kRounding * (std::abs(2 * c * scores[o]) + c * c * std::abs(self));
-    }
-    norm2_ = std::max(norm2_, 0.0);
+    if (track_norm_) count_term(coefs, scores, self);
 }
 
 void Expansion::release(std::size_t slot, const double* row) {
-    for (std::size_t o = 0; o < coef_.size(); ++o) {
-        const double c = coef(slot, o);
-        if (track_norm_ && c != 0) {
-            const double value = score(o, row), self = row[slot];
-            norm2_ += c * c * self - 2 * c * value;
-            doubt_ += kRounding * (c * c * std::abs(self) + std::abs(2 * c * value));
+    if (track_norm_) {
+        std::vector<double> gone, scores;
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            gone.push_back(-coef(slot, o));
+            scores.push_back(score(o, row));
         }
+        count_term(gone, scores, row[slot]);
+    }
+    for (std::size_t o = 0; o < coef_.size(); ++o) {
         coef_[o][slot] = 0;
         if (average_) lag_[o][slot] = sum_[o][slot] = 0;
     }
-    norm2_ = std::max(norm2_, 0.0);
+}
+
+void Expansion::adjust(std::size_t slot, std::span<const double> by, const double* row) {
+    if (track_norm_) {
+        std::vector<double> scores;
+        for (std::size_t o = 0; o < outputs(); ++o) scores.push_back(score(o, row));
+        count_term(by, scores, row[slot]);
+    }
+    for (std::size_t o = 0; o < by.size(); ++o) change(slot, o, by[o] / scale_);
+}
+
+void Expansion::combine(std::size_t to, double keep, std::size_t from, double mix) {
+    const std::size_t n = outputs();
+    isa_score().scale(keep, coef_[to].data(), coef_[to].size());
+    isa_score().axpy(mix, coef_[from].data(), coef_[to].data(), coef_[to].size());
+    if (!track_norm_) return;
+    const double square = keep * keep * inner(to, to) + 2 * keep * mix * inner(to, from) + mix * mix * inner(from, from);
+    for (std::size_t o = 0; o < n; ++o) {
+        const double value = o == to ? std::max(square, 0.0) : keep * inner(to, o) + mix * inner(from, o);
+        inner_[to * n + o] = inner_[o * n + to] = value;
+    }
+}
+
+void Expansion::assign(std::size_t output, std::span<const double> coefs) {
+    for (std::size_t slot = 0; slot < coefs.size(); ++slot) coef_[output][slot] = coefs[slot] / scale_;
 }
 
 void Expansion::remove(std::size_t slot, const double* row) {
@@ -141,15 +189,16 @@ void Expansion::remove(std::size_t slot, const double* row) {
 
 void Expansion::stay_inside(double radius) {
     const double square = radius * radius;
-    if (!(norm2_ > square)) return;
-    shrink(radius / std::sqrt(norm2_));
-    norm2_ = square;
+    const double now = norm2();
+    if (!(now > square)) return;
+    shrink(radius / std::sqrt(now));
 }
 
 void Expansion::add_output() {
     const std::size_t room = coef_.empty() ? 0 : coef_[0].size();
     coef_.emplace_back(room);
     if (average_) lag_.emplace_back(room), sum_.emplace_back(room);
+    if (track_norm_) inner_ = exact_inner();
 }
 
 void Expansion::split_output(double factor) {
@@ -160,21 +209,30 @@ void Expansion::split_output(double factor) {
     };
     split(coef_);
     if (average_) split(lag_), split(sum_);
-    norm2_ *= 2 * factor * factor;
-    doubt_ *= 2 * factor * factor;
+    if (track_norm_) inner_ = exact_inner();
 }
 
-double Expansion::exact_norm2(double* terms) const {
+std::vector<double> Expansion::exact_inner(double* terms) const {
+    const std::size_t n = outputs();
+    std::vector<double> total(n * n);
     Lines<double> row(padded(size()));
-    double total = 0;
     for (std::size_t slot = 0; slot < size(); ++slot) {
         points_->stored_row(kernel_, slot, row.data());
-        for (std::size_t o = 0; o < coef_.size(); ++o) {
-            const double term = coef(slot, o) * score(o, row.data());
-            total += term;
-            if (terms) *terms += std::abs(term);
-        }
+        for (std::size_t a = 0; a < n; ++a)
+            for (std::size_t b = 0; b < n; ++b) {
+                const double term = coef(slot, a) * score(b, row.data());
+                total[a * n + b] += term;
+                if (terms && a == b) *terms += std::abs(term);
+            }
     }
+    for (std::size_t a = 0; a < n; ++a) total[a * n + a] = std::max(total[a * n + a], 0.0);
+    return total;
+}
+
+double Expansion::exact_norm2() const {
+    const auto inner = exact_inner();
+    double total = 0;
+    for (std::size_t o = 0; o < outputs(); ++o) total += inner[o * outputs() + o];
     return total;
 }
 
@@ -206,7 +264,7 @@ void Expansion::restore(State state) {
     lag_ = std::move(state.lag);
     sum_ = std::move(state.sum);
     scale_ = state.scale;
-    norm2_ = state.norm2;
+    inner_ = std::move(state.inner);
     doubt_ = state.doubt;
     floor_ = state.floor;
     weight_ = state.weight;

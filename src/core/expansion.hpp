@@ -1,4 +1,4 @@
-// f = scale * sum_i coef_i k(x_i, .), several outputs over the same points, with ||f||^2 on request.
+// f = scale * sum_i coef_i k(x_i, .), several outputs over the same points, with their inner products on request.
 //
 // THE invariant: points, coefficients, scale and norm describe the same f after every operation. This class is the only
 // one that writes any of them. Coefficients are kept unscaled and shrinking is one multiplication; when the scale leaves
@@ -25,9 +25,13 @@ class Expansion {
     bool tracks_norm() const { return track_norm_; }
     bool averages() const { return average_; }
     double scale() const { return scale_; }
-    double norm2() const { return norm2_; }
+    // <f_a, f_b>. requires: tracks_norm().
+    double inner(std::size_t a, std::size_t b) const { return inner_[a * outputs() + b]; }
+    double norm2() const;  // sum over outputs of ||f_o||^2
     double coef(std::size_t slot, std::size_t output) const { return scale_ * coef_[output][slot]; }
-    double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point
+    double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point in a visible output
+    void hide_last() { hidden_ = 1; }  // the last output is an auxiliary: budgets do not judge by it
+    std::size_t visible() const { return outputs() - hidden_; }
 
     // f_o(x) from the row of kernel values at x, padded(size) of them.
     double score(std::size_t output, const double* row) const;
@@ -49,18 +53,27 @@ class Expansion {
     void release(std::size_t slot, const double* row);
     // Takes term and slot out; the last point moves into the slot.
     void remove(std::size_t slot, const double* row);
+    // f_to <- keep f_to + mix f_from
+    void combine(std::size_t to, double keep, std::size_t from, double mix);
+    // Changes the coefficients of a slot by so much. row: its kernel row, for the norm only.
+    void adjust(std::size_t slot, std::span<const double> by, const double* row);
+    // Sets all coefficients of an output, at their true scale. Not with a tracked norm.
+    void assign(std::size_t output, std::span<const double> coefs);
     // Afterwards ||f|| <= radius. requires: tracks_norm().
     void stay_inside(double radius);
     // Recompute the norm if rounding may by now show in it. Evaluates kernels, so it belongs before a step, not in it.
     void repair_norm();
     void add_output();                 // one more, all zero
     void split_output(double factor);  // one output f becomes two: -factor f and factor f
+    // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
+    bool has_room_for(double coefficient, double factor) const;
     void reserve(std::size_t n);
     void set_limit(std::size_t limit) { points_->set_limit(limit); }
 
     std::size_t bytes() const;
     // From the Gram matrix; `terms`, if given, is the sum of absolute terms.
-    double exact_norm2(double* terms = nullptr) const;
+    std::vector<double> exact_inner(double* terms = nullptr) const;
+    double exact_norm2() const;
 
     void begin();
     void rollback();
@@ -69,24 +82,29 @@ class Expansion {
     // Everything but the points, as plain numbers.
     struct State {
         std::vector<Lines<double>> coef, lag, sum;
-        double scale = 1, norm2 = 0, doubt = 0, floor = 0, weight = 0;
+        std::vector<double> inner;
+        double scale = 1, doubt = 0, floor = 0, weight = 0;
         std::uint64_t ticks = 0;
     };
-    State state() const { return {coef_, lag_, sum_, scale_, norm2_, doubt_, floor_, weight_, ticks_}; }
+    State state() const { return {coef_, lag_, sum_, inner_, scale_, doubt_, floor_, weight_, ticks_}; }
     void restore(State state);
     Points& points_to_restore() { return *points_; }
 
   private:
     void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
+    // The inner products after f_o gains c_o k(x, .), from f_o(x) before and k(x, x).
+    void count_term(std::span<const double> coefs, std::span<const double> scores, double self);
     void renormalize();
 
     Kernel kernel_;
     std::unique_ptr<Points> points_;
     bool track_norm_, average_;
+    std::size_t hidden_ = 0;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
     std::vector<Lines<double>> lag_, sum_;   // for the average; see change() and renormalize()
-    double scale_ = 1, norm2_ = 0;
-    double doubt_ = 0;   // what rounding may have done to norm2_
+    std::vector<double> inner_;              // <f_a, f_b> at (a, b), if tracked
+    double scale_ = 1;
+    double doubt_ = 0;   // what rounding may have done to inner_
     double floor_ = 0;   // what it does even to a fresh norm
     double weight_ = 0;  // sum of the scales since the last renormalisation
     std::uint64_t ticks_ = 0;

@@ -49,8 +49,8 @@ struct Isa {
                         std::size_t n_blocks, std::size_t width, T* out);
     void (*sparse_l1s)(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
                        std::size_t n_blocks, std::size_t width, T* out);
-    // One scalar sum with the same order and rounding as a lane of `dots`.
-    T (*dot)(const T* x, const T* y, std::size_t width);
+    // <x, x> of each row, with the same order and rounding as a lane of `dots`.
+    void (*norms2)(const T* const* rows, std::size_t count, std::size_t width, T* out);
     // Kernel values from pair numbers, in double. scratch: (nodes + 2) * size values.
     void (*transform)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch, double* out);
     void (*transform_self)(const Node* nodes, std::int32_t root, const T* norm2, std::size_t size, T* scratch,
@@ -63,12 +63,27 @@ struct IsaScore {
     // a_i += c b_i
     void (*axpy)(double c, const double* b, double* a, std::size_t n);
     void (*scale)(double c, double* a, std::size_t n);
+    // sum_j rows[r][j] y[j], j in order, fused: the rounding of a lane of `dots`.
+    void (*ordered)(const double* const* rows, std::size_t count, const double* y, std::size_t n, double* out);
+    // kStair coordinates of a forward substitution, for `count` rows: z_j = (value_j - sum_j) inverse_j, and each z_j goes
+    // into the sums of the later ones by column j of the triangle. sums: kStair a row.
+    void (*forward)(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
+                    double* sums, double* const* z);
     // out[j] = sum_i weights_i y_i[j] over the points y_i of whole blocks: the transpose of `dots`.
     void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 
+// A triangular factor is stored in stairs of this many rows: three blocks of lanes.
+inline constexpr std::size_t kStair = 24;
+
 template <class T>
 const Isa<T>& isa();
+template <class T>
+T norm2(const T* row, std::size_t width) {
+    T sum;
+    isa<T>().norms2(&row, 1, width, &sum);
+    return sum;
+}
 const IsaScore& isa_score();
 const char* isa_name();
 

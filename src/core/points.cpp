@@ -137,7 +137,7 @@ void DensePoints<T>::write(std::size_t slot, const T* row) {
         to[j * kLanes<T>] = row[j];
         sum1 += std::abs(row[j]);
     }
-    norm2_[slot] = isa<T>().dot(row, row, width_);
+    norm2_[slot] = gristmill::norm2(row, width_);
     norm1_[slot] = sum1;
 }
 
@@ -201,14 +201,12 @@ class DenseAhead final : public Ahead {
         norm2_.resize(count);
         rows_.resize(count);
         for (std::size_t r = 0; r < count; ++r) {
-            if (dense_) {
-                rows_[r] = dense_->row(first + r);
-                norm2_[r] = isa<T>().dot(rows_[r], rows_[r], points_.width_);
-            } else {
-                const T* values = sparse_->values(first + r);
-                norm2_[r] = isa<T>().dot(values, values, sparse_->nonzeros(first + r));
-            }
+            rows_[r] = dense_ ? dense_->row(first + r) : sparse_->values(first + r);
+            if (sparse_) norm2_[r] = gristmill::norm2(rows_[r], sparse_->nonzeros(first + r));
         }
+        if (dense_) isa<T>().norms2(rows_.data(), count, points_.width_, norm2_.data());
+        if (kernel_.needs_dot())
+            for (std::size_t r = 0; r < count; ++r) refuse_too_long(first + r, norm2_[r]);
     }
 
     void rows(double* out, std::size_t stride) override {

@@ -2,8 +2,10 @@
 // sparse_points.hpp. Slots are always 0..size-1: a removed point's slot is filled by the last one.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "core/batch.hpp"
 #include "core/kernels.hpp"
@@ -21,6 +23,14 @@ class Ahead {
     virtual void among(std::size_t i, double* out) = 0;  // loaded row i against all loaded rows
     virtual double self(std::size_t i) = 0;              // k(x, x) of loaded row i
 };
+
+// Beyond this, ||x - y||^2 from norms and dot would be infinity less infinity.
+template <class T>
+void refuse_too_long(std::size_t row, T norm2) {
+    if (!(norm2 <= std::numeric_limits<T>::max() / 4))
+        throw RowError(row, "row " + std::to_string(row) + " is too large: its squared norm overflows" +
+                                (sizeof(T) == sizeof(float) ? " float32; use float64 or scale the inputs" : ""));
+}
 
 class Points {
   public:

@@ -1,7 +1,7 @@
 // Rules: a trial in, a step out. A rule keeps its own few numbers and touches nothing else.
 //
-// To add one: a struct with `Step operator()(const Trial&)`, `needs_norm` and `state`; a line in RuleParts; a line in
-// src/bind/parts.cpp; a value in rules.py. CONTRIBUTING.md walks through it.
+// To add one: a struct with `Step operator()(const Trial&)` (and `needs`, `state` where the defaults do not do); its name
+// in `Rule` at the end; a line in src/bind/parts.cpp; a value in rules.py. CONTRIBUTING.md walks through it.
 #pragma once
 
 #include <cmath>
@@ -14,6 +14,9 @@
 
 namespace gristmill {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 // All scores are those before the update. With more than two classes the score is the margin over the best rival,
 // the label +1 and `self` 2 k(x,x): the squared length of the step that raises the one and lowers the other.
 struct Trial {
@@ -22,14 +25,28 @@ struct Trial {
     double self = 0;         // k(x, x)
     std::uint64_t step = 1;  // t, from 1
     double weight = 1;
-    double norm2 = std::numeric_limits<double>::quiet_NaN();  // ||f||^2 if the rule needs it
+    // Known only to rules that ask for them, see Needs.
+    double norm2 = kUnknown;       // ||f||^2
+    double residual = kUnknown;    // distance of k(x,.) from the span of the stored points
+    double projected2 = kUnknown;  // ||P k(x,.)||^2, P the projection onto that span
+    double tolerance = kUnknown;   // of the budget that projects
+    double tangent = kUnknown;     // v(x), v the derivative of f by the log rate
+    double along = kUnknown;       // <f, v>
+    double present = 0;            // the point's own coefficient, where it came by before
 };
 
 struct Step {
-    double coefficient = 0;  // of the new point; 0 stores nothing
-    double shrink = 1;       // factor on everything stored; 0 clears
-    double intercept = 0;    // added to the intercept
-    double radius = std::numeric_limits<double>::infinity();  // afterwards ||f|| <= radius
+    double coefficient = 0;     // of the new point; 0 stores nothing
+    double shrink = 1;          // factor on everything stored; 0 clears
+    double intercept = 0;       // added to the intercept
+    double radius = kInfinity;  // afterwards ||f|| <= radius
+    bool fold_only = false;     // only the projection of the new point enters
+    double tangent = 0;         // coefficient of the new point in v
+    double tangent_keep = 1, tangent_mix = 0;  // v <- keep v + mix f, with the f before this step
+};
+
+struct Needs {
+    bool norm = false, projection = false, tangent = false;
 };
 
 enum class Schedule { constant, inv_sqrt };
@@ -38,17 +55,19 @@ inline double scheduled(double rate, Schedule schedule, std::uint64_t step) {
     return schedule == Schedule::constant ? rate : rate / std::sqrt(static_cast<double>(step));
 }
 
-struct Perceptron {
-    static constexpr bool needs_norm = false;
+struct RuleBase {
+    Needs needs() const { return {}; }
+    template <class F>
+    void state(F&&) {}  // calls its argument with each number that changes while learning
+};
+
+struct Perceptron : RuleBase {
     Step operator()(const Trial& trial) {
         return {.coefficient = trial.label * trial.score <= 0 ? trial.label * trial.weight : 0.0};
     }
-    template <class F>
-    void state(F&&) {}
 };
 
-struct Sgd {  // NORMA
-    static constexpr bool needs_norm = false;
+struct Sgd : RuleBase {  // NORMA
     Loss loss;
     double rate = 0.1, reg = 0;  // eta, lambda
     Schedule schedule = Schedule::constant;
@@ -64,24 +83,158 @@ struct Sgd {  // NORMA
     void state(F&& f) { f(loss.width); }
 };
 
-struct PassiveAggressive {
-    static constexpr bool needs_norm = false;
+// The loss with margin 1 (or a free tube), and the sign of the step that lowers it.
+struct Shortfall {
+    double loss, sign;
+    Shortfall(const Trial& trial, bool regression, double epsilon) {
+        const double error = trial.label - trial.score;
+        loss = regression ? std::abs(error) - epsilon : 1 - trial.label * trial.score;
+        sign = regression ? std::copysign(1.0, error) : trial.label;
+    }
+};
+
+struct PassiveAggressive : RuleBase {
     double aggressiveness = 1.0;  // C
     int variant = 1;
     double epsilon = 0.1;
     bool regression = false;
 
     Step operator()(const Trial& trial) {
-        const double error = trial.label - trial.score;
-        const double loss = regression ? std::abs(error) - epsilon : 1 - trial.label * trial.score;
+        const Shortfall miss(trial, regression, epsilon);
         const double limit = aggressiveness * trial.weight;
         const double extent = variant == 2 ? trial.self + 1 / (2 * limit) : trial.self;
-        if (!(loss > 0) || trial.self < 0 || !(extent > 0)) return {};
-        const double size = variant == 1 ? std::min(limit, loss / extent) : loss / extent;
-        return {.coefficient = regression ? std::copysign(size, error) : trial.label * size};
+        if (!(miss.loss > 0) || trial.self < 0 || !(extent > 0)) return {};
+        const double size = variant == 1 ? std::min(limit, miss.loss / extent) : miss.loss / extent;
+        return {.coefficient = miss.sign * size};
+    }
+};
+
+struct FeasibleSet : RuleBase {  // Herbster's projections, figures 2-4
+    double epsilon = 0, radius = kInfinity;  // radius: gamma
+    bool regression = false;
+
+    Needs needs() const { return {.norm = std::isfinite(radius)}; }
+    Step operator()(const Trial& trial) {
+        const Shortfall miss(trial, regression, epsilon);
+        if (!(miss.loss > 0) || !(trial.self > 0)) return {};
+        return {.coefficient = miss.sign * miss.loss / trial.self, .radius = radius};
+    }
+};
+
+struct Implicit : RuleBase {  // ILK: the minimiser of 1/2 ||f - f_t||^2 + rate (reg/2 ||f||^2 + C loss)
+    Loss loss;
+    double trade = 1, rate = 1, reg = 0;  // C, eta, lambda
+
+    Step operator()(const Trial& trial) {
+        const double keep = 1 / (1 + rate * reg);  // 1 - tau
+        const double cap = keep * rate * trade * trial.weight;
+        const double kept = keep * trial.score, y = trial.label, self = trial.self;
+        double step = 0;
+        if (loss.kind == LossKind::squared) {
+            if (self >= 0) step = (y - kept) / (1 / cap + self);
+        } else if (loss.kind == LossKind::hinge) {
+            if (self > 0) step = y * std::clamp((loss.width - y * kept) / self, 0.0, cap);
+        } else if (self >= 0) {
+            step = y * logistic_root(y * kept, self, cap);
+        }
+        return {.coefficient = step, .shrink = keep};
+    }
+
+    // The root of u = cap/(1 + exp(margin + u self)) in (0, cap): Newton, kept inside a shrinking bracket.
+    static double logistic_root(double margin, double self, double cap) {
+        double low = 0, high = cap, u = cap * Loss::sigmoid(-margin);
+        for (int i = 0; i < 100 && high > low; ++i) {
+            const double share = Loss::sigmoid(-(margin + u * self));
+            const double excess = u - cap * share;
+            (excess > 0 ? high : low) = u;
+            const double slope = 1 + cap * self * share * (1 - share);
+            double next = u - excess / slope;
+            if (!(next > low && next < high)) next = 0.5 * (low + high);
+            if (std::abs(next - u) <= 1e-16 * cap) return next;
+            u = next;
+        }
+        return u;
+    }
+};
+
+struct Alma : RuleBase {  // ALMA_2
+    double alpha = 0.9, margin = 1, size = 1;  // alpha, B, C
+    double corrections = 0;                    // k - 1
+
+    Needs needs() const { return {.norm = true}; }
+    Step operator()(const Trial& trial) {
+        const double root = std::sqrt(corrections + 1);
+        if (trial.label * trial.score > (1 - alpha) * margin / root) return {};
+        corrections += 1;
+        return {.coefficient = trial.label * trial.weight * size / root, .radius = 1.0};
     }
     template <class F>
-    void state(F&&) {}
+    void state(F&& f) { f(corrections); }
+};
+
+struct Romma : RuleBase {  // the smallest w that gets this event right and keeps what is known
+    bool aggressive = false;
+    static constexpr double kParallel = 1e-12;
+
+    Needs needs() const { return {.norm = true}; }
+    Step operator()(const Trial& trial) {
+        const double f = trial.score, y = trial.label, xx = trial.self, ww = trial.norm2;
+        if (!(aggressive ? y * f < 1 : y * f <= 0) || !(xx > 0)) return {};
+        const double determinant = xx * ww - f * f;
+        if (ww == 0 || y * f >= xx * ww || determinant <= kParallel * xx * ww)
+            return {.coefficient = y / xx, .shrink = 0};
+        return {.coefficient = ww * (y - f) / determinant, .shrink = (xx * ww - y * f) / determinant};
+    }
+};
+
+struct MarginProjection : RuleBase {  // Projectron++
+    bool squared = false;
+
+    Needs needs() const { return {.projection = true}; }
+    Step operator()(const Trial& trial) {
+        const double agreement = trial.label * trial.score, loss = 1 - agreement;
+        if (agreement <= 0) return {.coefficient = trial.label * trial.weight};
+        if (agreement > 1 || !(trial.projected2 > 0)) return {};
+        double ratio = trial.residual == 0 ? 0.0 : trial.residual / trial.tolerance;  // delta / eta
+        if (squared) ratio *= ratio;
+        if (!(loss >= ratio)) return {};
+        const double size = std::min({loss / trial.projected2, 2 * (loss - ratio) / trial.projected2, trial.weight});
+        return {.coefficient = trial.label * size, .fold_only = true};
+    }
+};
+
+struct Adatron : RuleBase {  // clipped dual coordinate ascent; later passes come back to the same points
+    double rate = 1, limit = kInfinity;  // eta, C
+
+    Step operator()(const Trial& trial) {
+        if (!(trial.self > 0)) return {};
+        const double old = trial.label * trial.present;
+        const double now = std::clamp(old + rate * (1 - trial.label * trial.score), 0.0, limit * trial.weight);
+        return {.coefficient = trial.label * (now - old)};
+    }
+};
+
+struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate descends too
+    Loss loss;
+    double rate = 0.1, reg = 0, meta_rate = 0, decay = 1;  // eta_0, lambda, mu, SMD's lambda
+    bool linear = false;
+    static constexpr double kLargestShare = 0.99;  // of f that one step may forget
+
+    Needs needs() const { return {.norm = true, .tangent = true}; }
+    Step operator()(const Trial& trial) {
+        const double slope = -trial.weight * loss.push(trial.score, trial.label);  // l'
+        const double bend = trial.weight * loss.curvature(trial.score, trial.label);  // l''
+        const double gain = meta_rate * (reg * trial.along + slope * trial.tangent);
+        rate *= linear ? std::max(0.5, 1 - gain) : std::exp(-gain);
+        if (reg > 0) rate = std::min(rate, kLargestShare / reg);
+        return {.coefficient = -rate * slope,
+                .shrink = 1 - rate * reg,
+                .tangent = -rate * (slope + decay * bend * trial.tangent),
+                .tangent_keep = decay * (1 - rate * reg),
+                .tangent_mix = -rate * reg};
+    }
+    template <class F>
+    void state(F&& f) { f(rate); }
 };
 
 // A rule from outside the core.
@@ -89,23 +242,25 @@ struct ForeignRule {
     virtual ~ForeignRule() = default;
     virtual Step propose(const Trial& trial) = 0;
 };
-struct Foreign {
-    bool needs_norm = false;
+struct Foreign : RuleBase {
     std::shared_ptr<ForeignRule> rule;
+    bool norm = false;
+    Needs needs() const { return {.norm = norm}; }
     Step operator()(const Trial& trial) { return rule->propose(trial); }
-    template <class F>
-    void state(F&&) {}
 };
 
-using Rule = std::variant<Perceptron, Sgd, PassiveAggressive, Foreign>;
+using Rule = std::variant<Perceptron, Sgd, PassiveAggressive, FeasibleSet, Implicit, Alma, Romma, MarginProjection,
+                          Adatron, StepSizeAdaptation, Foreign>;
 
-inline bool needs_norm(const Rule& rule) {
-    return std::visit([](const auto& r) { return r.needs_norm; }, rule);
+inline Needs needs_of(const Rule& rule) {
+    return std::visit([](const auto& r) { return r.needs(); }, rule);
 }
 
 // The margin that a novelty score is measured from.
 inline double novelty_margin(const Rule& rule) {
     if (const auto* sgd = std::get_if<Sgd>(&rule)) return sgd->loss.width;
+    if (const auto* implicit = std::get_if<Implicit>(&rule)) return implicit->loss.width;
+    if (const auto* svmd = std::get_if<StepSizeAdaptation>(&rule)) return svmd->loss.width;
     return 1.0;
 }
 

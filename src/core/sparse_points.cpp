@@ -112,6 +112,7 @@ class SparseAhead final : public Ahead {
             const T* values = batch_.values(first + r);
             norm2_[r] = sum_of_squares(values, batch_.nonzeros(first + r));
             for (std::size_t k = 0; k < batch_.nonzeros(first + r); ++k) norm1_[r] += std::abs(values[k]);
+            if (kernel_.needs_dot()) refuse_too_long(first + r, norm2_[r]);
         }
         point_norm2_.assign(padded(points_.size()), T(0));
         std::copy(points_.norm2_.begin(), points_.norm2_.end(), point_norm2_.begin());
@@ -164,6 +165,7 @@ class SparseAhead final : public Ahead {
     }
 
     void finish(T norm2, const T* norms, std::size_t slots, double* out) {
+        if (slots == 0) return;
         for (T& x : l1_) x = std::max(x, T(0));
         scratch_.resize(kernel_.scratch_rows() * slots);
         kernel_.values(Pairs<T>{dot_.data(), l1_.data(), norm2, norms, slots}, scratch_.data(), out);

@@ -11,15 +11,28 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, pairwise, theory
-    from .budgets import DropOldest, DropRandom, DropSmallest, Unbounded, Window
+    from . import checks, datasets, evaluate, pairwise, reproduce, streams, theory
+    from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
+        adatron,
+        alma,
+        forgetron,
+        ilk_classifier,
+        ilk_novelty,
+        ilk_regressor,
         norma_classifier,
         norma_novelty,
         norma_regressor,
         passive_aggressive,
         passive_aggressive_regressor,
         perceptron,
+        projection_classifier,
+        projection_regressor,
+        projectron,
+        projectron_pp,
+        random_budget_perceptron,
+        romma,
+        svmd,
     )
     from .kernels import (
         Exponential,
@@ -63,17 +76,44 @@ if TYPE_CHECKING:
         TwoStageMKL,
     )
     from .persist import ModelFileError, load
-    from .rules import SGD, PassiveAggressive, Perceptron, Step, Trial
+    from .prepared import Prepared
+    from .rules import (
+        SGD,
+        Adatron,
+        Alma,
+        FeasibleSet,
+        Implicit,
+        MarginProjection,
+        PassiveAggressive,
+        Perceptron,
+        Romma,
+        Step,
+        StepSizeAdaptation,
+        Trial,
+    )
 
 _HOME = {
-    "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Unbounded", "Window"),
+    "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Forget", "Project", "Unbounded", "Window"),
     "catalogue": (
+        "adatron",
+        "alma",
+        "forgetron",
+        "ilk_classifier",
+        "ilk_novelty",
+        "ilk_regressor",
         "norma_classifier",
         "norma_novelty",
         "norma_regressor",
         "passive_aggressive",
         "passive_aggressive_regressor",
         "perceptron",
+        "projection_classifier",
+        "projection_regressor",
+        "projectron",
+        "projectron_pp",
+        "random_budget_perceptron",
+        "romma",
+        "svmd",
     ),
     "kernels": (
         "Exponential",
@@ -117,10 +157,24 @@ _HOME = {
         "TwoStageMKL",
     ),
     "persist": ("ModelFileError", "load"),
-    "rules": ("SGD", "PassiveAggressive", "Perceptron", "Step", "Trial"),
+    "prepared": ("Prepared",),
+    "rules": (
+        "SGD",
+        "Adatron",
+        "Alma",
+        "FeasibleSet",
+        "Implicit",
+        "MarginProjection",
+        "PassiveAggressive",
+        "Perceptron",
+        "Romma",
+        "Step",
+        "StepSizeAdaptation",
+        "Trial",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "pairwise", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "streams", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
 

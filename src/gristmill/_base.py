@@ -9,14 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from . import _core, _input, persist
 from .budgets import Budget, DropSmallest
+from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
 
 Scores = npt.NDArray[np.float64]
+
+_DOUBLE = np.dtype(np.float64)
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -64,33 +67,32 @@ class StreamLearner(BaseEstimator):
             raise TypeError(
                 f"budget must be a budget such as DropOldest(100) or have a method victim(stored), got {budget!r}"
             )
-        if self.average and not (isinstance(budget, Budget) and not budget.evicts):
-            raise ValueError(
-                f"average=True needs every point that was ever stored, and {budget!r} drops points; "
-                "use budget=Unbounded()"
-            )
+        check_composition(rule, budget, bool(self.average))
         return rule, budget
 
     def _start(self, width: int, sparse: bool, single: bool, outputs: int) -> None:
         kernel = Gaussian(1.0 / max(width, 1)) if self.kernel is None else as_kernel(self.kernel)
         seed = int(_generator(self.random_state).integers(2**63))
+        rule, budget = self._parts()
+        # What runs is the model's own: later changes of the parameters or of a Python part are for the next fit.
+        self._running = (copy.deepcopy(rule), copy.deepcopy(budget), bool(self.average))
         self._core = self._make_core(kernel, width, sparse, single, outputs, seed)
         self.kernel_ = kernel
 
     def _make_core(
         self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int
     ) -> _core.Learner:
-        rule, budget = self._parts()
+        rule, budget, average = self._running
         return _core.Learner(
             kernel=kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
-            rule=rule._spec() if isinstance(rule, Rule) else copy.deepcopy(rule),
-            budget=budget._spec() if isinstance(budget, Budget) else copy.deepcopy(budget),
+            rule=rule._spec() if isinstance(rule, Rule) else rule,
+            budget=budget._spec() if isinstance(budget, Budget) else budget,
             task=self._task,
             outputs=outputs,
             width=width,
             sparse=sparse,
             single=single,
-            average=bool(self.average),
+            average=average,
             seed=seed,
         )
 
@@ -106,7 +108,7 @@ class StreamLearner(BaseEstimator):
             ) from None
 
     def _reset(self) -> None:
-        for name in ("_core", "kernel_", "classes_", "_codes", "n_features_in_", "feature_names_in_"):
+        for name in ("_core", "_running", "kernel_", "classes_", "_codes", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
     # ---- input ------------------------------------------------------------------------------------------------
@@ -137,39 +139,65 @@ class StreamLearner(BaseEstimator):
     # ---- learning ---------------------------------------------------------------------------------------------
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any = None, fresh: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        want_scores: bool,
+        classes: Any = None,
+        fresh: bool = False,
+        passes: int = 1,
     ) -> Any:
         """One pass in order. Everything is checked, and on any error undone, before it is kept."""
         before = dict(self.__dict__)
+        spare = None if fresh else self._spare_parts()
         if fresh:
             self._reset()
         try:
-            return self._learn_checked(X, y, sample_weight, want_scores, classes)
+            return self._learn_checked(X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if spare is not None:
+                packed = persist.pack_core(self._core)
+                self._running = spare
+                self._restore_core(packed)
             raise
 
-    def _learn_checked(self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any) -> Any:
+    def _spare_parts(self) -> Any:
+        """Copies of rule and budget where they are Python objects, whose own state the core cannot take back."""
+        rule, budget, _ = running = self.__dict__.get("_running", (None, None, None))
+        if "_core" not in self.__dict__ or (isinstance(rule, Rule) and isinstance(budget, Budget)):
+            return None
+        return copy.deepcopy(running)
+
+    def _learn_checked(
+        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int
+    ) -> Any:
         first = "_core" not in self.__dict__
         if first:
             self._parts()
         X = self._validate_X(X, first)
         count = len(X) if isinstance(X, list) else X.shape[0]
-        weights = None
-        if sample_weight is not None:
-            holder = np.empty(count) if isinstance(X, list) else X
-            weights = _check_sample_weight(sample_weight, holder, dtype=np.float64, ensure_non_negative=True)
+        weights = None if sample_weight is None else _input.weights(sample_weight, count)
         labels = self._targets(y, count, classes)
+        rule, budget = self._parts() if first else self._running[:2]
+        check_outputs(rule, budget, self._outputs())
         if first:
             objects = isinstance(X, list)
             single = not objects and X.dtype == np.float32
             self._start(0 if objects else X.shape[1], _input.is_sparse(X), single, self._outputs())
         rows = self._rows(X)
         self._core.check(rows)
+        if first:
+            warn_if_nothing_is_stored(self.kernel_, budget, X, self._outputs())
         grown = self._grow()
         try:
-            return self._core.learn(rows, labels, weights, want_scores)
+            start = self._core.seen
+            scores = self._core.learn(rows, labels, weights, want_scores)
+            for _ in range(passes - 1):
+                self._core.revisit(rows, labels, weights, start)
+            return scores
         except BaseException:
             if grown is not None:
                 self._core = grown
@@ -189,7 +217,9 @@ class StreamLearner(BaseEstimator):
         sample_weight : array of numbers >= 0, optional
             Multiplies the loss of an event; an event of weight 0 is passed over.
         """
-        self._learn(X, y, sample_weight, want_scores=False, fresh=True)
+        if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
+            raise ValueError("sample_weight is zero for every event: there is nothing to fit")
+        self._learn(X, y, sample_weight, want_scores=False, fresh=True, passes=getattr(self.rule, "passes", 1))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -215,14 +245,21 @@ class StreamLearner(BaseEstimator):
         core = self.__dict__.get("_core")
         if core is None:
             return 0.0
-        if type(x) is np.ndarray and core.outputs == 1 and not core.is_sparse and not core.is_single and x.ndim == 1:
+        if type(x) is np.ndarray and core.outputs == 1 and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
             return core.score_one(x)
         return float(core.score(self._one_row(x))[0, 0])
 
     def _one_row(self, x: Any) -> Any:
         if self._takes_objects():
             return [x]
-        return self._rows(np.asarray(x, dtype=np.float64).reshape(1, -1) if not _input.is_sparse(x) else x)
+        if _input.is_sparse(x):
+            return self._rows(x)
+        if np.iscomplexobj(x):
+            raise ValueError(f"Complex data not supported: {x!r}")
+        row = np.asarray(x, dtype=np.float64)
+        if row.ndim != 1:
+            raise ValueError(f"x must be one event, a vector of {self._core.width} numbers, got {row.ndim} dimensions")
+        return self._rows(row[None, :])
 
     # ---- fitted attributes ------------------------------------------------------------------------------------
 
@@ -278,7 +315,7 @@ class StreamLearner(BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         # Adaptive quantities exist only for the rule that has them: margin_, epsilon_, sigma_, rate_ ...
         if name.endswith("_") and not name.startswith("_") and "_core" in self.__dict__:
-            rule = self._default_rule if self.rule is None else self.rule
+            rule = self._running[0]
             if isinstance(rule, Rule) and name in rule._attributes():
                 return float(self._core.rule_state()[rule._attributes().index(name)])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -291,19 +328,30 @@ class StreamLearner(BaseEstimator):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, objects = persist.flatten(self._fitted().state())
-        if objects is not None:
-            raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
-        fitted: dict[str, Any] = {"kernel": persist.encode(self.kernel_, "kernel")}
+        rule, budget, average = self._running
+        fitted: dict[str, Any] = {
+            "kernel": persist.encode(self.kernel_, "kernel"),
+            "rule": persist.encode(rule, "rule"),
+            "budget": persist.encode(budget, "budget"),
+            "average": average,
+        }
         if hasattr(self, "n_features_in_"):
             fitted["n_features_in"] = int(self.n_features_in_)
         if hasattr(self, "feature_names_in_"):
             fitted["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        if objects is not None:
+            raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
         return arrays, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         self.kernel_ = persist.decode(fitted["kernel"])
         if not isinstance(self.kernel_, Kernel):
             raise persist.ModelFileError(f"its kernel is {self.kernel_!r}")
+        rule, budget = persist.decode(fitted["rule"]), persist.decode(fitted["budget"])
+        if not isinstance(rule, Rule) or not isinstance(budget, Budget):
+            raise persist.ModelFileError(f"its rule is {rule!r} and its budget is {budget!r}")
+        rule._for_task(self._task)
+        self._running = (rule, budget, bool(fitted["average"]))
         self._restore_core_arrays(persist.unflatten(arrays, None))
         if "n_features_in" in fitted:
             self.n_features_in_ = int(fitted["n_features_in"])
@@ -323,6 +371,7 @@ class StreamLearner(BaseEstimator):
         packed = state.pop("_core", None)
         super().__setstate__(state)
         if packed is not None:
+            self._running = copy.deepcopy(self._running)  # copy.copy hands over the original's own
             self._restore_core(packed)
 
     def _restore_core(self, packed: Any) -> None:
@@ -334,7 +383,7 @@ class StreamLearner(BaseEstimator):
         width = 0 if objects else int(points[3]) if sparse else points.shape[1]
         values = points[2] if sparse else points
         single = not objects and values.dtype == np.float32
-        self._core = self._make_core(self.kernel_, width, sparse, single, arrays["coef"].shape[0], seed=0)
+        self._core = self._make_core(self.kernel_, width, sparse, single, arrays["intercept"].shape[0], seed=0)
         self._core.restore(arrays)  # the generator's true state is among the arrays
 
     def __sklearn_tags__(self) -> Any:

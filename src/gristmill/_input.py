@@ -21,7 +21,8 @@ def sparse_rows(X: Any, dtype: Any = None) -> Rows:
     """A scipy.sparse matrix or array as the core's tuple; columns ascend within a row and are distinct."""
     X = X.tocsr()
     if dtype is not None and X.dtype != dtype:
-        X = X.astype(dtype)
+        with np.errstate(over="ignore"):  # the core names the row that became infinite
+            X = X.astype(dtype)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -50,13 +51,29 @@ def core_rows(X: Any, single: bool, sparse_store: bool) -> Rows:
     dtype = np.float32 if single else np.float64
     if is_sparse(X):
         return sparse_rows(X, dtype)
-    array = np.ascontiguousarray(X, dtype=dtype)
+    with np.errstate(over="ignore"):  # the core names the row that became infinite
+        array = np.ascontiguousarray(X, dtype=dtype)
     if not sparse_store:
         return array
     # A very wide model keeps an index of non-zeros; a dense row is one with many of them.
     from scipy.sparse import csr_array
 
     return sparse_rows(csr_array(array), dtype)
+
+
+def weights(sample_weight: Any, count: int) -> Any:
+    """Weights of events as float64: finite, >= 0, one an event, or one number for all."""
+    array = np.asarray(sample_weight, dtype=np.float64)
+    array = np.repeat(array, count) if array.ndim == 0 else np.ascontiguousarray(array)
+    if array.shape != (count,):
+        raise ValueError(f"sample_weight must have one number an event: shape ({count},), got {array.shape}")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight must be finite and not below 0, negative values have no meaning: "
+            f"number {bad[0]} is {array[bad[0]]}"
+        )
+    return array
 
 
 def objects(X: Any) -> list[Any]:

@@ -44,10 +44,11 @@ positive = Range("a number > 0", lambda v: is_real(v) and v > 0)
 # An infinite C is the hard-margin limit of the papers, so it is a legal value where a bound is meant.
 positive_or_inf = Range(
     "a number > 0 (inf allowed)",
-    lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and v > 0,
+    lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and float(v) > 0,
 )
 non_negative = Range("a number >= 0", lambda v: is_real(v) and v >= 0)
 count = Range("a whole number >= 1", lambda v: is_whole(v) and v >= 1)
+size = Range("a whole number from 1 to 2**62", lambda v: is_whole(v) and 1 <= v <= 2**62)
 fraction = Range("a number in (0, 1]", lambda v: is_real(v) and 0 < v <= 1)
 flag = Range("True or False", lambda v: isinstance(v, bool))
 
@@ -60,7 +61,7 @@ def one_of(*choices: Any) -> Range:
     return Range("one of " + ", ".join(repr(c) for c in choices), lambda v: v in choices)
 
 
-def instance_of(kind: type, says: str) -> Range:
+def instance_of(kind: Any, says: str) -> Range:
     return Range(says, lambda v: isinstance(v, kind))
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, count, non_negative, optional
+from ._validate import Checked, Range, flag, non_negative, optional, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,10 @@ class Budget(Checked):
 
     #: whether stored points may leave, so that an average over time has no bounded form
     evicts: ClassVar[bool] = True
+    #: names of the rules that the budget has a meaning for; empty for any
+    rules: ClassVar[tuple[str, ...]] = ()
+    #: whether it has a meaning for more than two classes
+    multiclass: ClassVar[bool] = True
 
     def _spec(self) -> dict[str, Any]:
         return {"budget": type(self).__name__, **{k: v for k, v in vars(self).items()}}
@@ -83,7 +87,7 @@ class Window(Budget):
     steps: int | None = None  # tau
     growth: float | None = None  # epsilon in Theorem 6
 
-    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(count), "growth": optional(non_negative)}
+    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(size), "growth": optional(non_negative)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +120,7 @@ class DropOldest(Budget):
 
     size: int
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": count}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size}
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class DropSmallest(Budget):
 
     size: int  # omega
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": count}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size}
 
 
 @dataclass(frozen=True)
@@ -171,4 +175,71 @@ class DropRandom(Budget):
 
     size: int  # B
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": count}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+
+
+@dataclass(frozen=True)
+class Forget(Budget):
+    """The Forgetron: shrink all coefficients so far that dropping the oldest point does little harm.
+
+    Belongs to the Perceptron with two classes and a kernel with k(x, x) <= 1.
+
+    Parameters
+    ----------
+    size : int
+        B in the paper: most points ever stored.
+    basic : bool, default=False
+        False is the self-tuned algorithm, True the first one with its fixed schedule.
+
+    References
+    ----------
+    O. Dekel, S. Shalev-Shwartz, Y. Singer, The Forgetron: A Kernel-Based Perceptron on a Budget, SIAM J. Computing 37, 2008.
+
+    Examples
+    --------
+    >>> from gristmill import Forget, Gaussian, KernelClassifier, Perceptron
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), Forget(2))
+    >>> model.fit([[0.0], [3.0], [6.0], [9.0]], [-1, 1, -1, 1]).support_ids_.tolist()
+    [2, 3]
+    """
+
+    size: int  # B
+    basic: bool = False
+
+    _ranges: ClassVar[dict[str, Range]] = {"size": size, "basic": flag}
+    rules: ClassVar[tuple[str, ...]] = ("Perceptron",)
+    multiclass: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Project(Budget):
+    """Fold a new point into the stored ones where they span it up to a tolerance; store it otherwise (Projectron).
+
+    Nothing is ever dropped, and the number of points is bounded by the kernel and the tolerance.
+
+    Parameters
+    ----------
+    tolerance : float >= 0
+        eta in the paper: largest distance between k(x, .) and its projection. (The paper's experiments compare the
+        squared distance with their eta: their eta = 0.1 is tolerance = sqrt(0.1).) At or above sqrt(k(x, x)) nothing
+        would ever be stored.
+
+    References
+    ----------
+    F. Orabona, J. Keshet, B. Caputo, Bounded Kernel-Based Online Learning, JMLR 10, 2009.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, Perceptron, Project
+    >>> model = KernelClassifier(Gaussian(1.0), Perceptron(), Project(tolerance=0.5))
+    >>> model.fit([[0.0], [3.0], [1.6], [1.4]], [-1, 1, -1, 1]).n_support_
+    3
+    """
+
+    tolerance: float  # eta
+
+    evicts: ClassVar[bool] = False
+    _ranges: ClassVar[dict[str, Range]] = {"tolerance": non_negative}
+    rules: ClassVar[tuple[str, ...]] = (
+        "Perceptron", "MarginProjection", "Alma", "SGD", "PassiveAggressive", "FeasibleSet", "Implicit",
+    )

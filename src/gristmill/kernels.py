@@ -14,10 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, count, is_real, non_negative, optional, positive, real
+from ._validate import Checked, Range, is_real, is_whole, non_negative, optional, positive, real
 
 #: one node of a kernel's program in postfix order: (operation, left, right, n, a, b)
 Node = tuple[str, int, int, int, float, float]
+
+
+# The sums of a geometric kernel are as long as its degree, so an absurd one would never end.
+_degree = Range("a whole number from 1 to 10000", lambda v: is_whole(v) and 1 <= v <= 10_000)
 
 
 class Kernel(Checked):
@@ -104,7 +108,7 @@ class Polynomial(Kernel):
 
     Parameters
     ----------
-    degree : int >= 1, default=3
+    degree : int from 1 to 10000, default=3
     gamma : float > 0, default=1.0
     coef0 : float >= 0, default=1.0
         0 gives the homogeneous kernel.
@@ -120,7 +124,7 @@ class Polynomial(Kernel):
     gamma: float = 1.0
     coef0: float = 1.0
 
-    _ranges: ClassVar[dict[str, Range]] = {"degree": count, "gamma": positive, "coef0": non_negative}
+    _ranges: ClassVar[dict[str, Range]] = {"degree": _degree, "gamma": positive, "coef0": non_negative}
 
     def _emit(self, program: list[Node]) -> int:
         return _leaf(program, "polynomial", self.degree, self.gamma, self.coef0)
@@ -202,7 +206,7 @@ class Vovk(Kernel):
 
     Parameters
     ----------
-    degree : int >= 1, optional
+    degree : int from 1 to 10000, optional
         Number of terms. Without it every point must have norm below 1.
 
     Examples
@@ -214,7 +218,7 @@ class Vovk(Kernel):
 
     degree: int | None = None
 
-    _ranges: ClassVar[dict[str, Range]] = {"degree": optional(count)}
+    _ranges: ClassVar[dict[str, Range]] = {"degree": optional(_degree)}
 
     def _emit(self, program: list[Node]) -> int:
         return _leaf(program, "vovk", self.degree or 0)
@@ -337,8 +341,17 @@ class Normalized(_Composite):
         return len(program) - 1
 
     def _pair(self, x: Any, y: Any) -> float:
-        scale = pair_value(self.base, x, x) * pair_value(self.base, y, y)
+        scale = self._own(x) * self._own(y)
         return pair_value(self.base, x, y) / float(np.sqrt(scale)) if scale > 0 else 0.0
+
+    def _own(self, x: Any) -> float:
+        value = pair_value(self.base, x, x)
+        if value < 0:
+            raise ValueError(
+                f"k(x, x) = {value!r} < 0 under the kernel to be normalised, for x = {x!r}; "
+                "Normalized needs a positive definite kernel"
+            )
+        return value
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from . import persist
-from ._base import Scores, StreamLearner
+from ._base import _DOUBLE, Scores, StreamLearner
 from .losses import Hinge
 from .rules import SGD, PassiveAggressive, Rule
 
@@ -27,6 +27,13 @@ _PARAMETERS = """Parameters
         Predict with the mean of all hypotheses so far (online-to-batch); needs a budget that drops nothing.
     random_state : int, Generator, RandomState or None
         Seeds budgets that choose at random."""
+
+
+def _refuse_unfinite(y: npt.NDArray[Any]) -> None:
+    if y.dtype.kind != "f" or np.isfinite(y).all():
+        return
+    row = int(np.flatnonzero(~np.isfinite(y))[0])
+    raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'}: row {row} is {y[row]}")
 
 
 class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
@@ -76,7 +83,9 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
-        check_classification_targets(y)
+        _refuse_unfinite(y)
+        with np.errstate(invalid="ignore"):  # labels too large for an integer are found continuous, and said to be
+            check_classification_targets(y)
         coming = y if classes is None else np.concatenate([np.asarray(classes), y])
         known = list(self.__dict__.get("_codes", {}))
         found = np.unique(coming)
@@ -84,6 +93,8 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
             stray = y[~np.isin(y, classes)][0]
             raise ValueError(f"y holds the label {stray!r}, which is not in classes={list(classes)!r}")
         codes = {label: code for code, label in enumerate([*known, *(c for c in found.tolist() if c not in known)])}
+        if len({isinstance(label, str) for label in codes}) > 1:
+            raise ValueError(f"class labels must be all strings or all numbers, got {list(codes)!r}")
         self._codes = codes
         self.classes_ = np.unique(np.array(list(codes), dtype=found.dtype if not known else None))
         numbers = np.array([codes[label] for label in y.tolist()], dtype=np.float64)
@@ -105,7 +116,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
     def _sign(self) -> float:
         """+1 if the core's positive class is classes_[1]; a lone class so far is the negative one."""
         codes = self._codes
-        return 1.0 if len(codes) < 2 or codes[self.classes_[1].item()] == 1 else -1.0
+        return 1.0 if len(codes) < 2 or codes[self.classes_.tolist()[1]] == 1 else -1.0
 
     def _columns(self) -> list[int]:
         return [self._codes[label] for label in self.classes_.tolist()]
@@ -129,7 +140,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
         """Learn one event."""
         core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and not core.is_sparse and not core.is_single and x.ndim == 1:
+        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
             code = self._codes.get(y)
             if code is not None and sample_weight == 1.0:
                 core.learn_one(x, code if core.outputs > 1 else 2.0 * code - 1.0, 1.0)
@@ -164,7 +175,6 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
 
     def _shown_columns(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return self._sign() * values if values.shape[1] == 1 else values[:, self._columns()]
-
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, fitted = super()._to_file()
@@ -207,9 +217,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
         targets = np.ascontiguousarray(y, dtype=np.float64)
-        bad = np.flatnonzero(~np.isfinite(targets))
-        if bad.size:
-            raise ValueError(f"Input y contains NaN or infinity: row {bad[0]} is {targets[bad[0]]}")
+        _refuse_unfinite(targets)
         return targets
 
     def predict(self, X: Any) -> Scores:
@@ -223,7 +231,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
     def learn_one(self, x: Any, y: float, sample_weight: float = 1.0) -> None:
         """Learn one event."""
         core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and not core.is_sparse and not core.is_single and x.ndim == 1:
+        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
             target = float(y)
             if target - target == 0 and sample_weight == 1.0:
                 core.learn_one(x, target, 1.0)
@@ -240,7 +248,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
 class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
     __doc__ = f"""Online novelty detector: alarms where f(x) falls below a margin that tracks the alarm rate.
 
-    {_PARAMETERS.format(rule="SGD(Hinge(0.0, nu=0.05), rate=0.1, reg=1.0)")}
+    {_PARAMETERS.format(rule="SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)")}
 
     References
     ----------
@@ -258,7 +266,7 @@ class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
     """
 
     _task: ClassVar[str] = "novelty"
-    _default_rule: ClassVar[Rule] = SGD(Hinge(0.0, nu=0.05), rate=0.1, reg=1.0)
+    _default_rule: ClassVar[Rule] = SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)
 
     def _targets(self, y: Any, count: int, classes: Any) -> npt.NDArray[np.float64]:
         return np.ones(count)
@@ -287,9 +295,10 @@ class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event; y is not used."""
         core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and not core.is_sparse and not core.is_single and x.ndim == 1:
-            core.learn_one(x, 1.0, float(sample_weight))
-            return
+        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+            if sample_weight == 1.0:
+                core.learn_one(x, 1.0, 1.0)
+                return
         self._learn([x] if not hasattr(x, "tocsr") else x, None, [sample_weight], want_scores=False)
 
     def score_one(self, x: Any) -> float:

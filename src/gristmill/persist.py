@@ -12,7 +12,7 @@ import functools
 import json
 import math
 import os
-import tempfile
+import secrets
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,9 @@ def encode(value: Any, where: str) -> Any:
     if type(value).__name__ in _closed_list() and type(value) is _closed_list()[type(value).__name__]:
         fields = {f.name: encode(getattr(value, f.name), where) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
+    if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
+        parameters = value.get_params(deep=False)
+        return {"type": type(value).__name__, **{name: encode(part, where) for name, part in parameters.items()}}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -77,6 +80,8 @@ def decode(value: Any) -> Any:
     if name == "float":
         return float(fields["value"])
     known = _closed_list()
+    if name in ESTIMATORS:
+        known[name] = _estimator(name)
     if name not in known:
         raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
     return known[name](**{key: decode(field) for key, field in fields.items()})
@@ -129,7 +134,7 @@ def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
     fine = (
         indptr.dtype == np.int64 and indices.dtype == np.int32 and indptr.ndim == indices.ndim == data.ndim == 1
         and len(indptr) >= 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-        and bool(np.all(np.diff(indptr) >= 0)) and width >= 1
+        and bool(np.all(np.diff(indptr) >= 0)) and 1 <= width < 2**31
         and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < width))
     )
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) if fine else np.empty(0)
@@ -151,6 +156,7 @@ ESTIMATORS = {
     "PairwiseLearner": "pairwise.learner",
     "PairwiseMetric": "pairwise.metric",
     "PairwiseSimilarity": "pairwise.similarity",
+    "Prepared": "prepared",
     "TwoStageMKL": "pairwise.mkl",
 }
 
@@ -186,7 +192,8 @@ def save(model: Any, path: Any) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -16,13 +16,16 @@ from ._validate import (
     Range,
     count,
     flag,
+    fraction,
     instance_of,
+    is_real,
     non_negative,
     one_of,
+    optional,
     positive,
     positive_or_inf,
 )
-from .losses import Hinge, Loss
+from .losses import Hinge, Logistic, Loss, Squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +148,7 @@ class SGD(Rule):
         return (self.loss.adapts,) if self.loss.adapts else ()
 
     def _for_task(self, task: str) -> None:
-        if task not in self.loss.tasks:
-            raise ValueError(
-                f"{type(self.loss).__name__} is a loss for {' and '.join(self.loss.tasks)}, not for {task}"
-            )
+        _loss_for_task(self.loss, task)
         if task == "novelty" and self.intercept:
             raise ValueError("SGD: intercept=True has no meaning for novelty detection; the margin plays its part")
 
@@ -188,3 +188,287 @@ class PassiveAggressive(Rule):
         "epsilon": non_negative,
     }
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression", "novelty")
+
+
+@dataclass(frozen=True)
+class FeasibleSet(Rule):
+    """Project onto the hypotheses that get this event right: Herbster's projection algorithms.
+
+    Parameters
+    ----------
+    epsilon : float >= 0, optional
+        Half width of the free tube, for regression only (0 if not given).
+    radius : float > 0, optional
+        gamma in the paper: stay inside the ball of this radius, which makes the bounds hold on every segment of the
+        stream. Without it nothing is constrained.
+
+    References
+    ----------
+    M. Herbster, Learning Additive Models Online with Fast Evaluating Kernels, COLT 2001.
+
+    Examples
+    --------
+    >>> from gristmill import FeasibleSet, Gaussian, KernelRegressor, Unbounded
+    >>> model = KernelRegressor(Gaussian(1.0), FeasibleSet(epsilon=0.1), Unbounded())
+    >>> round(model.fit([[0.0]], [2.0]).predict_one([0.0]), 3)
+    1.9
+    """
+
+    epsilon: float | None = None
+    radius: float | None = None  # gamma
+
+    _ranges: ClassVar[dict[str, Range]] = {"epsilon": optional(non_negative), "radius": optional(positive)}
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
+
+
+@dataclass(frozen=True)
+class Implicit(Rule):
+    """The exact minimiser of 1/2 ||f - f_t||^2 + rate (reg/2 ||f||^2 + C loss): ILK, and SILK with `DropSmallest`.
+
+    Parameters
+    ----------
+    loss : Loss, default=Hinge()
+        Hinge and logistic for classification, squared for regression, hinge for novelty detection. The margin must be
+        above 0 and cannot adapt (no `nu`).
+    C : float > 0, default=1.0
+        Weight of the loss.
+    rate : float > 0, default=1.0
+        eta in the paper. Implicit steps need no condition on it.
+    reg : float >= 0, default=0.0
+        lambda in the paper.
+
+    References
+    ----------
+    L. Cheng, S. V. N. Vishwanathan, D. Schuurmans, S. Wang, T. Caelli, Implicit Online Learning with Kernels, NIPS 2006.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, Implicit, KernelRegressor, Squared, Unbounded
+    >>> model = KernelRegressor(Gaussian(1.0), Implicit(Squared(), C=1.0), Unbounded())
+    >>> model.fit([[0.0]], [2.0]).predict_one([0.0])
+    1.0
+    """
+
+    loss: Loss = field(default_factory=Hinge)
+    C: float = 1.0
+    rate: float = 1.0  # eta
+    reg: float = 0.0  # lambda
+
+    _ranges: ClassVar[dict[str, Range]] = {
+        "loss": instance_of(Hinge | Logistic | Squared, "Hinge(...), Logistic() or Squared()"),
+        "C": positive_or_inf,
+        "rate": positive,
+        "reg": non_negative,
+    }
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression", "novelty")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.loss, Hinge) and (self.loss.nu is not None or self.loss.margin == 0):
+            raise ValueError(f"Implicit: loss must be a hinge with a fixed margin > 0, got {self.loss!r}; SGD takes any")
+        if isinstance(self.loss, Logistic) and not math.isfinite(self.C):
+            raise ValueError("Implicit: the logistic loss needs a finite C, its step grows without bound")
+
+    def _spec(self) -> dict[str, Any]:
+        return {**super()._spec(), **self.loss._spec()}
+
+    def _for_task(self, task: str) -> None:
+        _loss_for_task(self.loss, task)
+
+
+@dataclass(frozen=True)
+class Alma(Rule):
+    """ALMA_2: an approximately maximal margin, with a step that falls with the number of corrections.
+
+    Give it a kernel with k(x, x) <= 1, such as `Gaussian` or `Normalized(...)`.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1], default=0.9
+        The margin reached is (1 - alpha) of the best.
+    B : float > 0, optional
+        Scale of the margin asked for; sqrt(8)/alpha if not given.
+    C : float > 0, optional
+        Scale of the step; sqrt(2) if not given.
+
+    References
+    ----------
+    C. Gentile, A New Approximate Maximal Margin Classification Algorithm, JMLR 2, 2001.
+
+    Examples
+    --------
+    >>> from gristmill import Alma, Gaussian, KernelClassifier, Unbounded
+    >>> model = KernelClassifier(Gaussian(1.0), Alma(alpha=0.9), Unbounded()).fit([[0.0], [3.0]], [-1, 1])
+    >>> round(model.norm_, 6), model.corrections_
+    (1.0, 2.0)
+    """
+
+    alpha: float = 0.9
+    B: float | None = None
+    C: float | None = None
+
+    _ranges: ClassVar[dict[str, Range]] = {"alpha": fraction, "B": optional(positive), "C": optional(positive)}
+
+    def _attributes(self) -> tuple[str, ...]:
+        return ("corrections_",)
+
+
+@dataclass(frozen=True)
+class Romma(Rule):
+    """The relaxed online maximum margin algorithm.
+
+    Parameters
+    ----------
+    aggressive : bool, default=False
+        Act on every margin below 1, not only on mistakes.
+
+    References
+    ----------
+    Y. Li, P. M. Long, The Relaxed Online Maximum Margin Algorithm, Machine Learning 46, 2002.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, Romma, Unbounded
+    >>> model = KernelClassifier(Gaussian(1.0), Romma(), Unbounded()).fit([[0.0], [1.0]], [-1, 1])
+    >>> round(model.score_one([1.0]), 6)
+    1.0
+    """
+
+    aggressive: bool = False
+
+    _ranges: ClassVar[dict[str, Range]] = {"aggressive": flag}
+
+
+@dataclass(frozen=True)
+class MarginProjection(Rule):
+    """Projectron++: besides the mistakes, fold in points whose margin is small and whose projection is good.
+
+    Works with the budget `Project` only, whose tolerance it shares.
+
+    Parameters
+    ----------
+    squared : bool, default=False
+        False is the rule that the paper proves, True the one that its experiments used (it acts more often).
+
+    References
+    ----------
+    F. Orabona, J. Keshet, B. Caputo, Bounded Kernel-Based Online Learning, JMLR 10, 2009.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, MarginProjection, Project
+    >>> model = KernelClassifier(Gaussian(1.0), MarginProjection(), Project(tolerance=0.5))
+    >>> model.fit([[0.0], [3.0], [0.3]], [-1, 1, -1]).n_support_
+    2
+    """
+
+    squared: bool = False
+
+    _ranges: ClassVar[dict[str, Range]] = {"squared": flag}
+
+
+@dataclass(frozen=True)
+class Adatron(Rule):
+    """The kernel Adatron: clipped dual coordinate ascent. `fit` makes several passes over the same points.
+
+    Parameters
+    ----------
+    rate : float > 0, default=1.0
+        eta in the literature; below 2 / k(x, x), and 1 / k(x, x) is exact coordinate ascent.
+    C : float > 0, default=inf
+        Largest coefficient.
+    passes : int >= 1, default=1
+        How often `fit` goes over its data. `partial_fit` and `learn_one` see each event once.
+
+    References
+    ----------
+    T.-T. Friess, N. Cristianini, C. Campbell, The Kernel-Adatron Algorithm, ICML 1998.
+
+    Examples
+    --------
+    >>> from gristmill import Adatron, Gaussian, KernelClassifier, Unbounded
+    >>> model = KernelClassifier(Gaussian(1.0), Adatron(rate=1.0, C=10.0, passes=20), Unbounded())
+    >>> round(model.fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
+    1.0
+    """
+
+    rate: float = 1.0
+    C: float = math.inf
+    passes: int = 1
+
+    _ranges: ClassVar[dict[str, Range]] = {"rate": positive, "C": positive_or_inf, "passes": count}
+    multiclass: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class StepSizeAdaptation(Rule):
+    """SVMD: gradient steps whose rate follows its own gradient, through the derivative v of f by the log rate.
+
+    Parameters
+    ----------
+    loss : Loss, default=Hinge()
+        Any loss without `nu`.
+    rate : float > 0, default=0.1
+        eta_0; the fitted attribute `rate_` is the present one.
+    reg : float >= 0, default=0.0
+        lambda: every step multiplies the old coefficients by 1 - rate * reg.
+    meta_rate : float >= 0, default=0.1
+        mu, the rate at which log(rate) moves; 0 gives NORMA.
+    decay : float in [0, 1], default=0.95
+        How long v remembers.
+    form : {"exponential", "linear"}, default="exponential"
+        rate * exp(-meta_rate <g, v>), or rate * max(1/2, 1 - meta_rate <g, v>).
+
+    References
+    ----------
+    S. V. N. Vishwanathan, N. N. Schraudolph, A. J. Smola, Step Size Adaptation in Reproducing Kernel Hilbert Space,
+    JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, StepSizeAdaptation, Unbounded
+    >>> model = KernelClassifier(Gaussian(1.0), StepSizeAdaptation(rate=0.1, meta_rate=0.5), Unbounded())
+    >>> round(model.fit([[0.0], [0.1], [0.2]], [-1, -1, -1]).rate_, 4)
+    0.1159
+    """
+
+    loss: Loss = field(default_factory=Hinge)
+    rate: float = 0.1  # eta_0
+    reg: float = 0.0  # lambda
+    meta_rate: float = 0.1  # mu
+    decay: float = 0.95  # lambda of SMD
+    form: str = "exponential"
+
+    _ranges: ClassVar[dict[str, Range]] = {
+        "loss": instance_of(Loss, "a loss such as Hinge() or Squared()"),
+        "rate": positive,
+        "reg": non_negative,
+        "meta_rate": non_negative,
+        "decay": Range("a number in [0, 1]", lambda v: is_real(v) and 0 <= v <= 1),
+        "form": one_of("exponential", "linear"),
+    }
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression", "novelty")
+    multiclass: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if getattr(self.loss, "nu", None) is not None:
+            raise ValueError(f"StepSizeAdaptation: loss must not adapt, got {self.loss!r}; leave nu out, or use SGD")
+        if self.rate * self.reg >= 1:
+            raise ValueError(
+                f"StepSizeAdaptation: rate * reg must be below 1, got {self.rate!r} * {self.reg!r}"
+            )
+
+    def _spec(self) -> dict[str, Any]:
+        return {**super()._spec(), **self.loss._spec()}
+
+    def _attributes(self) -> tuple[str, ...]:
+        return ("rate_",)
+
+    def _for_task(self, task: str) -> None:
+        _loss_for_task(self.loss, task)
+
+
+def _loss_for_task(loss: Loss, task: str) -> None:
+    if task not in loss.tasks:
+        raise ValueError(f"{type(loss).__name__} is a loss for {' and '.join(loss.tasks)}, not for {task}")

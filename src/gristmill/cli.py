@@ -1,0 +1,71 @@
+"""The command `gristmill`. Each sub-command lives in its own file and is imported only when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ._version import __version__
+
+#: sub-command -> (module, what it does in a line); the line stands here so that --help imports nothing
+_COMMANDS = {
+    "run": ("run", "Watch a few learners eat a drifting stream of handwritten digits."),
+    "learn": ("learn", "Learn from a file, a pipe or a named stream"),
+    "predict": ("predict", "Print what a saved model predicts, one line an event"),
+    "compare": ("compare", "Run several learners along one stream"),
+    "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
+    "inspect": ("inspect", "Say what a model file holds"),
+    "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
+    "reproduce": ("reproduce", "Redraw a figure or table of the papers, and say whether its claim holds."),
+    "bench": ("bench", "Measure events per second on this machine"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f".commands.{_COMMANDS[cmd_name][0]}", __package__)
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Bad input is one line on standard error and exit code 2; anything else that is raised is a bug of ours."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError, ImportError) as error:
+            refused = click.ClickException(" ".join(str(error).split()))
+            refused.exit_code = 2
+            raise refused from error
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, _COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(_COMMANDS)}."
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gristmill")
+def main(**_: Any) -> None:
+    """Kernel learning on a stream, in bounded memory and bounded time per event."""

@@ -1,0 +1,1 @@
+"""The sub-commands of `gristmill`, one a file; see cli.py."""

@@ -1,0 +1,53 @@
+"""`gristmill inspect`: what is inside a model file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+def inspect(model: str, as_json: bool) -> None:
+    """Say what a model file holds; reading it cannot run code."""
+    from .. import persist
+    from ..evaluate.result import size_text
+
+    loaded = persist.load(model)
+    facts = _facts(loaded)
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    facts["memory"] = size_text(facts.pop("bytes"))
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        click.echo(f"{name.ljust(width)}  {value}")
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    inner = getattr(model, "model_", model)
+    facts: dict[str, Any] = {
+        "estimator": type(inner).__name__,
+        "kernel": repr(getattr(inner, "kernel_", None)),
+        "rule": repr(getattr(inner, "rule", None)),
+        "budget": repr(getattr(inner, "budget", None)),
+        "events seen": int(model.n_seen_),
+        "stored points": int(model.n_support_),
+        "features": int(getattr(inner, "n_features_in_", 0)),
+        "bytes": int(model.memory_bytes_),
+    }
+    if hasattr(inner, "classes_"):
+        facts["classes"] = [str(label) for label in inner.classes_]
+    for name in ("margin_", "epsilon_", "sigma_", "rate_"):
+        if hasattr(inner, name):
+            facts[name.rstrip("_")] = float(getattr(inner, name))
+    if inner is not model:
+        facts["scaling"] = "none" if model.scale is None else str(model.scale)
+        columns = getattr(model, "columns_", None)
+        if columns is not None:
+            facts["target"] = columns.target
+            facts["columns"] = list(columns.names or ())
+    return facts

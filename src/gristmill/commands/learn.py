@@ -1,0 +1,91 @@
+"""`gristmill learn`: one learner along one stream, and the model kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import options
+
+
+@click.command()
+@options.reading
+@click.option("--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`.")
+@options.running
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
+@click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Go on with a saved model.")
+@click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
+@click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
+@click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
+def learn(**given: Any) -> None:
+    """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
+
+    DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of a data
+    set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...).
+    """
+    from .. import persist
+    from ..evaluate.run import prequential
+
+    columns = None
+    model = None
+    if given["resume"]:
+        model = persist.load(given["resume"])
+        columns = getattr(model, "columns_", None)
+    opened = options.Opened(given, columns)
+    about: dict[str, str] = {"stream": opened.stream.name}
+    name = given["learner"]
+    if model is None:
+        workshop = options.Workshop(opened, given)
+        model = workshop.build(name)
+        about = workshop.about()
+    guarded = Guarded(opened.stream)
+    try:
+        result = prequential(
+            model, guarded.stream, given["metrics"] or None, given["window"], given["delay"],
+            warmup=given["warmup"], name=name,
+        )  # fmt: skip
+    except ValueError as error:
+        # An empty stream because its first row was bad: that is the error to tell.
+        raise guarded.error or error from None
+    _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error)
+
+
+class Guarded:
+    """Reads on until something is amiss, and remembers what, so that what was learned before is not lost."""
+
+    def __init__(self, source: Any) -> None:
+        from dataclasses import replace
+
+        self._source = source
+        self.error: Exception | None = None
+        self.stream = replace(source, chunks=self._chunks)
+
+    def _chunks(self) -> Any:
+        try:
+            yield from self._source
+        except (ValueError, OSError) as error:
+            self.error = error
+
+
+def _finish(
+    given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None
+) -> None:
+    from ..evaluate.result import Comparison
+
+    model = result.model
+    if error is not None:
+        result.stopped = str(error)
+    model.columns_ = opened.columns if opened.columns.names is not None else None
+    if given["model_path"] and (error is None or given["keep"]):
+        model.save(given["model_path"])
+        click.echo(f"model: {given['model_path']} after {result.n_events:,} events", err=True)
+    comparison = Comparison([result])
+    options.show(comparison, given["as_json"])
+    options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
+    opened.say_bad()
+    if error is not None:
+        raise error
+    if result.stopped:
+        click.echo(f"stopped after {result.n_events:,} events: {result.stopped}", err=True)
+        raise SystemExit(130)

@@ -1,0 +1,171 @@
+"""Options that several commands share, and how a name on the command line becomes a stream or a learner."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_GENERATORS = (
+    "drifting_digits", "drifting_mixture", "switching_mixture", "silk_sequence", "two_gaussians", "sea",
+    "rotating_hyperplane",
+)  # fmt: skip
+_PEEK = 1000  # events from which the width of the kernel is found
+
+
+def _all(*decorators: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return apply
+
+
+reading = _all(
+    click.argument("data", default="-"),
+    click.option("--format", "format_", type=click.Choice(["csv", "libsvm", "jsonl", "parquet", "arrow"]),
+                 help="Of the data; by the name of the file otherwise, of standard input CSV."),
+    click.option("--target", default="last", show_default=True, help="Column of the labels; 'none' if there are none."),
+    click.option("--categorical", type=click.Choice(["onehot", "hash"]), help="What becomes of columns of text."),
+    click.option("--features", type=click.IntRange(min=1), help="Number of features of LIBSVM text."),
+    click.option("--skip-bad", is_flag=True, help="Count rows that cannot be read and go on."),
+    click.option("--quarantine", type=click.Path(dir_okay=False), help="File for the rows skipped by --skip-bad."),
+    click.option("--limit", type=click.IntRange(min=1), help="Read at most so many events."),
+)  # fmt: skip
+running = _all(
+    click.option("--kernel", default="auto", show_default=True,
+                 help="For learners whose text names none; auto: a Gaussian with the median width of the first events."),
+    click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "none"]), default="auto",
+                 show_default=True, help="Online scaling; auto: standard for tables, none for LIBSVM."),
+    click.option("--metric", "metrics", multiple=True, help="error, accuracy, roc_auc, mae, ...; may be repeated."),
+    click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1), help="Of rolling metrics."),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of everything random."),
+    click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table."),
+    click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report."),
+)  # fmt: skip
+
+
+class Opened:
+    """A stream with what is known about where it came from."""
+
+    def __init__(self, options: dict[str, Any], columns: Any = None, labels: bool = True) -> None:
+        from ..streams import BadRows, Columns
+
+        if options["quarantine"] and not options["skip_bad"]:
+            raise click.UsageError("--quarantine goes with --skip-bad")
+        self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
+        target = None if options["target"] == "none" else options["target"]
+        self.columns = columns or Columns(
+            target=target, categorical=options["categorical"], require_target=labels
+        )
+        self.stream = self._open(options)
+        if options["limit"]:
+            self.stream = self.stream.take(options["limit"])
+
+    def _open(self, options: dict[str, Any]) -> Any:
+        from .. import datasets, streams
+
+        data = options["data"]
+        if data == "-" or os.path.exists(data) or options["format_"]:
+            return streams.read(
+                data, options["format_"], self.columns, n_features=options["features"], bad=self.bad
+            )
+        if data in _GENERATORS:
+            return getattr(streams, data)(random_state=options.get("seed", 0))
+        if data in datasets.names():
+            return datasets.load(data)
+        import difflib
+
+        if os.path.splitext(data)[1]:
+            raise streams.StreamError(f"{data}: there is no such file")
+        known = [*_GENERATORS, *datasets.names()]
+        near = difflib.get_close_matches(data, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "give a file, - for standard input, or a known name"
+        raise streams.StreamError(f"{data}: there is no such file, data set or generator; {hint}")
+
+    def peek(self, events: int = _PEEK) -> list[Any]:
+        """The first chunks; the stream still begins with them."""
+        from dataclasses import replace
+
+        chunks = iter(self.stream)
+        first, count = [], 0
+        for chunk in chunks:
+            first.append(chunk)
+            count += chunk.X.shape[0]
+            if count >= events:
+                break
+        rest = itertools.chain(first, chunks)
+        self.stream = replace(self.stream, chunks=lambda: rest)
+        return first
+
+    def say_bad(self) -> None:
+        """Report skipped rows on standard error."""
+        if self.bad is not None:
+            self.bad.close()
+            if self.bad.count:
+                click.echo(f"{self.bad.count} bad rows were skipped; the first: {self.bad.first}", err=True)
+
+
+class Workshop:
+    """Builds learners for a stream: kernel found where none was said, scaling put in front."""
+
+    def __init__(self, opened: Opened, options: dict[str, Any]) -> None:
+        from ..kernels import Gaussian
+        from ..notation import parse
+        from ..streams import StreamScaler, WidthFinder
+
+        self.opened, self.seed = opened, options["seed"]
+        first = opened.peek()
+        sparse = bool(first) and hasattr(first[0].X, "tocsr")
+        said = options["scale"]
+        self.scale = ("none" if sparse else "standard") if said == "auto" else said
+        if options["kernel"] != "auto":
+            self.kernel = parse(options["kernel"])
+            return
+        scaler = None if self.scale == "none" else StreamScaler(self.scale)
+        finder = WidthFinder(random_state=self.seed)
+        for chunk in first:
+            part = chunk.X[:_PEEK]
+            finder.update(part if scaler is None else scaler.learn_transform(part))
+        self.kernel = Gaussian(float(f"{finder.gamma:.3g}")) if first else Gaussian(1.0)
+
+    def build(self, text: str) -> Any:
+        """A learner from its text, behind the scaling."""
+        from ..notation import NotationError, parse
+        from ..prepared import Prepared
+
+        model = parse(text, self.kernel, self.seed)
+        if not hasattr(model, "prequential"):
+            raise NotationError(f"{text!r} is not a learner; see `gristmill learners`")
+        prepared = Prepared(model, None if self.scale == "none" else self.scale)
+        return prepared
+
+    def about(self) -> dict[str, str]:
+        """For reports."""
+        return {"stream": self.opened.stream.name, "kernel unless named": repr(self.kernel), "scaling": self.scale}
+
+
+def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str], bayes: float | None = None) -> None:
+    """Write the HTML report of a run if one was asked for."""
+    if path:
+        from ..evaluate.report import run_report
+
+        run_report(comparison, title, about, bayes).write(path)
+        click.echo(f"report: {path}", err=True)
+
+
+def show(comparison: Any, as_json: bool) -> None:
+    """The outcome on standard output."""
+    if as_json:
+        for result in comparison:
+            click.echo(result.to_json())
+        return
+    from rich.console import Console
+
+    from ..evaluate.progress import rich_table
+
+    Console().print(rich_table(comparison))

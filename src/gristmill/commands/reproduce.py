@@ -1,0 +1,65 @@
+"""`gristmill reproduce`: figures and tables of the papers, with our learners."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--list", "listing", is_flag=True, help="Say which targets there are.")
+@click.option("--quick", is_flag=True, help="Fewer events and repetitions: to see that it works.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of streams and learners.")
+@click.option("--json", "as_json", is_flag=True, help="Claims and tables as one JSON object.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
+@click.option("--pictures", type=click.Path(file_okay=False), help="Folder for the pictures, as PNG.")
+def reproduce(
+    name: str | None, listing: bool, quick: bool, seed: int, as_json: bool, report: str | None, pictures: str | None
+) -> None:
+    """Redraw a figure or table of the papers, and say whether its claim holds."""
+    from .. import reproduce as papers
+
+    if listing or name is None:
+        for target, (_, paper, what, data) in papers.TARGETS.items():
+            needs = f" (data: {', '.join(data)})" if data else ""
+            click.echo(f"{target:14}{paper}: {what}{needs}")
+        return
+    outcome = papers.run(name, quick, seed)
+    if as_json:
+        tables = [{"name": title, "heads": heads, "rows": rows} for title, heads, rows in outcome.tables]
+        claims = [asdict(claim) for claim in outcome.claims]
+        click.echo(json.dumps({"target": name, "claims": claims, "tables": tables, "missing": outcome.missing}))
+    else:
+        click.echo(outcome.text())
+    if pictures:
+        folder = Path(pictures)
+        folder.mkdir(parents=True, exist_ok=True)
+        for place, (figure, _) in enumerate(outcome.figures):
+            path = folder / (f"{name}.png" if not place else f"{name}-{place + 1}.png")
+            figure.savefig(path, dpi=110)
+            click.echo(f"picture: {path}", err=True)
+    if report:
+        _report(outcome, report)
+
+
+def _report(outcome: Any, path: str) -> None:
+    from ..evaluate.report import Report
+
+    page = Report(outcome.title).text(outcome.setting)
+    if outcome.missing:
+        page.warning(f"Not in this version, and so left out: {', '.join(outcome.missing)}")
+    verdicts = [
+        [claim.verdict, claim.says, claim.paper, claim.ours] for claim in outcome.claims
+    ]
+    page.heading("Claims").table(["", "claim", "paper", "ours"], verdicts)
+    for figure, says in outcome.figures:
+        page.figure(figure, says)
+    for title, heads, rows in outcome.tables:
+        page.heading(title).table(heads, rows)
+    page.write(path)
+    click.echo(f"report: {path}", err=True)

@@ -1,0 +1,83 @@
+"""`gristmill search`: parameters chosen on the stream itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from . import options
+
+
+@click.command()
+@options.reading
+@click.option("--learner", required=True, help="With names in braces: 'passive_aggressive(C={C}, size=300)'.")
+@click.option("--grid", "grids", multiple=True, required=True, metavar="NAME=V1,V2,...", help="May be repeated.")
+@click.option("--first", type=click.IntRange(min=1), help="Events before the first candidates are dropped.")
+@click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
+@options.running
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save the best one.")
+def search(**given: Any) -> None:
+    """Try combinations of parameters on a stream and drop the worst as it goes on."""
+    from ..evaluate.search import search as race
+
+    grid = dict(_parse(text) for text in given["grids"])
+    missing = [name for name in grid if f"{{{name}}}" not in given["learner"]]
+    if missing:
+        raise click.UsageError(f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into")
+    opened = options.Opened(given)
+    workshop = options.Workshop(opened, given)
+    metric = given["metrics"][0] if given["metrics"] else None
+
+    def build(**values: str) -> Any:
+        text = given["learner"]
+        for name, value in values.items():
+            text = text.replace(f"{{{name}}}", value)
+        return workshop.build(text)
+
+    found = race(
+        build, grid, opened.stream, metric, first=given["first"], window=given["window"], n_jobs=given["jobs"]
+    )
+    _show(given, found)
+    if given["model_path"]:
+        found.best_model.columns_ = opened.columns if opened.columns.names is not None else None
+        found.best_model.save(given["model_path"])
+        click.echo(f"model: {given['model_path']}", err=True)
+    if given["report"]:
+        _report(given["report"], found, workshop.about(), given["learner"])
+    opened.say_bad()
+
+
+def _parse(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    found = [value.strip() for value in values.split(",") if value.strip()]
+    if not equals or not name.isidentifier() or not found:
+        raise click.UsageError(f"--grid {text!r}: write NAME=V1,V2,...")
+    return name, found
+
+
+def _show(given: dict[str, Any], found: Any) -> None:
+    if given["as_json"]:
+        for row in found.rows():
+            click.echo(json.dumps(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    heads, body = found.cells()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, justify="right")
+    for row in body:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
+    from ..evaluate.report import run_report
+
+    about = {"learner": learner, **about, "dropped after": ", ".join(f"{rung:,}" for rung in found.rungs) or "never"}
+    report = run_report(found.comparison(), "gristmill search", about)
+    report.heading("All candidates, best first").table(*found.cells()).write(path)
+    click.echo(f"report: {path}", err=True)

@@ -1,0 +1,52 @@
+"""Which parts go together; a combination that makes no sense is refused by name, saying what would work."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .budgets import Budget, Project
+from .kernels import Kernel
+from .rules import Adatron, MarginProjection, Rule
+
+
+def check_composition(rule: Any, budget: Any, average: bool) -> None:
+    """Refuse rules, budgets and averages that have no meaning together."""
+    if isinstance(rule, MarginProjection) and not isinstance(budget, Project):
+        raise ValueError(
+            f"MarginProjection sizes its steps by the projection that Project makes; use budget=Project(...), got {budget!r}"
+        )
+    if isinstance(budget, Budget) and budget.rules and type(rule).__name__ not in budget.rules:
+        raise ValueError(f"{budget!r} works with {', '.join(budget.rules)}, not with {rule!r}")
+    if isinstance(rule, Adatron) and (not isinstance(budget, Budget) or budget.evicts):
+        raise ValueError(f"Adatron comes back to its points, and {budget!r} drops points; use budget=Unbounded()")
+    if average and (not isinstance(budget, Budget) or budget.evicts):
+        raise ValueError(
+            f"average=True needs every point that was ever stored, and {budget!r} drops points; "
+            "use budget=Project(...) for a bounded average, or Unbounded()"
+        )
+
+
+def check_outputs(rule: Any, budget: Any, outputs: int) -> None:
+    """Refuse more than two classes where only two have a meaning."""
+    if outputs <= 1:
+        return
+    for part, instead in ((rule, "Perceptron() or PassiveAggressive()"), (budget, "DropRandom(...) or Project(...)")):
+        if isinstance(part, Rule | Budget) and not part.multiclass:
+            raise ValueError(f"{part!r} is defined for two classes only, got {outputs}; use {instead}")
+
+
+def warn_if_nothing_is_stored(kernel: Kernel, budget: Any, X: Any, outputs: int) -> None:
+    """A tolerance at or above the norm of every point projects all of them onto nothing."""
+    if not isinstance(budget, Project):
+        return
+    largest = float(np.max(kernel.diagonal(X), initial=0.0)) * (2 if outputs > 1 else 1)
+    if budget.tolerance >= np.sqrt(max(largest, 0.0)):
+        warnings.warn(
+            f"Project: tolerance={budget.tolerance!r} is not below the norm of any point of the first chunk "
+            f"(at most {np.sqrt(max(largest, 0.0)):.6g}), so nothing is stored and every score stays 0; use a smaller one",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,21 @@
+"""Evaluation on a stream: prequential runs, comparisons, the choice of parameters, tables, pictures and reports."""
+
+from .displays import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
+from .report import Report
+from .result import Comparison, Result
+from .run import compare, prequential
+from .search import SearchResult, search
+
+__all__ = [
+    "BudgetDisplay",
+    "Comparison",
+    "NoveltyDisplay",
+    "PrequentialDisplay",
+    "Report",
+    "Result",
+    "SearchResult",
+    "SupportDisplay",
+    "compare",
+    "prequential",
+    "search",
+]

@@ -1,0 +1,84 @@
+"""Checkpoints of a run: the model file, and beside it the record so far, such that a crash never leaves two halves.
+
+The record is written first, under the number of events in its name, then the model replaces the old one at a stroke.
+So the model that is there says by its own count of events which record belongs to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import persist
+from .follow import Follower
+from .metrics import Said
+from .result import Result, asdict_without_model
+
+
+def _record_path(path: Path, events: int) -> Path:
+    return path.with_name(f"{path.name}.{events}.json")
+
+
+def write(follower: Follower, path: Any) -> None:
+    """Save model and record at this point of the run."""
+    path = Path(path)
+    events = follower.result.n_events
+    record = {
+        "result": asdict_without_model(follower.result),
+        "tallies": {tally.name: tally.state for tally in follower._tallies},
+        "recent": [_said_to_json(said) for said in follower._recent],
+        "since": follower._since,
+        "every": follower._every,
+        "window": follower.window,
+    }
+    persist._write(_record_path(path, events), json.dumps(record, default=_plain).encode())
+    follower.model.save(path)
+    for old in path.parent.glob(f"{path.name}.*.json"):
+        if old != _record_path(path, events):
+            os.unlink(old)
+
+
+def restore(follower: Follower, path: Any) -> int:
+    """Put a follower where the checkpoint was written; returns how many events it has behind it, 0 if none."""
+    path = Path(path)
+    if not path.exists():
+        return 0
+    model = persist.load(path)
+    record_path = _record_path(path, int(model.n_seen_))
+    if type(model) is not type(follower.model):
+        raise ValueError(f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}")
+    if not record_path.exists():
+        raise ValueError(f"{path}: its record {record_path.name} is missing; remove the model to start anew")
+    record = json.loads(record_path.read_text(encoding="utf-8"))
+    known = {tally.name for tally in follower._tallies}
+    if set(record["tallies"]) != known or record["window"] != follower.window:
+        raise ValueError(
+            f"{path}: the run had metrics {sorted(record['tallies'])} and window {record['window']}, "
+            f"now they are {sorted(known)} and {follower.window}"
+        )
+    follower.model = model
+    follower.result = Result(**record["result"], model=model)
+    for tally in follower._tallies:
+        tally.state = record["tallies"][tally.name]
+    follower._recent = deque(_said_from_json(plain) for plain in record["recent"])
+    follower._since, follower._every = record["since"], record["every"]
+    return follower.result.n_events
+
+
+def _said_to_json(said: Said) -> dict[str, Any]:
+    return {name: None if part is None else np.asarray(part).tolist() for name, part in said._asdict().items()}
+
+
+def _said_from_json(plain: dict[str, Any]) -> Said:
+    return Said(**{name: None if part is None else np.array(part) for name, part in plain.items()})
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} cannot be part of a record")

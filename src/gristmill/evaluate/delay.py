@@ -1,0 +1,66 @@
+"""Labels that come late: an event is predicted when it comes and learned only when its label arrives."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..streams.chunks import Chunk, size
+from .follow import Follower
+
+
+class DelayedFollower(Follower):
+    """A follower whose labels arrive `delay` events after their own.
+
+    Event by event: the newest is scored, then the one that came `delay` events ago is learned. The labels of the last
+    `delay` events never arrive, and what comes before the first label cannot be scored.
+    """
+
+    def __init__(self, *arguments: Any, delay: int) -> None:
+        super().__init__(*arguments)
+        self.delay = delay
+        self._waiting: deque[tuple[Any, Any]] = deque()
+
+    def _step(self, chunk: Chunk) -> None:
+        if chunk.y is None and self.result.task != "novelty":
+            raise ValueError("delayed labels need labels, and the stream has none")
+        y = np.asarray(chunk.y) if chunk.y is not None else None
+        scores: list[Any] = []
+        start = 0
+        for place in range(size(chunk)):
+            x, label = chunk.X[place], None if y is None else y[place].item()
+            began = perf_counter()
+            score = self._score(x)
+            self._waiting.append((np.array(x) if isinstance(x, np.ndarray) else x, label))
+            if len(self._waiting) > self.delay:
+                self._learn(*self._waiting.popleft())
+            self.result.seconds += perf_counter() - began
+            if scores and not _alike(score, scores[-1]):
+                self._note(y, scores, start, place)
+                scores, start = [], place
+            scores.append(score)
+        self._note(y, scores, start, size(chunk))
+
+    def _score(self, x: Any) -> Any:
+        return self.model.score_one(x) if self._learned() else None
+
+    def _learned(self) -> bool:
+        return getattr(self.model, "n_seen_", 0) > 0
+
+    def _learn(self, x: Any, label: Any) -> None:
+        if self._classes is not None and not self._learned():
+            self.model.partial_fit([x], np.array([label]), classes=np.asarray(self._classes))
+            return
+        self.model.learn_one(x, label)
+
+    def _note(self, y: Any, scores: list[Any], start: int, stop: int) -> None:
+        said = None if scores[0] is None else np.array(scores)
+        self.note(None if y is None else y[start:stop], said, stop - start)
+
+
+def _alike(left: Any, right: Any) -> bool:
+    """Whether two scores stand in one array: both there, and of as many classes."""
+    return (left is None) == (right is None) and np.shape(left) == np.shape(right)

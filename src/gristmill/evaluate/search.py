@@ -1,0 +1,223 @@
+"""Choosing parameters on a stream: successive halving by prequential loss, all candidates in one pass of the data."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..streams.chunks import Chunk, as_stream, cut, size
+from . import progress as bars
+from .follow import Follower
+from .result import Comparison, Result, number
+
+#: events handed to a worker at a time
+_BATCH = 20_000
+
+
+@dataclass
+class SearchResult:
+    """All candidates with how far they came and how they did; the best first.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, passive_aggressive
+    >>> from gristmill.evaluate import search
+    >>> from gristmill.streams import drifting_digits
+    >>> build = lambda C: passive_aggressive(Gaussian(0.0015), C=C, size=100)
+    >>> found = search(build, {"C": [0.01, 0.1, 0.3]}, drifting_digits(n_events=4000))
+    >>> found.best_params
+    {'C': 0.3}
+    """
+
+    params: list[dict[str, Any]]  #: of each candidate, best first
+    results: list[Result]  #: in the same order
+    metric: str
+    rungs: list[int] = field(default_factory=list)  #: events after which candidates were dropped
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        return self.params[0]
+
+    @property
+    def best_model(self) -> Any:
+        """The best candidate, fitted on the whole stream."""
+        return self.results[0].model
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row a candidate."""
+        return [
+            {**params, "events": result.n_events, self.metric: result.metrics[self.metric], "stored": result.stored}
+            for params, result in zip(self.params, self.results, strict=True)
+        ]
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and cells, as people read them."""
+        names = list(self.params[0])
+        body = [
+            [
+                *(str(params[name]) for name in names),
+                f"{result.n_events:,}",
+                number(result.metrics[self.metric]),
+                f"{result.stored:,}",
+            ]
+            for params, result in zip(self.params, self.results, strict=True)
+        ]
+        return [*names, "events", self.metric, "stored points"], body
+
+    def to_frame(self) -> Any:
+        """The whole table as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def comparison(self) -> Comparison:
+        """The candidates that came to the end of the stream."""
+        most = self.results[0].n_events
+        return Comparison([result for result in self.results if result.n_events == most])
+
+
+def search(
+    builder: Callable[..., Any],
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
+    stream: Any,
+    metric: str | None = None,
+    *,
+    first: int | None = None,
+    keep: float = 1 / 3,
+    window: int = 1000,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> SearchResult:
+    """Try every combination of parameters on a stream, and drop the worst as it goes on.
+
+    All candidates learn the first events; the best third goes on to three times as many, and so forth, until the
+    stream ends. Every candidate sees every event at most once, and the data are read once.
+
+    Parameters
+    ----------
+    builder : callable
+        Called with a combination as keyword arguments, returns a learner.
+    grid : dict of lists, or list of dicts
+        Every combination of the lists; or the combinations themselves.
+    stream : Stream, pair (X, y), or iterable of chunks
+    metric : str, optional
+        Cumulative, by which candidates are ranked; that of the task otherwise.
+    first : int, optional
+        Events before the first are dropped; so that three are left at the end if the length is known, else 1000.
+    keep : float in (0, 1)
+        Share that goes on.
+    window : int
+        For the rolling metrics of the curves.
+    n_jobs : int, optional
+        Processes; as in scikit-learn -1 is all cores and None is one.
+    progress : bool, optional
+
+    References
+    ----------
+    K. Jamieson, A. Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, AISTATS 2016.
+    """
+    if not 0 < keep < 1:
+        raise ValueError(f"keep must be in (0, 1), got {keep!r}")
+    combinations = _combinations(grid)
+    source = as_stream(stream)
+    candidates = [
+        Follower(builder(**params), str(params), metric, window, 0, source.classes, source.name)
+        for params in combinations
+    ]
+    rung = first if first is not None else _first_rung(len(candidates), source.n_events, keep)
+    if rung < 1:
+        raise ValueError(f"first must be at least 1, got {rung!r}")
+    race = _Race(candidates, rung, keep, n_jobs)
+    with bars.live([], source.n_events, f"{len(combinations)} candidates", bars.wanted(progress)) as tick:
+        for chunk in source:
+            race.take(chunk)
+            tick(race.done)
+        race.flush()
+    if not race.done:
+        raise ValueError(f"{source.name}: the stream holds no event")
+    by_name = {str(params): params for params in combinations}
+    results = [follower.finish() for follower in race.ranking()]
+    return SearchResult([by_name[result.name] for result in results], results, race.metric.name, race.rungs)
+
+
+class _Race:
+    """Candidates on their way along the stream; at each rung the worst fall out."""
+
+    def __init__(self, candidates: list[Follower], rung: int, keep: float, n_jobs: int | None) -> None:
+        self.running, self.dropped = candidates, list[Follower]()
+        self.rung, self.keep, self.n_jobs = rung, keep, n_jobs
+        self.metric = candidates[0]._kinds[0]
+        self.done, self.rungs = 0, list[int]()
+        self._waiting, self._count = list[Chunk](), 0
+
+    def take(self, chunk: Chunk) -> None:
+        """Take in a chunk, cut where candidates are to be dropped."""
+        start, count = 0, size(chunk)
+        while start < count:
+            room = self.rung - self.done - self._count if len(self.running) > 1 else count
+            stop = min(count, start + room)
+            self._waiting.append(chunk if (start, stop) == (0, count) else cut(chunk, start, stop))
+            self._count += stop - start
+            start = stop
+            if self.done + self._count == self.rung and len(self.running) > 1:
+                self.flush()
+                self._drop()
+            elif self._count >= _BATCH:
+                self.flush()
+
+    def flush(self) -> None:
+        """Let every candidate learn what is waiting."""
+        if self._waiting:
+            self.running = _feed(self.running, self._waiting, self.n_jobs)
+            self.done += self._count
+            self._waiting, self._count = [], 0
+
+    def _drop(self) -> None:
+        self.rungs.append(self.rung)
+        ranked = sorted(self.running, key=self._loss)
+        left = max(1, math.ceil(len(ranked) * self.keep))
+        self.running, self.dropped = ranked[:left], ranked[left:] + self.dropped
+        self.rung = math.ceil(self.rung / self.keep)
+
+    def ranking(self) -> list[Follower]:
+        """All candidates, best first; those that came further before the others."""
+        return sorted(self.running, key=self._loss) + self.dropped
+
+    def _loss(self, follower: Follower) -> float:
+        value = follower._tallies[0].value() * (-1.0 if self.metric.greater else 1.0)
+        return math.inf if math.isnan(value) else value
+
+
+def _combinations(grid: Any) -> list[dict[str, Any]]:
+    if isinstance(grid, Mapping):
+        lists = [list(values) for values in grid.values()]
+        found = [dict(zip(grid, values, strict=True)) for values in itertools.product(*lists)]
+    else:
+        found = [dict(params) for params in grid]
+    if not found:
+        raise ValueError("the grid holds no combination: every parameter needs at least one value")
+    return found
+
+
+def _first_rung(candidates: int, n_events: int | None, keep: float) -> int:
+    if n_events is None:
+        return 1000
+    halvings = max(0, math.ceil(math.log(max(candidates, 1) / 3) / -math.log(keep))) if candidates > 3 else 0
+    return max(100, int(n_events * keep ** (halvings + 1)))
+
+
+def _feed(followers: list[Follower], chunks: list[Chunk], n_jobs: int | None) -> list[Follower]:
+    if n_jobs in (None, 1) or len(followers) == 1:
+        return [_fed(follower, chunks) for follower in followers]
+    from joblib import Parallel, delayed
+
+    return list(Parallel(n_jobs=n_jobs)(delayed(_fed)(follower, chunks) for follower in followers))
+
+
+def _fed(follower: Follower, chunks: list[Chunk]) -> Follower:
+    for chunk in chunks:
+        follower.feed(chunk)
+    return follower

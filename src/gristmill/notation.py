@@ -1,0 +1,121 @@
+"""Learners and their parts written as text, as in Python: `passive_aggressive(Gaussian(0.01), C=0.3, size=300)`.
+
+Only names of gristmill, numbers, strings, lists, `+` and `*` are understood; nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from typing import Any
+
+
+class NotationError(ValueError):
+    """The text does not describe a learner; the message says where and what would work."""
+
+
+def vocabulary() -> dict[str, Any]:
+    """Every name that may be called: kernels, losses, rules, budgets, estimators and the catalogue."""
+    from . import budgets, catalogue, kernels, learners, losses, rules
+
+    words: dict[str, Any] = {}
+    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
+    for module in (kernels, losses, rules, budgets):
+        for name, value in vars(module).items():
+            if isinstance(value, type) and issubclass(value, bases) and not name.startswith("_"):
+                words[name] = value
+    for base in (*bases, kernels.PythonKernel):
+        words.pop(base.__name__, None)
+    for name in catalogue_names():
+        words[name] = getattr(catalogue, name)
+    for name in ("KernelClassifier", "KernelRegressor", "KernelNovelty"):
+        words[name] = getattr(learners, name)
+    return words
+
+
+def catalogue_names() -> list[str]:
+    """The published algorithms."""
+    from . import catalogue
+
+    return [
+        name
+        for name, value in vars(catalogue).items()
+        if inspect.isfunction(value) and value.__module__ == catalogue.__name__ and not name.startswith("_")
+    ]
+
+
+def parse(text: str, kernel: Any = None, seed: int | None = None) -> Any:
+    """The learner or part that a text describes.
+
+    Parameters
+    ----------
+    text : str
+        A call such as `norma_novelty(nu=0.01, rate=0.1, size=200)`; a bare name is a call without arguments.
+    kernel : kernel, optional
+        For learners that are given none in the text.
+    seed : int, optional
+        `random_state` for learners that take one and are given none.
+
+    Examples
+    --------
+    >>> from gristmill.notation import parse
+    >>> parse("0.5 * Gaussian(0.1) + Linear()")([1.0], [1.0])
+    1.5
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise NotationError(f"{text!r}: {error.msg} at column {error.offset}") from None
+    words = vocabulary()
+    if isinstance(tree, ast.Name):
+        tree = ast.Call(func=tree, args=[], keywords=[])
+    defaults = {"kernel": kernel, "random_state": seed}
+    try:
+        return _value(tree, words, text, {k: v for k, v in defaults.items() if v is not None})
+    except (TypeError, ValueError) as error:
+        if isinstance(error, NotationError):
+            raise
+        raise NotationError(f"{text!r}: {error}") from error
+
+
+def _value(node: ast.expr, words: dict[str, Any], text: str, defaults: dict[str, Any]) -> Any:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bool | type(None)):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand, words, text, {})
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(item, words, text, {}) for item in node.elts]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
+        left, right = (_value(side, words, text, {}) for side in (node.left, node.right))
+        return left + right if isinstance(node.op, ast.Add) else left * right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _call(node, words, text, defaults)
+    part = ast.get_source_segment(text.strip(), node) or text
+    raise NotationError(f"{text!r}: {part!r} is not understood: use names of gristmill, numbers, + and *")
+
+
+def _call(node: ast.Call, words: dict[str, Any], text: str, defaults: dict[str, Any]) -> Any:
+    assert isinstance(node.func, ast.Name)
+    name = node.func.id
+    if name not in words:
+        near = difflib.get_close_matches(name, words, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(words))}"
+        raise NotationError(f"{text!r}: there is no {name!r}; {hint}")
+    made = words[name]
+    arguments = [_value(item, words, text, {}) for item in node.args]
+    named = {str(k.arg): _value(k.value, words, text, {}) for k in node.keywords}
+    parameters = inspect.signature(made).parameters
+    if arguments and not _is_kernel(arguments[0]) and "kernel" in defaults and "kernel" in parameters:
+        arguments.insert(0, defaults["kernel"])  # `forgetron(100)`: the kernel was said elsewhere
+    for key, value in defaults.items():
+        taken = list(parameters)[: len(arguments)]
+        if key in parameters and key not in named and key not in taken:
+            named[key] = value
+    return made(*arguments, **named)
+
+
+def _is_kernel(value: Any) -> bool:
+    from .kernels import Kernel
+
+    return isinstance(value, Kernel)

@@ -1,0 +1,97 @@
+"""The papers again: each target redraws one figure or table with our learners, and says whether the claim holds."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+#: target -> (module, paper, what it shows, data sets it needs)
+TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "norma-2": ("norma_mistakes", "NORMA, figure 2", "mistakes on drifting and switching data", ()),
+    "norma-3": ("norma_usps", "NORMA, figure 3", "novel digits of USPS", ("usps", "usps.t")),
+    "ilk-1": ("ilk_drift", "ILK and SILK, figure 1", "errors on a drifting sequence", ()),
+    "projectron-6": ("projectron_curves", "Projectron, figure 6", "error and size on a9a", ("a9a",)),
+    "projectron-7": ("projectron_curves", "Projectron, figure 7", "error and size on the synthetic set", ()),
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper, in our words, with its number and ours."""
+
+    says: str
+    paper: str  #: the paper's number, "-" where it prints none
+    ours: str
+    holds: bool | None  #: None: the difference is within two standard errors, so nobody can tell
+
+    @property
+    def verdict(self) -> str:
+        return {True: "holds", False: "DOES NOT HOLD", None: "cannot tell"}[self.holds]
+
+
+def fewer(says: str, less: Any, more: Any, paper: str = "-") -> Claim:
+    """The claim that one learner errs less than another, from paired runs: by more than two standard errors or not."""
+    less, more = np.asarray(less, dtype=float), np.asarray(more, dtype=float)
+    gap = more - less
+    error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
+    holds = None if abs(gap.mean()) <= 2 * error else bool(gap.mean() > 0)
+    ours = f"{less.mean():.4g} against {more.mean():.4g}, difference {gap.mean():.3g} with standard error {error:.2g}"
+    return Claim(says, paper, ours, holds)
+
+
+@dataclass
+class Outcome:
+    """What a target found: tables, pictures, and its claims."""
+
+    title: str
+    setting: str  #: what was run, in a sentence or two
+    claims: list[Claim] = field(default_factory=list)
+    tables: list[tuple[str, list[str], list[list[str]]]] = field(default_factory=list)
+    figures: list[tuple[Any, str]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  #: learners of the paper that this version does not have
+
+    def text(self) -> str:
+        """Everything but the pictures."""
+        lines = [self.title, self.setting, ""]
+        for name, heads, rows in self.tables:
+            widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
+            lines.append(name)
+            lines += ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]]
+            lines.append("")
+        if self.missing:
+            lines.append(f"not in this version, and so left out: {', '.join(self.missing)}")
+        for claim in self.claims:
+            lines.append(f"{claim.verdict}: {claim.says} (paper: {claim.paper}; ours: {claim.ours})")
+        return "\n".join(lines)
+
+
+def run(name: str, quick: bool = False, seed: int = 0) -> Outcome:
+    """Run one target.
+
+    Parameters
+    ----------
+    name : str
+        One of `TARGETS`.
+    quick : bool
+        Fewer events and repetitions: to see that it works, not to judge a claim.
+    seed : int
+
+    Examples
+    --------
+    >>> from gristmill import reproduce
+    >>> reproduce.run("norma-1")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no target 'norma-1'; did you mean 'norma-3'?
+    """
+    if name not in TARGETS:
+        near = difflib.get_close_matches(name, TARGETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TARGETS)}"
+        raise ValueError(f"there is no target {name!r}; {hint}")
+    module = import_module(f".{TARGETS[name][0]}", __name__)
+    outcome: Outcome = module.run(name, quick, seed)
+    return outcome

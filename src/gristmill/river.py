@@ -1,0 +1,287 @@
+"""River adapters: gristmill's learners over dicts of features, in River's pipelines and evaluations.
+
+Features may come, go and change their order from event to event. Each name gets a column when it is first learned; a name
+that an event does not have counts as 0, and a name that was never learned is passed over in predictions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    from river import base
+except ImportError:  # pragma: no cover
+    raise ImportError("gristmill.river needs River: pip install 'gristmill[river]'") from None
+from sklearn.base import clone
+
+Row = npt.NDArray[np.float64]
+
+
+class _Adapter:
+    """What the three adapters share: names to columns, and a learner that grows with them."""
+
+    _task: ClassVar[str]
+    model: Any
+
+    def _begin(self, model: Any) -> None:
+        if getattr(model, "_task", None) != self._task:
+            raise TypeError(
+                f"{type(self).__name__} wants a gristmill learner for {self._task}, got {type(model).__name__}"
+            )
+        self.model = model
+        self._learner = clone(model)
+        self._columns: dict[Any, int] = {}
+        self._width = 0
+
+    # ---- columns ------------------------------------------------------------------------------------------------
+
+    def _learning_row(self, x: Mapping[Any, Any]) -> Row:
+        values = {name: _number(name, value) for name, value in x.items()}  # a bad one changes nothing
+        self._make_room(values)
+        return self._row(values)
+
+    def _make_room(self, names: Any) -> None:
+        """Columns for new names. Room doubles, so that a growing vocabulary is copied few times."""
+        fresh = [name for name in names if name not in self._columns]
+        if not fresh and self._width:
+            return
+        # In sorted order: the order of a dict must not decide the order of a sum.
+        for name in sorted(fresh, key=str):
+            self._columns[name] = len(self._columns)
+        if len(self._columns) > self._width:
+            self._width = max(8, len(self._columns), 2 * self._width if self._width else len(self._columns))
+            self._widen()
+        self._width = max(self._width, 1)
+
+    def _widen(self) -> None:
+        """Give every stored point zeros for the new columns; its kernel values stay as they are."""
+        core = self._learner.__dict__.get("_core")
+        if core is None:
+            return
+        state = core.state()
+        points = np.zeros((len(state["points"]), self._width), dtype=state["points"].dtype)
+        points[:, : state["points"].shape[1]] = state["points"]
+        self._learner._restore_core_arrays({**state, "points": points})
+        self._learner.n_features_in_ = self._width
+
+    def _row(self, x: Mapping[Any, Any]) -> Row:
+        row = np.zeros(self._width)
+        for name, value in x.items():
+            column = self._columns.get(name)
+            if column is not None:
+                row[column] = _number(name, value)
+        return row
+
+    def _table(self, X: Any) -> Row:
+        table = np.zeros((len(X), self._width))
+        for name in X.columns:
+            column = self._columns.get(name)
+            if column is not None:
+                table[:, column] = X[name].to_numpy()
+        return table
+
+    @property
+    def _started(self) -> bool:
+        return "_core" in self._learner.__dict__
+
+    # ---- River's manners ----------------------------------------------------------------------------------------
+
+    @property
+    def n_support_(self) -> int:
+        """How many points are stored."""
+        return int(self._learner.n_support_) if self._started else 0
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        # River walks Python objects; what the core holds is invisible to it and is added here.
+        walked = int(super()._raw_memory_usage)  # type: ignore[misc]
+        return walked + (int(self._learner.memory_bytes_) if self._started else 0)
+
+
+def _number(name: Any, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the feature {name!r} is {value!r}, which is not a number; put River's OneHotEncoder before the learner"
+        ) from None
+    if not math.isfinite(number):
+        raise ValueError(f"the feature {name!r} is {value!r}, which is not finite")
+    return number
+
+
+class Classifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
+    """A kernel classifier as a River classifier.
+
+    Parameters
+    ----------
+    model
+        A classifier of gristmill, such as those of the catalogue. It is copied, and the copy learns.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, passive_aggressive
+    >>> from gristmill.river import Classifier
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> model = preprocessing.StandardScaler() | Classifier(passive_aggressive(Gaussian(0.1), size=100))
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 86.15%
+    """
+
+    _task = "classification"
+
+    def __init__(self, model: Any) -> None:
+        self._begin(model)
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from .catalogue import passive_aggressive
+        from .kernels import Gaussian
+
+        yield {"model": passive_aggressive(Gaussian(0.1), size=50)}
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one event."""
+        self._learner.learn_one(self._learning_row(x), _plain(y))
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn a batch; the same as learning its rows one by one."""
+        self._make_room(X.columns)
+        labels = [_plain(label) for label in y]
+        table = self._table(X)
+        if self._started and set(labels) <= set(self._learner._codes):
+            self._learner.partial_fit(table, np.array(labels))
+            return
+        for row, label in zip(table, labels, strict=True):  # a class enters at its own event
+            self._learner.learn_one(row, label)
+
+    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+        """The logistic function (two classes) or the softmax (more) of the scores."""
+        if not self._started:
+            return {}
+        labels = self._learner.classes_.tolist()
+        return dict(zip(labels, _chances(np.atleast_1d(self._learner.score_one(self._row(x))), labels), strict=True))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """One row of chances an event."""
+        import pandas as pd
+
+        if not self._started:
+            return pd.DataFrame(index=X.index)
+        labels = self._learner.classes_.tolist()
+        scores = self._learner.decision_function(self._table(X))
+        rows = [_chances(np.atleast_1d(score), labels) for score in scores]
+        return pd.DataFrame(rows, columns=labels, index=X.index)
+
+
+def _chances(scores: Row, labels: list[Any]) -> list[float]:
+    if len(labels) == 1:
+        return [1.0]
+    both = np.array([0.0, scores[0]]) if len(scores) == 1 else scores
+    weights = np.exp(both - both.max())
+    return [float(weight) for weight in weights / weights.sum()]
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if hasattr(label, "item") else label
+
+
+class Regressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
+    """A kernel regressor as a River regressor.
+
+    Parameters
+    ----------
+    model
+        A regressor of gristmill. It is copied, and the copy learns.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, passive_aggressive_regressor
+    >>> from gristmill.river import Regressor
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> learner = passive_aggressive_regressor(Gaussian(0.05), C=10.0, size=100)
+    >>> model = preprocessing.StandardScaler() | Regressor(learner)
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 2.375973
+    """
+
+    _task = "regression"
+
+    def __init__(self, model: Any) -> None:
+        self._begin(model)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from .catalogue import passive_aggressive_regressor
+        from .kernels import Gaussian
+
+        yield {"model": passive_aggressive_regressor(Gaussian(0.1), size=50)}
+
+    def learn_one(self, x: dict[Any, Any], y: float) -> None:
+        """Learn one event."""
+        self._learner.learn_one(self._learning_row(x), float(y))
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn a batch; the same as learning its rows one by one."""
+        self._make_room(X.columns)
+        self._learner.partial_fit(self._table(X), np.asarray(y, dtype=float))
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The prediction; 0 before anything was learned."""
+        return float(self._learner.predict_one(self._row(x))) if self._started else 0.0
+
+    def predict_many(self, X: Any) -> Any:
+        """One prediction an event."""
+        import pandas as pd
+
+        values = self._learner.predict(self._table(X)) if self._started else np.zeros(len(X))
+        return pd.Series(values, index=X.index)
+
+
+class AnomalyDetector(_Adapter, base.AnomalyDetector):  # type: ignore[misc]
+    """A kernel novelty detector as a River anomaly detector.
+
+    Parameters
+    ----------
+    model
+        A novelty detector of gristmill. It is copied, and the copy learns.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, norma_novelty
+    >>> from gristmill.river import AnomalyDetector
+    >>> detector = AnomalyDetector(norma_novelty(Gaussian(1.0), nu=0.1, rate=0.1, size=100))
+    >>> for step in range(200):
+    ...     detector.learn_one({"pressure": (step % 7) / 10, "heat": (step % 5) / 10})
+    >>> detector.score_one({"pressure": 5.0, "heat": 9.0}) > 0 > detector.score_one({"pressure": 0.3, "heat": 0.2})
+    True
+    """
+
+    _task = "novelty"
+
+    def __init__(self, model: Any) -> None:
+        self._begin(model)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from .catalogue import norma_novelty
+        from .kernels import Gaussian
+
+        yield {"model": norma_novelty(Gaussian(0.1), nu=0.05, rate=0.1, size=50)}
+
+    def learn_one(self, x: dict[Any, Any]) -> None:
+        """Learn one event."""
+        self._learner.learn_one(self._learning_row(x))
+
+    def score_one(self, x: dict[Any, Any]) -> float:
+        """The margin less f(x): above 0 is an alarm, higher is more novel; 0 before anything was learned."""
+        return -float(self._learner.score_one(self._row(x))) if self._started else 0.0

@@ -1,0 +1,177 @@
+"""CSV: blocks of lines through pyarrow's parser; the slow way row by row where that fails, to say where and why."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from .chunks import Chunk
+from .columns import Columns, as_labels
+from .source import BadRows, Block, StreamError, text_blocks
+
+_DELIMITERS = ",;\t|"
+
+
+class CsvReader:
+    """Decodes blocks of one CSV source. The first block settles delimiter, names and kinds of columns."""
+
+    def __init__(self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any) -> None:
+        self.name, self.columns, self.bad = name, columns, bad
+        self._header, self._delimiter = header, delimiter
+        self.names: list[str] = []
+        self._text: set[str] = set()
+        self._fast = find_spec("pyarrow") is not None
+
+    def chunks(self, blocks: Iterator[Block]) -> Iterator[Chunk]:
+        first = True
+        for block in blocks:
+            if first:
+                block = self._settle(block)
+                first = False
+            table = self._decode(block) if block.data.strip() else None
+            if table is not None:
+                yield self.columns.chunk(table, f"{self.name}, line {block.line}")
+        if first:
+            raise StreamError(f"{self.name}: the file is empty")
+
+    # ---- the first block ------------------------------------------------------------------------------------
+
+    def _settle(self, block: Block) -> Block:
+        text = block.data.decode("utf-8-sig", errors="replace")
+        head = text.split("\n", 1)[0].rstrip("\r")
+        if self._delimiter is None:
+            self._delimiter = max(_DELIMITERS, key=head.count)
+        cells = next(csv.reader([head], delimiter=self._delimiter))
+        if self._header is None:
+            self._header = not any(is_number(cell) for cell in cells)
+        if self._header:
+            self.names = [cell.strip() for cell in cells]
+            twice = [name for place, name in enumerate(self.names) if name in self.names[:place]]
+            if twice:
+                raise StreamError(f"{self.name}, line 1: the column name {twice[0]!r} comes twice")
+            start = block.data.find(b"\n") + 1
+            block = Block(block.line + 1, block.data[start:] if start else b"")
+        else:
+            self.names = [f"x{place}" for place in range(len(cells))]
+        rows = self._rows(block)
+        whole = [row for _, row in rows if len(row) == len(self.names)]
+        self._text = {name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])}
+        self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
+        return block
+
+    def _rows(self, block: Block) -> list[tuple[int, list[str]]]:
+        """Rows of a block with their line numbers; empty lines are no rows."""
+        lines = block.data.decode("utf-8", errors="replace").splitlines()
+        reader = csv.reader(lines, delimiter=self._delimiter or ",")
+        found, before = [], 0
+        for row in reader:
+            if row:
+                found.append((block.line + before, row))
+            before = reader.line_num
+        return found
+
+    # ---- every block ----------------------------------------------------------------------------------------
+
+    def _decode(self, block: Block) -> dict[str, Any] | None:
+        if self._fast:
+            table = self._decode_fast(block)
+            if table is not None:
+                return table
+        return self._decode_slow(block)
+
+    def _decode_fast(self, block: Block) -> dict[str, Any] | None:
+        """Through pyarrow; None where anything at all is amiss, for the slow way to find out what."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        kinds = {name: pa.string() if name in self._text else pa.float64() for name in self.names}
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(block.data),
+                read_options=arrow_csv.ReadOptions(
+                    column_names=self.names, use_threads=False, block_size=len(block.data) + 1
+                ),
+                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=kinds, null_values=[], include_columns=self._wanted()
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        found = {}
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values = column.to_numpy()
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                return None
+            found[name] = values
+        return self._labelled(found)
+
+    def _wanted(self) -> list[str]:
+        """The columns that are needed, the target included where the source has it."""
+        columns = self.columns
+        wanted = [name for name in self.names if name in (columns.names or ()) or name == columns.target]
+        return wanted or self.names
+
+    def _labelled(self, table: dict[str, Any]) -> dict[str, Any] | None:
+        target = self.columns.target
+        if target in table:
+            table[target] = as_labels(table[target])
+        return table if len(next(iter(table.values()))) else None
+
+    def _decode_slow(self, block: Block) -> dict[str, Any] | None:
+        wanted = self._wanted()
+        kept: list[list[Any]] = []
+        for line, row in self._rows(block):
+            try:
+                kept.append(self._values(line, row, wanted))
+            except StreamError as error:
+                if self.bad is None:
+                    raise
+                self.bad.take(str(error), (self._delimiter or ",").join(row))
+        if not kept:
+            return None
+        columns = zip(wanted, zip(*kept, strict=True), strict=True)
+        return self._labelled({name: np.array(values) for name, values in columns})
+
+    def _values(self, line: int, row: list[str], wanted: list[str]) -> list[Any]:
+        where = f"{self.name}, line {line}"
+        if len(row) != len(self.names):
+            raise StreamError(f"{where}: {len(row)} columns where there were {len(self.names)}")
+        cells = dict(zip(self.names, row, strict=True))
+        values: list[Any] = []
+        for name in wanted:
+            cell = cells[name]
+            if name in self._text:
+                values.append(cell)
+            elif is_number(cell):
+                values.append(float(cell))
+            else:
+                what = f"{cell!r} is not a finite number" if cell.strip() else "the value is missing"
+                raise StreamError(f"{where}, column {name!r}: {what}")
+        return values
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a finite number."""
+    try:
+        return math.isfinite(float(cell)) and "_" not in cell
+    except ValueError:
+        return False
+
+
+def _is_text(cells: list[str]) -> bool:
+    """A column of text, as against one of numbers in which a few cells are amiss."""
+    filled = [cell for cell in cells if cell.strip()]
+    return sum(not is_number(cell) for cell in filled) > len(filled) / 20
+
+
+def csv_chunks(
+    path: Any, name: str, columns: Columns, bad: BadRows | None, header: bool | None, delimiter: str | None
+) -> Iterator[Chunk]:
+    """The chunks of a CSV file or pipe."""
+    return CsvReader(name, columns, header, delimiter, bad).chunks(text_blocks(path))

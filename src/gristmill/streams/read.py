@@ -1,0 +1,107 @@
+"""One function that reads them all: the format by the name of the file, or by what one says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from .arrow_files import arrow_chunks
+from .chunks import Chunk, Stream
+from .columns import Columns
+from .csv_text import csv_chunks
+from .json_lines import json_chunks
+from .libsvm_text import libsvm_chunks
+from .source import BadRows, StreamError
+
+FORMATS = ("csv", "libsvm", "jsonl", "parquet", "arrow")
+_ENDINGS = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv",
+    ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
+    ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".parquet": "parquet", ".pq": "parquet",
+    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def format_of(path: Any) -> str:
+    """The format that a file's name tells."""
+    if str(path) == "-":
+        return "csv"
+    stem = os.fspath(path).lower()
+    for ending in _PACKED:
+        stem = stem.removesuffix(ending)
+    found = _ENDINGS.get(os.path.splitext(stem)[1])
+    if found is None:
+        raise StreamError(f"{path}: the name does not tell the format; say one of {', '.join(FORMATS)}")
+    return found
+
+
+def read(
+    path: Any,
+    format: str | None = None,
+    columns: Columns | None = None,
+    *,
+    target: Any = "last",
+    categorical: str | None = None,
+    n_features: int | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    bad: BadRows | None = None,
+) -> Stream:
+    """A stream over a file, or standard input for "-". Nothing larger than a block is ever held in memory.
+
+    Parameters
+    ----------
+    path : path or "-"
+        CSV, LIBSVM, JSON lines (each plain or packed by gz, bz2, xz or zst), Parquet or Arrow.
+    format : {"csv", "libsvm", "jsonl", "parquet", "arrow"}, optional
+        By the file's name otherwise; of standard input CSV.
+    columns : Columns, optional
+        Settled columns, such as a model was trained on; `target` and `categorical` otherwise make new ones.
+    target : str, int, "last" or None
+        The column of the labels.
+    categorical : {"onehot", "hash"}, optional
+        What becomes of columns that are not numbers; refused otherwise.
+    n_features : int, optional
+        Of LIBSVM text; the largest index in the file otherwise.
+    header : bool, optional
+        Of CSV; found out otherwise.
+    delimiter : str, optional
+        Of CSV; found out otherwise.
+    bad : BadRows, optional
+        Takes rows that cannot be read; they are an error otherwise.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from gristmill.streams import read
+    >>> path = os.path.join(tempfile.mkdtemp(), "few.csv")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("a,b,label\\n1,2,yes\\n3,4,no\\n")
+    >>> X, y = read(path).arrays()
+    >>> X.tolist(), y.tolist()
+    ([[1.0, 2.0], [3.0, 4.0]], ['yes', 'no'])
+    """
+    kind = format or format_of(path)
+    if kind not in FORMATS:
+        raise StreamError(f"unknown format {kind!r}: there are {', '.join(FORMATS)}")
+    if kind in ("parquet", "arrow") and str(path) == "-":
+        raise StreamError(f"{kind} needs a file: it cannot be read from standard input")
+    name = "standard input" if str(path) == "-" else os.fspath(path)
+    settled = columns if columns is not None else Columns(target=target, categorical=categorical)
+
+    def chunks() -> Iterator[Chunk]:
+        # A second reading starts from what the first settled, so both give the same columns.
+        if kind == "libsvm":
+            return libsvm_chunks(path, name, n_features, bad, labels=settled.target is not None)
+        if kind == "csv":
+            return csv_chunks(path, name, settled, bad, header, delimiter)
+        if kind == "jsonl":
+            return json_chunks(path, name, settled, bad)
+        return arrow_chunks(path, name, settled)
+
+    if str(path) != "-" and not os.path.exists(path):
+        raise StreamError(f"{name}: there is no such file")
+    return Stream(chunks, name=os.path.basename(name))

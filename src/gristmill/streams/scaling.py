@@ -1,0 +1,172 @@
+"""What a kernel wants of its inputs: comparable columns, and a width that fits them, both found on the way."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+Floats = npt.NDArray[np.float64]
+
+
+class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Online scaling: each event by what has been seen up to and including it.
+
+    However the stream is cut into chunks, the numbers are the same, bit for bit.
+
+    Parameters
+    ----------
+    method : {"standard", "minmax"}, default="standard"
+        Less the running mean, over the running standard deviation; or into [0, 1] by the smallest and largest so far.
+    warmup : int, optional
+        Freeze what was found after so many events, so that stored points and new ones are measured alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill.streams import StreamScaler
+    >>> X = np.array([[0.0], [2.0], [4.0]])
+    >>> StreamScaler().learn_transform(X).ravel().round(3).tolist()
+    [0.0, 1.0, 1.225]
+    """
+
+    def __init__(self, method: str = "standard", warmup: int | None = None) -> None:
+        self.method = method
+        self.warmup = warmup
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and take in X."""
+        for name in ("n_seen_", "_state", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        return self.partial_fit(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in more events."""
+        self.learn_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **_: Any) -> Floats:
+        """Scale X by all of X, as a batch transformer does; on a stream use `learn_transform`."""
+        return self.fit(X).transform(X)
+
+    def learn_transform(self, X: Any) -> Floats:
+        """Take in events, and scale each by what was known when it came."""
+        if self.method not in ("standard", "minmax"):
+            raise ValueError(f"method must be 'standard' or 'minmax', got {self.method!r}")
+        if self.warmup is not None and self.warmup < 1:
+            raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
+        first = "n_seen_" not in self.__dict__
+        X = validate_data(self, X, reset=first, dtype=np.float64)
+        if first:
+            self.n_seen_ = 0
+            # Sums are taken of differences from the first event: large offsets would drown small variances.
+            self._state = np.stack([X[0], np.zeros(X.shape[1]), np.zeros(X.shape[1])])
+            if self.method == "minmax":
+                self._state[1:] = X[0]
+        fresh = len(X) if self.warmup is None else min(len(X), max(0, self.warmup - self.n_seen_))
+        centre, spread = self._run(X[:fresh])
+        scaled = np.empty_like(X)
+        scaled[:fresh] = (X[:fresh] - centre) / spread
+        self.n_seen_ += len(X)
+        if fresh < len(X):
+            scaled[fresh:] = self.transform(X[fresh:])
+        return scaled
+
+    def _run(self, X: Floats) -> tuple[Floats, Floats]:
+        """Centre and spread at each event, the event included; the state moves on."""
+        if not len(X):
+            return X, X
+        if self.method == "minmax":
+            low = np.minimum.accumulate(np.vstack([self._state[1], X]))[1:]
+            high = np.maximum.accumulate(np.vstack([self._state[2], X]))[1:]
+            self._state[1:] = low[-1], high[-1]
+            return low, _not_zero(high - low)
+        offset = X - self._state[0]
+        sums = np.add.accumulate(np.vstack([self._state[1], offset]))[1:]
+        squares = np.add.accumulate(np.vstack([self._state[2], offset * offset]))[1:]
+        self._state[1:] = sums[-1], squares[-1]
+        count = (self.n_seen_ + 1 + np.arange(len(X)))[:, None]
+        return self._moments(sums, squares, count)
+
+    def _moments(self, sums: Floats, squares: Floats, count: Any) -> tuple[Floats, Floats]:
+        mean = sums / count
+        variance = np.maximum(squares / count - mean * mean, 0.0)
+        return self._state[0] + mean, _not_zero(np.sqrt(variance))
+
+    def transform(self, X: Any) -> Floats:
+        """Scale by what is known now; nothing is taken in."""
+        check_is_fitted(self, "n_seen_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        if self.method == "minmax":
+            return np.asarray((X - self._state[1]) / _not_zero(self._state[2] - self._state[1]))
+        known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
+        centre, spread = self._moments(self._state[1], self._state[2], known)
+        return np.asarray((X - centre) / spread)
+
+    # ---- part of a model file (persist.py) -----------------------------------------------------------------
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        check_is_fitted(self, "n_seen_")
+        return {"scaler_state": self._state}, {"n_seen": self.n_seen_}
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        state = np.asarray(arrays["scaler_state"], dtype=np.float64)
+        if state.ndim != 2 or state.shape[0] != 3 or not np.isfinite(state).all():
+            raise ValueError("its scaling is damaged")
+        self._state, self.n_seen_, self.n_features_in_ = state.copy(), int(fitted["n_seen"]), state.shape[1]
+
+
+def _not_zero(spread: Floats) -> Floats:
+    """A column that has not moved is left where its centre puts it: at zero."""
+    return np.asarray(np.where(spread > 0, spread, 1.0))
+
+
+class WidthFinder:
+    """A Gaussian's width from the data: 1 / the median squared distance of a sample of the first events.
+
+    Parameters
+    ----------
+    size : int
+        Events in the sample, drawn evenly from all that were seen.
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill.streams import WidthFinder
+    >>> finder = WidthFinder(size=100, random_state=0).update(np.random.default_rng(0).normal(size=(1000, 8)))
+    >>> round(finder.gamma, 2)
+    0.07
+    """
+
+    def __init__(self, size: int = 200, random_state: Any = 0) -> None:
+        if size < 2:
+            raise ValueError(f"size must be at least 2, got {size!r}")
+        self.size = size
+        self.n_seen = 0
+        self._rng = np.random.default_rng(random_state)
+        self._sample: list[Any] = []
+
+    def update(self, X: Any) -> Self:
+        """Take in events, one by one, into a reservoir."""
+        for row in range(X.shape[0]):
+            place = self.n_seen if self.n_seen < self.size else int(self._rng.integers(self.n_seen + 1))
+            if place < self.size:
+                x = X[[row]].toarray()[0] if hasattr(X, "tocsr") else np.asarray(X[row], dtype=float)
+                self._sample[place : place + 1] = [x]
+            self.n_seen += 1
+        return self
+
+    @property
+    def gamma(self) -> float:
+        """The width parameter; 1 / n_features if all events so far are the same."""
+        if not self._sample:
+            raise ValueError("no event has been seen: call update first")
+        points = np.stack(self._sample)
+        squares = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
+        upper = squares[np.triu_indices(len(points), k=1)]
+        median = float(np.median(upper)) if upper.size else 0.0
+        return 1.0 / median if median > 0 else 1.0 / points.shape[1]

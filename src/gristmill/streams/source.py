@@ -1,0 +1,154 @@
+"""Opening files and pipes: compression is told by the first bytes, and text comes in blocks of whole lines."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from lzma import LZMAError
+from typing import IO, Any, NamedTuple
+
+#: bytes of text decoded at a time; what a reader holds in memory does not depend on the file
+BLOCK = 1 << 20
+
+_MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+
+
+class StreamError(ValueError):
+    """A source cannot be read on; the message names it, and where known the line and the column."""
+
+
+class Block(NamedTuple):
+    """Whole lines of a text, and the number of the first of them, from 1."""
+
+    line: int
+    data: bytes
+
+
+@dataclass
+class BadRows:
+    """What is done with rows that cannot be read: counted, and kept aside if there is a file for them.
+
+    Parameters
+    ----------
+    path : path, optional
+        Rows go there as they were, each after a comment that says where it stood and why it was refused.
+    """
+
+    path: Any = None
+    count: int = 0
+    first: str = ""
+    _file: IO[str] | None = field(default=None, repr=False)
+
+    def take(self, where: str, text: str) -> None:
+        """Put one row aside."""
+        self.count += 1
+        self.first = self.first or where
+        if self.path is not None:
+            if self._file is None:
+                self._file = open(self.path, "w", encoding="utf-8")
+            self._file.write(f"# {where}\n{text}\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def open_binary(path: Any) -> tuple[IO[bytes], str]:
+    """A file, or standard input for "-", decompressed, and its name for messages."""
+    if str(path) == "-":
+        pipe = sys.stdin.buffer
+        return _decompressed(pipe, pipe.peek(6)[:6], "standard input"), "standard input"  # type: ignore[attr-defined]
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(6)
+        return _decompressed(path, head, name), name
+    except OSError as error:
+        raise StreamError(f"{name}: {error.strerror or error}") from error
+
+
+def _decompressed(source: Any, head: bytes, name: str) -> Any:
+    """A path or a pipe, opened through the packer that its first bytes tell."""
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    if kind == "zst":
+        return _zstd(source, name)
+    if kind is not None:
+        module = import_module({"gz": "gzip", "bz2": "bz2", "xz": "lzma"}[kind])
+        return module.open(source)
+    return source if hasattr(source, "read") else open(source, "rb")
+
+
+def _zstd(source: Any, name: str) -> IO[bytes]:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise StreamError(f"{name}: reading zstd needs pyarrow: pip install 'gristmill[data]'") from None
+    stream = pa.PythonFile(source) if hasattr(source, "read") else pa.OSFile(str(source))
+    return io.BufferedReader(_Raw(pa.CompressedInputStream(stream, "zstd")))
+
+
+class _Raw(io.RawIOBase):
+    """An Arrow stream as a raw file of Python."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
+    """The text of a file or pipe in blocks of whole lines; damage is reported with the line it struck at."""
+    file, name = open_binary(path)
+    # A pipe hands over what has arrived; a file fills its block.
+    read = file.read1 if str(path) == "-" and hasattr(file, "read1") else file.read
+    rest, line = b"", 1
+    try:
+        while True:
+            data = _read(read, block, name, line + rest.count(b"\n"))
+            if not data:
+                break
+            if b"\0" in data:
+                raise StreamError(f"{name}: this is a binary file, not text")
+            data = rest + data
+            cut = _last_whole_line(data)
+            rest = data[cut:]
+            if cut:
+                yield Block(line, data[:cut])
+                line += data.count(b"\n", 0, cut)
+        if rest.strip():
+            yield Block(line, rest)
+    finally:
+        if str(path) != "-":
+            file.close()
+
+
+def _read(read: Any, block: int, name: str, line: int) -> bytes:
+    try:
+        return read(block) or b""
+    except (EOFError, LZMAError, zlib.error, OSError) as error:
+        raise StreamError(f"{name}: damaged or cut off after line {line - 1}: {error}") from error
+
+
+def _last_whole_line(data: bytes) -> int:
+    """Where the last whole line ends; a line break inside quotes does not end one."""
+    cut = data.rfind(b"\n") + 1
+    while cut and data.count(b'"', 0, cut) % 2:
+        cut = data.rfind(b"\n", 0, cut - 1) + 1
+    return cut

@@ -1,0 +1,71 @@
+"""Successive halving on a stream."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gristmill import Gaussian, norma_regressor, passive_aggressive
+from gristmill.evaluate import prequential, search
+from gristmill.streams import drifting_digits, from_arrays
+
+
+def build(C, size=60):
+    return passive_aggressive(Gaussian(0.0015), C=C, size=size)
+
+
+GRID = {"C": [0.001, 0.01, 0.1, 0.3, 1.0], "size": [30, 60]}
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_survivors_have_learned_the_whole_stream(jobs):
+    stream = drifting_digits(n_events=3600)
+    found = search(build, GRID, stream, first=400, n_jobs=jobs)
+    assert found.rungs == [400, 1200, 3600]
+    assert [result.n_events for result in found.results] == [3600] * 2 + [1200] * 2 + [400] * 6
+    assert len(found.rows()) == len(found.to_frame()) == 10
+    alone = prequential(build(**found.best_params), stream)
+    assert found.results[0].metrics == alone.metrics
+    assert found.best_model.n_seen_ == 3600
+    assert len(found.comparison()) == 2
+
+
+def test_the_worst_are_dropped_at_each_rung():
+    found = search(build, GRID, drifting_digits(n_events=1300), first=400)
+    first = {}
+    for C in GRID["C"]:
+        for size in GRID["size"]:
+            run = prequential(build(C, size), drifting_digits(n_events=1300).take(400))
+            first[(C, size)] = run.metrics["error"]
+    went_on = {tuple(params.values()) for params, result in zip(found.params, found.results, strict=True)
+               if result.n_events > 400}  # fmt: skip
+    assert len(went_on) == 4
+    assert max(first[key] for key in went_on) <= min(first[key] for key in first if key not in went_on)
+
+
+def test_larger_may_be_better_and_a_list_of_combinations_will_do():
+    found = search(build, [{"C": 1e-4}, {"C": 0.3}], drifting_digits(n_events=900), "accuracy", first=300)
+    assert found.best_params == {"C": 0.3}
+    assert found.metric == "accuracy"
+
+
+def test_unknown_length_and_regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2500, 2))
+    stream = from_arrays(X, np.sin(X[:, 0]), rows=100)
+    pieces = [(chunk.X, chunk.y) for chunk in stream]
+    found = search(lambda rate: norma_regressor(Gaussian(1.0), rate, 1e-3, size=50), {"rate": [1e-4, 0.1]}, pieces)
+    assert found.rungs == [1000]
+    assert found.best_params == {"rate": 0.1}
+
+
+def test_wrong_wishes():
+    stream = drifting_digits(n_events=100)
+    with pytest.raises(ValueError, match="the grid holds no combination"):
+        search(build, {"C": []}, stream)
+    with pytest.raises(ValueError, match="keep must be in"):
+        search(build, GRID, stream, keep=1.0)
+    with pytest.raises(ValueError, match="first must be at least 1"):
+        search(build, GRID, stream, first=0)
+    with pytest.raises(ValueError, match="holds no event"):
+        search(build, GRID, iter([]))
