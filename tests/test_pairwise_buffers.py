@@ -131,6 +131,42 @@ def test_python_buffer_that_answers_nonsense_changes_nothing(answer, error):
     assert (model.coef_, model.n_seen_) == before
 
 
+class Nosy:
+    """A buffer that calls the model which is calling it."""
+
+    size = 2
+    model = None
+
+    def offer(self, step, x, label, filled):
+        if step > 3:
+            Nosy.model.coef_  # noqa: B018  the access is the point
+        return 0
+
+
+def test_python_buffer_that_calls_its_own_model_gets_an_error_not_a_deadlock():
+    Nosy.model = PairwiseAUC(buffer=Nosy()).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(RuntimeError, match="must not call the model"):
+        Nosy.model.partial_fit([[0.0]] * 5, [0, 1, 0, 1, 0])
+    assert Nosy.model.n_seen_ == 2
+    Nosy.model = None
+
+
+def test_looking_while_another_thread_learns():
+    from threading import Thread
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20000, 5)), rng.integers(2, size=20000)
+    model = PairwiseAUC(buffer=ReservoirX(50), random_state=0).fit(X[:10], y[:10])
+    learning = Thread(target=model.partial_fit, args=(X, y))
+    learning.start()
+    while learning.is_alive():
+        assert np.isfinite(model.coef_).all()
+        assert 10 <= len(model.buffer_ids_) <= 50
+        assert np.isfinite(model.decision_function(X[:5])).all()
+    learning.join()
+    assert model.n_seen_ == 20010
+
+
 @pytest.mark.parametrize("make", [Fifo, Reservoir, ReservoirX])
 @pytest.mark.parametrize("size", [0, -1, 2.5, True, "3"])
 def test_size_must_be_a_whole_number(make, size):

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/pairwise_matrix.hpp"
 
@@ -78,12 +79,16 @@ struct Held : Gate {
         check_rows(rows, kernel);
         write([&] { learner.learn({x.data(), 1, width}, {&label, 1}, nullptr, nullptr); });
     }
+    // A copy of what is learned so far, to be looked at in peace while learning goes on.
+    L snapshot() const {
+        std::optional<L> copy;
+        read([&] { copy.emplace(learner); });
+        return std::move(*copy);
+    }
     nb::dict state() const {
         Saver saver;
-        {
-            std::shared_lock lock(mutex);
-            const_cast<L&>(learner).visit(saver);
-        }
+        L copy = snapshot();
+        copy.visit(saver);
         return saver.finish();
     }
     void restore(nb::dict state) {
@@ -104,7 +109,7 @@ Doubles score(const Held<L>& held, Array2<double> x) {
 template <class L>
 Doubles weights(const Held<L>& held) {
     std::vector<double> w(held.width);
-    held.learner.weights(w.data());
+    held.read([&] { held.learner.weights(w.data()); });
     return doubles(w.data(), {held.width});
 }
 
@@ -137,10 +142,11 @@ void bind_linear(nb::module_& m) {
     c.def("score", &score<LinearRanker>)
         .def("weights", &weights<LinearRanker>)
         .def("report", [](const H& h) {
-            nb::dict out = stream_report(h.learner.stream());
-            const std::size_t filled = h.learner.stream().filled();
+            const LinearRanker now = h.snapshot();
+            nb::dict out = stream_report(now.stream());
+            const std::size_t filled = now.stream().filled();
             std::vector<double> points(filled * h.width);
-            for (std::size_t j = 0; j < filled; ++j) h.learner.rows().copy_out(j, points.data() + j * h.width);
+            for (std::size_t j = 0; j < filled; ++j) now.rows().copy_out(j, points.data() + j * h.width);
             out["points"] = doubles(points.data(), {filled, h.width});
             return out;
         });
@@ -157,9 +163,10 @@ void bind_two_reservoirs(nb::module_& m) {
     c.def("score", &score<TwoReservoirRanker>)
         .def("weights", &weights<TwoReservoirRanker>)
         .def("report", [](const H& h) {
+            const TwoReservoirRanker now = h.snapshot();
             nb::list sides;
-            sides.append(stream_report(h.learner.stream(0)));
-            sides.append(stream_report(h.learner.stream(1)));
+            sides.append(stream_report(now.stream(0)));
+            sides.append(stream_report(now.stream(1)));
             return sides;
         });
 }
@@ -180,11 +187,11 @@ void bind_matrix(nb::module_& m) {
     bind_common<MatrixLearner>(c);
     c.def("matrix", [](const H& h) {
         std::vector<double> w(h.width * h.width);
-        h.learner.matrix(w.data());
+        h.read([&] { h.learner.matrix(w.data()); });
         return doubles(w.data(), {h.width, h.width});
     });
     c.def_prop_ro("projections", [](const H& h) { return h.learner.projections(); })
-        .def("report", [](const H& h) { return stream_report(h.learner.stream()); });
+        .def("report", [](const H& h) { return stream_report(h.snapshot().stream()); });
 }
 
 // The bare policy, for learners written in Python and for the tests of its law.

@@ -1,8 +1,10 @@
 // What the binding files of the pairwise learners share.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
 
 #include "bind/bind.hpp"
 #include "core/pairwise.hpp"
@@ -45,17 +47,30 @@ struct Loader {
     void finish() const;
 };
 
-// Learning is single-writer, scoring may run beside other scoring; the GIL is given up first.
+// Learning is single-writer, scoring may run beside other scoring. The GIL is given up before the lock is asked for, so
+// that a buffer or kernel written in Python can have it.
 struct Gate {
     mutable std::shared_mutex mutex;
+    std::atomic<std::thread::id> writer{};
     template <class F>
     void write(F f) {
+        refuse_reentry();
         nb::gil_scoped_release release;
         std::unique_lock lock(mutex);
+        writer = std::this_thread::get_id();
+        struct Leave {
+            std::atomic<std::thread::id>& writer;
+            ~Leave() { writer = std::thread::id(); }
+        } leave{writer};
         f();
+    }
+    void refuse_reentry() const {
+        if (writer.load() == std::this_thread::get_id())
+            throw std::runtime_error("the model is learning: a buffer or kernel must not call the model that calls it");
     }
     template <class F>
     void read(F f) const {
+        refuse_reentry();
         nb::gil_scoped_release release;
         std::shared_lock lock(mutex);
         f();
