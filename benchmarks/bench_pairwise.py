@@ -13,7 +13,7 @@ from gristmill import Gaussian, PairwiseAUC, PairwiseMetric, ReservoirX
 
 
 def seconds(run: Callable[[], Any], repeat: int = 5) -> float:
-    """Processor time, the best of a few runs: everything here runs on one core, and a busy machine counts less."""
+    """Processor time, the best of a few runs: all of it runs on one core, so a busy machine counts less."""
     best = float("inf")
     for _ in range(repeat):
         start = time.process_time()

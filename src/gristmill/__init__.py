@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from .learners import KernelClassifier, KernelNovelty, KernelRegressor
     from .losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
     from .pairwise import (
-        AUCPairs,
+        OAM,
         AlignmentPairs,
+        AUCPairs,
         ExponentialLoss,
         Fifo,
         GoodnessPairs,
@@ -60,14 +61,13 @@ if TYPE_CHECKING:
         L1Ball,
         L2Ball,
         MetricPairs,
-        OAM,
         OnColumns,
-        PSDCone,
         PairwiseAUC,
         PairwiseLearner,
         PairwiseLoss,
         PairwiseMetric,
         PairwiseSimilarity,
+        PSDCone,
         Reservoir,
         ReservoirX,
         Simplex,
