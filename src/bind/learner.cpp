@@ -303,7 +303,7 @@ void PyLearner::restore(nb::dict state) {
         counters.shape(0) != 6)
         refuse("the saved arrays do not fit together");
     constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
-    if (counters.data()[1] > longest || counters.data()[2] > counters.data()[1] || counters.data()[0] > longest)
+    if (counters.data()[1] > longest || counters.data()[2] > longest || counters.data()[0] > longest || counters.data()[3] > longest)
         refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
@@ -359,6 +359,13 @@ void PyLearner::restore_spans(nb::dict state, std::size_t n) {
 
 }  // namespace
 
+static std::vector<std::size_t> by_age(const Learner& learner) {  // slots, oldest first
+    const Points& points = learner.expansion().points();
+    std::vector<std::size_t> slots;
+    for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
+    return slots;
+}
+
 void bind_learner(nb::module_& m) {
     nb::class_<PyLearner>(m, "Learner")
         .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, bool, bool, bool,
@@ -374,23 +381,20 @@ void bind_learner(nb::module_& m) {
         .def("add_class", [](PyLearner& l) { l.as_writer([](Learner& learner) { learner.add_class(); }); })
         .def("state", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.state(); }); })
         .def("restore", &PyLearner::restore)
-        .def("dual_coef", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.dual_coef(); }); })
-        .def("intercept", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.intercept(); }); })
-        .def("points", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.points(); }); })
+        // What is kept a slot, with the slots by age: one look, so that both are of the same moment.
+        .def("dual_coef", [](const PyLearner& l) {
+            return l.as_looker([&](const Learner& f) { return nb::make_tuple(l.dual_coef(), by_age(f)); });
+        })
+        .def("points", [](const PyLearner& l) {
+            return l.as_looker([&](const Learner& f) { return nb::make_tuple(l.points(), by_age(f)); });
+        })
         .def("ids", [](const PyLearner& l) {
-            return l.as_looker([](const Learner& learner) {
-                const auto ids = learner.expansion().points().ids();
-                return std::vector<std::int64_t>(ids.begin(), ids.end());
+            return l.as_looker([](const Learner& f) {
+                const auto ids = f.expansion().points().ids();
+                return nb::make_tuple(std::vector<std::int64_t>(ids.begin(), ids.end()), by_age(f));
             });
         })
-        .def("order", [](const PyLearner& l) {  // slots by age, oldest first
-            return l.as_looker([](const Learner& learner) {
-                const Points& points = learner.expansion().points();
-                std::vector<std::size_t> slots;
-                for (std::size_t s = points.oldest(); s != Points::npos; s = points.newer(s)) slots.push_back(s);
-                return slots;
-            });
-        })
+        .def("intercept", [](const PyLearner& l) { return l.as_looker([&](const Learner&) { return l.intercept(); }); })
         .def("rule_state", [](const PyLearner& l) {
             return l.as_looker([](const Learner& learner) { return learner.rule_state(); });
         })

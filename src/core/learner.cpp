@@ -80,8 +80,8 @@ struct Learner::Chunk {
             row(r)[from] = 0;
         }
     }
-    void cleared(std::size_t i, std::size_t slots) {
-        for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots, 0.0);
+    void cleared(std::size_t i, std::size_t slots_then) {
+        for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots_then, 0.0);
     }
 };
 
@@ -158,8 +158,9 @@ void Learner::learn(const Batch& batch, std::span<const double> labels, std::spa
                 .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victim = {},
                 .coordinates = {}, .scores = std::vector<double>(outputs()),
                 .coefs = std::vector<double>(expansion_.outputs()), .start = {}, .slots = {}};
-    // An event by itself is planned, then committed: nothing to roll back, unless it runs foreign code or repairs the norm.
-    if (batch_count(batch) == 1 && !expansion_.points().may_fail() && !expansion_.tracks_norm()) {
+    const bool repairs = expansion_.tracks_norm() && std::holds_alternative<Foreign>(rule_);  // and may throw thereafter
+    if (batch_count(batch) == 1 && !expansion_.points().may_fail() && !repairs) {
+        // An event by itself is planned, then committed: nothing to roll back.
         chunk.load(expansion_, 0, 1, expansion_.size() + 1);
         if (projections_) {
             if (passes_by(chunk)) return;
@@ -283,6 +284,16 @@ const double* Learner::victim_row(Chunk& chunk, std::size_t slot) const {
     return chunk.victim.data();
 }
 
+void Learner::check_step(std::size_t at, const Trial& trial, const Step& step) const {
+    if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
+    if (std::isfinite(step.radius) && !needs_.norm)
+        fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
+    const double c = step.coefficient;
+    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
+    if (!expansion_.has_room_for(c, step.shrink) || (expansion_.tracks_norm() && !std::isfinite(grown)))
+        fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", c);
+}
+
 void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
     const std::size_t at = chunk.first + i;
     Trial trial = this->trial(chunk, i, plan);
@@ -320,14 +331,8 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
         !std::isfinite(step.tangent))
         fail(at, "the rule proposed a step that is not finite (learning diverged; a smaller rate may help):",
              step.coefficient);
-    if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
-    if (std::isfinite(step.radius) && !needs_.norm)
-        fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
-    const double c = step.coefficient;
-    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
-    if (!expansion_.has_room_for(c, step.shrink) || (expansion_.tracks_norm() && !std::isfinite(grown)))
-        fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", c);
-    give(c);
+    check_step(at, trial, step);
+    give(step.coefficient);
     if (needs_.tangent) coefs[1] = step.tangent;
     if (step.coefficient == 0 && step.tangent == 0) return;
     if (projections_) {

@@ -72,6 +72,7 @@ class Learner {
     bool passes_by(Chunk& chunk);
     void event(Chunk& chunk, std::size_t i);
     Trial trial(Chunk& chunk, std::size_t i, Plan& plan);
+    void check_step(std::size_t at, const Trial& trial, const Step& step) const;
     void decide(Chunk& chunk, std::size_t i, Plan& plan);
     void commit(Chunk& chunk, std::size_t i, Plan& plan);
     void commit_term(Chunk& chunk, std::size_t i, Plan& plan);

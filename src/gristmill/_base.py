@@ -266,8 +266,7 @@ class StreamLearner(BaseEstimator):
     @property
     def support_vectors_(self) -> Any:
         """The stored points, oldest first: an array, a CSR array if they are kept sparse, or a list of objects."""
-        core = self._fitted()
-        points, order = core.points(), core.order()
+        points, order = self._fitted().points()
         if isinstance(points, tuple):
             from scipy.sparse import csr_array
 
@@ -278,14 +277,14 @@ class StreamLearner(BaseEstimator):
     @property
     def support_ids_(self) -> npt.NDArray[np.int64]:
         """Position in the stream of each stored point, from 0; oldest first."""
-        core = self._fitted()
-        return np.array(core.ids(), dtype=np.int64)[core.order()]
+        ids, order = self._fitted().ids()
+        return np.array(ids, dtype=np.int64)[order]
 
     @property
     def dual_coef_(self) -> npt.NDArray[np.float64]:
         """Coefficients at their true scale: a row a stored point, a column an output."""
-        core = self._fitted()
-        return core.dual_coef()[core.order()]
+        coef, order = self._fitted().dual_coef()
+        return coef[order]
 
     @property
     def intercept_(self) -> npt.NDArray[np.float64]:
@@ -383,7 +382,10 @@ class StreamLearner(BaseEstimator):
         width = 0 if objects else int(points[3]) if sparse else points.shape[1]
         values = points[2] if sparse else points
         single = not objects and values.dtype == np.float32
-        self._core = self._make_core(self.kernel_, width, sparse, single, arrays["intercept"].shape[0], seed=0)
+        outputs = len(arrays["intercept"])  # a rule may keep more rows of coefficients than it shows
+        if outputs < 1:
+            raise ValueError("the saved model has no output")
+        self._core = self._make_core(self.kernel_, width, sparse, single, outputs, seed=0)
         self._core.restore(arrays)  # the generator's true state is among the arrays
 
     def __sklearn_tags__(self) -> Any:
