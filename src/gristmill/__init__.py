@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, datasets, evaluate, reproduce, streams, theory
+    from . import checks, datasets, evaluate, pairwise, reproduce, streams, theory
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
         adatron,
@@ -50,6 +50,31 @@ if TYPE_CHECKING:
     )
     from .learners import KernelClassifier, KernelNovelty, KernelRegressor
     from .losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
+    from .pairwise import (
+        OAM,
+        AlignmentPairs,
+        AUCPairs,
+        ExponentialLoss,
+        Fifo,
+        GoodnessPairs,
+        GroupBall,
+        L1Ball,
+        L2Ball,
+        MetricPairs,
+        OnColumns,
+        PairwiseAUC,
+        PairwiseLearner,
+        PairwiseLoss,
+        PairwiseMetric,
+        PairwiseSimilarity,
+        PSDCone,
+        Reservoir,
+        ReservoirX,
+        Simplex,
+        SquaredHinge,
+        TraceBall,
+        TwoStageMKL,
+    )
     from .persist import ModelFileError, load
     from .prepared import Prepared
     from .rules import (
@@ -106,6 +131,31 @@ _HOME = {
     ),
     "learners": ("KernelClassifier", "KernelNovelty", "KernelRegressor"),
     "losses": ("EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Squared"),
+    "pairwise": (
+        "AUCPairs",
+        "AlignmentPairs",
+        "ExponentialLoss",
+        "Fifo",
+        "GoodnessPairs",
+        "GroupBall",
+        "L1Ball",
+        "L2Ball",
+        "MetricPairs",
+        "OAM",
+        "OnColumns",
+        "PSDCone",
+        "PairwiseAUC",
+        "PairwiseLearner",
+        "PairwiseLoss",
+        "PairwiseMetric",
+        "PairwiseSimilarity",
+        "Reservoir",
+        "ReservoirX",
+        "Simplex",
+        "SquaredHinge",
+        "TraceBall",
+        "TwoStageMKL",
+    ),
     "persist": ("ModelFileError", "load"),
     "prepared": ("Prepared",),
     "rules": (
@@ -124,7 +174,7 @@ _HOME = {
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "datasets", "evaluate", "reproduce", "streams", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "streams", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
 

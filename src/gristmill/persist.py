@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -28,12 +29,17 @@ class ModelFileError(ValueError):
     """The file is not a model that this version can read; the message says why."""
 
 
+@functools.cache
 def _closed_list() -> dict[str, type]:
     """Every class that a model file may name as a parameter."""
-    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
+    from .pairwise import buffers, learner, mkl, projections
+    from .pairwise import losses as pair_losses
+
+    pairwise = (buffers.PairBuffer, projections.ConvexSet, learner.PairwiseLoss)
+    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget, *pairwise)
     return {
         name: value
-        for module in (kernels, losses, rules, budgets)
+        for module in (kernels, losses, rules, budgets, buffers, learner, mkl, projections, pair_losses)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
         if value is not kernels.PythonKernel
@@ -54,6 +60,8 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
+    if isinstance(value, list | tuple):
+        return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays
     raise TypeError(
@@ -63,6 +71,8 @@ def encode(value: Any, where: str) -> Any:
 
 def decode(value: Any) -> Any:
     """JSON back to a parameter, through the ranges of its class."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
     fields = dict(value)
@@ -141,7 +151,13 @@ ESTIMATORS = {
     "KernelClassifier": "learners",
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
+    "OAM": "pairwise.oam",
+    "PairwiseAUC": "pairwise.auc",
+    "PairwiseLearner": "pairwise.learner",
+    "PairwiseMetric": "pairwise.metric",
+    "PairwiseSimilarity": "pairwise.similarity",
     "Prepared": "prepared",
+    "TwoStageMKL": "pairwise.mkl",
 }
 
 
