@@ -30,10 +30,12 @@ class ModelFileError(ValueError):
 
 def _closed_list() -> dict[str, type]:
     """Every class that a model file may name as a parameter."""
-    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
+    from .similarity import transfer
+
+    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget, transfer.Transfer)
     return {
         name: value
-        for module in (kernels, losses, rules, budgets)
+        for module in (kernels, losses, rules, budgets, transfer)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
         if value is not kernels.PythonKernel
@@ -54,6 +56,8 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
+    if isinstance(value, list | tuple | np.ndarray) and where != "random_state":
+        return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays
     raise TypeError(
@@ -63,6 +67,8 @@ def encode(value: Any, where: str) -> Any:
 
 def decode(value: Any) -> Any:
     """JSON back to a parameter, through the ranges of its class."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
     fields = dict(value)
@@ -141,6 +147,15 @@ ESTIMATORS = {
     "KernelClassifier": "learners",
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
+    "LandmarkClassifier": "similarity",
+    "LandmarkOrdinal": "similarity",
+    "LandmarkPairClassifier": "similarity",
+    "LandmarkRanker": "similarity",
+    "LandmarkRegressor": "similarity",
+    "Landmarks": "similarity",
+    "SparseLandmarkRegressor": "similarity",
+    "StreamLandmarkClassifier": "similarity",
+    "StreamLandmarkRegressor": "similarity",
     "Prepared": "prepared",
 }
 
