@@ -1,8 +1,8 @@
 """Learning with similarities that need not be kernels: any function of two objects, through landmarks.
 
-A similarity compares two objects; a landmark is an object that all others are compared with; a predictor is linear in
-the similarities to the landmarks. Nothing asks the similarity to be positive definite or even symmetric, and nothing
-ever needs the matrix of all pairs.
+A similarity compares two objects; a landmark is an object that all others are compared with; a predictor is
+linear in the similarities to the landmarks. Nothing asks the similarity to be positive definite or even
+symmetric, and nothing ever needs the matrix of all pairs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = [*_MODULE_OF]  # noqa: PLE0604
+__all__ = [*_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:

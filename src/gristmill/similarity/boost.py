@@ -17,17 +17,20 @@ def adaboost(stumps: Values, signs: Values, rounds: int) -> Values:
         0 is an abstention.
     signs : (objects,) of -1 and +1
     rounds : int
-        One stump, the one of the largest edge, is taken a round; it may be taken again, and its weight may be negative.
+        One stump, the one of the largest edge, is taken a round; it may be taken again, and its weight may
+        be negative.
 
     References
     ----------
-    R. E. Schapire, Y. Singer, Improved Boosting Algorithms Using Confidence-rated Predictions, Machine Learning 37, 1999.
+    R. E. Schapire, Y. Singer, Improved Boosting Algorithms Using Confidence-rated Predictions, Machine
+    Learning 37, 1999.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gristmill.similarity.boost import adaboost
-    >>> weights = adaboost(np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]]), np.array([1.0, -1.0, -1.0]), rounds=1)
+    >>> stumps = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    >>> weights = adaboost(stumps, np.array([1.0, -1.0, -1.0]), rounds=1)
     >>> int(weights.argmax())
     0
     """

@@ -19,10 +19,10 @@ VALIDATION = Range("a number in (0, 1)", lambda v: 0 < v < 1)
 
 
 class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: ignore[misc]
-    __doc__ = f"""A linear classifier over similarities to landmarks: any similarity, no repair of its spectrum.
+    __doc__ = f"""A linear classifier over similarities to landmarks, positive definite or not.
 
-    Two classes give one machine, more give one against all others for each. Probabilities come from scikit-learn's
-    `CalibratedClassifierCV`.
+    Two classes give one machine, more give one against all others for each. Probabilities come from
+    scikit-learn's `CalibratedClassifierCV`.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):  # typ
     selection : {{"random", "diverse"}} or positions, default="random"
         "diverse" (BBS+D in the thesis) takes floor(n_landmarks / classes), at least one, from each class.
     C : float > 0, list or "tune", default=1.0
-        Weight of the loss; of several values ("tune": 1, 10, 100, 1000) the best on held-out objects is taken.
+        Weight of the loss; of several values ("tune": 1, 10, 100, 1000) the best on held-out objects is
+        taken.
     n_nonzero : int, optional
         Keep only so many of the landmarks: those that forward greedy selection takes, shared by all classes.
     solver : {{"liblinear", "sgd"}}, default="liblinear"

@@ -1,4 +1,4 @@
-"""Some objects against some others: every value of a similarity that is ever used is computed and checked here."""
+"""Some objects against others: every value of a similarity that is used is computed and checked here."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Comparison:
         if isinstance(similarity, str):
             if similarity != "precomputed":
                 raise ValueError(
-                    f"similarity must be a kernel, a function of two objects or 'precomputed', got {similarity!r}"
+                    "similarity must be a kernel, a function of two objects or 'precomputed', "
+                    f"got {similarity!r}"
                 )
             self.kernel: Kernel | None = None
         else:
@@ -76,8 +77,8 @@ class Comparison:
     def block(self, X: Any, others: Any, positions: Positions, rows: Positions | None = None) -> Block:
         """The values of each object of X against each of `others`.
 
-        `positions` are those of the others in the training set and `rows` those of X, without which they are counted
-        from 0: errors name them.
+        `positions` are those of the others in the training set and `rows` those of X, without which they are
+        counted from 0: errors name them.
         """
         rows = np.arange(size_of(X)) if rows is None else rows
         if self.kernel is None:
@@ -165,8 +166,8 @@ def _number(value: Any, row: int, position: int) -> float:
 class TrainingBlock:
     """The training objects against those of them that are asked for; no value is computed twice.
 
-    Greedy selection asks for one column at a time and the fit for all chosen ones: together they cost objects x
-    landmarks evaluations, never the matrix of all pairs.
+    Greedy selection asks for one column at a time and the fit for all chosen ones: together they cost
+    objects x landmarks evaluations, never the matrix of all pairs.
     """
 
     def __init__(self, comparison: Comparison, X: Any) -> None:

@@ -143,13 +143,15 @@ def goodness(
 ) -> GoodnessReport:
     """The empirical (epsilon, gamma, B) goodness of a similarity for a task, with confidence intervals.
 
-    Some objects are the reference over which the definitions take their means; others, disjoint from them, are judged.
-    So two similarities can be compared with n_reference x n_points evaluations each and no training.
+    Some objects are the reference over which the definitions take their means; others, disjoint from them,
+    are judged. So two similarities can be compared with n_reference x n_points evaluations each and no
+    training.
 
-    Classification, with weights 1 (so that B = 1 and epsilon bounds that of the best weights from above): the share of
-    objects without the margin gamma under "balcan-blum" (mean similarity to the own class less that to others) and under
-    "identity", "ramp 5" ... "sign" (mean of the transfer function over landmark pairs, over its range). Regression and
-    ordinal: the mean loss of the best weights in [-B, B], found by a linear program on a third set of objects.
+    Classification, with weights 1 (so that B = 1 and epsilon bounds that of the best weights from above):
+    the share of objects without the margin gamma under "balcan-blum" (mean similarity to the own class less
+    that to others) and under "identity", "ramp 5" ... "sign" (mean of the transfer function over landmark
+    pairs, over its range). Regression and ordinal: the mean loss of the best weights in [-B, B], found by a
+    linear program on a third set of objects.
 
     Parameters
     ----------
@@ -255,7 +257,7 @@ def _split(
     return [order[:first], order[first : first + second], order[first + second : first + second + n_points]]
 
 
-# ---- classification -------------------------------------------------------------------------------------------
+# ---- classification ----------------------------------------------------------------------------------------
 
 
 def _classification(values: Values, own: Any, others: Any, gamma: float, confidence: float) -> GoodnessReport:
@@ -287,7 +289,7 @@ def _share_interval(hits: int, size: int, confidence: float) -> tuple[float, flo
     return low, high
 
 
-# ---- regression and ordinal ------------------------------------------------------------------------------------
+# ---- regression and ordinal --------------------------------------------------------------------------------
 
 
 def _regression(
@@ -343,7 +345,7 @@ def _ordinal(
 
 
 def _best_weights(design: Values, margins: Values, signs: Values, bound: float) -> tuple[Values, float]:
-    """Weights in [-B, B] and a constant of the least mean of [margin - sign c - <design, w> / n]_+, by a linear program."""
+    """Weights in [-B, B] and a constant with the least mean of [margin - sign c - <design, w> / n]_+."""
     from scipy.optimize import linprog
 
     hinges, width = design.shape

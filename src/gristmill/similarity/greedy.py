@@ -29,7 +29,7 @@ class SquaredLoss:
 
 @dataclass(frozen=True)
 class RoundedTube:
-    """The epsilon-insensitive loss with its kink rounded: a hinge on either side of the tube, both rounded at beta."""
+    """The epsilon-insensitive loss: a hinge on either side of the tube, both rounded at beta."""
 
     epsilon: float
     smoothness: float
@@ -55,8 +55,8 @@ def forward_greedy(
 ) -> tuple[Values, float, int]:
     """Weights in the L1 ball of the given radius, by steps towards one coordinate each.
 
-    It stops when the gap, which bounds how far the risk is above the least one in the ball, is at most `tolerance`, or
-    when a step would use more than n_nonzero coordinates.
+    It stops when the gap, which bounds how far the risk is above the least one in the ball, is at most
+    `tolerance`, or when a step would use more than n_nonzero coordinates.
 
     Parameters
     ----------
@@ -69,15 +69,16 @@ def forward_greedy(
 
     References
     ----------
-    S. Shalev-Shwartz, N. Srebro, T. Zhang, Trading Accuracy for Sparsity in Optimization Problems with Sparsity
-    Constraints, SIAM J. Optimization 20(6), 2010; Algorithm 6 of the thesis, in its corrected form.
+    S. Shalev-Shwartz, N. Srebro, T. Zhang, Trading Accuracy for Sparsity in Optimization Problems with
+    Sparsity Constraints, SIAM J. Optimization 20(6), 2010; Algorithm 6 of the thesis, in its corrected form.
     """
     count, width = features.shape
     weights, fitted = np.zeros(width), np.zeros(count)
     bound = float(np.abs(features).max())  # C_X
     curvature = 4.0 * radius**2 * loss.smoothness * bound**2
     gap, taken = np.inf, 0
-    for taken in range(1, steps + 1):
+    while taken < steps:
+        taken += 1
         gradient = features.T @ loss.slope(fitted - targets) / count
         best = int(np.argmax(np.abs(gradient)))
         gap = float(gradient @ weights + radius * abs(gradient[best]))
@@ -93,10 +94,11 @@ def forward_greedy(
 
 
 def corrective_squared(features: Values, targets: Values, n_nonzero: int) -> tuple[Any, Values, float]:
-    """Fully corrective selection for the squared loss, with a constant column in from the start and not counted.
+    """Fully corrective selection for the squared loss; a constant is in from the start and not counted.
 
-    Each step takes the column of the steepest descent and refits all of them (orthogonal matching pursuit on columns as
-    they are). An orthonormal basis of the chosen columns grows, so that the residual stays orthogonal to them all.
+    Each step takes the column of the steepest descent and refits all of them (orthogonal matching pursuit on
+    columns as they are). An orthonormal basis of the chosen columns grows, so that the residual stays
+    orthogonal to them all.
 
     Returns
     -------
@@ -106,7 +108,8 @@ def corrective_squared(features: Values, targets: Values, n_nonzero: int) -> tup
     basis = np.empty((count, n_nonzero + 1))
     basis[:, 0] = 1.0 / np.sqrt(count)
     residual = targets - targets.mean()
-    rank, chosen = 1, []
+    chosen: list[int] = []
+    rank = 1
     open_ = np.ones(features.shape[1], dtype=bool)
     floor = 1e-10 * max(float(np.linalg.norm(residual)), np.finfo(float).tiny)
     sizes = np.linalg.norm(features, axis=0)
@@ -128,14 +131,14 @@ def corrective_squared(features: Values, targets: Values, n_nonzero: int) -> tup
         chosen.append(best)
     design = np.column_stack([np.ones(count), features[:, chosen]])
     triangle = basis[:, :rank].T @ design
-    weights = np.linalg.solve(triangle, basis[:, :rank].T @ targets)
+    weights: Values = np.linalg.solve(triangle, basis[:, :rank].T @ targets).astype(np.float64)
     return np.array(chosen, dtype=np.int64), weights[1:], float(weights[0])
 
 
 def corrective_tube(
     features: Values, targets: Values, loss: RoundedTube, n_nonzero: int
 ) -> tuple[Any, Values, float]:
-    """Fully corrective selection for the rounded epsilon-insensitive loss; as `corrective_squared` otherwise."""
+    """Fully corrective selection for the rounded tube; as `corrective_squared` otherwise."""
     count = len(targets)
     chosen: list[int] = []
     weights = np.array([float(np.median(targets))])
@@ -170,8 +173,8 @@ def greedy_classes(
 ) -> Any:
     """Forward greedy selection for a classifier: the columns chosen, ascending.
 
-    All machines share their columns: the next is the one along which their squared hinge losses together descend most
-    steeply, and `train` refits them all.
+    All machines share their columns: the next is the one along which their squared hinge losses together
+    descend most steeply, and `train` refits them all.
     """
     from .linear import problems, signs_of
 

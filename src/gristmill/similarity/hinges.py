@@ -2,8 +2,9 @@
 
     1/2 sum_k ridge_k v_k^2  +  sum_j cost_j [margin_j - <row_j, v>]_+
 
-The hinge is rounded over a width 1/beta and solved by Newton's method, and the width is narrowed, from one solution to the
-next, until the rounding can no longer matter: it changes the objective by at most sum cost / (2 beta).
+The hinge is rounded over a width 1/beta and solved by Newton's method, and the width is narrowed, from one
+solution to the next, until the rounding can no longer matter: it changes the objective by at most sum cost /
+(2 beta).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def rounded_hinge(gap: Values, beta: float) -> Values:
 def newton(
     rows: Values, margins: Values, costs: Values, ridge: Values, start: Values, beta: float, steps: int = 200
 ) -> Values:
-    """The minimiser with hinges rounded at beta: a piecewise quadratic, which Newton's method ends in few steps."""
+    """The minimiser with hinges rounded at beta: a piecewise quadratic, for which few steps are enough."""
     v = start.copy()
     gap = margins - rows @ v
     value = _value(gap, v, costs, ridge, beta)
@@ -40,7 +41,7 @@ def newton(
         active = rows[curved]
         hessian = (active * (beta * costs[curved])[:, None]).T @ active
         hessian[np.diag_indices_from(hessian)] += ridge + 1e-12 * (1.0 + np.trace(hessian))
-        step = -np.linalg.solve(hessian, gradient)
+        step: Values = -np.linalg.solve(hessian, gradient).astype(np.float64)
         if -(gradient @ step) <= 1e-12 * (1.0 + abs(value)):
             break
         shift = rows @ step
@@ -55,7 +56,7 @@ def newton(
 def _least_along(
     gap: Values, shift: Values, v: Values, step: Values, costs: Values, ridge: Values, beta: float
 ) -> float:
-    """The length of a step that leaves the least: the active hinges change on the way, so halving a full step is slow."""
+    """The best length of a step: the active hinges change on the way, so that halving a full step is slow."""
     linear, quadratic = float(ridge @ (v * step)), float(ridge @ (step * step))
 
     def slope(length: float) -> float:
@@ -97,7 +98,8 @@ def minimise(
     --------
     >>> import numpy as np
     >>> from gristmill.similarity.hinges import minimise
-    >>> v = minimise(np.array([[1.0], [-1.0]]), np.array([1.0, -3.0]), np.array([10.0, 10.0]), np.array([1.0]))
+    >>> rows, margins, costs = np.array([[1.0], [-1.0]]), np.array([1.0, -3.0]), np.array([10.0, 10.0])
+    >>> v = minimise(rows, margins, costs, ridge=np.array([1.0]))
     >>> round(float(v[0]), 4)
     1.0
     """
@@ -109,7 +111,8 @@ def minimise(
         return v
     last = max(costs.sum() / (2.0 * tol * objective), 10.0 / spread)
     beta = 1.0 / spread
-    # Many small systems: handing each to several threads costs more than solving it, above all on a busy machine.
+    # Many small systems: handing each to several threads costs more than solving it, above all on a busy
+    # machine.
     with threadpool_limits(limits=1, user_api="blas"):
         while True:
             v = newton(rows, margins, costs, ridge, v, beta)

@@ -15,11 +15,12 @@ from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
 class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel):  # type: ignore[misc]
     __doc__ = f"""Map an object to its similarities to landmarks, so that any linear method can learn from it.
 
-    With `normalize` the map is K(x, l_i) / (sup |K| sqrt(d)), whose norm is at most 1 on the training objects, as the
-    guarantees ask; without it, the similarities as they are.
+    With `normalize` the map is K(x, l_i) / (sup |K| sqrt(d)), whose norm is at most 1 on the training
+    objects, as the guarantees ask; without it, the similarities as they are.
 
-    What a map can express depends on the similarity: sums of Manhattan() are additive in the coordinates, so no
-    interaction can be learnt; sums of SquaredEuclidean() are a|x|^2 + <b, x> + c, whatever the number of landmarks.
+    What a map can express depends on the similarity: sums of Manhattan() are additive in the coordinates, so
+    no interaction can be learnt; sums of SquaredEuclidean() are a|x|^2 + <b, x> + c, whatever the number of
+    landmarks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every landmark model has: objects in, landmarks chosen, similarities to them out, and a file without code."""
+"""What every landmark model has: objects in, landmarks chosen, similarities out, a file without code."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .compare import Block, Comparison, Positions, TrainingBlock, default_simila
 
 #: parameters that every landmark model shares, for the docstrings
 SHARED = """similarity : kernel, callable or "precomputed", default=Gaussian(1 / n_features)
-        A kernel object; any function of two objects (strings, arrays, graphs ...), called only against landmarks; or
-        values that were computed before: `fit` takes the square matrix of the training objects, or, where n_landmarks
-        is its width, rows against the landmarks only; later rows may be against all training objects or against the
-        landmarks only (`landmark_indices_`, in that order). It need not be positive definite, nor symmetric: the
-        landmark is the second argument."""
+        A kernel object; any function of two objects (strings, arrays, graphs ...), called only against
+        landmarks; or values that were computed before: `fit` takes the square matrix of the training
+        objects, or, where n_landmarks is its width, rows against the landmarks only; later rows may be
+        against all training objects or against the landmarks only (`landmark_indices_`, in that order). It
+        need not be positive definite, nor symmetric: the landmark is the second argument."""
 
 OTHERS = """distance : bool, default=False
         The similarity is a distance: the smaller, the more alike.
@@ -81,7 +81,7 @@ class LandmarkModel(BaseEstimator):  # type: ignore[misc]
     def _takes(self) -> str:
         return "vectors" if self.similarity is None else self._comparison().takes
 
-    # ---- input ------------------------------------------------------------------------------------------------
+    # ---- input ---------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, first: bool) -> Any:
         """X checked: an array or CSR array of vectors, a list of objects, or a matrix of values."""
@@ -145,12 +145,12 @@ class LandmarkModel(BaseEstimator):  # type: ignore[misc]
             X = X[:, self.landmark_indices_]
         elif width != self.n_landmarks_:
             raise ValueError(
-                f"X has {width} columns: precomputed rows must be against all {self.n_features_in_} training objects "
-                f"or against the {self.n_landmarks_} landmarks (landmark_indices_)"
+                f"X has {width} columns: precomputed rows must be against all {self.n_features_in_} training "
+                f"objects or against the {self.n_landmarks_} landmarks (landmark_indices_)"
             )
         return self._comparison().signed(X, self.landmark_indices_)
 
-    # ---- saving -----------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write the model to a file that holds numbers and parameters, and no code; see `gristmill.load`."""

@@ -20,10 +20,10 @@ Codes = npt.NDArray[np.int64]
 
 
 class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: ignore[misc]
-    __doc__ = f"""Ordinal regression over similarities to landmarks, with the explicit margins of Chu and Keerthi (EXC).
+    __doc__ = f"""Ordinal regression over similarities to landmarks, with explicit margins (EXC).
 
-    A score f(x) is cut by thresholds b_2 < ... < b_r: the label is the largest i with b_i <= f(x). The loss asks f(x) to
-    be `margin` away from the two thresholds of its label.
+    A score f(x) is cut by thresholds b_2 < ... < b_r: the label is the largest i with b_i <= f(x). The loss
+    asks f(x) to be `margin` away from the two thresholds of its label.
 
     Parameters
     ----------
@@ -31,10 +31,11 @@ class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: 
     n_landmarks : int >= 1, default=100
         d in the thesis; where there are fewer objects, each of them becomes a landmark.
     thresholds : {{"equal", "learned"}} or ascending numbers, default="equal"
-        "equal": 3/2, 5/2, ..., so that f(x) = i is the middle of the i-th label; "learned": found together with the
+        "equal": 3/2, 5/2, ..., so that f(x) = i is the middle of label i; "learned": found together with the
         weights, at least `spacing` apart; or one number between each two neighbouring labels.
     margin : float > 0, default=0.5
-        gamma in the thesis. With equal thresholds and 0.5 the loss is |f(x) - i|, one-sided for the end labels.
+        gamma in the thesis. With equal thresholds and 0.5 the loss is |f(x) - i|, one-sided for the end
+        labels.
     C : float > 0, default=1.0
         Weight of the loss.
     spacing : float > 0, default=1.0
@@ -99,7 +100,7 @@ class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: 
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the landmarks and learn weights (and thresholds); whatever was learned before is forgotten."""
+        """Choose the landmarks, learn weights (and thresholds); what was learned before is forgotten."""
         rng = self._check_parameters()
         self._forget()
         X = self._read(X, first=True)
@@ -129,9 +130,9 @@ class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: 
         """How far f(x) is inside each label's interval; for two labels, how far it is above the threshold."""
         scores = self.latent(X)
         if len(self.thresholds_) == 1:
-            return scores - self.thresholds_[0]
+            return np.asarray(scores - self.thresholds_[0])
         edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
-        return np.minimum(scores[:, None] - edges[:-1], edges[1:] - scores[:, None])
+        return np.asarray(np.minimum(scores[:, None] - edges[:-1], edges[1:] - scores[:, None]))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The label of each object: the largest whose threshold is at most f(x)."""
@@ -192,12 +193,12 @@ def given_thresholds(thresholds: Any, labels: int) -> Values | None:
         if thresholds == "learned":
             return None
         if thresholds == "equal":
-            return np.arange(labels - 1) + 1.5
+            return np.arange(1.5, labels, dtype=np.float64)
         raise ValueError(f"thresholds must be 'equal', 'learned' or ascending numbers, got {thresholds!r}")
     fixed = np.asarray(thresholds, dtype=np.float64)
     if fixed.shape != (labels - 1,) or not np.isfinite(fixed).all() or np.any(np.diff(fixed) <= 0):
         raise ValueError(
-            f"thresholds must be {labels - 1} ascending numbers, one between each two of the {labels} labels, "
+            f"thresholds must be {labels - 1} ascending numbers, one between each two of {labels} labels, "
             f"got {thresholds!r}"
         )
     return fixed
@@ -231,8 +232,8 @@ def fit_thresholds(
 ) -> tuple[Values, Values]:
     """Weights and thresholds that minimise the EXC objective with b_{i+1} - b_i >= spacing.
 
-    The spacing enters as hinges so costly that they are never paid: no multiplier of it can exceed C times the number of
-    objects, as moving all thresholds above a gap by t changes no object's loss by more than t.
+    The spacing enters as hinges so costly that they are never paid: no multiplier of it can exceed C times
+    the number of objects, as moving all thresholds above a gap by t changes no object's loss by more than t.
     """
     width, count = values.shape[1], labels - 1
     above, below, low, high = exc_rows(values, ranks, count)

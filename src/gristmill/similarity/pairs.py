@@ -1,4 +1,4 @@
-"""Classification by pairs of landmarks, one of each side, and a transfer function of the difference (FTUNE)."""
+"""Classification by pairs of landmarks and a transfer function of the difference (FTUNE)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ Values = npt.NDArray[np.float64]
 
 
 class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type: ignore[misc]
-    __doc__ = f"""A linear classifier over f(K(x, x+) - K(x, x-)) for landmark pairs, with the transfer function f tuned.
+    __doc__ = f"""A linear classifier over f(K(x, x+) - K(x, x-)) for landmark pairs, with f tuned.
 
-    The identity for f gives the criterion of Balcan and Blum, the sign that of Wang, Yang and Feng; the ramps between
-    are chosen by validation (FTUNE). With more than two classes each is held against all others, with pairs of its own.
+    The identity for f gives the criterion of Balcan and Blum, the sign that of Wang, Yang and Feng; the
+    ramps between are chosen by validation (FTUNE). With more than two classes each is held against all
+    others, with pairs of its own.
 
     Parameters
     ----------
     {SHARED}
     n_landmarks : int >= 1, default=100
-        How many pairs each problem has (d in the thesis). Random pairs take up to twice as many objects a problem;
-        diverse ones share at most n_landmarks objects.
+        How many pairs each problem has (d in the thesis). Random pairs take up to twice as many objects a
+        problem; diverse ones share at most n_landmarks objects.
     transfer : {{"tune", "identity", "sign"}}, function or list of functions, default="tune"
-        "tune" chooses among ramps of the given slopes. A function of one's own maps an array of differences to one
+        "tune" chooses among ramps of the given slopes. Any other function maps an array of differences to one
         of the same shape and must be antisymmetric.
     per_class : bool, default=False
         One transfer function and C for each class (FTUNE-M) instead of one for all (FTUNE-S).
@@ -48,15 +49,18 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
     solver : {{"liblinear", "sgd", "boost"}}, default="liblinear"
         "boost" with transfer="sign" is DBOOST: stumps with AdaBoost's weights, no C.
     validation : float in (0, 1), default=0.2
-        The part of each class that is held out while tuning; the final fit uses all objects. No landmark is held out.
+        The part of each class that is held out while tuning; the final fit uses all objects. No landmark is
+        held out.
     {OTHERS}
 
     Attributes
     ----------
     landmarks_, landmark_indices_ : the distinct landmarks and their positions in the training set
-    pairs_ : (problems, n_landmarks, 2) places in `landmarks_` of the positive and the negative object of each pair
+    pairs_ : (problems, n_landmarks, 2) places in `landmarks_` of the positive and the negative object of
+    each pair
     transfer_, C_ : the choice of each problem
-    validation_scores_ : (transfer functions, Cs), or (problems, ...) with `per_class`; absent where nothing was tuned
+    validation_scores_ : (transfer functions, Cs), or (problems, ...) with `per_class`; absent where nothing
+    was tuned
     coef_, intercept_ : a row and a number a problem
 
     References
@@ -113,7 +117,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
         self.progress = progress
         self.random_state = random_state
 
-    # ---- fitting ----------------------------------------------------------------------------------------------
+    # ---- fitting -------------------------------------------------------------------------------------------
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
@@ -126,7 +130,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
         self.classes_, codes = class_codes(type(self).__name__, X, y)
         if self._chosen_beforehand(X):
             raise ValueError(
-                "landmark pairs need the labels of the landmarks, so that a precomputed matrix must be square; "
+                "landmark pairs need the labels of the landmarks: a precomputed matrix must be square; "
                 f"got {X.shape[0]} x {X.shape[1]}"
             )
         tuned = len(functions) * len(costs) > 1
@@ -158,7 +162,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
         return np.array(drawn)
 
     def _diverse(self, block: Any, codes: Any, allowed: Any, rng: np.random.Generator) -> Any:
-        """The objects that pairs are drawn from: diverse ones of each class, none of them held out; or those given."""
+        """The objects that pairs are drawn from: diverse ones of each class, or those given."""
         if isinstance(self.selection, str) and self.selection == "diverse":
             share = max(1, self.n_landmarks // len(self.classes_))
             groups = [allowed[codes[allowed] == code] for code in range(len(self.classes_))]
@@ -186,7 +190,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
     def _tune(
         self, differences: Any, codes: Any, held: Any, functions: Any, costs: Any, seed: int
     ) -> list[tuple[int, int]]:
-        """The best (function, C) on the held-out objects; ties go to the earlier function, then the smaller C."""
+        """The best (function, C) on held-out objects; ties go to the earlier function, then the smaller C."""
         count = len(differences)
         scores = np.empty((len(functions), len(costs), int(held.sum()), count))
         for f, function in enumerate(functions):
@@ -208,14 +212,17 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
     def _train(self, features: Values, codes: Any, problem: int, C: float, seed: int) -> tuple[Values, float]:
         signs = linear.signs_of(codes, problem, len(self.classes_))
         if self.solver == "boost":
-            return adaboost(features, signs, rounds=self.n_landmarks), 0.0
+            # A constant stump as well, for classes of unequal size: its weight is the offset.
+            stumps = np.column_stack([features, np.ones(len(features))])
+            weights = adaboost(stumps, signs, rounds=self.n_landmarks)
+            return weights[:-1], float(weights[-1])
         return linear.train(features, signs, C, self.solver, seed)
 
     def _differences(self, values: Values, problem: int) -> Values:
         pairs = self.pairs_[problem]
         return values[:, pairs[:, 0]] - values[:, pairs[:, 1]]
 
-    # ---- answers ----------------------------------------------------------------------------------------------
+    # ---- answers -------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """One number an object for two classes (positive: classes_[1]), else one a class."""
@@ -235,7 +242,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
         scores = self.decision_function(X)
         return self.classes_[linear.answers(scores.reshape(len(scores), -1))]
 
-    # ---- saving -----------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, fitted = super()._to_file()
@@ -249,10 +256,12 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
         count = linear.problems(len(self.classes_))
         shape = self.coef_.shape
         fits = (
-            len(shape) == 2
+            self.coef_.ndim == 2
             and shape[0] == count == len(self.transfer_)
             and self.intercept_.shape == self.C_.shape == (count,)
-            and self.pairs_.shape == (*shape, 2)
+            and self.pairs_.shape[:2] == shape
+            and self.pairs_.shape[-1] == 2
+            and self.pairs_.ndim == 3
             and self.pairs_.dtype == np.int64
             and self.pairs_.min() >= 0
             and self.pairs_.max() < self.n_landmarks_

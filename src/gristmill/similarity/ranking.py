@@ -18,8 +18,8 @@ Values = npt.NDArray[np.float64]
 class LandmarkRanker(LinearLandmarkModel):
     __doc__ = f"""A ranker over similarities to landmarks: squared loss on each query's normalised gains.
 
-    An object is a document together with its query. The normalised gain of a document is (2^r - 1) over the best
-    discounted sum of its query, so that a small loss means an NDCG near 1.
+    An object is a document together with its query. The normalised gain of a document is (2^r - 1) over the
+    best discounted sum of its query, so that a small loss means an NDCG near 1.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class LandmarkRanker(LinearLandmarkModel):
             raise ValueError(f"relevances must be numbers >= 0, and y[{row}] is {relevances[row]}")
         if self.gain == "exponential" and relevances.max() > 1000:
             raise ValueError(
-                f"the gain 2^r - 1 of the relevance {relevances.max()} is beyond all bounds; use gain='linear'"
+                f"the gain 2^r - 1 of the relevance {relevances.max()} is too large; use gain='linear'"
             )
         return relevances
 
@@ -135,7 +135,7 @@ class LandmarkRanker(LinearLandmarkModel):
         groups = [rows for rows in groups_of(qid, count) if len(rows) > 1]
         if not groups:
             raise ValueError(
-                "every query group has a single document (n_samples=1 each), so that there is no order to learn from"
+                "every query group has a single document (n_samples=1 each): there is no order to learn from"
             )
         return groups
 

@@ -29,15 +29,15 @@ def real_targets(name: str, X: Any, y: Any) -> Values:
 
 
 def spread_of(targets: Values, centre: float) -> float:
-    """The largest distance from the centre: targets less centre, over this, are in [-1, 1], as the theory asks."""
+    """The largest distance from the centre: over this, centred targets are in [-1, 1], as the theory asks."""
     return float(np.abs(targets - centre).max()) or 1.0
 
 
 class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[misc]
     __doc__ = f"""A linear epsilon-insensitive regressor over similarities to landmarks.
 
-    Inside, similarities are divided by sup |K| and targets are centred and divided by their largest deviation, so that
-    C means the same whatever the units; `epsilon` is in those of the targets.
+    Inside, similarities are divided by sup |K| and targets are centred and divided by their largest
+    deviation, so that C means the same whatever the units; `epsilon` is in those of the targets.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[mi
         Errors up to this cost nothing.
     selection : {{"random", "diverse"}} or positions, default="random"
     solver : {{"newton", "liblinear"}}, default="newton"
-        LIBLINEAR's dual descent often stops far from the least objective where landmarks are nearly dependent, as here
-        they are; "newton" finds it, mostly in less time.
+        LIBLINEAR's dual descent often stops far from the least objective where landmarks are nearly
+        dependent, as here they are; "newton" finds it, mostly in less time.
     {OTHERS}
 
     Attributes

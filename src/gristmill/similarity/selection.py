@@ -28,8 +28,9 @@ def diverse_landmarks(
     candidates : positions that may be chosen (T in the thesis)
     count : how many to choose (d); at most as many as there are candidates
     mode : {"mean", "min", "max"}
-        What is made least over the candidates: the mean similarity to the chosen set (which is what diversity means
-        there), the lowest one (as printed, which can choose near copies), or the highest one (farthest first).
+        What is made least over the candidates: the mean similarity to the chosen set (which is what
+        diversity means there), the lowest one (as printed, which can choose near copies), or the highest one
+        (farthest first).
 
     Returns
     -------

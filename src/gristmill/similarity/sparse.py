@@ -19,8 +19,8 @@ Values = npt.NDArray[np.float64]
 class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[misc]
     __doc__ = f"""A regressor over the few landmarks that forward greedy selection takes from a pool.
 
-    After the fit only the chosen landmarks are kept, and `predict` evaluates the similarity to those only. A constant
-    is in from the start and is not counted.
+    After the fit only the chosen landmarks are kept, and `predict` evaluates the similarity to those only. A
+    constant is in from the start and is not counted.
 
     Parameters
     ----------
@@ -30,8 +30,9 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
     n_landmarks : int >= 1, default=500
         How many objects to choose from (d).
     method : {{"corrective", "plain"}}, default="corrective"
-        "corrective" refits all chosen weights at each step and has no other bound; "plain" (Algorithm 6) moves inside
-        the L1 ball of `radius` until its gap, a bound on what could still be gained there, is at most `tol`.
+        "corrective" refits all chosen weights at each step and has no other bound; "plain" (Algorithm 6)
+        moves inside the L1 ball of `radius` until its gap, a bound on what could still be gained there, is
+        at most `tol`.
     loss : {{"squared", "epsilon_insensitive"}}, default="squared"
         The second is rounded over the width `smoothing`, as the method needs a smooth loss.
     epsilon : float >= 0, default=0.0
@@ -58,8 +59,8 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
     References
     ----------
     P. Kar, P. Jain, Supervised Learning with Similarity Functions, NIPS 2012.
-    S. Shalev-Shwartz, N. Srebro, T. Zhang, Trading Accuracy for Sparsity in Optimization Problems with Sparsity
-    Constraints, SIAM J. Optimization 20(6), 2010.
+    S. Shalev-Shwartz, N. Srebro, T. Zhang, Trading Accuracy for Sparsity in Optimization Problems with
+    Sparsity Constraints, SIAM J. Optimization 20(6), 2010.
 
     Examples
     --------
@@ -68,7 +69,8 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(600, 1))
     >>> y = np.sin(2 * X[:, 0])
     >>> model = SparseLandmarkRegressor(Gaussian(1.0), n_nonzero=8, n_landmarks=200, random_state=0).fit(X, y)
-    >>> print(f"{{model.n_landmarks_}} landmarks, mean squared error {{np.mean((model.predict(X) - y) ** 2):.1e}}")
+    >>> error = np.mean((model.predict(X) - y) ** 2)
+    >>> print(f"{{model.n_landmarks_}} landmarks, mean squared error {{error:.1e}}")
     8 landmarks, mean squared error 3.0e-04
     """
 

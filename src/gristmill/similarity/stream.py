@@ -1,4 +1,4 @@
-"""A similarity on a stream: landmarks from a reservoir, a linear part that learns at every event, constant memory."""
+"""A similarity on a stream: landmarks from a reservoir, a linear part that learns, constant memory."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .. import _input, persist
 from .._base import _generator
 from .._validate import Range, count, flag, non_negative, optional, positive_or_inf
+from . import linear
 from .compare import Comparison, default_similarity, size_of, take
 from .model import all_or_nothing, check_same_length
 from .regression import real_targets
@@ -24,14 +25,16 @@ _PARAMETERS = """similarity : kernel or callable, default=Gaussian(1 / n_feature
         A kernel object, or any function of two objects; called once a landmark at every event.
     n_landmarks : int >= 1, default=100
     freeze : int, optional
-        After so many events the landmarks stay as they are; without it the reservoir goes on sampling the stream.
+        After so many events the landmarks stay as they are; without it the reservoir goes on sampling the
+        stream.
     C : float > 0, default=1.0
         Most that one event may change a weight's multiplier (PA-I); inf for no bound."""
 
-_NOTES = """The first n_landmarks events become landmarks; then event t takes the place of one with probability n_landmarks / t,
-    so that the landmarks are at all times a uniform sample of the stream. A landmark that leaves takes its weights along.
-    The linear part learns by passive-aggressive steps, which need no rate whatever the scale of the similarity. However
-    the stream is cut into chunks, the model is the same, bit for bit."""
+_NOTES = """The first n_landmarks events become landmarks; then event t takes the place of one with
+probability n_landmarks / t,
+    so that the landmarks are at all times a uniform sample of the stream. A landmark that leaves takes its
+    weights along. The linear part learns by passive-aggressive steps, which need no rate whatever the scale
+    of the similarity. However the stream is cut into chunks, the model is the same, bit for bit."""
 
 
 class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
@@ -51,7 +54,7 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
     distance: bool
     random_state: Any
 
-    # ---- landmarks --------------------------------------------------------------------------------------------
+    # ---- landmarks -----------------------------------------------------------------------------------------
 
     def _comparison(self, width: int = 0) -> Comparison:
         similarity = self.__dict__.get("similarity_", self.similarity)
@@ -76,7 +79,8 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
         self._rng = _generator(_generator(self.random_state).integers(2**63))
         width = 0 if isinstance(X, list) else X.shape[1]
         self.similarity_ = self._comparison(width).kernel
-        # Vectors live in one block of their final size, so that memory does not grow behind the budget's back.
+        # Vectors live in one block of their final size, so that memory does not grow behind the budget's
+        # back.
         self._store: Any = [] if isinstance(X, list) else np.zeros((self.n_landmarks, width))
         self._used = 0
         self.landmark_ids_ = np.full(self.n_landmarks, -1, dtype=np.int64)
@@ -103,7 +107,7 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
         return row
 
     def _features(self, raw: Values) -> Values:
-        """Similarities less their means so far: what all objects share must not drown what tells them apart."""
+        """Similarities less their means so far: what all share must not drown what tells them apart."""
         return np.where(self._met > 0, raw - self.centre_, 0.0)
 
     def _centre(self, raw: Values) -> None:
@@ -128,7 +132,7 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
         self.coef_[:, place] = 0.0
         self.centre_[place] = self._met[place] = 0.0
 
-    # ---- learning ---------------------------------------------------------------------------------------------
+    # ---- learning ------------------------------------------------------------------------------------------
 
     @all_or_nothing
     def _learn(self, X: Any, y: Any, fresh: bool = False, classes: Any = None) -> Values:
@@ -210,7 +214,7 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
         tags.non_deterministic = False
         return tags
 
-    # ---- saving -----------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write the model to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
@@ -287,8 +291,8 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):  # type: i
 
     References
     ----------
-    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer, Online Passive-Aggressive Algorithms, JMLR 7, 2006.
-    P. Kar, P. Jain, Similarity-based Learning via Data Driven Embeddings, NIPS 2011.
+    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer, Online Passive-Aggressive Algorithms, JMLR
+    7, 2006. P. Kar, P. Jain, Similarity-based Learning via Data Driven Embeddings, NIPS 2011.
 
     Examples
     --------
@@ -366,7 +370,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):  # type: i
                 self.intercept_[row] += sign
 
     def _shown(self, scores: Values) -> Values:
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
     def decision_function(self, X: Any) -> Values:
         """One number an event for two classes (positive: classes_[1]), else one a class."""
@@ -375,7 +379,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):  # type: i
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each event."""
         scores = self.decision_function(X)
-        return self.classes_[(scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return np.asarray(self.classes_[linear.answers(scores.reshape(len(scores), -1))])
 
     def score_one(self, x: Any) -> Any:
         """`decision_function` of one event; 0 before anything was learned."""
@@ -415,8 +419,8 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):  # type: ign
 
     References
     ----------
-    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer, Online Passive-Aggressive Algorithms, JMLR 7, 2006.
-    P. Kar, P. Jain, Supervised Learning with Similarity Functions, NIPS 2012.
+    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer, Online Passive-Aggressive Algorithms, JMLR
+    7, 2006. P. Kar, P. Jain, Supervised Learning with Similarity Functions, NIPS 2012.
 
     Examples
     --------
@@ -424,7 +428,7 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):  # type: ign
     >>> from gristmill import Gaussian, StreamLandmarkRegressor
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> y = np.sin(X[:, 0])
-    >>> model = StreamLandmarkRegressor(Gaussian(1.0), n_landmarks=20, epsilon=0.01, freeze=200, random_state=0)
+    >>> model = StreamLandmarkRegressor(Gaussian(1.0), 20, freeze=200, epsilon=0.01, random_state=0)
     >>> said = model.prequential(X, y)
     >>> print(f"mean absolute error at the end {{np.abs(said - y)[-500:].mean():.2f}}")
     mean absolute error at the end 0.02
@@ -457,7 +461,7 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):  # type: ign
 
     def prequential(self, X: Any, y: Any) -> Values:
         """Learn as `partial_fit` does, and return what `predict` said of each event before."""
-        return self._learn(X, y)[:, 0]
+        return np.asarray(self._learn(X, y)[:, 0])
 
     def _targets(self, X: Any, y: Any, classes: Any) -> Any:
         return real_targets(type(self).__name__, X, y)

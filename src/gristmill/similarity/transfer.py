@@ -80,7 +80,7 @@ class Sign(Transfer):
 def family(transfer: Any, slopes: Any) -> list[Callable[[Any], Any]]:
     """The transfer functions that a parameter means: one, or those to choose among."""
     if isinstance(transfer, str):
-        named = {"identity": [Identity()], "sign": [Sign()]}
+        named: dict[str, Transfer] = {"identity": Identity(), "sign": Sign()}
         if transfer == "tune":
             return [Ramp(float(slope)) for slope in sorted(slopes)]
         if transfer not in named:
@@ -88,7 +88,7 @@ def family(transfer: Any, slopes: Any) -> list[Callable[[Any], Any]]:
                 "transfer must be 'tune', 'identity', 'sign', a function f(t) with f(-t) = -f(t), "
                 f"or a list of such functions, got {transfer!r}"
             )
-        return list(named[transfer])
+        return [named[transfer]]
     members = list(transfer) if isinstance(transfer, list | tuple) else [transfer]
     if not members or not all(callable(member) and not isinstance(member, type) for member in members):
         raise TypeError(
@@ -105,7 +105,7 @@ def apply(function: Callable[[Any], Any], differences: Values) -> Values:
     values = np.asarray(values)
     if values.shape != differences.shape or not np.issubdtype(values.dtype, np.number):
         raise ValueError(
-            f"the transfer function {_name(function)} must map an array of differences to one of the same shape"
+            f"the transfer function {_name(function)} must map an array to one of the same shape"
         )
     if not np.isfinite(values).all():
         where = differences[~np.isfinite(values)].flat[0]
