@@ -34,23 +34,32 @@ def newton(
     v = start.copy()
     gap = margins - rows @ v
     value = _value(gap, v, costs, ridge, beta)
+    reach = 0.0
     for _ in range(steps):
-        slope = rounded_slope(gap, beta)
-        gradient = ridge * v - rows.T @ (costs * slope)
-        curved = (slope > 0) & (slope < 1)
-        active = rows[curved]
-        hessian = (active * (beta * costs[curved])[:, None]).T @ active
-        hessian[np.diag_indices_from(hessian)] += ridge + 1e-12 * (1.0 + np.trace(hessian))
-        step: Values = -np.linalg.solve(hessian, gradient).astype(np.float64)
-        if -(gradient @ step) <= 1e-12 * (1.0 + abs(value)):
+        gradient = ridge * v - rows.T @ (costs * rounded_slope(gap, beta))
+        # Hinges near the rounded part count as curved too, once a step without them has failed: a step of the exact
+        # second derivative knows nothing of kinks just outside, and may be without any bound.
+        curved = (beta * gap > -reach) & (beta * gap < 1.0 + reach)
+        step = _newton_step(rows[curved], beta * costs[curved], ridge, gradient)
+        if -(gradient @ step) <= 1e-13 * (1.0 + abs(value)) and reach == 0.0:
             break
         shift = rows @ step
         length = _least_along(gap, shift, v, step, costs, ridge, beta)
         trial = _value(gap - length * shift, v + length * step, costs, ridge, beta)
-        if trial >= value:
+        if trial < value - 1e-15 * abs(value):
+            v, gap, value = v + length * step, gap - length * shift, trial
+            reach = 0.0 if length > 0.1 else reach
+        elif reach > 1e3:
             break  # only rounding errors are left to gain
-        v, gap, value = v + length * step, gap - length * shift, trial
+        else:
+            reach = 4.0 * reach + 1.0
     return v
+
+
+def _newton_step(active: Values, weights: Values, ridge: Values, gradient: Values) -> Values:
+    hessian = (active * weights[:, None]).T @ active
+    hessian[np.diag_indices_from(hessian)] += ridge + 1e-12 * (1.0 + np.trace(hessian))
+    return -np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
 
 
 def _least_along(
@@ -69,7 +78,7 @@ def _least_along(
     while high - low > 1e-3 * high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-        if high < 1e-12:
+        if high < 1e-15:
             break
     return high
 
@@ -86,7 +95,7 @@ def minimise(
     start: Values | None = None,
     tol: float = 1e-6,
 ) -> Values:
-    """The minimiser of the quadratic plus hinges, within a fraction tol of the objective at the start.
+    """The minimiser of the quadratic plus hinges, within a fraction tol of its objective.
 
     Parameters
     ----------
@@ -106,16 +115,13 @@ def minimise(
     v = np.zeros(rows.shape[1]) if start is None else start.astype(np.float64)
     gap = margins - rows @ v
     spread = float(np.abs(gap).max()) or 1.0
-    objective = float(costs @ np.maximum(gap, 0.0) + 0.5 * (ridge @ (v * v)))
-    if objective == 0.0:
-        return v
-    last = max(costs.sum() / (2.0 * tol * objective), 10.0 / spread)
     beta = 1.0 / spread
-    # Many small systems: handing each to several threads costs more than solving it, above all on a busy
-    # machine.
+    # Many small systems: handing each to several threads costs more than solving it.
     with threadpool_limits(limits=1, user_api="blas"):
         while True:
             v = newton(rows, margins, costs, ridge, v, beta)
-            if beta >= last:
+            gap = margins - rows @ v
+            objective = float(costs @ np.maximum(gap, 0.0) + 0.5 * (ridge @ (v * v)))
+            if costs.sum() <= 2.0 * beta * tol * objective or beta > 1e12 / spread:
                 return v
-            beta = min(beta * 4.0, last)
+            beta *= 4.0

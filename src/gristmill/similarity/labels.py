@@ -13,14 +13,22 @@ from .. import persist
 from .model import check_same_length
 
 
-def class_codes(name: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """The classes, sorted, and each object's place among them; one class only is refused."""
+def class_labels(name: str, X: Any, y: Any) -> npt.NDArray[Any]:
+    """One label an object, checked."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"Input y contains NaN or infinity: row {row} is {y[row]}")
     check_classification_targets(y)
     check_same_length(X, y)
-    classes, codes = np.unique(y, return_inverse=True)
+    return np.asarray(y)
+
+
+def class_codes(name: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The classes, sorted, and each object's place among them; one class only is refused."""
+    classes, codes = np.unique(class_labels(name, X, y), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"{name} needs objects of two classes at least, and y has 1 class: {classes.tolist()}"

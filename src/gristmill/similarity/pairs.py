@@ -87,6 +87,11 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
     }
     _numbers: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "pairs_", "C_")
 
+    coef_: Values
+    intercept_: Values
+    pairs_: Pairs
+    C_: Values
+
     def __init__(
         self,
         similarity: Any = None,
@@ -259,9 +264,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
             self.coef_.ndim == 2
             and shape[0] == count == len(self.transfer_)
             and self.intercept_.shape == self.C_.shape == (count,)
-            and self.pairs_.shape[:2] == shape
-            and self.pairs_.shape[-1] == 2
-            and self.pairs_.ndim == 3
+            and self.pairs_.shape == (*shape, 2)
             and self.pairs_.dtype == np.int64
             and self.pairs_.min() >= 0
             and self.pairs_.max() < self.n_landmarks_
