@@ -56,7 +56,7 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
-    if isinstance(value, list | tuple | np.ndarray) and where != "random_state":
+    if isinstance(value, list | tuple | range | np.ndarray) and where != "random_state":
         return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays

@@ -103,12 +103,17 @@ class Comparison:
         workers = 1 if self.n_jobs is None else self.n_jobs
         if workers == 1:
             found = [_row(self.kernel, X[i], others, positions, rows[i]) for i in self._shown(len(X))]
-        else:
-            from joblib import Parallel, delayed
+            return np.array(found, dtype=np.float64).reshape(len(X), len(others))
+        from joblib import Parallel, delayed, effective_n_jobs
 
-            found = Parallel(n_jobs=workers)(
-                delayed(_row)(self.kernel, X[i], others, positions, rows[i]) for i in self._shown(len(X))
-            )
+        # A few chunks a worker: each takes the landmarks along, which may be large objects.
+        size = max(1, -(-len(X) // (4 * effective_n_jobs(workers))))
+        begins = range(0, len(X), size)
+        chunks = Parallel(n_jobs=workers)(
+            delayed(_rows)(self.kernel, X[b : b + size], others, positions, rows[b : b + size])
+            for b in (begins[i] for i in self._shown(len(begins)))
+        )
+        found = [row for chunk in chunks for row in chunk]
         return np.array(found, dtype=np.float64).reshape(len(X), len(others))
 
     def _shown(self, total: int) -> Iterable[int]:
@@ -150,6 +155,12 @@ def _row(kernel: Any, x: Any, others: Sequence[Any], positions: Positions, row: 
             ) from error
         values.append(_number(value, row, position))
     return values
+
+
+def _rows(
+    kernel: Any, X: Sequence[Any], others: Sequence[Any], positions: Positions, rows: Positions
+) -> list[list[float]]:
+    return [_row(kernel, x, others, positions, row) for x, row in zip(X, rows, strict=True)]
 
 
 def _number(value: Any, row: int, position: int) -> float:

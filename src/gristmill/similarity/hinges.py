@@ -37,8 +37,8 @@ def newton(
     reach = 0.0
     for _ in range(steps):
         gradient = ridge * v - rows.T @ (costs * rounded_slope(gap, beta))
-        # Hinges near the rounded part count as curved too, once a step without them has failed: a step of the exact
-        # second derivative knows nothing of kinks just outside, and may be without any bound.
+        # Hinges near the rounded part count as curved too, once a step without them has failed: the second
+        # derivative knows nothing of kinks just outside, and its step may be without any bound.
         curved = (beta * gap > -reach) & (beta * gap < 1.0 + reach)
         step = _newton_step(rows[curved], beta * costs[curved], ridge, gradient)
         if -(gradient @ step) <= 1e-13 * (1.0 + abs(value)) and reach == 0.0:
