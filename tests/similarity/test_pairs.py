@@ -137,13 +137,23 @@ def test_sign_pairs_ask_only_which_of_two_is_nearer():
 
 def test_landmark_classifier_is_liblinear_over_normalised_similarities():
     k = Sigmoid(0.1, -1.0)
+
+    def objective(w, b, values, signs):
+        slack = np.maximum(0.0, 1.0 - signs * (values @ w + b))
+        return 0.5 * (w @ w + b * b) + 10.0 * slack @ slack
+
     for X, y in ((X2, Y2), (X3, Y3)):
         model = LandmarkClassifier(k, 20, C=10.0, random_state=0).fit(X, y)
         values = k(X, X[model.landmark_indices_])
-        twin = LinearSVC(C=10.0, dual=False).fit(values / np.abs(values).max(), y)
+        values = values / np.abs(values).max()
         assert np.allclose(
-            model.decision_function(X), twin.decision_function(values / model.scale_), atol=0.02
+            model.decision_function(X).reshape(len(X), -1), values @ model.coef_.T + model.intercept_
         )
+        twin = LinearSVC(C=10.0, dual=False, tol=1e-8).fit(values, y)
+        for p, (w, b) in enumerate(zip(model.coef_, model.intercept_, strict=True)):
+            signs = np.where(y == (1 if len(model.coef_) == 1 else p), 1.0, -1.0)
+            least = objective(twin.coef_[p], twin.intercept_[p], values, signs)
+            assert least == pytest.approx(objective(w, b, values, signs), rel=1e-4)
 
 
 def test_diverse_landmarks_come_from_each_class():
