@@ -205,7 +205,7 @@ def figure_52(names: list[str], splits: int, sizes: list[int]) -> dict[str, Any]
     curves: dict[str, Any] = {}
     for name in names:
         X, y = regression_data(name)
-        rows: dict[str, list[list[float]]] = {"RegLand": [], "RegLand-Sp": []}
+        rows: dict[str, list[list[float]]] = {m: [] for m in ("RegLand", "RegLand-Sp", "RegLand-Sp, reg")}
         constants = []
         for seed in range(splits):
             train, test = split_51(X, np.random.default_rng(seed))
@@ -216,6 +216,9 @@ def figure_52(names: list[str], splits: int, sizes: list[int]) -> dict[str, Any]
                 "RegLand": lambda d, s=similarity, r=seed: LandmarkRegressor(s, d, C=100.0, random_state=r),
                 "RegLand-Sp": lambda d, s=similarity, r=seed: SparseLandmarkRegressor(
                     s, d, 500, random_state=r
+                ),
+                "RegLand-Sp, reg": lambda d, s=similarity, r=seed: SparseLandmarkRegressor(
+                    s, d, 500, reg=1e-5, random_state=r
                 ),
             }
             for method, make in models.items():
@@ -434,6 +437,7 @@ def draw(results: dict[str, Any], out: Path) -> None:
     for ax, (name, curve) in zip(axes[0], curves.items(), strict=True):
         ax.plot(curve["sizes"], curve["RegLand"], "o-", label="RegLand")
         ax.plot(curve["sizes"], curve["RegLand-Sp"], "s-", label="RegLand-Sp, of 500")
+        ax.plot(curve["sizes"], curve["RegLand-Sp, reg"], "^-", label="the same, reg=1e-5")
         ax.axhline(curve["constant"], color="0.6", linestyle="--", label="constant")
         ax.set(title=name, xlabel="landmarks", xscale="log", yscale="log", ylabel="mean squared error")
         ax.set_xticks(curve["sizes"], [str(s) for s in curve["sizes"]])

@@ -14,6 +14,7 @@ from gristmill.similarity.greedy import (
     corrective_squared,
     corrective_tube,
     forward_greedy,
+    steadied,
 )
 from gristmill.similarity.regression import fit_tube
 
@@ -177,6 +178,19 @@ def test_corrective_tube_ends_where_the_gradient_vanishes_on_its_support():
     slope = loss.slope(features[:, chosen] @ weights + offset - targets)
     assert np.abs(features[:, chosen].T @ slope).max() < 1e-4
     assert abs(slope.sum()) < 1e-4
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), RoundedTube(0.05, 20.0)])
+def test_steadied_weights_have_the_least_loss_plus_ridge(loss):
+    features = RNG.normal(size=(60, 4))
+    targets = features @ [1.0, -1.0, 0.0, 0.5] + 2.0 + 0.3 * RNG.normal(size=60)
+    w, b = steadied(features, targets, loss, 0.1)
+    residual = loss.slope(features @ w + b - targets)
+    assert np.abs(features.T @ residual / 60 + 0.2 * w).max() < 1e-6
+    assert abs(residual.mean()) < 1e-6
+    dense = SparseLandmarkRegressor(Gaussian(0.01), 60, 150, random_state=0).fit(X, Y)
+    calm = SparseLandmarkRegressor(Gaussian(0.01), 60, 150, reg=1e-5, random_state=0).fit(X, Y)
+    assert np.abs(calm.coef_).max() < 0.01 * np.abs(dense.coef_).max()
 
 
 def test_the_rounded_tube_is_close_to_the_tube_and_smooth():

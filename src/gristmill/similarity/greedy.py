@@ -157,11 +157,27 @@ def corrective_tube(
 
 
 def _refit(design: Values, targets: Values, loss: RoundedTube, start: Values) -> Values:
+    ridge = np.full(design.shape[1], 1e-10)  # only to decide among equally good answers
+    return _least_tube(design, targets, loss, ridge, start)
+
+
+def _least_tube(design: Values, targets: Values, loss: RoundedTube, ridge: Values, start: Values) -> Values:
     rows = np.vstack([design, -design])
     margins = np.concatenate([targets - loss.epsilon, -targets - loss.epsilon])
     costs = np.full(len(margins), 1.0 / len(targets))
-    ridge = np.full(design.shape[1], 1e-10)  # only to decide among equally good answers
     return newton(rows, margins, costs, ridge, start, loss.smoothness)
+
+
+def steadied(features: Values, targets: Values, loss: Loss, reg: float) -> tuple[Values, float]:
+    """Weights and constant of the least mean loss plus reg |w|^2, for columns that are chosen already."""
+    design = np.column_stack([np.ones(len(targets)), features])
+    ridge = np.append(0.0, np.full(features.shape[1], 2.0 * reg))
+    if isinstance(loss, SquaredLoss):
+        gram = 2.0 * design.T @ design / len(targets) + np.diag(ridge)
+        weights = np.asarray(np.linalg.solve(gram, 2.0 * design.T @ targets / len(targets)), dtype=np.float64)
+    else:
+        weights = _least_tube(design, targets, loss, ridge, np.zeros(design.shape[1]))
+    return weights[1:], float(weights[0])
 
 
 def greedy_classes(

@@ -9,7 +9,15 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
 from .._validate import Range, count, non_negative, one_of, positive
-from .greedy import Loss, RoundedTube, SquaredLoss, corrective_squared, corrective_tube, forward_greedy
+from .greedy import (
+    Loss,
+    RoundedTube,
+    SquaredLoss,
+    corrective_squared,
+    corrective_tube,
+    forward_greedy,
+    steadied,
+)
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, largest
 from .regression import real_targets, spread_of
 
@@ -42,6 +50,10 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
     radius : float > 0, default=10.0
         C_W, for similarities in [-1, 1] and targets scaled to [-1, 1] ("plain" only).
     tol : float > 0, default=1e-4
+    reg : float >= 0, default=0.0
+        Weight of |w|^2 in a last refit of the chosen landmarks ("corrective" only). The method itself has no
+        bound on the weights, and beyond some 50 landmarks that are nearly dependent they can explode: 1e-5
+        then steadies them.
     max_iter : int >= 1, default=1000
         Steps of "plain".
     selection : {{"random", "diverse"}} or positions, default="random"
@@ -82,6 +94,7 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
         "smoothing": positive,
         "radius": positive,
         "tol": positive,
+        "reg": non_negative,
         "max_iter": count,
     }
 
@@ -96,6 +109,7 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
         smoothing: float = 0.01,
         radius: float = 10.0,
         tol: float = 1e-4,
+        reg: float = 0.0,
         max_iter: int = 1000,
         selection: Any = "random",
         distance: bool = False,
@@ -112,6 +126,7 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
         self.smoothing = smoothing
         self.radius = radius
         self.tol = tol
+        self.reg = reg
         self.max_iter = max_iter
         self.selection = selection
         self.distance = distance
@@ -157,6 +172,8 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ign
             chosen, weights, offset = corrective_tube(values, targets, loss, most)
         if self.method == "corrective":
             self.n_iter_ = max(1, len(chosen))
+            if self.reg > 0 and len(chosen):
+                weights, offset = steadied(values[:, chosen], targets, loss, self.reg)
         if len(chosen):
             return chosen, weights, offset
         # Nothing helps, as for constant targets: one landmark of weight 0 stands for none.
