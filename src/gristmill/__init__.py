@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, datasets, evaluate, pairwise, reproduce, streams, theory
+    from . import checks, datasets, evaluate, pairwise, reproduce, similarity, streams, theory
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
         adatron,
@@ -91,6 +91,15 @@ if TYPE_CHECKING:
         StepSizeAdaptation,
         Trial,
     )
+    from .similarity.classifiers import LandmarkClassifier
+    from .similarity.criteria import goodness
+    from .similarity.landmarks import Landmarks
+    from .similarity.ordinal import LandmarkOrdinal
+    from .similarity.pairs import LandmarkPairClassifier
+    from .similarity.ranking import LandmarkRanker
+    from .similarity.regression import LandmarkRegressor
+    from .similarity.sparse import SparseLandmarkRegressor
+    from .similarity.stream import StreamLandmarkClassifier, StreamLandmarkRegressor
 
 _HOME = {
     "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Forget", "Project", "Unbounded", "Window"),
@@ -172,9 +181,21 @@ _HOME = {
         "StepSizeAdaptation",
         "Trial",
     ),
+    "similarity": (
+        "LandmarkClassifier",
+        "LandmarkOrdinal",
+        "LandmarkPairClassifier",
+        "LandmarkRanker",
+        "LandmarkRegressor",
+        "Landmarks",
+        "SparseLandmarkRegressor",
+        "StreamLandmarkClassifier",
+        "StreamLandmarkRegressor",
+        "goodness",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "streams", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "similarity", "streams", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
 

@@ -34,12 +34,13 @@ def _closed_list() -> dict[str, type]:
     """Every class that a model file may name as a parameter."""
     from .pairwise import buffers, learner, mkl, projections
     from .pairwise import losses as pair_losses
+    from .similarity import transfer
 
     pairwise = (buffers.PairBuffer, projections.ConvexSet, learner.PairwiseLoss)
-    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget, *pairwise)
+    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget, transfer.Transfer, *pairwise)
     return {
         name: value
-        for module in (kernels, losses, rules, budgets, buffers, learner, mkl, projections, pair_losses)
+        for module in (kernels, losses, rules, budgets, buffers, learner, mkl, projections, pair_losses, transfer)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
         if value is not kernels.PythonKernel
@@ -60,7 +61,7 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range | np.ndarray) and where != "random_state":
         return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays
@@ -156,6 +157,15 @@ ESTIMATORS = {
     "PairwiseLearner": "pairwise.learner",
     "PairwiseMetric": "pairwise.metric",
     "PairwiseSimilarity": "pairwise.similarity",
+    "LandmarkClassifier": "similarity",
+    "LandmarkOrdinal": "similarity",
+    "LandmarkPairClassifier": "similarity",
+    "LandmarkRanker": "similarity",
+    "LandmarkRegressor": "similarity",
+    "Landmarks": "similarity",
+    "SparseLandmarkRegressor": "similarity",
+    "StreamLandmarkClassifier": "similarity",
+    "StreamLandmarkRegressor": "similarity",
     "Prepared": "prepared",
     "TwoStageMKL": "pairwise.mkl",
 }
