@@ -30,10 +30,13 @@ class ModelFileError(ValueError):
 
 def _closed_list() -> dict[str, type]:
     """Every class that a model file may name as a parameter."""
-    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
+    from .features import compose, series
+
+    bases: tuple[type, ...] = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
+    bases += (compose.OneFeatureMaps, compose.Compose)
     return {
         name: value
-        for module in (kernels, losses, rules, budgets)
+        for module in (kernels, losses, rules, budgets, series, compose)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
         if value is not kernels.PythonKernel
@@ -47,7 +50,9 @@ def encode(value: Any, where: str) -> Any:
         return {"type": type(value).__name__, **fields}
     if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
         parameters = value.get_params(deep=False)
-        return {"type": type(value).__name__, **{name: encode(part, where) for name, part in parameters.items()}}
+        return {"type": type(value).__name__, **{name: encode(part, name) for name, part in parameters.items()}}
+    if isinstance(value, tuple):
+        return {"type": "tuple", "items": [encode(item, where) for item in value]}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -69,6 +74,8 @@ def decode(value: Any) -> Any:
     name = fields.pop("type", None)
     if name == "float":
         return float(fields["value"])
+    if name == "tuple":
+        return tuple(decode(item) for item in fields["items"])
     known = _closed_list()
     if name in ESTIMATORS:
         known[name] = _estimator(name)
@@ -142,6 +149,10 @@ ESTIMATORS = {
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
     "Prepared": "prepared",
+    "FeatureClassifier": "features",
+    "FeatureRegressor": "features",
+    "FeatureNovelty": "features",
+    "RandomMaclaurin": "features",
 }
 
 
