@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t kTile = 64;    // rows at a time: their projections stay in the second-level cache
 constexpr std::size_t kPanel = 24;   // blocks of lanes at a time, likewise
 
+constexpr std::size_t kShortest = 64;  // a shorter transform would only make folding slow
+
 // One generator bit at a time; a sign matrix is the same for float and double.
 class Bits {
   public:
@@ -112,7 +114,7 @@ void SignMatrix<T>::values(const Batch& batch, std::size_t first, std::size_t ro
 
 template <class T>
 SignedHadamard<T>::SignedHadamard(std::size_t count, std::size_t width, Random& random)
-    : width_(width), size_(std::bit_ceil(std::min(count, width))) {
+    : width_(width), size_(std::bit_ceil(std::min(std::max(count, kShortest), width))) {
     const std::size_t transforms = (count + size_ - 1) / size_;
     signs_.resize(transforms * width);
     Bits bits(random);

@@ -136,6 +136,9 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         kernel = self._kernel()
         return isinstance(kernel, Compose) and not kernel.is_transformer()
 
+    def _runs_in_core(self) -> bool:
+        return self._inner is None and self._transformer is None
+
     def _only_needs_width(self) -> bool:
         """Whether `fit` looks only at the number of columns, so that a stream may start with any chunk."""
         kernel = self._kernel()
@@ -297,7 +300,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 "X.astype(np.float64) (or np.float32)"
             )
         # The core refuses NaN by itself, row and column named; what does not go there is looked at here.
-        elsewhere = reset or self._inner is not None or self._transformer is not None
+        elsewhere = reset or not self._runs_in_core()
         return validate_data(
             self,
             X,

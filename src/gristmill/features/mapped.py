@@ -114,7 +114,10 @@ class MappedCore:
 
     def _one(self, x: Any) -> Any:
         row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
-        self.check(row)
+        if isinstance(self.map, RandomMaclaurin) and self.map._runs_in_core():
+            self.map._check_reach(row)  # width and NaN are refused by the map itself
+        else:
+            self.check(row)
         return row
 
     # ---- what the estimators ask of a core
