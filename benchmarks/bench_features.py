@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch
+
 from gristmill import (
     Exponential,
     FeatureLearner,
@@ -20,7 +22,6 @@ from gristmill import (
     RandomMaclaurin,
 )
 from gristmill.budgets import DropOldest
-from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch
 
 PLAIN = {"stratified": False, "signs": "real"}
 
@@ -48,11 +49,12 @@ def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:
         print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
-# ---- speed of the transform ---------------------------------------------------------------------------------------
+# ---- speed of the transform
+# ---------------------------------------------------------------------------------------
 
 
 def transform_speed() -> list[dict[str, Any]]:
-    """20,000 x 123 to 500 features, against the product with as many projections and PolynomialCountSketch(500)."""
+    """20,000 x 123 to 500 features, beside a product with as many projections and PolynomialCountSketch(500)."""
     results = []
     maps: list[tuple[str, Any, dict[str, Any]]] = [
         ("exponential, plain law", Exponential(1.0), PLAIN),
@@ -79,7 +81,8 @@ def transform_speed() -> list[dict[str, Any]]:
             results.append(
                 {
                     "map": name, "dtype": np.dtype(dtype).name, "projections": int(model.degrees_.sum()),
-                    "milliseconds": 1e3 * ours, "of the bare product": ours / product, "faster than sketch": sketch_time / ours,
+                    "milliseconds": 1e3 * ours, "of the bare product": ours / product,
+                    "faster than sketch": sketch_time / ours,
                 }
             )  # fmt: skip
     return results
@@ -108,7 +111,8 @@ def structured_speed() -> list[dict[str, Any]]:
     return results
 
 
-# ---- error ----------------------------------------------------------------------------------------------------------
+# ---- error
+# ----------------------------------------------------------------------------------------------------------
 
 
 def error_of(make: Callable[[int], Any], X: Any, K: Any, seeds: int) -> float:
@@ -139,7 +143,7 @@ def approximation(seeds: int = 8) -> list[dict[str, Any]]:
                     lead = 51 if options.get("exact_low_order") and not name.startswith("t^") else 0
                     count = size - lead
                     row[label] = error_of(
-                        lambda s, o=options, c=count: RandomMaclaurin(kernel, c, random_state=s, **o),
+                        lambda s, k=kernel, o=options, c=count: RandomMaclaurin(k, c, random_state=s, **o),
                         X,
                         K,
                         seeds,
@@ -172,7 +176,8 @@ def rivals(kernel: Any, X: Any, K: Any, size: int, seeds: int) -> dict[str, floa
     return out
 
 
-# ---- learning -------------------------------------------------------------------------------------------------------
+# ---- learning
+# -------------------------------------------------------------------------------------------------------
 
 
 def learner_speed() -> list[dict[str, Any]]:
@@ -196,7 +201,8 @@ def learner_speed() -> list[dict[str, Any]]:
 
         results.append(
             {
-                "model": name, "us an event, chunk": 1e6 * chunk, "us an event, learn_one": 1e6 * best(one_by_one, 3) / 2_000,
+                "model": name, "us an event, chunk": 1e6 * chunk,
+                "us an event, learn_one": 1e6 * best(one_by_one, 3) / 2_000,
                 "kilobytes": model.memory_bytes_ / 1024,
             }
         )  # fmt: skip
