@@ -49,12 +49,11 @@ def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:
         print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
-# ---- speed of the transform
-# ---------------------------------------------------------------------------------------
+# ---- speed of the transform --------------------------------------------------------------------------------
 
 
 def transform_speed() -> list[dict[str, Any]]:
-    """20,000 x 123 to 500 features, beside a product with as many projections and PolynomialCountSketch(500)."""
+    """20,000 x 123 to 500 features, beside a product of as many projections and a sketch."""
     results = []
     maps: list[tuple[str, Any, dict[str, Any]]] = [
         ("exponential, plain law", Exponential(1.0), PLAIN),
@@ -111,8 +110,7 @@ def structured_speed() -> list[dict[str, Any]]:
     return results
 
 
-# ---- error
-# ----------------------------------------------------------------------------------------------------------
+# ---- error -------------------------------------------------------------------------------------------------
 
 
 def error_of(make: Callable[[int], Any], X: Any, K: Any, seeds: int) -> float:
@@ -176,8 +174,7 @@ def rivals(kernel: Any, X: Any, K: Any, size: int, seeds: int) -> dict[str, floa
     return out
 
 
-# ---- learning
-# -------------------------------------------------------------------------------------------------------
+# ---- learning ----------------------------------------------------------------------------------------------
 
 
 def learner_speed() -> list[dict[str, Any]]:

@@ -50,8 +50,7 @@ FEATURES = {
 DECADES = tuple(10.0**k for k in range(-2, 5))
 
 
-# ---- data
-# -----------------------------------------------------------------------------------------------------------
+# ---- data --------------------------------------------------------------------------------------------------
 
 
 def home() -> Path:
@@ -115,8 +114,7 @@ def mean_distance(X: Any) -> float:
     return float(distances[np.triu_indices(len(some), 1)].mean())
 
 
-# ---- table 3.1
-# ------------------------------------------------------------------------------------------------------
+# ---- table 3.1 ---------------------------------------------------------------------------------------------
 
 
 def timed(model: Any, data: tuple[Any, Any, Any, Any]) -> tuple[float, float, float]:
@@ -206,8 +204,8 @@ def cell(values: Any, exact: Any = None) -> str:
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "Accuracy, training time, test time (speed-up in training and testing over the exact kernel). RF plain is",
-        "the printed law with the right normalisation; RF and H0/1 use measure='optimal'. In italics: the thesis.\n",
+        "Accuracy, training time, test time (speed-ups over the exact kernel). RF plain is the printed law, rightly",
+        "normalised; RF and H0/1 use measure='optimal'. In italics: the thesis.\n",
         "| data | kernel | train | K + LIBSVM | RF plain | RF | H0/1 |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -220,8 +218,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ---- figure 3.1
-# -----------------------------------------------------------------------------------------------------
+# ---- figure 3.1 --------------------------------------------------------------------------------------------
 
 
 def ball(n: int, d: int, seed: int) -> Any:
@@ -287,8 +284,7 @@ def draw(found: dict[str, dict[str, list[float]]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-# ---- the run
-# --------------------------------------------------------------------------------------------------------
+# ---- the run -----------------------------------------------------------------------------------------------
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:

@@ -300,8 +300,7 @@ def test_the_uniform_bound_is_the_corrected_theorem():
         n_components_for(Vovk(), 0.1, 0.1, 5, 0.8)
 
 
-# ---- bad input
-# --------------------------------------------------------------------------------------------------
+# ---- bad input ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -388,8 +387,7 @@ def test_an_infinite_variance_is_said():
         RandomMaclaurin(Vovk(), 10, max_degree=5).fit(rows(radius=0.95))
 
 
-# ---- scikit-learn
-# -----------------------------------------------------------------------------------------------
+# ---- scikit-learn ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -422,8 +420,7 @@ def test_in_a_pipeline_and_with_names():
     assert frame.columns[-1] == map_.get_feature_names_out()[-1] == "randommaclaurin59"
 
 
-# ---- compositions
-# -----------------------------------------------------------------------------------------------
+# ---- compositions ------------------------------------------------------------------------------------------
 
 
 def chi2(X, Y):
@@ -440,7 +437,7 @@ def compositions():
     f = lambda t: (0.7 * t + 1) ** 2  # noqa: E731
     return [
         ("gaussian", outer, Gaussian(0.8), lambda X: f(Gaussian(0.8)(X, X))),
-        ("laplacian", Exponential(1.5), FourierFeatures(Laplacian(0.5)), lambda X: np.exp(Laplacian(0.5)(X, X) / 2.25)),  # noqa: E501
+        ("laplacian", Exponential(1.5), FourierFeatures(Laplacian(0.5)), lambda X: np.exp(Laplacian(0.5)(X, X) / 2.25)),  # noqa: E501  # noqa: E501
         ("chi2", outer, HomogeneousFeatures("chi2"), lambda X: f(chi2(X, X))),
         ("intersection", outer, HomogeneousFeatures("intersection"),
          lambda X: f(np.minimum(X[:, None], X[None]).sum(axis=2))),

@@ -93,8 +93,7 @@ class FeatureLearner(StreamLearner):
         self.average = average
         self.random_state = random_state
 
-    # ---- composition
-    # ------------------------------------------------------------------------------------------
+    # ---- composition ---------------------------------------------------------------------------------------
 
     def _parts(self) -> tuple[Any, Any]:
         if self.task is not None and self.task != self._task:
@@ -163,8 +162,7 @@ class FeatureLearner(StreamLearner):
         for name in ("map_", "_running"):
             self.__dict__.pop(name, None)
 
-    # ---- fitted attributes
-    # ------------------------------------------------------------------------------------
+    # ---- fitted attributes ---------------------------------------------------------------------------------
 
     @property
     def coef_(self) -> npt.NDArray[np.float64]:
@@ -172,8 +170,7 @@ class FeatureLearner(StreamLearner):
         coef: npt.NDArray[np.float64] = self._fitted().coef()
         return coef
 
-    # ---- saving
-    # -----------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, _ = persist.flatten(self._fitted().state())
@@ -204,7 +201,7 @@ class FeatureLearner(StreamLearner):
             raise persist.ModelFileError(f"its rule is {rule!r}")
         rule._for_task(self._task)
         self._running = (rule, Unbounded(), bool(fitted["average"]))
-        self.kernel_ = None
+        self.kernel_: Any = None
         own = {name: value for name, value in arrays.items() if not name.startswith("map.")}
         text = fitted["map"]
         self.map_ = RandomMaclaurin(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from .. import _core, _input, persist
 from .._base import _generator
 from .._validate import count, flag, one_of, optional, real
 from ..kernels import Exponential
+from . import domain
 from . import law as laws
 from .bounds import n_components_for, truncation_error
 from .compose import Compose
@@ -105,8 +105,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.structured = structured
         self.max_degree = max_degree
 
-    # ---- parameters
-    # -------------------------------------------------------------------------------------------
+    # ---- parameters ----------------------------------------------------------------------------------------
 
     def _check(self) -> Series:
         name = type(self).__name__
@@ -144,8 +143,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         kernel = self._kernel()
         return self.measure == "geometric" and not (isinstance(kernel, Compose) and kernel.is_transformer())
 
-    # ---- fitting
-    # ----------------------------------------------------------------------------------------------
+    # ---- fitting -------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the map. Only `measure="optimal"` and inner transformers look at the values of X.
@@ -177,7 +175,8 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             drawn = laws.Draw(*(np.empty(0, dtype=t) for t in (int, float, int, float)))
         else:
             self._check_reach(X, first=True)
-            self._warn_variance(series, law, X)
+            if not self._random_inner():
+                domain.warn_of_infinite_variance(series, law, X, self.signs == "complex")
             paired = self.signs == "complex" and not self._random_inner()
             drawn = laws.draw(
                 law, int(self.n_components), paired, self.stratified and self.n_components > 1, rng
@@ -227,58 +226,20 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         lead = (self._lead[0] > 0) + (self._width if self._lead[1] > 0 else 0)
         self._n_features_out = int(lead + len(self.degrees_))
 
-    # ---- the domain
-    # -------------------------------------------------------------------------------------------
+    # ---- the domain ----------------------------------------------------------------------------------------
 
     def _check_reach(self, X: Any, first: bool = False) -> None:
-        """Refuse rows outside the radius of convergence, saying the scale that would work."""
+        """Refuse rows for which the series does not converge."""
         radius = self._series.radius
         if math.isinf(radius) or self.max_degree is not None:
             return
-        norm2 = _squared_norms(X) if not self._random_inner() else self._inner_diagonal(X, first)
-        bad = np.flatnonzero(~(norm2 < radius))
-        if not bad.size:
-            return
-        row, value = int(bad[0]), float(norm2[bad[0]])
         if self._random_inner():
-            raise ValueError(
-                f"row {row} has K(x, x) = {value:.6g} under the inner kernel, but the "
-                f"series of {self.kernel_.outer!r} "
-                f"converges only below {radius:.6g}; multiply the inner kernel by less than "
-                f"{radius / value:.6g}"
-            )
-        raise ValueError(
-            f"row {row} has norm {math.sqrt(value):.6g}, but the series of {self.kernel_!r} "
-            "converges only for norms "
-            f"below {math.sqrt(radius):.6g}; multiply the inputs by less than "
-            f"{math.sqrt(radius / float(norm2.max())):.6g}"
-        )
-
-    def _inner_diagonal(self, X: Any, first: bool) -> npt.NDArray[np.float64]:
-        inner = (
-            draw_inner(self.kernel_.inner, X.shape[1], 1, np.random.default_rng(0)) if first else self._inner
-        )
-        assert inner is not None
-        return inner.diagonal(X)
-
-    def _warn_variance(self, series: Series, law: laws.Law, X: Any) -> None:
-        if law.rate == 0 or math.isinf(series.radius) or self._random_inner():
-            return
-        norms = _squared_norms(X)
-        fourth = _squared_norms(X.multiply(X).tocsr() if _input.is_sparse(X) else X * X)
-        m = 2 * norms**2 - fourth if self.signs == "complex" else 3 * norms**2 - 2 * fourth
-        row = int(np.argmax(m))
-        limit = series.radius**2 * law.rate
-        if m[row] >= limit:
-            warnings.warn(
-                "the variance sum_n a_n^2 m^n / P[N = n] is infinite on the diagonal at "
-                f"row {row}: m = {m[row]:.6g} is not "
-                f"below radius^2 * lim P[N = n+1] / P[N = n] = {limit:.6g}, so averages "
-                "settle slowly or never; multiply the "
-                f"inputs by less than {(limit / m[row]) ** 0.25:.6g}, lower p, or set max_degree",
-                UserWarning,
-                stacklevel=3,
-            )
+            seed = np.random.default_rng(0)
+            inner = draw_inner(self.kernel_.inner, X.shape[1], 1, seed) if first else self._inner
+            assert inner is not None
+            domain.refuse_inner_outside(inner.diagonal(X), radius, self.kernel_.outer)
+        else:
+            domain.refuse_outside(domain.squared_norms(X), radius, self.kernel_)
 
     def truncation_error(self, radius: float) -> float:
         """sup |K_k - K| over inputs of norm at most `radius`, for the series cut at `max_degree`."""
@@ -290,8 +251,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """`gristmill.n_components_for` with this map's kernel and p."""
         return n_components_for(self._kernel(), epsilon, delta, n_features, radius, p=self.p)
 
-    # ---- transforming
-    # -----------------------------------------------------------------------------------------
+    # ---- transforming --------------------------------------------------------------------------------------
 
     def _validate(self, X: Any, reset: bool) -> Any:
         if _input.is_sparse(X) and X.dtype.kind in "iub":
@@ -366,8 +326,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             start += reached
         return out
 
-    # ---- saving
-    # -----------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write the map to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
@@ -448,12 +407,6 @@ def _checked_array(arrays: dict[str, Any], name: str, dtype: Any) -> npt.NDArray
     if array.dtype != dtype or array.ndim != 1 or not np.isfinite(array).all():
         raise persist.ModelFileError(f"its array {name!r} is damaged")
     return array
-
-
-def _squared_norms(X: Any) -> npt.NDArray[np.float64]:
-    if _input.is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def _as_rows(X: Any) -> Any:

@@ -44,8 +44,7 @@ class MappedCore:
             width=mapped, rule=rule, task=task, outputs=outputs, average=average
         )
 
-    # ---- rows
-    # -------------------------------------------------------------------------------------------------
+    # ---- rows ----------------------------------------------------------------------------------------------
 
     def _mapped(self, X: Any) -> npt.NDArray[Any]:
         if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
@@ -80,8 +79,7 @@ class MappedCore:
         if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
             self.map._check_reach(X)
 
-    # ---- learning and scoring
-    # ---------------------------------------------------------------------------------
+    # ---- learning and scoring ------------------------------------------------------------------------------
 
     def learn(self, rows: Any, labels: Any, weights: Any, want_scores: bool) -> Any:
         X = self._as_table(rows)
@@ -120,8 +118,7 @@ class MappedCore:
             self.check(row)
         return row
 
-    # ---- what the estimators ask of a core
-    # --------------------------------------------------------------------
+    # ---- what the estimators ask of a core -----------------------------------------------------------------
 
     def add_class(self) -> None:
         self.linear.add_class()

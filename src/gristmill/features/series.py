@@ -207,8 +207,7 @@ def _check_coefficients(values: Any) -> None:
         raise ValueError("DotProduct: every coefficient is 0; at least one must be positive")
 
 
-# ---- the series of the kernels
-# ----------------------------------------------------------------------------------
+# ---- the series of the kernels -----------------------------------------------------------------------------
 
 
 def _polynomial(kernel: Polynomial) -> Series:
