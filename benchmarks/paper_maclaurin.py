@@ -16,11 +16,13 @@ import json
 import lzma
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, LinearSVC
 
@@ -47,7 +49,7 @@ FEATURES = {
     "a9a": (500, 100),
     "ijcnn1": (1000, 200),
 }
-DECADES = tuple(10.0**k for k in range(-2, 5))
+DECADES = tuple(10.0**k for k in range(-1, 5))  # of C times the mean of K(x, x)
 
 
 # ---- data --------------------------------------------------------------------------------------------------
@@ -127,12 +129,13 @@ def timed(model: Any, data: tuple[Any, Any, Any, Any]) -> tuple[float, float, fl
     return 100 * accuracy, middle - start, time.perf_counter() - middle
 
 
-def chosen(make: Any, a: Any, ya: Any) -> float:
+def chosen(make: Any, kernel: Any, a: Any, ya: Any) -> float:
     """C by hold-out, on at most 3,000 rows."""
+    grid = [C / float(np.mean(kernel.diagonal(a[:1_000]))) for C in DECADES]
     size = min(len(a), 3_000)
     fit, held, y_fit, y_held = train_test_split(a[:size], ya[:size], test_size=0.3, random_state=0)
-    scores = [float(np.mean(make(C).fit(fit, y_fit).predict(held) == y_held)) for C in DECADES]
-    return DECADES[int(np.argmax(scores))]
+    scores = [float(np.mean(make(C).fit(fit, y_fit).predict(held) == y_held)) for C in grid]
+    return grid[int(np.argmax(scores))]
 
 
 class Exact:
@@ -154,10 +157,12 @@ class Mapped:
     """LIBLINEAR on a random map."""
 
     def __init__(self, map_: RandomMaclaurin, C: float) -> None:
-        self.map, self.machine = map_, LinearSVC(C=C, dual=False, max_iter=2_000)
+        self.map, self.machine = map_, LinearSVC(C=C, dual=False, max_iter=100)
 
     def fit(self, X: Any, y: Any) -> Mapped:
-        self.machine.fit(self.map.fit_transform(X), y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # C far too large on the way to the right one
+            self.machine.fit(self.map.fit_transform(X), y)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -178,15 +183,13 @@ def row(name: str, kernel_name: str, train: int, seeds: int) -> dict[str, Any]:
             "RF plain": lambda C, k=kernel, s=seed: Mapped(
                 RandomMaclaurin(k, many, random_state=s, stratified=False, signs="real"), C
             ),
-            "RF": lambda C, k=kernel, s=seed: Mapped(
-                RandomMaclaurin(k, many, measure="optimal", random_state=s), C
-            ),
+            "RF": lambda C, k=kernel, s=seed: Mapped(RandomMaclaurin(k, many, random_state=s), C),
             "H0/1": lambda C, k=kernel, s=seed: Mapped(
-                RandomMaclaurin(k, few, exact_low_order=True, measure="optimal", random_state=s), C
+                RandomMaclaurin(k, few, exact_low_order=True, random_state=s), C
             ),
         }
         for method, make in methods.items():
-            results.setdefault(method, []).append(timed(make(chosen(make, a, ya)), data))
+            results.setdefault(method, []).append(timed(make(chosen(make, kernel, a, ya)), data))
     best = {method: np.median(np.array(runs), axis=0).tolist() for method, runs in results.items()}
     return {
         "data": name,
@@ -204,8 +207,8 @@ def cell(values: Any, exact: Any = None) -> str:
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "Accuracy, training time, test time (speed-ups over the exact kernel). RF plain is the printed law, rightly",
-        "normalised; RF and H0/1 use measure='optimal'. In italics: the thesis.\n",
+        "Accuracy, training and test time (speed-ups over the exact kernel). RF plain is the printed law,",
+        "rightly normalised; RF and H0/1 are the library's defaults. In italics: the thesis.\n",
         "| data | kernel | train | K + LIBSVM | RF plain | RF | H0/1 |",
         "|---|---|---|---|---|---|---|",
     ]
