@@ -34,6 +34,20 @@ if TYPE_CHECKING:
         romma,
         svmd,
     )
+    from .features import (
+        Compose,
+        DotProduct,
+        FeatureClassifier,
+        FeatureLearner,
+        FeatureNovelty,
+        FeatureRegressor,
+        FourierFeatures,
+        HomogeneousFeatures,
+        RandomMaclaurin,
+        n_components_for,
+        truncation_degree,
+        truncation_error,
+    )
     from .kernels import (
         Exponential,
         Gaussian,
@@ -124,6 +138,20 @@ _HOME = {
         "romma",
         "svmd",
     ),
+    "features": (
+        "Compose",
+        "DotProduct",
+        "FeatureClassifier",
+        "FeatureLearner",
+        "FeatureNovelty",
+        "FeatureRegressor",
+        "FourierFeatures",
+        "HomogeneousFeatures",
+        "RandomMaclaurin",
+        "n_components_for",
+        "truncation_degree",
+        "truncation_error",
+    ),
     "kernels": (
         "Exponential",
         "Gaussian",
@@ -197,7 +225,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "similarity", "streams", "theory")
 
-__all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
+__all__ = ["__version__", *_MODULE_OF, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
