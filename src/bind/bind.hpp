@@ -46,5 +46,6 @@ Doubles doubles(const double* data, std::vector<std::size_t> shape);
 
 void bind_learner(nb::module_& m);
 void bind_expansion(nb::module_& m);
+void bind_additive(nb::module_& m);
 
 }  // namespace gristmill::bind

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import budgets, kernels, losses, rules
+from . import additive, budgets, kernels, losses, rules
 from ._version import __version__
 
 FORMAT = 1
@@ -33,7 +33,7 @@ def _closed_list() -> dict[str, type]:
     bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
     return {
         name: value
-        for module in (kernels, losses, rules, budgets)
+        for module in (kernels, additive, losses, rules, budgets)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
         if value is not kernels.PythonKernel
@@ -54,6 +54,8 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
+    if isinstance(value, tuple):
+        return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays
     raise TypeError(
@@ -63,6 +65,8 @@ def encode(value: Any, where: str) -> Any:
 
 def decode(value: Any) -> Any:
     """JSON back to a parameter, through the ranges of its class."""
+    if isinstance(value, list):
+        return tuple(decode(item) for item in value)
     if not isinstance(value, dict):
         return value
     fields = dict(value)
