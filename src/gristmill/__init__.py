@@ -12,6 +12,8 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import checks, datasets, evaluate, pairwise, reproduce, similarity, streams, theory
+    from .additive import Additive, Spline
+    from .additive_display import AdditiveDisplay
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
         adatron,
@@ -116,6 +118,8 @@ if TYPE_CHECKING:
     from .similarity.stream import StreamLandmarkClassifier, StreamLandmarkRegressor
 
 _HOME = {
+    "additive": ("Additive", "Spline"),
+    "additive_display": ("AdditiveDisplay",),
     "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Forget", "Project", "Unbounded", "Window"),
     "catalogue": (
         "adatron",

@@ -32,6 +32,7 @@ class ModelFileError(ValueError):
 #: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
 PART_MODULES = (
     "kernels",
+    "additive",
     "losses",
     "rules",
     "budgets",
