@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -92,14 +91,25 @@ class Opened:
         from dataclasses import replace
 
         chunks = iter(self.stream)
-        first, count = [], 0
-        for chunk in chunks:
-            first.append(chunk)
-            count += chunk.X.shape[0]
-            if count >= events:
-                break
-        rest = itertools.chain(first, chunks)
-        self.stream = replace(self.stream, chunks=lambda: rest)
+        first: list[Any] = []
+        ended: Exception | None = None
+        try:
+            while sum(chunk.X.shape[0] for chunk in first) < events:
+                first.append(next(chunks))
+        except StopIteration:
+            pass
+        except (ValueError, OSError) as error:
+            if not first:
+                raise
+            ended = error
+
+        def whole() -> Any:
+            yield from first
+            if ended is not None:
+                raise ended
+            yield from chunks
+
+        self.stream = replace(self.stream, chunks=whole)
         return first
 
     def say_bad(self) -> None:

@@ -149,6 +149,10 @@ class BudgetDisplay:
             stored, values = zip(*sorted(pairs), strict=True)
             self.lines_ += self.ax_.plot(stored, values, "o-", color=colour, label=name)
         self.ax_.set(xlabel="stored points", ylabel=self.metric.replace("_", " "), xscale="log")
+        sizes = sorted({stored for pairs in self.points.values() for stored, _ in pairs if stored > 0})
+        if len(sizes) <= 10:  # more would run into each other
+            self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            self.ax_.set_xticks([], minor=True)
         self.ax_.set_ylim(bottom=0)
         self.ax_.legend(frameon=False)
         _tidy(self.ax_)

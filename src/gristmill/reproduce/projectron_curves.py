@@ -49,7 +49,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     )
     rows = [[line, f"{100 * np.mean(errors[line]):.2f} %", f"{np.mean(sizes[line]):.0f}"] for line in errors]
     outcome.tables.append(("In the end", ["learner", "online error", "stored points"], rows))
-    outcome.figures.append((_picture(curves), "left: mistakes per event so far; right: stored points; means of permutations"))
+    outcome.figures.append((_picture(curves, len(y)), "left: mistakes per event so far; right: stored points; means of permutations"))
     outcome.claims = _claims(errors, sizes, size)
     return outcome
 
@@ -95,14 +95,14 @@ def _claims(errors: dict[str, list[float]], sizes: dict[str, list[int]], size: i
     ]
 
 
-def _picture(curves: dict[str, list[Any]]) -> Any:
+def _picture(curves: dict[str, list[Any]], total: int) -> Any:
     import matplotlib.pyplot as plt
 
     from ..evaluate.displays import COLOURS, _tidy
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for colour, (line, runs) in zip(COLOURS, curves.items(), strict=False):
-        events = _STEP * np.arange(1, len(runs[0][1]) + 1)
+        events = np.minimum(_STEP * np.arange(1, len(runs[0][1]) + 1), total)
         left.plot(events, np.mean([run[0] for run in runs], axis=0), color=colour, label=line)
         right.plot(events, np.mean([run[1] for run in runs], axis=0), color=colour)
     left.set(xlabel="events", ylabel="online error")
