@@ -1,0 +1,1 @@
+"""Benchmarks: ratios in one run, on one core, against peers and against the limit. `python -m benchmarks`."""
