@@ -1,4 +1,4 @@
-"""Make the pictures of the documents: python docs/pictures.py. Those of the papers need the data home (GRISTMILL_DATA)."""
+"""Make the pictures of the documents. Those of the papers need the data home (GRISTMILL_DATA)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from gristmill import DropOldest, DropRandom, Gaussian, KernelClassifier, Perceptron, passive_aggressive, reproduce
+from gristmill import (
+    DropOldest,
+    DropRandom,
+    Gaussian,
+    KernelClassifier,
+    Perceptron,
+    passive_aggressive,
+    reproduce,
+)
 from gristmill.commands.run import line_up
 from gristmill.evaluate import BudgetDisplay, PrequentialDisplay, compare
 from gristmill.streams import drifting_digits
@@ -28,7 +36,9 @@ def main() -> None:
     kernel = Gaussian(0.0015)
     families = {
         "Perceptron, newest": lambda size: KernelClassifier(kernel, Perceptron(), DropOldest(size)),
-        "Perceptron, random": lambda size: KernelClassifier(kernel, Perceptron(), DropRandom(size), random_state=0),
+        "Perceptron, random": lambda size: KernelClassifier(
+            kernel, Perceptron(), DropRandom(size), random_state=0
+        ),
         "PA-I, heaviest": lambda size: passive_aggressive(kernel, C=0.3, size=size),
     }
     BudgetDisplay.from_builders(families, [30, 60, 100, 200, 300, 600], drifting_digits()).plot(right)

@@ -1,4 +1,4 @@
-"""Monitor a machine: only healthy data at first, slow wear, a few faults. One alarm in a hundred events is allowed."""
+"""Monitor a machine: healthy data at first, slow wear, a few faults, one alarm in a hundred events."""
 
 import numpy as np
 

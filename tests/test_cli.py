@@ -70,7 +70,8 @@ def test_bad_options_have_exit_code_2():
     assert "--events" in result.output
 
 
-# ---- files in, models out -----------------------------------------------------------------------------------------
+# ---- files in, models out
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +86,19 @@ def table(tmp_path_factory):
 
 def test_learn_inspect_predict(table, tmp_path):
     model, report = tmp_path / "model", tmp_path / "report.html"
-    learned = call("learn", str(table), "--model", str(model), "--report", str(report), "--json", "--metric", "error",
-                   "--metric", "roc_auc")  # fmt: skip
+    learned = call(
+        "learn",
+        str(table),
+        "--model",
+        str(model),
+        "--report",
+        str(report),
+        "--json",
+        "--metric",
+        "error",
+        "--metric",
+        "roc_auc",
+    )
     assert learned.exit_code == 0
     result = json.loads(learned.stdout)
     assert result["n_events"] == 1500
@@ -118,23 +130,50 @@ def test_learning_goes_on_where_it_stopped(table, tmp_path):
     kernel = ("--kernel", "Gaussian(0.5)")
     assert call("learn", str(table), *kernel, "--model", str(tmp_path / "whole")).exit_code == 0
     assert call("learn", str(parts[0]), *kernel, "--model", str(tmp_path / "half")).exit_code == 0
-    again = call("learn", str(parts[1]), "--resume", str(tmp_path / "half"), "--model", str(tmp_path / "both"))
+    again = call(
+        "learn", str(parts[1]), "--resume", str(tmp_path / "half"), "--model", str(tmp_path / "both")
+    )
     assert again.exit_code == 0
-    outputs = [call("predict", str(tmp_path / name), str(table), "--json").stdout for name in ("whole", "both")]
+    outputs = [
+        call("predict", str(tmp_path / name), str(table), "--json").stdout for name in ("whole", "both")
+    ]
     assert outputs[0] == outputs[1]
 
 
 def test_compare_and_search(table, tmp_path):
-    compared = call("compare", str(table), "--learner", "perceptron", "--learner", "passive_aggressive(size=50)",
-                    "--json", "--report", str(tmp_path / "c.html"))  # fmt: skip
+    compared = call(
+        "compare",
+        str(table),
+        "--learner",
+        "perceptron",
+        "--learner",
+        "passive_aggressive(size=50)",
+        "--json",
+        "--report",
+        str(tmp_path / "c.html"),
+    )
     assert [json.loads(line)["name"] for line in compared.stdout.splitlines()] == [
         "perceptron",
         "passive_aggressive(size=50)",
     ]
     assert (tmp_path / "c.html").exists()
-    found = call("search", str(table), "--learner", "passive_aggressive(C={C}, size=50)", "--grid", "C=0.001,1",
-                 "--jobs", "1", "--first", "500", "--json", "--model", str(tmp_path / "best"),
-                 "--report", str(tmp_path / "s.html"))  # fmt: skip
+    found = call(
+        "search",
+        str(table),
+        "--learner",
+        "passive_aggressive(C={C}, size=50)",
+        "--grid",
+        "C=0.001,1",
+        "--jobs",
+        "1",
+        "--first",
+        "500",
+        "--json",
+        "--model",
+        str(tmp_path / "best"),
+        "--report",
+        str(tmp_path / "s.html"),
+    )
     rows = [json.loads(line) for line in found.stdout.splitlines()]
     assert [(row["C"], row["events"]) for row in rows] == [("1", 1500), ("0.001", 500)]
     assert call("predict", str(tmp_path / "best"), str(table), "--limit", "5").stdout.count("\n") == 5
@@ -190,7 +229,9 @@ def test_a_bad_row_is_named_and_what_came_before_is_kept_when_asked(table, tmp_p
     assert kept.exit_code == 2
     stopped = json.loads(kept.stdout)
     assert "columns where there were 4" in stopped["stopped"]
-    assert json.loads(call("inspect", str(model), "--json").stdout)["events seen"] == stopped["n_events"] == 1199
+    assert (
+        json.loads(call("inspect", str(model), "--json").stdout)["events seen"] == stopped["n_events"] == 1199
+    )
     aside = tmp_path / "aside.txt"
     skipped = call("learn", str(broken), "--skip-bad", "--quarantine", str(aside), "--json")
     assert skipped.exit_code == 0
@@ -208,7 +249,15 @@ def test_a_model_of_another_version_or_none_at_all(tmp_path, table):
 def test_interrupt_saves_the_model_and_says_where(tmp_path):
     """Ctrl-C in the middle of a pipe that never ends."""
     model = tmp_path / "model"
-    command = [sys.executable, "-c", "from gristmill.cli import main; main()", "learn", "-", "--model", str(model)]
+    command = [
+        sys.executable,
+        "-c",
+        "from gristmill.cli import main; main()",
+        "learn",
+        "-",
+        "--model",
+        str(model),
+    ]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -240,7 +289,9 @@ def test_learners_bench_and_reproduce():
 
 @pytest.mark.parametrize("name", ["norma-2", "ilk-1", "projectron-7"])
 def test_reproduce_targets_that_need_no_data(name, tmp_path):
-    result = call("reproduce", name, "--quick", "--json", "--pictures", str(tmp_path), "--report", str(tmp_path / "r"))
+    result = call(
+        "reproduce", name, "--quick", "--json", "--pictures", str(tmp_path), "--report", str(tmp_path / "r")
+    )
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert len(found["claims"]) >= 4
@@ -257,9 +308,13 @@ def test_reproduce_targets_that_need_data(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     for file, count in (("usps-train.csv", 400), ("usps-test.csv", 100)):
         images, labels = rng.uniform(-1, 1, size=(count, 256)), rng.integers(10, size=count)
-        rows = [",".join([*(f"{value:.2f}" for value in image), str(label)])
-                for image, label in zip(images.tolist(), labels, strict=True)]  # fmt: skip
-        (tmp_path / file).write_text(",".join([*(f"p{n}" for n in range(256)), "digit"]) + "\n" + "\n".join(rows))
+        rows = [
+            ",".join([*(f"{value:.2f}" for value in image), str(label)])
+            for image, label in zip(images.tolist(), labels, strict=True)
+        ]
+        (tmp_path / file).write_text(
+            ",".join([*(f"p{n}" for n in range(256)), "digit"]) + "\n" + "\n".join(rows)
+        )
     shown = call("reproduce", "norma-3", "--quick")
     assert shown.exit_code == 0
     assert "the share of alarms is about nu" in shown.stdout

@@ -15,8 +15,8 @@ from .follow import Follower
 class DelayedFollower(Follower):
     """A follower whose labels arrive `delay` events after their own.
 
-    Event by event: the newest is scored, then the one that came `delay` events ago is learned. The labels of the last
-    `delay` events never arrive, and what comes before the first label cannot be scored.
+    Event by event: the newest is scored, then the one that came `delay` events ago is learned. The labels of
+    the last `delay` events never arrive, and what comes before the first label cannot be scored.
     """
 
     def __init__(self, *arguments: Any, delay: int) -> None:

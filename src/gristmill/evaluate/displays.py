@@ -1,4 +1,4 @@
-"""Pictures of runs, in scikit-learn's manner: data in the constructor, `from_...` to collect it, `plot` to draw it."""
+"""Pictures of runs, in scikit-learn's manner: the constructor takes data, `plot` draws them."""
 
 from __future__ import annotations
 
@@ -218,10 +218,8 @@ class NoveltyDisplay:
         where = events[alarms]
         colour = COLOURS[1]
         if self.truth is not None:
-            self.ax_.plot(
-                events[np.asarray(self.truth) == -1], scores[np.asarray(self.truth) == -1], ".", color=COLOURS[0],
-                markersize=5, label="truly novel", zorder=2,
-            )  # fmt: skip
+            novel = np.asarray(self.truth) == -1
+            self.ax_.plot(events[novel], scores[novel], ".", color=COLOURS[0], label="truly novel", zorder=2)
         self.points_ = self.ax_.scatter(where, scores[alarms], s=9, color=colour, label="alarm", zorder=3)
         self.ax_.set(xlabel="event", ylabel="score before learning (below 0: alarm)")
         self.ax_.legend(frameon=False, title=f"{alarms.mean():.2%} alarms")
@@ -235,7 +233,9 @@ class NoveltyDisplay:
         places = self.most_novel() if which is None else np.asarray(which)
         self.ax_ = _axes(ax, 5.0, 3.0)
         self.figure_ = self.ax_.figure
-        self.image_ = self.ax_.imshow(sheet(np.asarray(self.X)[places], self.image_shape, columns), cmap="gray_r")
+        self.image_ = self.ax_.imshow(
+            sheet(np.asarray(self.X)[places], self.image_shape, columns), cmap="gray_r"
+        )
         self.ax_.set_axis_off()
         self.ax_.set_title(title, fontsize=10)
         return self
@@ -279,7 +279,12 @@ class SupportDisplay:
     """
 
     def __init__(
-        self, points: Any, weights: Any, ids: Any, score: Any = None, image_shape: tuple[int, int] | None = None
+        self,
+        points: Any,
+        weights: Any,
+        ids: Any,
+        score: Any = None,
+        image_shape: tuple[int, int] | None = None,
     ) -> None:
         self.points, self.weights, self.ids = points, weights, ids
         self.score = score
@@ -317,10 +322,14 @@ class SupportDisplay:
             across, up = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
             heights = self.score(np.column_stack([across.ravel(), up.ravel()])).reshape(across.shape)
             limit = max(float(np.abs(heights).max()), 1e-12)
-            self.ax_.contourf(across, up, heights, levels=21, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.7)
+            self.ax_.contourf(
+                across, up, heights, levels=21, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.7
+            )
             self.ax_.contour(across, up, heights, levels=[0.0], colors="black", linewidths=1.0)
         sizes = 60 * weights / max(float(weights.max()), 1e-12)
-        self.ax_.scatter(points[:, 0], points[:, 1], s=sizes, facecolors="none", edgecolors="black", linewidths=0.8)
+        self.ax_.scatter(
+            points[:, 0], points[:, 1], s=sizes, facecolors="none", edgecolors="black", linewidths=0.8
+        )
         self.ax_.set(xlabel="x0", ylabel="x1")
 
 

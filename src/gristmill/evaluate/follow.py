@@ -114,8 +114,9 @@ class Follower:
     def note(self, y: Any, scores: Any, count: int) -> None:
         """Take down what was said of `count` events, in parts that end where an entry of the curve is due.
 
-        The model has the whole chunk behind it by now: metrics are those of the event, stored points and bytes those at
-        the end of its chunk. Cutting the chunk itself would cost the model a call for every entry.
+        The model has the whole chunk behind it by now: metrics are those of the event, stored points and
+        bytes those at the end of its chunk. Cutting the chunk itself would cost the model a call for every
+        entry.
         """
         start = 0
         while start < count:

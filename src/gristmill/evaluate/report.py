@@ -13,7 +13,8 @@ from typing import Any
 from .._version import __version__
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width: 62rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width:
+62rem;
        padding: 0 1.2rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.8rem 0; }
@@ -80,7 +81,8 @@ class Report:
         """The page."""
         made = f"gristmill {__version__}, Python {platform.python_version()}, {platform.machine()}"
         return (
-            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f"<title>{html.escape(self.title)}</title>"
             f"<style>{_STYLE}</style></head><body><h1>{html.escape(self.title)}</h1>"
             f'<p class="small">{html.escape(made)}</p>' + "\n".join(self._parts) + "</body></html>\n"
         )
@@ -90,7 +92,9 @@ class Report:
         Path(path).write_text(self.html(), encoding="utf-8")
 
 
-def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None) -> Report:
+def run_report(
+    comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None
+) -> Report:
     """The usual report of a run: what was run, the table, the curves, stored points over time."""
     import matplotlib.pyplot as plt
 

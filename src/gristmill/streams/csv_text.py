@@ -1,4 +1,4 @@
-"""CSV: blocks of lines through pyarrow's parser; the slow way row by row where that fails, to say where and why."""
+"""CSV: blocks of lines through pyarrow's parser; where that fails, row by row, to say where and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _SAMPLE = 1 << 17  # bytes of the first block from which the kinds of columns ar
 class CsvReader:
     """Decodes blocks of one CSV source. The first block settles delimiter, names and kinds of columns."""
 
-    def __init__(self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any) -> None:
+    def __init__(
+        self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any
+    ) -> None:
         self.name, self.columns, self.bad = name, columns, bad
         self._header, self._delimiter = header, delimiter
         self.names: list[str] = []
@@ -42,7 +44,8 @@ class CsvReader:
         if first:
             raise StreamError(f"{self.name}: the file is empty")
 
-    # ---- the first block ------------------------------------------------------------------------------------
+    # ---- the first block
+    # ------------------------------------------------------------------------------------
 
     def _settle(self, block: Block) -> Block:
         text = block.data.decode("utf-8-sig", errors="replace")
@@ -62,8 +65,12 @@ class CsvReader:
         else:
             self.names = [f"x{place}" for place in range(len(cells))]
         end = _end_of_line(block.data, _SAMPLE)
-        whole = [row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)]
-        self._text = {name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])}
+        whole = [
+            row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)
+        ]
+        self._text = {
+            name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])
+        }
         self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
         return block
 
@@ -78,7 +85,8 @@ class CsvReader:
             before = reader.line_num
         return found
 
-    # ---- every block ----------------------------------------------------------------------------------------
+    # ---- every block
+    # ----------------------------------------------------------------------------------------
 
     def _decode(self, block: Block) -> tuple[dict[str, Any] | None, StreamError | None]:
         """A block as a table, and what ended it early: the rows before a bad one are still good."""
@@ -100,7 +108,9 @@ class CsvReader:
                 read_options=arrow_csv.ReadOptions(
                     column_names=self.names, use_threads=False, block_size=len(block.data) + 1
                 ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=self._delimiter or ",", newlines_in_values=True
+                ),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds, null_values=[], include_columns=self._wanted()
                 ),

@@ -14,7 +14,6 @@ from .chunks import ROWS, Chunk, Stream
 from .columns import Columns, as_labels
 from .source import BadRows, StreamError, text_blocks
 
-
 #: a row with where it stood; or in place of the row what is wrong with it, and its text
 Found = tuple[str, Mapping[str, Any] | StreamError, str]
 
@@ -107,7 +106,9 @@ def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, An
     return cells
 
 
-def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:
+def from_rows(
+    rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS
+) -> Stream:
     """A stream over any iterable of dicts, or of pairs (dict, label), such as River's data sets.
 
     Parameters
@@ -134,7 +135,10 @@ def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "
         while batch := list(islice(source, size)):
             places = [f"{name}, row {number + place}" for place in range(1, len(batch) + 1)]
             number += len(batch)
-            yield [(where, _flat(row, settings, where), repr(row)) for where, row in zip(places, batch, strict=True)]
+            yield [
+                (where, _flat(row, settings, where), repr(row))
+                for where, row in zip(places, batch, strict=True)
+            ]
 
     return Stream(lambda: _row_chunks(blocks(), name, settings, None), name=name)
 

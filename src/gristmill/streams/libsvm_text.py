@@ -20,7 +20,8 @@ def libsvm_chunks(
 ) -> Iterator[Chunk]:
     """The chunks of a LIBSVM file or pipe.
 
-    The width is `n_features`; of a file, else, the largest index in it; of a pipe the largest in its first block.
+    The width is `n_features`; of a file, else, the largest index in it; of a pipe the largest in its first
+    block.
     """
     if n_features is None and str(path) != "-":
         n_features = max((largest_index(block.data) for block in text_blocks(path)), default=0) or None
@@ -69,10 +70,8 @@ def largest_index(data: bytes) -> int:
     return int(largest.max(initial=0))
 
 
-def _until_bad(
-    block: Block, name: str, width: int, bad: BadRows | None
-) -> tuple[bytes, StreamError | None]:
-    """The lines that can be read: all of them if bad rows are put aside, else those before the first, and the error."""
+def _until_bad(block: Block, name: str, width: int, bad: BadRows | None) -> tuple[bytes, StreamError | None]:
+    """The good lines: all if bad rows are put aside, else those before the first, and the error."""
     kept: list[bytes] = []
     for number, line in enumerate(block.data.split(b"\n"), start=block.line):
         text = line.split(b"#", 1)[0].decode("utf-8", errors="replace").split()
@@ -110,5 +109,3 @@ def _finite(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-

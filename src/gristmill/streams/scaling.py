@@ -1,4 +1,4 @@
-"""What a kernel wants of its inputs: comparable columns, and a width that fits them, both found on the way."""
+"""What a kernel wants of its inputs: comparable columns and a width that fits, found on the way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     Parameters
     ----------
     method : {"standard", "minmax"}, default="standard"
-        Less the running mean, over the running standard deviation; or into [0, 1] by the smallest and largest so far.
+        Less the running mean, over the running standard deviation; or into [0, 1] by the smallest and largest
+        so far.
     warmup : int, optional
         Freeze what was found after so many events, so that stored points and new ones are measured alike.
 
@@ -68,7 +69,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             if self.method == "minmax":
                 self._state[1:] = X[0]
         fresh = len(X) if self.warmup is None else min(len(X), max(0, self.warmup - self.n_seen_))
-        scaled = np.empty_like(X)
+        scaled: Floats = np.empty_like(X)
         for start in range(0, fresh, _ROWS):
             part = slice(start, min(start + _ROWS, fresh))
             centre, spread = self._run(X[part])

@@ -1,4 +1,4 @@
-"""Opening files and pipes: compression is told by the first bytes, and text comes in blocks of whole lines."""
+"""Opening files and pipes: packing is told by the first bytes, text comes in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BadRows:
         self.first = self.first or where
         if self.path is not None:
             if self._file is None:
-                self._file = open(self.path, "w", encoding="utf-8")
+                self._file = open(self.path, "w", encoding="utf-8")  # noqa: SIM115  # closed by close
             self._file.write(f"# {where}\n{text}\n")
             self._file.flush()
 
