@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -188,6 +189,12 @@ def test_novelty_display():
     assert display.plot_images().image_.get_array().shape == (25, 50)
     with pytest.raises(ValueError, match="needs X and image_shape"):
         NoveltyDisplay(display.scores).plot_images()
+
+
+def test_pictures_without_matplotlib_say_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'gristmill\[plot\]'"):
+        NoveltyDisplay(np.zeros(3)).plot()
 
 
 def test_support_display():

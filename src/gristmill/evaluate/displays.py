@@ -14,12 +14,19 @@ from .result import Comparison, Result
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c00")
 
 
+def pyplot() -> Any:
+    """matplotlib's pyplot, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'gristmill[plot]'") from None
+    return plt
+
+
 def _axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
     return ax
 
 

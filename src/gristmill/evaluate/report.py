@@ -96,10 +96,9 @@ def run_report(
     comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None
 ) -> Report:
     """The usual report of a run: what was run, the table, the curves, stored points over time."""
-    import matplotlib.pyplot as plt
+    from .displays import COLOURS, PrequentialDisplay, _tidy, pyplot
 
-    from .displays import COLOURS, PrequentialDisplay, _tidy
-
+    plt = pyplot()
     report = Report(title).table(["", ""], [[key, value] for key, value in about.items()])
     for result in comparison:
         if result.stopped:

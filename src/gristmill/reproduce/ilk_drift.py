@@ -74,11 +74,9 @@ def _claims(totals: dict[str, npt.NDArray[np.int64]]) -> list[Claim]:
 
 
 def _picture(curves: dict[str, Any], totals: dict[str, Any]) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import COLOURS, _tidy, pyplot
 
-    from ..evaluate.displays import COLOURS, _tidy
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for colour, (line, counts) in zip(COLOURS, curves.items(), strict=False):
         left.plot(counts, color=colour, label=line)
     left.set(xlabel="event", ylabel="errors so far")

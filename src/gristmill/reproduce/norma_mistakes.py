@@ -86,11 +86,9 @@ def _claims(totals: dict[str, dict[str, npt.NDArray[np.int64]]]) -> list[Claim]:
 
 
 def _picture(curves: dict[str, dict[str, npt.NDArray[np.float64]]]) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import COLOURS, _tidy, pyplot
 
-    from ..evaluate.displays import COLOURS, _tidy
-
-    figure, axes = plt.subplots(1, len(curves), figsize=(12.0, 3.8), layout="constrained")
+    figure, axes = pyplot().subplots(1, len(curves), figsize=(12.0, 3.8), layout="constrained")
     for ax, (kind, lines) in zip(axes, curves.items(), strict=True):
         for colour, (line, counts) in zip(COLOURS, lines.items(), strict=False):
             ax.plot(counts, color=colour, label=line)

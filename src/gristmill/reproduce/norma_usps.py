@@ -93,11 +93,9 @@ def _outside(X: Any, y: Any, queries: Any, labels: Any, same: bool) -> tuple[Any
 
 
 def _picture(sheets: dict[str, Any]) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import pyplot, sheet
 
-    from ..evaluate.displays import sheet
-
-    figure, axes = plt.subplots(1, len(sheets), figsize=(11.0, 3.0), layout="constrained")
+    figure, axes = pyplot().subplots(1, len(sheets), figsize=(11.0, 3.0), layout="constrained")
     for ax, (title, images) in zip(axes, sheets.items(), strict=True):
         ax.imshow(sheet(images, _SHAPE, 10), cmap="gray_r")
         ax.set_title(title, fontsize=10)

@@ -117,11 +117,9 @@ def _claims(errors: dict[str, list[float]], sizes: dict[str, list[int]], size: i
 
 
 def _picture(curves: dict[str, list[Any]], total: int) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import COLOURS, _tidy, pyplot
 
-    from ..evaluate.displays import COLOURS, _tidy
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for colour, (line, runs) in zip(COLOURS, curves.items(), strict=False):
         events = np.minimum(_STEP * np.arange(1, len(runs[0][1]) + 1), total)
         left.plot(events, np.mean([run[0] for run in runs], axis=0), color=colour, label=line)
