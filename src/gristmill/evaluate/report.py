@@ -20,7 +20,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; marg
        padding: 0 1.2rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.8rem 0; }
-th, td { padding: 0.25rem 1.2rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
+th, td { padding: 0.25rem 1.2rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e4e4e4; }
 th { font-weight: 600; border-bottom: 1px solid #999; white-space: nowrap; } .number { text-align: right; }
 img { max-width: 100%; height: auto; } .small { color: #666; font-size: 0.85rem; }
 .warn { background: #fff4e0; border-left: 4px solid #e69f00; padding: 0.5rem 0.9rem; }

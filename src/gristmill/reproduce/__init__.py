@@ -16,6 +16,18 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "ilk-1": ("ilk_drift", "ILK and SILK, figure 1", "errors on a drifting sequence", ()),
     "projectron-6": ("projectron_curves", "Projectron, figure 6", "error and size on a9a", ("a9a",)),
     "projectron-7": ("projectron_curves", "Projectron, figure 7", "error and size on the synthetic set", ()),
+    "projectron-8": (
+        "projectron_tradeoff",
+        "Projectron, figure 8 a, b",
+        "error against size",
+        ("a9a", "ijcnn1"),
+    ),
+    "projectron-9": (
+        "projectron_tradeoff",
+        "Projectron, figure 9 a",
+        "error against size, ten classes",
+        ("usps",),
+    ),
 }
 
 
