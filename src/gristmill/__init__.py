@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         StepSizeAdaptation,
         Trial,
     )
+    from .structured import StructuredLearner
 
 _HOME = {
     "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Forget", "Project", "Unbounded", "Window"),
@@ -122,6 +123,7 @@ _HOME = {
         "StepSizeAdaptation",
         "Trial",
     ),
+    "structured": ("StructuredLearner",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = ("checks", "datasets", "evaluate", "reproduce", "streams", "theory")

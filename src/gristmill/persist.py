@@ -54,6 +54,8 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays
     raise TypeError(
@@ -63,6 +65,8 @@ def encode(value: Any, where: str) -> Any:
 
 def decode(value: Any) -> Any:
     """JSON back to a parameter, through the ranges of its class."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
     fields = dict(value)
@@ -142,6 +146,7 @@ ESTIMATORS = {
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
     "Prepared": "prepared",
+    "StructuredLearner": "structured",
 }
 
 
