@@ -1,7 +1,7 @@
 """A hypothesis over (input, label) pairs as a value: a weighted sum of functions k((x_i, c_i), .).
 
-Nothing here is ever changed in place. An event turns one `Hypothesis` into the next, so a chunk that fails half-way has
-changed nothing, whatever the user's kernel or search did.
+Nothing here is ever changed in place. An event turns one `Hypothesis` into the next, so a chunk that fails
+half-way has changed nothing, whatever the user's kernel or search did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .kernels import Kernel
 
 Vector = npt.NDArray[np.float64]
 
-#: a squared residual below this share of the function's own square is rounding: it is in the span (as in span.hpp)
+#: a squared residual below this share of the function's own square is rounding (as in span.hpp)
 DEPENDENT = 1e-10
 
 _NONE = np.empty(0)
@@ -70,7 +70,9 @@ class Hypothesis:
         else:
             size = points.nbytes
         arrays = [self.ids, self.of, self.labels, self.coef, self.total]
-        return int(size + sum(array.nbytes for array in arrays) + (0 if self.factor is None else self.factor.nbytes))
+        return int(
+            size + sum(array.nbytes for array in arrays) + (0 if self.factor is None else self.factor.nbytes)
+        )
 
     def knowing(self, label: Any) -> Hypothesis:
         """With a number for this label."""
@@ -79,7 +81,7 @@ class Hypothesis:
         return self.having(numbers={**self.numbers, label: len(self.numbers)})
 
 
-# ---- points ---------------------------------------------------------------------------------------------------
+# ---- points -------------------------------------------------------------------------------------------------
 
 
 def join(points: Any, x: Any) -> Any:
@@ -101,7 +103,7 @@ def without(points: Any, at: int) -> Any:
     return np.delete(points, at, axis=0)
 
 
-# ---- one event seen by the stored functions ---------------------------------------------------------------------
+# ---- one event seen by the stored functions -----------------------------------------------------------------
 
 
 class Sight:
@@ -129,7 +131,8 @@ class SharedSight(Sight):
 
     def scores(self, weights: Vector) -> Vector:
         """f(x, c) for every label that has a number, in one pass over the functions."""
-        return np.bincount(self._f.labels, weights=weights * self._values, minlength=len(self._f.numbers))
+        found = np.bincount(self._f.labels, weights=weights * self._values, minlength=len(self._f.numbers))
+        return np.asarray(found, dtype=np.float64)
 
 
 class PairSight(Sight):
@@ -139,19 +142,24 @@ class PairSight(Sight):
         self._function, self._x, self._place = function, x, place
         names = list(hypothesis.numbers)
         self._stored = [
-            (hypothesis.points[i], names[number]) for i, number in zip(hypothesis.of, hypothesis.labels, strict=True)
+            (hypothesis.points[i], names[number])
+            for i, number in zip(hypothesis.of, hypothesis.labels, strict=True)
         ]
         self._rows: dict[Any, Vector] = {}
 
     def _value(self, label: Any, other: Any, other_label: Any) -> float:
         value = float(self._function(self._x, label, other, other_label))
         if not math.isfinite(value):
-            raise ValueError(f"{self._place}: the joint kernel returned {value} for the labels {label!r}, {other_label!r}")
+            raise ValueError(
+                f"{self._place}: the joint kernel returned {value} for the labels {label!r}, {other_label!r}"
+            )
         return value
 
     def row(self, label: Any) -> Vector:
         if label not in self._rows:
-            self._rows[label] = np.array([self._value(label, *pair) for pair in self._stored], dtype=np.float64)
+            self._rows[label] = np.array(
+                [self._value(label, *pair) for pair in self._stored], dtype=np.float64
+            )
         return self._rows[label]
 
     def cross(self, left: Any, right: Any) -> float:
@@ -173,11 +181,28 @@ class Ahead:
         return SharedSight(hypothesis, self._values[i, columns], float(self._values[i, old + i]))
 
 
+def values_at(kernel: Kernel, f: Hypothesis, rows: Any, first_row: int) -> Vector:
+    """Kernel values of rows at the stored points."""
+    if not len(f.ids):
+        return np.empty((row_count(rows), 0))
+    values: Vector = kernel(rows, list(f.points) if isinstance(rows, list) else f.points)
+    _refuse_infinite(values, first_row)
+    return values
+
+
+def _refuse_infinite(values: Vector, first_row: int) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"row {first_row + bad[0][0]}: a kernel value is {values[tuple(bad[0])]}; scale the inputs"
+        )
+
+
 def row_count(rows: Any) -> int:
     return len(rows) if isinstance(rows, list) else int(rows.shape[0])
 
 
-# ---- steps without projection -----------------------------------------------------------------------------------
+# ---- steps without projection -------------------------------------------------------------------------------
 
 
 def add_pair(f: Hypothesis, x: Any, pairs: list[tuple[Any, float]], budget: Any) -> Hypothesis:
@@ -212,7 +237,9 @@ def append(f: Hypothesis, x: Any, pairs: list[tuple[Any, float]]) -> Hypothesis:
 def drop(f: Hypothesis, at: int) -> Hypothesis:
     stay = f.of != at
     of, labels, numbers = f.of[stay], f.labels[stay], f.numbers
-    if not f.closed:  # labels that no function has any more are forgotten, or memory would grow with the stream
+    if (
+        not f.closed
+    ):  # labels that no function has any more are forgotten, or memory would grow with the stream
         used, labels = np.unique(labels, return_inverse=True)
         names = list(numbers)
         numbers = {names[old]: new for new, old in enumerate(used)}
@@ -227,7 +254,7 @@ def drop(f: Hypothesis, at: int) -> Hypothesis:
     )
 
 
-# ---- steps with projection --------------------------------------------------------------------------------------
+# ---- steps with projection ----------------------------------------------------------------------------------
 
 
 class Projection:
@@ -301,75 +328,3 @@ def backward(factor: Vector | None, z: Vector) -> Vector:
     from scipy.linalg.blas import dtrsv
 
     return dtrsv(factor, z, lower=1, trans=1) if len(z) else _NONE
-
-
-# ---- scoring and saving -----------------------------------------------------------------------------------------
-
-
-def values_at(kernel: Kernel, f: Hypothesis, rows: Any, first_row: int) -> Vector:
-    """Kernel values of rows at the stored points."""
-    if not len(f.ids):
-        return np.empty((row_count(rows), 0))
-    values: Vector = kernel(rows, list(f.points) if isinstance(rows, list) else f.points)
-    _refuse_infinite(values, first_row)
-    return values
-
-
-def _refuse_infinite(values: Vector, first_row: int) -> None:
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        raise ValueError(f"row {first_row + bad[0][0]}: a kernel value is {values[tuple(bad[0])]}; scale the inputs")
-
-
-def to_arrays(f: Hypothesis) -> dict[str, Any]:
-    """All of it as arrays; label numbers are those of the label list."""
-    arrays = {
-        "ids": f.ids,
-        "of": f.of,
-        "labels": f.labels,
-        "coef": f.coef,
-        "total": f.total,
-        "factor": np.empty((0, 0)) if f.factor is None else np.ascontiguousarray(f.factor),
-        "counters": np.array([f.seen, f.ticks, f.seed, f.draws], dtype=np.int64),
-    }
-    if _input.is_sparse(f.points):
-        points = f.points
-        return {**arrays, "indptr": points.indptr.astype(np.int64), "indices": points.indices.astype(np.int32),
-                "data": points.data}
-    return {**arrays, "points": f.points}
-
-
-def from_arrays(arrays: dict[str, Any], labels: list[Any] | None, projects: bool, width: int) -> Hypothesis:
-    """The hypothesis again; raises ValueError where the arrays do not fit together."""
-    from .persist import unflatten
-
-    sparse = {"width": np.array([width])} if "indptr" in arrays else {}
-    state = unflatten({**arrays, **sparse}, None)
-    points = state["points"]
-    if isinstance(points, tuple):
-        from scipy.sparse import csr_array
-
-        points = csr_array((points[2], points[1], points[0]), shape=(len(points[0]) - 1, width))
-    ids, of, numbers, coef, total = (state[name] for name in ("ids", "of", "labels", "coef", "total"))
-    factor, counters = state["factor"], state["counters"]
-    count = len(coef) if projects else 0
-    finite = all(np.isfinite(a).all() for a in (coef, total, factor, points.data if sparse else points))
-    whole = all(a.dtype == np.int64 and a.ndim == 1 for a in (ids, of, numbers, counters))
-    fits = (
-        whole and finite and labels is not None and points.ndim == 2 and points.shape == (len(ids), width)
-        and coef.dtype == total.dtype == factor.dtype == np.float64
-        and coef.shape == total.shape == of.shape == numbers.shape and factor.shape == (count, count)
-        and counters.shape == (4,) and counters.min() >= 0
-        and bool(np.all(np.diff(ids) > 0)) and (len(ids) == 0 or (ids[0] >= 0 and ids[-1] < counters[0]))
-        and (len(of) == 0 or (of.min() >= 0 and of.max() < len(ids)))
-        and (len(of) == 0 or (numbers.min() >= 0 and numbers.max() < len(labels)))
-        and bool(np.all(np.diag(factor) > 0))
-    )
-    if not fits or labels is None:
-        raise ValueError("the saved arrays do not fit together")
-    seen, ticks, seed, draws = (int(c) for c in counters)
-    table = {label: number for number, label in enumerate(labels)}
-    return Hypothesis(
-        points, ids, of, numbers, coef, total, np.asfortranarray(factor) if projects else None, table,
-        closed=True, seen=seen, ticks=ticks, seed=seed, draws=draws,
-    )

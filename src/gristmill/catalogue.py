@@ -21,7 +21,6 @@ from .rules import (
     StepSizeAdaptation,
 )
 
-
 Model = TypeVar("Model", bound=StreamLearner)
 
 
@@ -34,7 +33,9 @@ def _built(model: Model) -> Model:
 def _truncated(window: int | None, size: int | None) -> Budget:
     """NORMA's own ways to forget: by age in steps, or the oldest stored point."""
     if window is not None and size is not None:
-        raise ValueError(f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}")
+        raise ValueError(
+            f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}"
+        )
     if window is not None:
         return Window(window)
     return Unbounded() if size is None else DropOldest(size)
@@ -60,7 +61,9 @@ def perceptron(kernel: Any, average: bool = False, random_state: Any = None) -> 
     >>> perceptron(Gaussian(1.0)).fit([[0.0], [3.0], [0.1]], [-1, 1, -1]).n_support_
     2
     """
-    return _built(KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state))
+    return _built(
+        KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state)
+    )
 
 
 def passive_aggressive(
@@ -93,7 +96,11 @@ def passive_aggressive(
     0.5
     """
     budget = Unbounded() if size is None else DropSmallest(size)
-    return _built(KernelClassifier(kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state))
+    return _built(
+        KernelClassifier(
+            kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state
+        )
+    )
 
 
 def passive_aggressive_regressor(
@@ -176,7 +183,9 @@ def norma_classifier(
     -0.475
     """
     rule = SGD(loss, rate, reg, schedule, intercept)
-    return _built(KernelClassifier(kernel, rule, _truncated(window, size), average=average, random_state=random_state))
+    return _built(
+        KernelClassifier(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    )
 
 
 def norma_regressor(
@@ -220,7 +229,9 @@ def norma_regressor(
     2.0
     """
     rule = SGD(loss, rate, reg, schedule, intercept)
-    return _built(KernelRegressor(kernel, rule, _truncated(window, size), average=average, random_state=random_state))
+    return _built(
+        KernelRegressor(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    )
 
 
 def norma_novelty(
@@ -262,7 +273,9 @@ def norma_novelty(
     -0.35
     """
     rule = SGD(Hinge(0.0, nu), rate, reg, schedule)
-    return _built(KernelNovelty(kernel, rule, _truncated(window, size), average=average, random_state=random_state))
+    return _built(
+        KernelNovelty(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    )
 
 
 def random_budget_perceptron(kernel: Any, size: int, random_state: Any = None) -> KernelClassifier:
@@ -338,11 +351,17 @@ def projectron(
     >>> projectron(Gaussian(1.0), tolerance=0.5).fit([[0.0], [3.0], [1.6], [1.4]], [-1, 1, -1, 1]).n_support_
     3
     """
-    return _built(KernelClassifier(kernel, Perceptron(), Project(tolerance), average=average, random_state=random_state))
+    return _built(
+        KernelClassifier(kernel, Perceptron(), Project(tolerance), average=average, random_state=random_state)
+    )
 
 
 def projectron_pp(
-    kernel: Any, tolerance: float = 0.3, squared: bool = False, average: bool = False, random_state: Any = None
+    kernel: Any,
+    tolerance: float = 0.3,
+    squared: bool = False,
+    average: bool = False,
+    random_state: Any = None,
 ) -> KernelClassifier:
     """Projectron++: the Projectron that also learns from small margins.
 
@@ -367,11 +386,17 @@ def projectron_pp(
     2
     """
     rule = MarginProjection(squared)
-    return _built(KernelClassifier(kernel, rule, Project(tolerance), average=average, random_state=random_state))
+    return _built(
+        KernelClassifier(kernel, rule, Project(tolerance), average=average, random_state=random_state)
+    )
 
 
 def alma(
-    kernel: Any, alpha: float = 0.9, tolerance: float | None = None, average: bool = False, random_state: Any = None
+    kernel: Any,
+    alpha: float = 0.9,
+    tolerance: float | None = None,
+    average: bool = False,
+    random_state: Any = None,
 ) -> KernelClassifier:
     """ALMA_2, an approximate maximal margin learner; with a tolerance its projected form.
 
@@ -399,7 +424,9 @@ def alma(
     return _built(KernelClassifier(kernel, Alma(alpha), budget, average=average, random_state=random_state))
 
 
-def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None) -> KernelClassifier:
+def romma(
+    kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None
+) -> KernelClassifier:
     """The relaxed online maximum margin algorithm, plain or aggressive.
 
     Parameters
@@ -418,7 +445,9 @@ def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_s
     >>> round(romma(Gaussian(1.0)).fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
     1.0
     """
-    return _built(KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state))
+    return _built(
+        KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state)
+    )
 
 
 def adatron(kernel: Any, rate: float, C: float, passes: int, random_state: Any = None) -> KernelClassifier:
@@ -586,9 +615,11 @@ def projection_classifier(
     >>> round(projection_classifier(Gaussian(1.0), radius=0.5).fit([[0.0], [9.0]], [-1, 1]).norm_, 6)
     0.5
     """
-    return _built(KernelClassifier(
-        kernel, FeasibleSet(radius=radius), Unbounded(), average=average, random_state=random_state
-    ))
+    return _built(
+        KernelClassifier(
+            kernel, FeasibleSet(radius=radius), Unbounded(), average=average, random_state=random_state
+        )
+    )
 
 
 def projection_regressor(

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from . import _input, _joint, persist
+from . import _input, _joint, _joint_files, persist
 from ._base import _generator
-from ._joint import Ahead, Hypothesis, PairSight, Projection, SharedSight, Sight, Vector
+from ._joint import Ahead, Hypothesis, PairSight, SharedSight, Sight, Vector, values_at
+from ._joint_steps import Event, Search, check_label, plain
 from .budgets import DropOldest, DropRandom, DropSmallest, Project, Unbounded
 from .composition import check_composition
 from .kernels import Kernel
@@ -103,31 +104,41 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.random_state = random_state
 
-    # ---- composition ------------------------------------------------------------------------------------------
+    # ---- composition ----------------------------------------------------------------------------------------
 
     def _parts(self) -> tuple[Any, Any]:
         """Rule and budget as they will run; what makes no sense is refused here."""
         rule = Implicit() if self.rule is None else self.rule
         budget = DropSmallest(1000) if self.budget is None else self.budget
         if isinstance(self.kernel, type) or not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            raise TypeError(f"kernel must be a function k(x, label, x2, label2) or a kernel, got {self.kernel!r}")
+            raise TypeError(
+                f"kernel must be a function k(x, label, x2, label2) or a kernel, got {self.kernel!r}"
+            )
         for name in ("argmax", "cost"):
             value = getattr(self, name)
             if value is not None and not callable(value):
                 raise TypeError(f"{name} must be callable or None, got {value!r}")
         if not isinstance(rule, self._rules):
-            raise ValueError(f"StructuredLearner: rule must be Perceptron(), MarginProjection() or Implicit(), got {rule!r}")
+            raise ValueError(
+                f"StructuredLearner: rule must be Perceptron(), MarginProjection() or Implicit(), got {rule!r}"
+            )
         if not isinstance(budget, self._budgets):
             names = ", ".join(kind.__name__ for kind in self._budgets)
             raise ValueError(f"StructuredLearner: budget must be one of {names}, got {budget!r}")
         check_composition(rule, budget, bool(self.average))
         if isinstance(rule, Implicit):
             if isinstance(budget, Project):
-                raise ValueError(f"{budget!r} works with Perceptron and MarginProjection here, not with {rule!r}")
+                raise ValueError(
+                    f"{budget!r} works with Perceptron and MarginProjection here, not with {rule!r}"
+                )
             if rule.loss != Hinge():
-                raise ValueError(f"StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, got {rule.loss!r}")
+                raise ValueError(
+                    f"StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, got {rule.loss!r}"
+                )
         elif self.cost is not None:
-            raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out")
+            raise ValueError(
+                f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out"
+            )
         self._label_list()
         return rule, budget
 
@@ -138,14 +149,14 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             return None
         if isinstance(self.labels, str | bytes) or not hasattr(self.labels, "__len__"):
             raise TypeError(f"labels must be a list of labels, got {self.labels!r}")
-        labels = _plain(self.labels)
+        labels = plain(self.labels)
         for label in labels:
-            _hashable(label, "labels")
+            check_label(label, "labels")
         if len(labels) < 2 or len(set(labels)) != len(labels):
             raise ValueError(f"labels must be at least two different labels, got {labels!r}")
         return labels
 
-    # ---- input ------------------------------------------------------------------------------------------------
+    # ---- input ----------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any, first: bool) -> Any:
         """X as a list of objects, or as a checked table of the stored points' own type."""
@@ -161,6 +172,9 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             at = tuple(bad[0])
             row, column = (values.row[at], values.col[at]) if _input.is_sparse(rows) else at
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {flat[at]}")
+        self.kernel.diagonal(
+            rows
+        )  # refuses rows that the kernel cannot take, by their number in the whole chunk
         if first:
             return rows
         points = self._hypothesis.points
@@ -175,11 +189,11 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
     def _targets(self, y: Any, count: int, known: dict[Any, int] | None) -> list[Any]:
         if y is None or isinstance(y, str | bytes) or not hasattr(y, "__len__"):
             raise ValueError(f"StructuredLearner requires y, one label an event, got {y!r}")
-        labels = _plain(y)
+        labels = plain(y)
         if len(labels) != count:
             raise ValueError(f"X has {count} events and y {len(labels)} labels")
         for row, label in enumerate(labels):
-            _hashable(label, f"y, row {row}")
+            check_label(label, f"y, row {row}")
             if known is not None and label not in known:
                 raise ValueError(f"row {row}: the label {label!r} is not in labels")
         return labels
@@ -202,140 +216,53 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             for i in range(_joint.row_count(piece)):
                 yield ahead.sight(f(), i)
 
-    # ---- search -----------------------------------------------------------------------------------------------
-
-    def _valuer(self, f: Hypothesis, sight: Sight, place: str, average: bool) -> Callable[[Any], float]:
-        """f(x, .) as a function of the label."""
-        weights = f.weights(average)
-        table = sight.scores(weights) if isinstance(sight, SharedSight) else None
-
-        def value(label: Any) -> float:
-            if table is not None:
-                number = f.numbers.get(label)
-                found = 0.0 if number is None else float(table[number])
-            else:
-                found = float(weights @ sight.row(label)) if len(weights) else 0.0
-            if not math.isfinite(found):
-                raise ValueError(f"{place}: the score of the label {label!r} is {found}")
-            return found
-
-        return value
-
-    def _best(self, score: Callable[[Any], float], f: Hypothesis, x: Any, exclude: Any, place: str) -> Any:
-        """The label with the highest score: the first of the list on ties, or what the user's search finds."""
-        if self.argmax is None:
-            return max((label for label in f.numbers if exclude is None or label != exclude), key=score)
-        found = self.argmax(score, x, exclude)
-        found = found.item() if isinstance(found, np.generic) else found
-        _hashable(found, f"{place}: what argmax returned")
-        if found is None or (exclude is not None and found == exclude):
-            raise ValueError(f"{place}: argmax must return a label other than {exclude!r}, got {found!r}")
-        if f.closed and found not in f.numbers:
-            raise ValueError(f"{place}: argmax returned {found!r}, which is not in labels")
-        return found
-
-    def _delta(self, true: Any, other: Any, place: str) -> float:
-        if true == other:
-            return 0.0
-        value = 1.0 if self.cost is None else float(self.cost(true, other))
-        if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{place}: cost({true!r}, {other!r}) must be a number >= 0, got {value}")
-        return value
-
-    # ---- one event --------------------------------------------------------------------------------------------
-
-    def _event(self, f: Hypothesis, sight: Sight, x: Any, y: Any, weight: float, place: str) -> Hypothesis:
-        """The hypothesis after this event."""
-        rule, budget = self._parts_now
-        value = self._valuer(f, sight, place, average=False)
-        if self.average:
-            f = f.having(total=f.total + f.coef, ticks=f.ticks + 1)
-        one = x if isinstance(x, list) else x.reshape(1, -1)
-        shown = x[0] if isinstance(x, list) else x
-        if isinstance(rule, Implicit):
-            return self._implicit(f, sight, one, shown, y, weight, place, value)
-        rival = self._best(value, f, shown, y, place)
-        margin = value(y) - value(rival)
-        if isinstance(budget, Project):
-            return self._project(f, sight, one, (y, rival), margin, weight)
-        return f if margin > 0 else _joint.add_pair(f, one, [(y, weight), (rival, -weight)], budget)
-
-    def _implicit(
-        self, f: Hypothesis, sight: Sight, one: Any, shown: Any, y: Any, weight: float, place: str, value: Any
-    ) -> Hypothesis:
-        """ILK: the rival under f_t and the cost; then the step that makes the margin that cost, up to a limit."""
-        rule, budget = self._parts_now
-        rival = self._best(lambda label: value(label) + self._delta(y, label, place), f, shown, y, place)
-        keep = 1 / (1 + rule.rate * rule.reg)  # 1 - tau
-        limit = keep * rule.rate * rule.C * weight
-        wanted = self._delta(y, rival, place) - keep * (value(y) - value(rival))
-        extent = sight.cross(y, y) + sight.cross(rival, rival) - 2 * sight.cross(y, rival)
-        step = min(max(wanted / extent, 0.0), limit) if extent > 0 else 0.0
-        f = f.having(coef=keep * f.coef)
-        return f if step == 0 else _joint.add_pair(f, one, [(y, step), (rival, -step)], budget)
-
-    def _project(
-        self, f: Hypothesis, sight: Sight, one: Any, pair: tuple[Any, Any], margin: float, weight: float
-    ) -> Hypothesis:
-        """Projectron and Projectron++ on k((x, y), .) - k((x, r), .)."""
-        rule, budget = self._parts_now
-        if margin > (1 if isinstance(rule, MarginProjection) else 0):
-            return f
-        new = Projection(f, sight, *pair)
-        if margin <= 0:
-            return new.fold(weight) if new.residual <= budget.tolerance else new.add(one, weight)
-        loss, ratio = 1 - margin, 0.0
-        if new.residual > 0:
-            ratio = new.residual / budget.tolerance if budget.tolerance > 0 else math.inf  # delta / eta
-        if rule.squared:
-            ratio *= ratio
-        if loss < ratio or new.length2 <= 0:
-            return f
-        return new.fold(min(loss / new.length2, 2 * (loss - ratio) / new.length2, weight))
-
-    # ---- learning ---------------------------------------------------------------------------------------------
+    # ---- learning -------------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, want: bool, fresh: bool = False) -> Any:
         """One pass in order; kept only when all of it went well."""
-        if "_parts_now" in self.__dict__:
-            raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
+        if "_search" in self.__dict__:
+            raise RuntimeError(
+                "the model is learning: a kernel or a search must not call the model that calls it"
+            )
         before = dict(self.__dict__)
         try:
-            if fresh:
-                for name in ("_hypothesis", "n_features_in_", "feature_names_in_"):
-                    self.__dict__.pop(name, None)
-            self._parts_now = self._parts()
-            f, answers = self._pass(X, y, sample_weight, want)
+            rule, budget = self._parts()
+            self._search = Search(rule, budget, self.argmax, self.cost, bool(self.average))
+            first = fresh or "_hypothesis" not in self.__dict__
+            f, answers = self._pass(X, y, sample_weight, want, first)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        self.__dict__.pop("_parts_now")
+        del self._search
         self._hypothesis = f
         return answers
 
-    def _pass(self, X: Any, y: Any, sample_weight: Any, want: bool) -> tuple[Hypothesis, list[Any]]:
-        first = "_hypothesis" not in self.__dict__
+    def _pass(
+        self, X: Any, y: Any, sample_weight: Any, want: bool, first: bool
+    ) -> tuple[Hypothesis, list[Any]]:
         rows = self._rows(X, first)
         count = _joint.row_count(rows)
-        f = self._fresh(rows, self._parts_now[1]) if first else self._hypothesis
+        f = self._fresh(rows, self._search.budget) if first else self._hypothesis
         targets = self._targets(y, count, f.numbers if f.closed else None)
-        weights = _check_sample_weight(sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True)
-        answers, sights = [], self._sights(lambda: f, rows)
+        weights = _check_sample_weight(
+            sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        answers: list[Any] = []
+        sights = self._sights(lambda: f, rows)
         for i, label in enumerate(targets):
-            sight, place = next(sights), f"row {i}"
-            x = rows[i : i + 1] if isinstance(rows, list) or _input.is_sparse(rows) else rows[i]
+            event = Event(next(sights), rows[i : i + 1], f"row {i}")
             if want:
-                answers.append(self._answer(f, sight, x, place))
+                answers.append(self._search.answer(f, event, scores=True))
             if weights[i] > 0:
-                f = self._event(f, sight, x, label, float(weights[i]), place)
+                f = self._search.learned(f, event, label, float(weights[i]))
             f = f.having(seen=f.seen + 1)
         if first:
             self._warn_if_nothing_is_stored(f)
         return f, answers
 
     def _warn_if_nothing_is_stored(self, f: Hypothesis) -> None:
-        budget = self._parts_now[1]
+        budget = self._search.budget
         if isinstance(budget, Project) and len(f.ids) == 0:
             # The first event is a mistake always, because every score is 0: it was folded into nothing.
             warnings.warn(
@@ -376,29 +303,24 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         answers = self._learn(X, y, sample_weight, want=True)
         return np.array(answers) if self._hypothesis.closed else answers
 
-    # ---- answers ----------------------------------------------------------------------------------------------
-
-    def _answer(self, f: Hypothesis, sight: Sight, x: Any, place: str, scores: bool = True) -> Any:
-        value = self._valuer(f, sight, place, bool(self.average))
-        if f.closed and scores:
-            return [value(label) for label in f.numbers]
-        return self._best(value, f, x[0] if isinstance(x, list) else x, None, place)
+    # ---- answers --------------------------------------------------------------------------------------------
 
     def _answers(self, X: Any, scores: bool) -> list[Any]:
         f = self._fitted()
+        search = Search(None, None, self.argmax, None, bool(self.average))
         rows = self._rows(X, first=False)
-        shared = isinstance(self.kernel, Kernel)
         answers = []
-        for i in range(_joint.row_count(rows)):
-            x = rows[i : i + 1] if isinstance(rows, list) or _input.is_sparse(rows) else rows[i]
-            place = f"row {i}"
-            if shared:
-                if i % _BLOCK == 0:
-                    values = _joint.values_at(self.kernel, f, rows[i : i + _BLOCK], i)
-                sight: Sight = SharedSight(f, values[i % _BLOCK], math.nan)
-            else:
-                sight = PairSight(f, self.kernel, rows[i], place)
-            answers.append(self._answer(f, sight, x, place, scores))
+        for first in range(0, _joint.row_count(rows), _BLOCK):
+            piece = rows[first : first + _BLOCK]
+            values = values_at(self.kernel, f, piece, first) if isinstance(self.kernel, Kernel) else None
+            for i in range(_joint.row_count(piece)):
+                place = f"row {first + i}"
+                sight = (
+                    PairSight(f, self.kernel, piece[i], place)
+                    if values is None
+                    else SharedSight(f, values[i], math.nan)  # k(x, x) is not asked for here
+                )
+                answers.append(search.answer(f, Event(sight, piece[i : i + 1], place), scores))
         return answers
 
     def decision_function(self, X: Any) -> Vector:
@@ -425,14 +347,16 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         """The label of one event; None before anything was learned."""
         return self._answers(_single(x), scores=False)[0] if "_hypothesis" in self.__dict__ else None
 
-    # ---- fitted attributes ------------------------------------------------------------------------------------
+    # ---- fitted attributes ----------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_hypothesis" in self.__dict__
 
     def _fitted(self) -> Hypothesis:
         if "_hypothesis" not in self.__dict__:
-            raise NotFittedError("This StructuredLearner instance is not fitted yet: call fit, partial_fit or learn_one first")
+            raise NotFittedError(
+                "This StructuredLearner instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
         found: Hypothesis = self.__dict__["_hypothesis"]
         return found
 
@@ -475,7 +399,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         """Bytes that the model keeps (of objects, the references to them)."""
         return self._fitted().bytes()
 
-    # ---- saving -----------------------------------------------------------------------------------------------
+    # ---- saving ---------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write the model to a file without code: a kernel of gristmill, a list of plain labels, no argmax and no cost."""
@@ -486,32 +410,23 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         for name in ("kernel", "argmax", "cost"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Kernel) and value.is_native):
-                raise TypeError(f"{name}={value!r} is Python code, and a model file holds no code; pickle the model instead")
+                raise TypeError(
+                    f"{name}={value!r} is Python code, and a model file holds no code; pickle the model instead"
+                )
         for label in f.numbers:
             if not isinstance(label, str | int | float | bool):
-                raise TypeError(f"the label {label!r} is not a plain value, and a model file holds no others; pickle the model")
-        return _joint.to_arrays(f), {"n_features_in": int(self.n_features_in_)}
+                raise TypeError(
+                    f"the label {label!r} is not a plain value, and a model file holds no others; pickle the model"
+                )
+        return _joint_files.to_arrays(f), {"n_features_in": int(self.n_features_in_)}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         _, budget = self._parts()
         width = int(fitted["n_features_in"])
-        self._hypothesis = _joint.from_arrays(arrays, self._label_list(), isinstance(budget, Project), width)
+        self._hypothesis = _joint_files.from_arrays(
+            arrays, self._label_list(), isinstance(budget, Project), width
+        )
         self.n_features_in_ = width
-
-
-def _plain(values: Any) -> list[Any]:
-    """A sequence of labels as Python objects."""
-    values = values.tolist() if hasattr(values, "tolist") else values
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _hashable(label: Any, where: str) -> None:
-    try:
-        hash(label)
-    except TypeError:
-        raise TypeError(f"{where}: a label must be hashable (a tuple instead of a list), got {label!r}") from None
-    if isinstance(label, float) and math.isnan(label):
-        raise ValueError(f"{where}: NaN is not a label")
 
 
 def _single(x: Any) -> Any:
