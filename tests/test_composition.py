@@ -1,4 +1,4 @@
-"""Combinations that make no sense are refused by name: by the catalogue at once, by an estimator at its first event."""
+"""What makes no sense is refused by name: by the catalogue at once, by an estimator at its first event."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ def test_the_catalogue_refuses_a_loss_of_another_task():
         gristmill.norma_classifier(K, 0.1, 0.1, loss=Squared())
     with pytest.raises(ValueError, match="Hinge is a loss for"):
         gristmill.norma_regressor(K, 0.1, 0.1, loss=Hinge())
-    with pytest.raises(ValueError, match="Hinge.*or Squared"):
+    with pytest.raises(ValueError, match=r"Hinge.*or Squared"):
         gristmill.ilk_classifier(K, loss=EpsilonInsensitive(0.1))
     with pytest.raises(ValueError, match="not for classification"):
         gristmill.svmd(K, **NEEDED["svmd"], loss=Squared())
-    with pytest.raises(ValueError, match="give window .* or size"):
+    with pytest.raises(ValueError, match=r"give window .* or size"):
         gristmill.norma_classifier(K, 0.1, 0.1, window=5, size=5)
 
 

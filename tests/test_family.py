@@ -1,4 +1,4 @@
-"""Each learner of the online family against its naive twin, step by step; and one learner as another's special case."""
+"""Each learner of the online family against its naive twin, step by step; and one learner as another."""
 
 from __future__ import annotations
 
@@ -230,9 +230,9 @@ def test_the_average_of_a_detector_averages_its_margin_too(budget):
     assert np.array_equal(again.prequential(X), model.prequential(X))
 
 
-def test_weights(task="binary"):
+def test_weights():
     """A weight multiplies the loss: the twin knows how for every rule."""
-    X, y = stream("noisy", task)
+    X, y = stream("noisy", "binary")
     weights = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 2.0], size=len(X))
     for rule, budget in [*CLASSIFIERS.values(), *TWO_CLASSES.values()]:
         if isinstance(budget, DropRandom):
@@ -244,7 +244,7 @@ def test_weights(task="binary"):
         same(model, twin, repr(rule))
 
 
-# ---- degenerate ---------------------------------------------------------------------------------------------------
+# ---- degenerate -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
@@ -268,7 +268,7 @@ def test_nothing_is_divided_by_a_point_of_length_0(rule):
     assert not scores.any()
 
 
-# ---- one learner is another, in the core itself -------------------------------------------------------------------
+# ---- one learner is another, in the core itself ---------------------------------------------------------
 
 
 def scores(rule, budget=None, kernel=KERNEL, kind="noisy", task="binary", random_state=0):
@@ -332,8 +332,18 @@ def test_step_size_adaptation_that_stands_still_is_norma():
 
 def two_outputs(kernel, rule, budget, X, y):
     """The max-score code with two classes: f_1 - f_0, and the points."""
-    core = _core.Learner(kernel=kernel._program(), rule=rule._spec(), budget=budget._spec(), task="classification",
-                         outputs=2, width=X.shape[1], sparse=False, single=False, average=False, seed=0)  # fmt: skip
+    core = _core.Learner(
+        kernel=kernel._program(),
+        rule=rule._spec(),
+        budget=budget._spec(),
+        task="classification",
+        outputs=2,
+        width=X.shape[1],
+        sparse=False,
+        single=False,
+        average=False,
+        seed=0,
+    )
     said = core.learn(X, (y > 0).astype(float), None, True)
     return said[:, 1] - said[:, 0], np.array(core.ids())[core.order()]
 
@@ -358,7 +368,7 @@ def test_two_classes_with_half_the_kernel_are_the_binary_learner(rule, budget):
     assert ids.tolist() == model.support_ids_.tolist()
 
 
-# ---- bounds -------------------------------------------------------------------------------------------------------
+# ---- bounds ---------------------------------------------------------------------------------------------
 
 
 class Bench:

@@ -1,9 +1,10 @@
-"""The span of the stored points: its factor, projections and coefficients against numpy, and over long runs."""
+"""The span of the stored points: factor, projections and coefficients against numpy, and over long runs."""
 
 from __future__ import annotations
 
 import math
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def spans(model):
     """Each output's members (rows of the stored points) and coordinates."""
     state = model._core.state()
     edges = np.concatenate([[0], np.cumsum(state["span_sizes"])])
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         yield state["members"][a:b], state["coordinates"][a:b], state["coordinate_sums"][a:b]
 
 
@@ -70,7 +71,7 @@ def test_coordinates_are_those_of_a_fresh_factor(rule, classes):
 
 
 def test_each_step_is_the_projection_that_numpy_finds():
-    """Members are mistakes farther than the tolerance from those before; other mistakes change f by their projection."""
+    """Mistakes farther than the tolerance from the members enter; others change f by their projection."""
     X, y = stream()
     tolerance, model = 0.35, KernelClassifier(KERNEL, Perceptron(), Project(0.35))
     model.partial_fit(X[:1], y[:1], classes=[-1, 1])
@@ -134,7 +135,7 @@ def test_a_hundred_thousand_trials():
 @pytest.mark.parametrize("distance", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_near_duplicates(distance, classes):
-    """Rows that all but repeat, with other labels: the factor stays regular and the scores what they should be."""
+    """Rows that all but repeat, with other labels: the factor stays regular, the scores are right."""
     X, y = stream(60, classes)
     rng = np.random.default_rng(5)
     X = np.vstack([X, X + distance * rng.normal(size=X.shape), X + distance * rng.normal(size=X.shape)])
@@ -230,7 +231,7 @@ def test_a_chunk_that_fails_half_way_is_undone(classes, failure):
     before = model._core.state()
     for left in (0, 5, 200, 1000):
         calls["left"] = left
-        with pytest.raises((RuntimeError, ValueError), match="out of order|nan"):
+        with pytest.raises((RuntimeError, ValueError), match=r"out of order|nan"):
             model.partial_fit(X[40:], y[40:], **more)
         calls["left"] = math.inf
         now = model._core.state()

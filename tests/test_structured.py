@@ -1,4 +1,4 @@
-"""Joint kernels over input and label: the same numbers as the max-score code, ILK with costs, and what goes wrong."""
+"""Joint kernels over input and label: the max-score code's numbers, ILK with costs, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def parts(request):
     return PARTS[request.param]
 
 
-# ---- the same as the max-score code -------------------------------------------------------------------------------
+# ---- the same as the max-score code ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -120,7 +120,7 @@ def test_two_labels_with_half_the_kernel_are_the_binary_learner(parts):
     np.testing.assert_allclose(model.dual_coef_[:, [1]], binary.dual_coef_, atol=1e-9)
 
 
-# ---- ILK with costs -----------------------------------------------------------------------------------------------
+# ---- ILK with costs -------------------------------------------------------------------------------------
 
 
 def test_an_implicit_step_by_hand():
@@ -182,7 +182,7 @@ def test_sequences():
     def best(score, word, exclude):
         found = ()
         for i in range(len(word)):
-            found += (max("CV", key=lambda tag: score((*found, tag, *("?" * (len(word) - i - 1))))),)  # noqa: B023
+            found += (max("CV", key=lambda tag: score((*found, tag, *("?" * (len(word) - i - 1))))),)
         return found if found != exclude else (*found[:-1], "C" if found[-1] == "V" else "V")
 
     words = ["grist", "mill", "rig", "slim", "stream", "kernel"] * 6
@@ -200,7 +200,7 @@ def test_sequences():
         assert model.predict(["rill"]) == [tuple("CVCC")]
 
 
-# ---- manners ------------------------------------------------------------------------------------------------------
+# ---- manners --------------------------------------------------------------------------------------------
 
 
 def test_however_the_stream_is_cut(parts):
@@ -319,7 +319,7 @@ def test_before_anything_was_learned():
         StructuredLearner(KERNEL, argmax=search).decision_function([[0.0]])
 
 
-# ---- what goes wrong ----------------------------------------------------------------------------------------------
+# ---- what goes wrong ------------------------------------------------------------------------------------
 
 X0, Y0 = stream(40)
 

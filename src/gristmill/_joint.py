@@ -81,7 +81,7 @@ class Hypothesis:
         return self.having(numbers={**self.numbers, label: len(self.numbers)})
 
 
-# ---- points -------------------------------------------------------------------------------------------------
+# ---- points ------------------------------------------------------------------------------------------------
 
 
 def join(points: Any, x: Any) -> Any:
@@ -103,7 +103,7 @@ def without(points: Any, at: int) -> Any:
     return np.delete(points, at, axis=0)
 
 
-# ---- one event seen by the stored functions -----------------------------------------------------------------
+# ---- one event seen by the stored functions ----------------------------------------------------------------
 
 
 class Sight:
@@ -202,7 +202,7 @@ def row_count(rows: Any) -> int:
     return len(rows) if isinstance(rows, list) else int(rows.shape[0])
 
 
-# ---- steps without projection -------------------------------------------------------------------------------
+# ---- steps without projection ------------------------------------------------------------------------------
 
 
 def add_pair(f: Hypothesis, x: Any, pairs: list[tuple[Any, float]], budget: Any) -> Hypothesis:
@@ -254,7 +254,7 @@ def drop(f: Hypothesis, at: int) -> Hypothesis:
     )
 
 
-# ---- steps with projection ----------------------------------------------------------------------------------
+# ---- steps with projection ---------------------------------------------------------------------------------
 
 
 class Projection:

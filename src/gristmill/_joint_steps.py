@@ -1,4 +1,4 @@
-"""What one event changes in a hypothesis over (input, label) pairs: Perceptron, Projectron++ and ILK steps."""
+"""What one event changes in a hypothesis over (input, label) pairs: Perceptron, Projectron++ and ILK."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Search:
     average: bool
 
     def best(self, score: Score, f: Hypothesis, event: Event, exclude: Any = None) -> Any:
-        """The label with the highest score: the first of the list on ties, or what the user's search finds."""
+        """The label with the highest score: the first on ties, or what the user's search finds."""
         if self.argmax is None:
             return max((label for label in f.numbers if exclude is None or label != exclude), key=score)
         found = self.argmax(score, event.shown, exclude)
@@ -102,7 +102,7 @@ class Search:
         return value
 
     def _implicit(self, f: Hypothesis, event: Event, y: Any, weight: float, score: Score) -> Hypothesis:
-        """ILK: the rival under f_t and the cost; then the step that makes the margin that cost, up to a limit."""
+        """ILK: the rival under f_t and the cost; then the step that makes the margin that cost, if it can."""
         rule, sight = self.rule, event.sight
         rival = self.best(lambda label: score(label) + self._delta(y, label, event.place), f, event, y)
         keep = 1 / (1 + rule.rate * rule.reg)  # 1 - tau

@@ -1,4 +1,4 @@
-"""Structured outputs: a joint kernel over (input, label), and a search for the best label in place of a sign."""
+"""Structured outputs: a joint kernel over (input, label), and a search for a label in place of a sign."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _BLOCK = 64  # rows of the look-ahead
 class StructuredLearner(BaseEstimator):  # type: ignore[misc]
     """Online learner of f(x, label) for labels of any kind: classes, sequences, trees.
 
-    The answer for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds k((x, y), .) and
-    takes off k((x, r), .), r the best rival; `MarginProjection` and `Project` make it the structured Projectron++;
-    `Implicit` is the structured ILK step (SILK with `DropSmallest`), whose rival r is the label with the highest
-    cost(y, r) + f(x, r).
+    The answer for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds
+    k((x, y), .) and takes off k((x, r), .), r the best rival; `MarginProjection` and `Project` make it the
+    structured Projectron++; `Implicit` is the structured ILK step (SILK with `DropSmallest`), whose rival r
+    is the label with the highest cost(y, r) + f(x, r).
 
     Parameters
     ----------
     kernel : callable or kernel
-        A function k(x, label, x2, label2) on any objects; or a kernel of gristmill on inputs, which stands for the joint
-        kernel k(x, x2) if the labels are equal, else 0, and runs through whole kernel matrices.
+        A function k(x, label, x2, label2) on any objects; or a kernel of gristmill on inputs, which stands
+        for the joint kernel k(x, x2) if the labels are equal, else 0, and runs through whole kernel matrices.
     labels : list, optional
         All labels there are; each must be hashable. Needed where there is no `argmax`.
     argmax : callable, optional
-        Your own search, `argmax(score, x, exclude)`: the label with the highest score(label), other than `exclude` (the
-        true label while learning, None while predicting). score(label) is f(x, label), plus cost(y, label) for the
-        rival of an `Implicit` step.
+        Your own search, `argmax(score, x, exclude)`: the label with the highest score(label), other than
+        `exclude` (the true label while learning, None while predicting). score(label) is f(x, label), plus
+        cost(y, label) for the rival of an `Implicit` step.
     cost : callable, optional
-        Delta of the paper, `cost(true, other)` >= 0; 1 for every wrong label if not given. For `Implicit` only.
+        Delta of the paper, `cost(true, other)` >= 0; 1 for a wrong label if not given. Only for `Implicit`.
     rule : Perceptron(), MarginProjection() or Implicit(), default=Implicit()
         An `Implicit` rule has the loss `Hinge()`, whose margin the cost replaces.
-    budget : Unbounded(), DropOldest(size), DropSmallest(size), DropRandom(size) or Project(tolerance), default=DropSmallest(1000)
-        A budget of points counts events: both functions of an event leave together. `Project` goes with `Perceptron`
-        and `MarginProjection`.
+    budget : budget, default=DropSmallest(1000)
+        `Unbounded`, `DropOldest`, `DropSmallest`, `DropRandom` or `Project`. A size counts events: both
+        functions of an event leave together. `Project` goes with `Perceptron` and `MarginProjection`.
     average : bool, default=False
         Predict with the mean of all hypotheses so far; needs `Unbounded` or `Project`.
     random_state : int, Generator, RandomState or None
@@ -59,8 +59,9 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    F. Orabona, J. Keshet, B. Caputo, Bounded Kernel-Based Online Learning, JMLR 10, 2009, section 5; L. Cheng,
-    S. V. N. Vishwanathan, D. Schuurmans, S. Wang, T. Caelli, Implicit Online Learning with Kernels, NIPS 2006.
+    F. Orabona, J. Keshet, B. Caputo, Bounded Kernel-Based Online Learning, JMLR 10, 2009, section 5;
+    L. Cheng, S. V. N. Vishwanathan, D. Schuurmans, S. Wang, T. Caelli, Implicit Online Learning with Kernels,
+    NIPS 2006.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.random_state = random_state
 
-    # ---- composition ----------------------------------------------------------------------------------------
+    # ---- composition ---------------------------------------------------------------------------------------
 
     def _parts(self) -> tuple[Any, Any]:
         """Rule and budget as they will run; what makes no sense is refused here."""
@@ -120,7 +121,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
                 raise TypeError(f"{name} must be callable or None, got {value!r}")
         if not isinstance(rule, self._rules):
             raise ValueError(
-                f"StructuredLearner: rule must be Perceptron(), MarginProjection() or Implicit(), got {rule!r}"
+                f"StructuredLearner: rule must be Perceptron, MarginProjection or Implicit, got {rule!r}"
             )
         if not isinstance(budget, self._budgets):
             names = ", ".join(kind.__name__ for kind in self._budgets)
@@ -133,7 +134,8 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
                 )
             if rule.loss != Hinge():
                 raise ValueError(
-                    f"StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, got {rule.loss!r}"
+                    "StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, "
+                    f"got {rule.loss!r}"
                 )
         elif self.cost is not None:
             raise ValueError(
@@ -156,7 +158,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"labels must be at least two different labels, got {labels!r}")
         return labels
 
-    # ---- input ----------------------------------------------------------------------------------------------
+    # ---- input ---------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any, first: bool) -> Any:
         """X as a list of objects, or as a checked table of the stored points' own type."""
@@ -216,7 +218,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             for i in range(_joint.row_count(piece)):
                 yield ahead.sight(f(), i)
 
-    # ---- learning -------------------------------------------------------------------------------------------
+    # ---- learning ------------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, want: bool, fresh: bool = False) -> Any:
         """One pass in order; kept only when all of it went well."""
@@ -286,7 +288,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
+        """Go on learning from X, y, in order; however the stream is cut, the model is the same."""
         self._learn(X, y, sample_weight, want=False)
         return self
 
@@ -297,13 +299,13 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
     def prequential(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn as `partial_fit` does, and return what was said of each event before it was learned.
 
-        With a label list these are the scores of `decision_function`, a column a label; without one, the list of labels
-        that `predict` would have given.
+        With a label list these are the scores of `decision_function`, a column a label; without one, the list
+        of labels that `predict` would have given.
         """
         answers = self._learn(X, y, sample_weight, want=True)
         return np.array(answers) if self._hypothesis.closed else answers
 
-    # ---- answers --------------------------------------------------------------------------------------------
+    # ---- answers -------------------------------------------------------------------------------------------
 
     def _answers(self, X: Any, scores: bool) -> list[Any]:
         f = self._fitted()
@@ -347,7 +349,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         """The label of one event; None before anything was learned."""
         return self._answers(_single(x), scores=False)[0] if "_hypothesis" in self.__dict__ else None
 
-    # ---- fitted attributes ----------------------------------------------------------------------------------
+    # ---- fitted attributes ---------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_hypothesis" in self.__dict__
@@ -399,10 +401,13 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         """Bytes that the model keeps (of objects, the references to them)."""
         return self._fitted().bytes()
 
-    # ---- saving ---------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
-        """Write the model to a file without code: a kernel of gristmill, a list of plain labels, no argmax and no cost."""
+        """Write the model to a file without code.
+
+        Needs a kernel of gristmill, a list of plain labels, no argmax and no cost; else it is refused.
+        """
         persist.save(self, path)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -411,12 +416,12 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Kernel) and value.is_native):
                 raise TypeError(
-                    f"{name}={value!r} is Python code, and a model file holds no code; pickle the model instead"
+                    f"{name}={value!r} is Python code, and a model file holds no code; pickle the model"
                 )
         for label in f.numbers:
             if not isinstance(label, str | int | float | bool):
                 raise TypeError(
-                    f"the label {label!r} is not a plain value, and a model file holds no others; pickle the model"
+                    f"the label {label!r} is not a plain value, and a file holds no others; pickle the model"
                 )
         return _joint_files.to_arrays(f), {"n_features_in": int(self.n_features_in_)}
 
