@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from .similarity.regression import LandmarkRegressor
     from .similarity.sparse import SparseLandmarkRegressor
     from .similarity.stream import StreamLandmarkClassifier, StreamLandmarkRegressor
+    from .structured import StructuredLearner
 
 _HOME = {
     "additive": ("Additive", "Spline"),
@@ -225,6 +226,7 @@ _HOME = {
         "StreamLandmarkRegressor",
         "goodness",
     ),
+    "structured": ("StructuredLearner",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "similarity", "streams", "theory")

@@ -189,6 +189,7 @@ ESTIMATORS = {
     "FeatureRegressor": "features",
     "FeatureNovelty": "features",
     "RandomMaclaurin": "features",
+    "StructuredLearner": "structured",
 }
 
 
