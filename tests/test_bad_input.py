@@ -93,7 +93,9 @@ def test_labels(model, labels, words):
 
 
 def test_labels_outside_classes(model):
-    refused(model, r"label .*7.*not in classes=\[0, 1\]", lambda: model.partial_fit(X[:2], [0, 7], classes=[0, 1]))
+    refused(
+        model, r"label .*7.*not in classes=\[0, 1\]", lambda: model.partial_fit(X[:2], [0, 7], classes=[0, 1])
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_predicting_before_learning(kind, method):
         (lambda: KernelRegressor(rule=Perceptron()).fit(X, Y), "Perceptron is a rule for classification"),
         (lambda: KernelRegressor(rule=SGD(Logistic())).fit(X, Y), "Logistic is a loss for"),
         (lambda: KernelNovelty(rule=SGD(Hinge(), intercept=True)).fit(X), "intercept"),
-        (lambda: KernelClassifier(average=True, budget=DropOldest(3)).fit(X, Y), "or Unbounded"),
+        (lambda: KernelClassifier(average=True, budget=DropOldest(3)).fit(X, Y), "use budget=.*Unbounded"),
         (lambda: KernelClassifier(random_state="seed").fit(X, Y), "random_state must be"),
         (lambda: norma_classifier(Gaussian(1.0), 0.1, 0.1, window=3, size=3), "not both"),
     ],
@@ -165,7 +167,7 @@ def test_parameters_and_compositions(call, words):
         call()
 
 
-# ---- Python parts that misbehave --------------------------------------------------------------------------------
+# ---- Python parts that misbehave -----------------------------------------------------------------
 
 
 class Trap:
@@ -208,7 +210,7 @@ def test_kernels_that_misbehave(bad, kind, words):
     kernel = Trap(dot, bad)
     model = KernelClassifier(kernel, SGD(Hinge(), 0.1), DropSmallest(8)).fit(X, Y)
     kernel.sprung.append(True)
-    rows = np.abs(X[:4]) + [[1.0], [2.0], [3.0], [4.0]]
+    rows = np.abs(X[:4]) + np.arange(1.0, 5.0)[:, None]
     refused(model, words, lambda: model.partial_fit(rows, Y[:4]), kind)
     refused(model, words, lambda: model.learn_one(rows[0], 1), kind)
     refused(model, words, lambda: model.decision_function(rows), kind)
@@ -306,7 +308,7 @@ def test_a_kernel_that_calls_its_own_model_is_refused_and_does_not_hang(verb):
         assert np.array_equal(model.dual_coef_, before)
 
 
-# ---- overflow ---------------------------------------------------------------------------------------------------
+# ---- overflow ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,27 +321,27 @@ def test_a_kernel_that_calls_its_own_model_is_refused_and_does_not_hang(verb):
 )
 def test_kernel_values_that_overflow(kernel, rows):
     model = KernelRegressor(kernel, SGD(Squared(), 0.1), DropOldest(5)).fit(X * 1e-3, X[:, 0])
-    before = snapshot(model)
     for _ in range(3):
+        before, error = snapshot(model), None
         try:
             model.partial_fit(rows, 1e3 * X[:, 0])
-            before = snapshot(model)
-        except ValueError as error:
-            assert "not finite" in str(error) or "overflow" in str(error)
-        assert snapshot(model) == before
+        except ValueError as raised:
+            error = str(raised)
+        if error is not None:
+            assert "not finite" in error or "overflow" in error
+            assert snapshot(model) == before
         assert np.isfinite(model.dual_coef_).all()
 
 
 def test_learning_that_diverges_stops_with_the_last_good_model():
     model = KernelRegressor(Linear(), SGD(Squared(), 10.0), DropOldest(3))
-    for i in range(2000):
-        try:
+
+    def learn_on():
+        for i in range(2000):
             model.partial_fit(10 * X[i % 30 : i % 30 + 1], [(-1.0) ** i])
-        except ValueError as error:
-            assert "diverged" in str(error)
-            break
-    else:
-        pytest.fail("a rate of 10 must diverge")
+
+    with pytest.raises(ValueError, match="diverged"):
+        learn_on()
     assert np.isfinite(model.dual_coef_).all()
 
 
@@ -365,7 +367,7 @@ def test_an_enormous_growth_keeps_everything():
     assert model.n_support_ == 30
 
 
-# ---- threads ----------------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), dot])

@@ -1,4 +1,4 @@
-"""THE invariant: whatever is done to an expansion, points, coefficients, scale, norm and average describe one f."""
+"""THE invariant: whatever is done to it, points, coefficients, scale, norm and average describe one f."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ class ListTwin:
 
     def terms(self):
         """Sum of the absolute terms of the norm: what its rounding is measured against."""
-        return float(np.sum(np.abs(self.gram()) * (np.abs(self.coef) @ np.abs(self.coef).T))) if self.points else 0.0
+        return (
+            float(np.sum(np.abs(self.gram()) * (np.abs(self.coef) @ np.abs(self.coef).T)))
+            if self.points
+            else 0.0
+        )
 
     def add(self, x, coefs):
         self.points.append(x)
@@ -64,7 +68,11 @@ class ListTwin:
         self.past.append((list(self.points), [row.copy() for row in self.coef]))
 
     def average(self, x):
-        return np.mean([self.score(x, *then) for then in self.past], axis=0) if self.past else np.zeros(self.outputs)
+        return (
+            np.mean([self.score(x, *then) for then in self.past], axis=0)
+            if self.past
+            else np.zeros(self.outputs)
+        )
 
 
 numbers = st.floats(-2, 2, allow_subnormal=False)
@@ -80,7 +88,9 @@ def steps(with_removals):
     ]
     if with_removals:
         kinds += [
-            st.tuples(st.just("replace"), st.integers(0, 30), points, st.lists(numbers, min_size=3, max_size=3)),
+            st.tuples(
+                st.just("replace"), st.integers(0, 30), points, st.lists(numbers, min_size=3, max_size=3)
+            ),
             st.tuples(st.just("remove"), st.integers(0, 30)),
             st.tuples(st.just("stay_inside"), st.floats(0.1, 3)),
             st.tuples(st.just("repair_norm")),
@@ -89,7 +99,10 @@ def steps(with_removals):
 
 
 def run(kernel, outputs, average, operations):
-    f, twin = _core.Expansion(kernel._program(), WIDTH, outputs, not average, average), ListTwin(kernel, outputs)
+    f, twin = (
+        _core.Expansion(kernel._program(), WIDTH, outputs, not average, average),
+        ListTwin(kernel, outputs),
+    )
     largest = 0.0  # of the terms that ever were in the norm: what its drift is measured against
     for number, (name, *rest) in enumerate(operations):
         if name in ("replace", "remove"):

@@ -1,4 +1,4 @@
-"""Every kernel against its formula, exp against a longer float, all instruction sets against each other, refusals."""
+"""Every kernel against its formula, exp against a longer float, the instruction sets against each other."""
 
 from __future__ import annotations
 
@@ -82,7 +82,11 @@ def test_wide_sparse_rows(kernel):
     X, Y = np.zeros((5, 3000)), np.zeros((9, 3000))
     X[:, ::300], Y[:, ::300] = rows(5, 10, 3), rows(9, 10, 4)
     close(kernel(csr_array(X), csr_array(Y)), naive_matrix(kernel, X, Y), 1e-12)
-    close(kernel(csr_array(X, dtype=np.float32), csr_array(Y, dtype=np.float32)), naive_matrix(kernel, X, Y), 1e-5)
+    close(
+        kernel(csr_array(X, dtype=np.float32), csr_array(Y, dtype=np.float32)),
+        naive_matrix(kernel, X, Y),
+        1e-5,
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -99,12 +103,14 @@ def test_a_point_is_at_distance_0_from_itself():
     for Z in (X, X.astype(np.float32), csr_array(X)):
         for kernel in (Gaussian(10.0), Laplacian(10.0)):
             if isinstance(Z, csr_array) and isinstance(kernel, Laplacian):
-                assert np.diag(kernel(Z)) == pytest.approx(np.ones(40), abs=1e-9)  # a sum of differences of sums
+                assert np.diag(kernel(Z)) == pytest.approx(
+                    np.ones(40), abs=1e-9
+                )  # a sum of differences of sums
             else:
                 assert np.array_equal(np.diag(kernel(Z)), np.ones(40))
 
 
-# ---- exp --------------------------------------------------------------------------------------------------------
+# ---- exp -----------------------------------------------------------------------------------------
 
 
 def ulps(found, exact, kind):
@@ -117,7 +123,9 @@ def ulps(found, exact, kind):
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="needs a float longer than double")
 def test_exp_is_within_two_ulp():
     rng = np.random.default_rng(0)
-    t = np.concatenate([rng.uniform(-707.9, 709.7, 200_000), rng.uniform(-1, 1, 100_000), [0.0, 1e-300, -1e-17]])
+    t = np.concatenate(
+        [rng.uniform(-707.9, 709.7, 200_000), rng.uniform(-1, 1, 100_000), [0.0, 1e-300, -1e-17]]
+    )
     # With one feature and sigma 1 the exponent is the product with 1: exactly t.
     values = Exponential(1.0)(t[:, None], np.ones((1, 1)))[:, 0]
     assert ulps(values, np.exp(t.astype(np.longdouble)), np.float64).max() < 2
@@ -154,7 +162,7 @@ def test_tanh_is_accurate_near_0_and_far():
     assert (np.abs(values - exact) / np.maximum(np.abs(exact), 1e-300)).max() < 1e-13
 
 
-# ---- instruction sets -------------------------------------------------------------------------------------------
+# ---- instruction sets ----------------------------------------------------------------------------
 
 PROGRAM = """
 import numpy as np, gristmill as g
@@ -188,13 +196,15 @@ def test_instruction_sets_agree():
         close(other, double[0], 1e-12)
     for other in single:
         close(other, double[0], 1e-4)
-    if _core.isa() in names:  # the present process must give the bits of a process that asked for the same set
+    if (
+        _core.isa() in names
+    ):  # the present process must give the bits of a process that asked for the same set
         scope: dict = {"print": lambda *a: None}
         exec(PROGRAM, scope)
         assert np.array_equal(scope["scores"], double[names.index(_core.isa())])
 
 
-# ---- refusals ---------------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 
 
 def test_vovk_refuses_points_outside_the_unit_ball():

@@ -7,4 +7,7 @@ NB_MODULE(_core, m) {
     nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);
     gristmill::bind::bind_learner(m);
     gristmill::bind::bind_expansion(m);
+    gristmill::bind::bind_pairwise(m);
+    gristmill::bind::bind_features(m);
+    gristmill::bind::bind_additive(m);
 }

@@ -54,10 +54,8 @@ class PythonRule final : public ForeignRule {
             if (!nb::hasattr(step, name))
                 throw nb::type_error(("the rule must return a Step or None, got " +
                                       nb::cast<std::string>(nb::repr(step)).substr(0, 80)).c_str());
-        return {.coefficient = number_of(step, "coefficient"),
-                .shrink = number_of(step, "shrink"),
-                .intercept = number_of(step, "intercept"),
-                .radius = number_of(step, "radius")};
+        return {.coefficient = number_of(step, "coefficient"), .shrink = number_of(step, "shrink"),
+                .intercept = number_of(step, "intercept"), .radius = number_of(step, "radius")};
     }
 
   private:

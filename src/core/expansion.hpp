@@ -47,6 +47,8 @@ class Expansion {
     // scores: f_o(x) before the addition, used for the norm only.
     void add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, std::span<const double> coefs,
              std::span<const double> scores, double self);
+    // f_o <- f_o + c k(x_slot, .) for a point that is stored. requires: !tracks_norm(), for the norm would need a score.
+    void adjust(std::size_t slot, std::size_t output, double c) { change(slot, output, c / scale_); }
     // Takes the term of a slot out of f but leaves the slot, for `add` to fill. row: its kernel row, for the norm only.
     void release(std::size_t slot, const double* row);
     // Takes term and slot out; the last point moves into the slot.

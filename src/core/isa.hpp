@@ -55,6 +55,10 @@ struct Isa {
     void (*transform)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch, double* out);
     void (*transform_self)(const Node* nodes, std::int32_t root, const T* norm2, std::size_t size, T* scratch,
                            double* out);
+    // y_i += s_i x_i: a stretch of x folded onto y by signs
+    void (*fold)(const T* x, const T* s, std::size_t n, T* y);
+    // The Walsh-Hadamard transform, unnormalised, in place; n a power of two.
+    void (*hadamard)(T* x, std::size_t n);
 };
 
 struct IsaScore {
@@ -69,6 +73,8 @@ struct IsaScore {
     // into the sums of the later ones by column j of the triangle. sums: kStair a row.
     void (*forward)(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
                     double* sums, double* const* z);
+    // out[j] = sum_i weights_i y_i[j] over the points y_i of whole blocks: the transpose of `dots`.
+    void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 
 // A triangular factor is stored in stairs of this many rows: three blocks of lanes.

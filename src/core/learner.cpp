@@ -80,8 +80,8 @@ struct Learner::Chunk {
             row(r)[from] = 0;
         }
     }
-    void cleared(std::size_t i, std::size_t slots) {
-        for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots, 0.0);
+    void cleared(std::size_t i, std::size_t slots_then) {
+        for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots_then, 0.0);
     }
 };
 
@@ -158,8 +158,9 @@ void Learner::learn(const Batch& batch, std::span<const double> labels, std::spa
                 .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victim = {},
                 .coordinates = {}, .scores = std::vector<double>(outputs()),
                 .coefs = std::vector<double>(expansion_.outputs()), .start = {}, .slots = {}};
-    // An event by itself is planned, then committed: nothing to roll back, unless it runs foreign code or repairs the norm.
-    if (batch_count(batch) == 1 && !expansion_.points().may_fail() && !expansion_.tracks_norm()) {
+    const bool repairs = expansion_.tracks_norm() && std::holds_alternative<Foreign>(rule_);  // and may throw thereafter
+    if (batch_count(batch) == 1 && !expansion_.points().may_fail() && !repairs) {
+        // An event by itself is planned, then committed: nothing to roll back.
         chunk.load(expansion_, 0, 1, expansion_.size() + 1);
         if (projections_) {
             if (passes_by(chunk)) return;
@@ -227,15 +228,13 @@ bool Learner::passes_by(Chunk& chunk) {
 }
 
 void Learner::report(Chunk& chunk, std::size_t i, double* out) const {
-    const double margin = task_ == Task::novelty ? novelty_margin(rule_) : 0.0;
     auto& projections = const_cast<std::optional<Projections>&>(projections_);
     for (std::size_t o = 0; o < outputs(); ++o) {
-        out[o] = chunk.scores[o];
-        if (average_)
-            out[o] = average_intercept(o) +
-                     (projections ? projections->average_score(chunk.coordinates, i, o, mutables_.ticks)
-                                  : expansion_.average_score(o, chunk.row(i)));
-        out[o] -= margin;
+        out[o] = average_ ? average_intercept(o) +
+                                (projections ? projections->average_score(chunk.coordinates, i, o, mutables_.ticks)
+                                             : expansion_.average_score(o, chunk.row(i)))
+                          : chunk.scores[o];
+        out[o] -= margin();
     }
 }
 
@@ -283,6 +282,16 @@ const double* Learner::victim_row(Chunk& chunk, std::size_t slot) const {
     return chunk.victim.data();
 }
 
+void Learner::check_step(std::size_t at, const Trial& trial, const Step& step) const {
+    if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
+    if (std::isfinite(step.radius) && !needs_.norm)
+        fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
+    const double c = step.coefficient;
+    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
+    if (!expansion_.has_room_for(c, step.shrink) || (expansion_.tracks_norm() && !std::isfinite(grown)))
+        fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", c);
+}
+
 void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
     const std::size_t at = chunk.first + i;
     Trial trial = this->trial(chunk, i, plan);
@@ -320,14 +329,8 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
         !std::isfinite(step.tangent))
         fail(at, "the rule proposed a step that is not finite (learning diverged; a smaller rate may help):",
              step.coefficient);
-    if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
-    if (std::isfinite(step.radius) && !needs_.norm)
-        fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
-    const double c = step.coefficient;
-    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
-    if (!expansion_.has_room_for(c, step.shrink) || (expansion_.tracks_norm() && !std::isfinite(grown)))
-        fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", c);
-    give(c);
+    check_step(at, trial, step);
+    give(step.coefficient);
     if (needs_.tangent) coefs[1] = step.tangent;
     if (step.coefficient == 0 && step.tangent == 0) return;
     if (projections_) {
@@ -346,6 +349,7 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
 }
 
 void Learner::commit(Chunk& chunk, std::size_t i, Plan& plan) {
+    if (average_ && task_ == Task::novelty) mutables_.margins += novelty_margin(rule_);  // it belongs to the hypothesis
     rule_ = std::move(plan.rule);
     budget_ = std::move(plan.budget);
     mutables_.random = plan.random;
@@ -435,7 +439,7 @@ void Learner::score(const Batch& batch, double* scores) const {
     const auto ahead = expansion_.points().ahead(expansion_.kernel(), batch);
     const std::size_t stride = padded(expansion_.size());
     const std::size_t block = std::clamp<std::size_t>((8u << 20) / (8 * (stride + 1)), 16, 128);
-    const double margin = task_ == Task::novelty ? novelty_margin(rule_) : 0.0;
+    const double margin = this->margin();
     const bool mean = average_ && !projections_;
     Lines<double> values(std::min(rows, block) * stride);
     for (std::size_t first = 0; first < rows; first += block) {
@@ -456,6 +460,12 @@ void Learner::score(const Batch& batch, double* scores) const {
 
 double Learner::average_intercept(std::size_t output) const {
     return mutables_.ticks == 0 ? 0.0 : intercept_sum_[output] / static_cast<double>(mutables_.ticks);
+}
+
+double Learner::margin() const {
+    if (task_ != Task::novelty) return 0.0;
+    return average_ && mutables_.ticks > 0 ? mutables_.margins / static_cast<double>(mutables_.ticks)
+                                           : novelty_margin(rule_);
 }
 
 void Learner::add_class() {

@@ -277,7 +277,7 @@ class DenseAhead final : public Ahead {
     void sparse_dots(std::size_t from, std::size_t count, const T* at, std::size_t size) {
         // A few blocks at a time stay in the first-level cache while every row passes over them.
         const std::size_t width = points_.width_, lanes = kLanes<T>, n_blocks = size / lanes;
-        const std::size_t group = std::max<std::size_t>(4, (32u << 10) / (width * kLineBytes) / 4 * 4);
+        const std::size_t group = std::max<std::size_t>(4, (256u << 10) / (width * kLineBytes) / 4 * 4);
         for (std::size_t b = 0; b < n_blocks; b += group)
             for (std::size_t r = 0; r < count; ++r) {
                 const std::size_t i = first_ + from + r;

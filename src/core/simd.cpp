@@ -10,6 +10,6 @@ extern const IsaScore kScore;
 
 const Isa<double> kDouble = table<double>();
 const Isa<float> kFloat = table<float>();
-const IsaScore kScore = {&score_dot, &axpy, &scale, &ordered, &forward};
+const IsaScore kScore = {&score_dot, &axpy, &scale, &ordered, &forward, &lane_sums};
 
 }  // namespace gristmill::GRISTMILL_ISA

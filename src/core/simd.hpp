@@ -387,6 +387,59 @@ inline void scale(double c, double* a, std::size_t n) {
     for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, factor * load(a + i));
 }
 
+#if defined(__AVX512F__)
+// The sum of each of eight vectors, by the tree (l, l+4), (l, l+2), (l, l+1): eight at a time in three shuffled steps.
+inline Vec<double> sums_of_eight(const Vec<double>* v) {
+    typedef long long Index __attribute__((vector_size(kBytes)));
+    const Index low4 = {0, 1, 2, 3, 8, 9, 10, 11}, high4 = {4, 5, 6, 7, 12, 13, 14, 15};
+    const Index low2 = {0, 1, 8, 9, 4, 5, 12, 13}, high2 = {2, 3, 10, 11, 6, 7, 14, 15};
+    const Index low1 = {0, 8, 2, 10, 4, 12, 6, 14}, high1 = {1, 9, 3, 11, 5, 13, 7, 15};
+    const auto fold = [](Vec<double> a, Vec<double> b, Index low, Index high) {
+        return (Vec<double>)_mm512_permutex2var_pd(a, (__m512i)low, b) + (Vec<double>)_mm512_permutex2var_pd(a, (__m512i)high, b);
+    };
+    const Vec<double> a = fold(v[0], v[4], low4, high4), b = fold(v[1], v[5], low4, high4);
+    const Vec<double> c = fold(v[2], v[6], low4, high4), d = fold(v[3], v[7], low4, high4);
+    return fold(fold(a, c, low2, high2), fold(b, d, low2, high2), low1, high1);
+}
+#endif
+
+// A few features abreast, block after block, then one fixed tree over the lanes: the order depends on the shape alone.
+inline void lane_sums(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights,
+                      double* out) {
+    constexpr std::size_t lanes = kLanes<double>;
+    std::size_t j = 0;
+    auto run = [&]<int J>() {
+        Vec<double> sum[J][kPerBlock] = {};
+        for (std::size_t b = 0; b < n_blocks; ++b) {
+            const double* at = blocks + (b * width + j) * lanes;
+            for (int p = 0; p < kPerBlock; ++p) {
+                const Vec<double> w = load(weights + b * lanes + p * kWidth<double>);
+                for (int k = 0; k < J; ++k) sum[k][p] = fma(w, load(at + k * lanes + p * kWidth<double>), sum[k][p]);
+            }
+        }
+#if defined(__AVX512F__)
+        if constexpr (J == 8) {
+            Vec<double> line[8];
+            for (int k = 0; k < 8; ++k) line[k] = sum[k][0];
+            store(out + j, sums_of_eight(line));
+            j += J;
+            return;
+        }
+#endif
+        for (int k = 0; k < J; ++k) {
+            double line[lanes];
+            for (int p = 0; p < kPerBlock; ++p) store(line + p * kWidth<double>, sum[k][p]);
+            for (std::size_t half = lanes / 2; half > 0; half /= 2)
+                for (std::size_t l = 0; l < half; ++l) line[l] += line[l + half];
+            out[j + k] = line[0];
+        }
+        j += J;
+    };
+    constexpr int kAbreast = 8 / kPerBlock > 2 ? 8 / kPerBlock : 2;
+    while (j + kAbreast <= width) run.template operator()<kAbreast>();
+    while (j < width) run.template operator()<1>();
+}
+
 inline void ordered(const double* const* rows, std::size_t count, const double* y, std::size_t n, double* out) {
     auto run = [&]<int R>(std::size_t r) {
         double sum[R] = {};
@@ -434,6 +487,41 @@ void norms2(const T* const* rows, std::size_t count, std::size_t width, T* out) 
     for (; r < count; ++r) run.template operator()<1>(r);
 }
 
+// ---- signed projections -------------------------------------------------------------------------------------------
+
+template <class T>
+void fold(const T* x, const T* s, std::size_t n, T* y) {
+    std::size_t i = 0;
+    for (; i + kWidth<T> <= n; i += kWidth<T>) store(y + i, fma(load(s + i), load(x + i), load(y + i)));
+    for (; i < n; ++i) y[i] = fma1(s[i], x[i], y[i]);
+}
+
+template <class T>
+void hadamard(T* x, std::size_t n) {
+    std::size_t h = 1;
+    if (n >= 4) {  // the first two stages in one pass: too short for vectors of their own
+        for (std::size_t i = 0; i < n; i += 4) {
+            const T a = x[i] + x[i + 1], b = x[i] - x[i + 1], c = x[i + 2] + x[i + 3], d = x[i + 2] - x[i + 3];
+            x[i] = a + c, x[i + 1] = b + d, x[i + 2] = a - c, x[i + 3] = b - d;
+        }
+        h = 4;
+    }
+    for (; h < n; h *= 2)
+        for (std::size_t i = 0; i < n; i += 2 * h) {
+            T *low = x + i, *high = x + i + h;
+            std::size_t j = 0;
+            for (; j + kWidth<T> <= h; j += kWidth<T>) {
+                const Vec<T> a = load(low + j), b = load(high + j);
+                store(low + j, a + b);
+                store(high + j, a - b);
+            }
+            for (; j < h; ++j) {
+                const T a = low[j], b = high[j];
+                low[j] = a + b, high[j] = a - b;
+            }
+        }
+}
+
 #define GRISTMILL_STRING_(x) #x
 #define GRISTMILL_STRING(x) GRISTMILL_STRING_(x)
 template <class T>
@@ -445,7 +533,9 @@ constexpr Isa<T> table() {
             &sparse_l1s<T>,
             &norms2<T>,
             &transform<T>,
-            &transform_self<T>};
+            &transform_self<T>,
+            &fold<T>,
+            &hadamard<T>};
 }
 
 }  // namespace gristmill::GRISTMILL_ISA

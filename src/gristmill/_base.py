@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from . import _core, _input, persist
+from . import _core, _input, additive, persist
 from .budgets import Budget, DropSmallest
+from .components import AdditiveParts
 from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
@@ -31,7 +32,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
 
 
-class StreamLearner(BaseEstimator):
+class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
     """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
 
     _task: ClassVar[str]
@@ -67,6 +68,8 @@ class StreamLearner(BaseEstimator):
             raise TypeError(
                 f"budget must be a budget such as DropOldest(100) or have a method victim(stored), got {budget!r}"
             )
+        if additive.is_additive(self.kernel):
+            additive.refuse_parts(self.kernel, rule, budget, bool(self.average))
         check_composition(rule, budget, bool(self.average))
         return rule, budget
 
@@ -81,8 +84,11 @@ class StreamLearner(BaseEstimator):
 
     def _make_core(
         self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int
-    ) -> _core.Learner:
+    ) -> Any:
         rule, budget, average = self._running
+        if additive.is_additive(kernel):
+            spec = rule._spec() if isinstance(rule, Rule) else rule
+            return additive.make_core(kernel, spec, budget, self._task, width, single, outputs, seed)
         return _core.Learner(
             kernel=kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
             rule=rule._spec() if isinstance(rule, Rule) else rule,
@@ -266,8 +272,7 @@ class StreamLearner(BaseEstimator):
     @property
     def support_vectors_(self) -> Any:
         """The stored points, oldest first: an array, a CSR array if they are kept sparse, or a list of objects."""
-        core = self._fitted()
-        points, order = core.points(), core.order()
+        points, order = self._fitted().points()
         if isinstance(points, tuple):
             from scipy.sparse import csr_array
 
@@ -278,14 +283,14 @@ class StreamLearner(BaseEstimator):
     @property
     def support_ids_(self) -> npt.NDArray[np.int64]:
         """Position in the stream of each stored point, from 0; oldest first."""
-        core = self._fitted()
-        return np.array(core.ids(), dtype=np.int64)[core.order()]
+        ids, order = self._fitted().ids()
+        return np.array(ids, dtype=np.int64)[order]
 
     @property
     def dual_coef_(self) -> npt.NDArray[np.float64]:
         """Coefficients at their true scale: a row a stored point, a column an output."""
-        core = self._fitted()
-        return core.dual_coef()[core.order()]
+        coef, order = self._fitted().dual_coef()
+        return coef[order]
 
     @property
     def intercept_(self) -> npt.NDArray[np.float64]:
@@ -383,11 +388,15 @@ class StreamLearner(BaseEstimator):
         width = 0 if objects else int(points[3]) if sparse else points.shape[1]
         values = points[2] if sparse else points
         single = not objects and values.dtype == np.float32
-        self._core = self._make_core(self.kernel_, width, sparse, single, arrays["intercept"].shape[0], seed=0)
+        outputs = len(arrays["intercept"])  # a rule may keep more rows of coefficients than it shows
+        if outputs < 1:
+            raise ValueError("the saved model has no output")
+        self._core = self._make_core(self.kernel_, width, sparse, single, outputs, seed=0)
         self._core.restore(arrays)  # the generator's true state is among the arrays
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        additive.mark_tags(self.kernel, tags)
         tags.non_deterministic = False
         return tags

@@ -48,7 +48,7 @@ positive_or_inf = Range(
 )
 non_negative = Range("a number >= 0", lambda v: is_real(v) and v >= 0)
 count = Range("a whole number >= 1", lambda v: is_whole(v) and v >= 1)
-size = Range("a whole number from 1 to 2**62", lambda v: is_whole(v) and 1 <= v <= 2**62)
+capacity = Range("a whole number from 1 to 2**62", lambda v: is_whole(v) and 1 <= v <= 2**62)
 fraction = Range("a number in (0, 1]", lambda v: is_real(v) and 0 < v <= 1)
 flag = Range("True or False", lambda v: isinstance(v, bool))
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, flag, non_negative, optional, size
+from ._validate import Checked, Range, capacity, flag, non_negative, optional
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Window(Budget):
     steps: int | None = None  # tau
     growth: float | None = None  # epsilon in Theorem 6
 
-    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(size), "growth": optional(non_negative)}
+    _ranges: ClassVar[dict[str, Range]] = {"steps": optional(capacity), "growth": optional(non_negative)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,7 +120,7 @@ class DropOldest(Budget):
 
     size: int
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class DropSmallest(Budget):
 
     size: int  # omega
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class DropRandom(Budget):
 
     size: int  # B
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Forget(Budget):
     size: int  # B
     basic: bool = False
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size, "basic": flag}
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity, "basic": flag}
     rules: ClassVar[tuple[str, ...]] = ("Perceptron",)
     multiclass: ClassVar[bool] = False
 

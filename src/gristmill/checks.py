@@ -3,9 +3,9 @@
     for check in yield_checks(model):
         check(model)
 
-Each check takes an estimator, works on clones of it, returns nothing if the promise is kept and raises `CheckError` with
-what was promised and what was found if it is not. What applies is found by what the estimator is: its task, whether its
-kernel runs in the core, whether its budget is bounded.
+Each check takes an estimator, works on clones of it, returns nothing if the promise is kept and raises
+`CheckError` with the promise if it is not. What applies is found by what the estimator is: its task, whether
+its kernel runs in the core, whether its budget is bounded.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, update_wrapper
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,12 @@ def require(kept: Any, promise: str) -> None:
         raise CheckError(promise)
 
 
-# ---- what a check works with ------------------------------------------------------------------------------------
+# ---- what a check works with ---------------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class Case:
-    """One estimator and a stream it can eat; `classes` has more than two entries for a stream of that many."""
+    """One estimator and a stream it can eat; `classes` is given where there are more than two."""
 
     estimator: Any
     X: Any
@@ -88,7 +89,7 @@ def is_native(model: Any) -> bool:
 
 
 def _stream(model: Any, n_classes: int) -> tuple[Any, Any]:
-    """Points of norm below 1 (some kernels ask for that), a third of their entries 0, and labels that depend on them."""
+    """Points of norm below 1 (some kernels ask for that), a third of the entries 0, and their labels."""
     rng = np.random.default_rng(20)
     count = 240 if is_native(model) else 60
     X = rng.normal(size=(count, 5)) * (rng.random((count, 5)) < 0.7)
@@ -158,11 +159,11 @@ def _said(model: Any, X: Any) -> Any:
     return model.decision_function(X)
 
 
-# ---- promise 1: the scores are right ------------------------------------------------------------------------------
+# ---- promise 1: the scores are right -------------------------------------------------------------
 
 
 def check_scores_are_the_naive_sums(case: Case) -> None:
-    """decision_function is the sum over support_vectors_ with dual_coef_ and intercept_; norm_ is its norm."""
+    """decision_function is the sum over support_vectors_, dual_coef_ and intercept_; norm_ is its norm."""
     model = case.fitted()
     for _ in range(3 if is_native(model) else 1):
         rows = model.kernel_(case.X, model.support_vectors_) if model.n_support_ else np.zeros((len(case), 0))
@@ -185,12 +186,19 @@ def check_attributes_fit_together(case: Case) -> None:
     model = case.fitted()
     outputs = len(case.classes) if case.classes is not None else 1
     require(model.n_seen_ == len(case), "n_seen_ counts the events")
-    require(model.dual_coef_.shape == (model.n_support_, outputs), "dual_coef_ has a row a point, a column an output")
+    require(
+        model.dual_coef_.shape == (model.n_support_, outputs),
+        "dual_coef_ has a row a point, a column an output",
+    )
     require(model.dual_coef_.dtype == np.float64, "coefficients are double")
     require(model.intercept_.shape == (outputs,), "intercept_ has one number an output")
     ids = model.support_ids_
-    require(len(ids) == model.n_support_ and np.all(np.diff(ids) > 0), "support_ids_ are distinct, oldest first")
-    require(len(ids) == 0 or (ids[0] >= 0 and ids[-1] < len(case)), "support_ids_ are positions in the stream")
+    require(
+        len(ids) == model.n_support_ and np.all(np.diff(ids) > 0), "support_ids_ are distinct, oldest first"
+    )
+    require(
+        len(ids) == 0 or (ids[0] >= 0 and ids[-1] < len(case)), "support_ids_ are positions in the stream"
+    )
     for i, point in zip(ids, _dense(model.support_vectors_), strict=True):
         require(np.all(point == case.X[i]), f"support_vectors_ holds event {i} as it came")
     require(model.memory_bytes_ > 0, "memory_bytes_ is a number of bytes")
@@ -201,50 +209,56 @@ def check_attributes_fit_together(case: Case) -> None:
 def check_prequential_scores_before_it_learns(case: Case) -> None:
     """prequential says what decision_function said of each event before it was learned, bit for bit.
 
-    With Project to 1e-9: the run scores on coordinates, decision_function on points, two sums for the same number.
+    With Project to 1e-9: a run is scored by coordinates, a table by coefficients, two sums of one number.
     """
     model, twin = case.new(), case.new()
-    slack = 1e-9 if isinstance(model.budget, Project) else 0.0
     said = case.learn(model, slice(None), "prequential")
     # Of two classes the score points to the second: the comparison starts when both have come.
     two = is_classifier(model) and case.classes is None
     start = 1 + (int(np.argmax(case.y != case.y[0])) if two else 0)
     case.learn(twin, slice(0, start))
+    projects = isinstance(model.budget, Project)
     for i in range(start, len(case)):
-        now = _said(twin, case.X[i : i + 1])[0]
-        require(np.allclose(now, said[i], rtol=slack, atol=slack), f"prequential agrees at event {i}")
+        score = _said(twin, case.X[i : i + 1])[0]
+        # A projecting budget scores a stream by coordinates, a table by coefficients: rounded differently.
+        alike = np.array_equal(score, said[i]) or (projects and close(score, said[i], 1e-9))
+        require(alike, f"prequential agrees at event {i}")
         case.learn(twin, slice(i, i + 1))
     require(_same_bits(model, twin), "prequential learns what partial_fit learns")
 
 
-# ---- promises 2 and 9: however the stream is cut; the same seed ---------------------------------------------------
+# ---- promises 2 and 9: however the stream is cut; the same seed ----------------------------------
 
 
 def check_cutting_changes_nothing(case: Case) -> None:
-    """learn_one in a loop, partial_fit in any chunks, fit and prequential give the same model, bit for bit."""
+    """learn_one in a loop, partial_fit in any chunks, fit, prequential: the same model, bit for bit."""
     whole, count = case.fitted(), len(case)
     again = case.new()
     case.learn(again, slice(None), "fit")
-    require(_same_bits(whole, again), "fit gives what one partial_fit gives")
+    if getattr(whole.rule, "passes", 1) == 1:  # a rule may ask fit for several
+        require(_same_bits(whole, again), "fit gives what one partial_fit gives")
+    once = copy.deepcopy(again)
     case.learn(again, slice(None), "fit")
-    require(_same_bits(whole, again), "fit forgets what was learned before")
+    require(_same_bits(once, again), "fit forgets what was learned before")
     rng = np.random.default_rng(3)
     for pieces in (2, 7, count // 3):
         cut = case.new()
         edges = [0, *sorted(rng.choice(np.arange(1, count), pieces, replace=False).tolist()), count]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             case.learn(cut, slice(a, b), "prequential" if a % 2 else "partial_fit")
         require(_same_bits(whole, cut), f"chunks with the borders {edges} give the model of one chunk")
     single = case.new()
     case.learn_each(single, range(count))
     require(_same_bits(whole, single), "learn_one in a loop gives the model of one chunk")
-    require(np.array_equal(_said(whole, case.X), _said(single, case.X)), "the scores are the same, bit for bit")
+    require(
+        np.array_equal(_said(whole, case.X), _said(single, case.X)), "the scores are the same, bit for bit"
+    )
 
 
 def check_pausing_changes_nothing(case: Case) -> None:
     """Pickle, deepcopy, or save and load in the middle of the stream: the same model, bit for bit."""
     whole, half = case.fitted(), len(case) // 2
-    pauses = [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy]
+    pauses: list[Callable[[Any], Any]] = [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy]
     if _can_be_saved(whole):
         pauses.append(_through_file)
     for pause in pauses:
@@ -262,7 +276,7 @@ def check_same_seed_same_run(case: Case) -> None:
     require(snapshot(case.fitted()) == snapshot(case.fitted()), "the same seed gives the same run")
 
 
-# ---- promise 3: dense, sparse, single precision -------------------------------------------------------------------
+# ---- promise 3: dense, sparse, single precision --------------------------------------------------
 
 
 def check_dense_and_sparse_agree(case: Case) -> None:
@@ -272,12 +286,16 @@ def check_dense_and_sparse_agree(case: Case) -> None:
     wanted = _said(case.fitted(), case.X)
     for make in (csr_array, csr_matrix):
         sparse = dataclasses.replace(case, X=make(case.X))
-        require(close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), f"{make.__name__} agrees with dense rows")
+        require(
+            close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), f"{make.__name__} agrees with dense rows"
+        )
     if case.estimator.kernel is not None:
         wide = np.zeros((len(case), 2000))
         wide[:, 100:2000:400] = case.X
         sparse = dataclasses.replace(case, X=csr_array(wide))
-        require(close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), "wide sparse rows agree with dense rows")
+        require(
+            close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), "wide sparse rows agree with dense rows"
+        )
         require(close(_said(sparse.fitted(), wide), wanted, 1e-9), "a wide sparse model scores dense rows")
 
 
@@ -291,7 +309,7 @@ def check_single_precision(case: Case) -> None:
     require(close(_said(model, single.X), _said(double.fitted(), double.X), 1e-4), "float32 agrees to 1e-4")
 
 
-# ---- promise 4: memory ------------------------------------------------------------------------------------------
+# ---- promise 4: memory ---------------------------------------------------------------------------
 
 
 def check_memory_is_bounded(case: Case) -> None:
@@ -328,7 +346,7 @@ def _window_is_bounded(case: Case, model: Any) -> None:
     require(model.memory_bytes_ <= bound, f"memory stays below {bound} bytes, found {model.memory_bytes_}")
 
 
-# ---- promise 5: bad input ---------------------------------------------------------------------------------------
+# ---- promise 5: bad input ------------------------------------------------------------------------
 
 
 def _bad_rows(case: Case) -> Iterator[tuple[str, Any]]:
@@ -351,7 +369,7 @@ def _bad_rows(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _bad_targets(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    good = None if case.y is None else case.y[:4]
+    good: Any = None if case.y is None else case.y[:4]
     for name, weights in (
         ("a negative weight", [1.0, 1.0, 1.0, -1.0]),
         ("a NaN weight", [1.0, np.nan, 1.0, 1.0]),
@@ -410,7 +428,7 @@ def _refused(model: Any, what: str, call: Callable[[], Any]) -> None:
     require(snapshot(model) == before, f"{what} changes nothing")
 
 
-# ---- promise 7: predicting --------------------------------------------------------------------------------------
+# ---- promise 7: predicting -----------------------------------------------------------------------
 
 
 def check_predicting_changes_nothing(case: Case) -> None:
@@ -428,7 +446,7 @@ def check_predicting_changes_nothing(case: Case) -> None:
     require(snapshot(model) == before, "predicting changes nothing")
 
 
-# ---- promises 5 and 8: copies, inputs, files ----------------------------------------------------------------------
+# ---- promises 5 and 8: copies, inputs, files -----------------------------------------------------
 
 
 def check_copies_are_independent(case: Case) -> None:
@@ -436,7 +454,8 @@ def check_copies_are_independent(case: Case) -> None:
     model = case.fitted()
     require(not hasattr(clone(model), "n_seen_"), "a clone is unfitted")
     before = snapshot(model)
-    for make in (lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy):
+    copies: list[Callable[[Any], Any]] = [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy]
+    for make in copies:
         other = make(model)
         require(snapshot(other) == before, "a copy is the same model")
         case.learn(other, slice(None))
@@ -477,7 +496,7 @@ def _can_be_saved(model: Any) -> bool:
 
 
 def check_files_hold_the_whole_model(case: Case) -> None:
-    """save and load give the same model bit for bit; Python code is refused by name and nothing is written."""
+    """save and load give the same model bit for bit; Python code is refused and nothing is written."""
     model = case.fitted()
     if _can_be_saved(model):
         other = _through_file(model)
@@ -496,7 +515,7 @@ def check_files_hold_the_whole_model(case: Case) -> None:
         require(not any(Path(folder).iterdir()), "a refused save leaves nothing behind")
 
 
-# ---- weights ----------------------------------------------------------------------------------------------------
+# ---- weights -------------------------------------------------------------------------------------
 
 
 def check_weights_have_a_meaning(case: Case) -> None:
@@ -511,7 +530,7 @@ def check_weights_have_a_meaning(case: Case) -> None:
         require(np.array_equal(before, ones.dual_coef_), "events of weight 0 are not learned")
 
 
-# ---- which of them apply ------------------------------------------------------------------------------------------
+# ---- which of them apply -------------------------------------------------------------------------
 
 _ALWAYS = (
     check_scores_are_the_naive_sums,

@@ -30,6 +30,17 @@ from .norma import (
     norma_truncation_start,
     norma_window,
 )
+from .pairwise import (
+    all_pairs_regret_bound,
+    olp_rate,
+    olp_regret_bound,
+    pairwise_excess_bound,
+    pairwise_risk_bound,
+    rademacher_auc,
+    rademacher_matrix,
+    rademacher_mkl,
+    rademacher_of_loss,
+)
 from .passive_aggressive import passive_aggressive_loss_bound, passive_aggressive_mistake_bound
 from .perceptron import (
     forgetron_mistake_bound,
@@ -48,6 +59,7 @@ from .projectron import (
 
 __all__ = [
     "NormaTuning",
+    "all_pairs_regret_bound",
     "alma_correction_bound",
     "alma_separable_bound",
     "alma_step",
@@ -62,6 +74,10 @@ __all__ = [
     "norma_truncation_error",
     "norma_truncation_start",
     "norma_window",
+    "olp_rate",
+    "olp_regret_bound",
+    "pairwise_excess_bound",
+    "pairwise_risk_bound",
     "passive_aggressive_loss_bound",
     "passive_aggressive_mistake_bound",
     "perceptron_mistake_bound",
@@ -69,5 +85,9 @@ __all__ = [
     "projection_mistake_bound",
     "projectron_mistake_bound",
     "projectron_pp_mistake_bound",
+    "rademacher_auc",
+    "rademacher_matrix",
+    "rademacher_mkl",
+    "rademacher_of_loss",
     "romma_mistake_bound",
 ]

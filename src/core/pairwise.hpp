@@ -1,0 +1,204 @@
+// Losses of pairs of events, learned from a stream through a finite buffer: OLP and its relatives.
+//
+// Every learner here is a plain value: a chunk is undone by putting back a copy. Each event is planned in scratch memory
+// and committed when nothing can fail any more. No sum depends on how the stream was cut.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/buffers.hpp"
+#include "core/convex.hpp"
+
+namespace gristmill {
+
+enum class MarginKind { hinge, squared_hinge, logistic, exponential };
+
+// phi(u), a loss of a margin; only its slope is needed to learn.
+struct MarginLoss {
+    MarginKind kind = MarginKind::hinge;
+    double margin = 1;
+
+    double slope(double u) const {
+        switch (kind) {
+            case MarginKind::hinge: return u < margin ? -1.0 : 0.0;
+            case MarginKind::squared_hinge: return u < margin ? -2 * (margin - u) : 0.0;
+            case MarginKind::logistic: {
+                if (u <= 0) return -1 / (1 + std::exp(u));
+                const double e = std::exp(-u);
+                return -e / (1 + e);
+            }
+            case MarginKind::exponential: return -std::exp(-u);
+        }
+        return 0;
+    }
+};
+
+// How far to step at event t, and what the regulariser leaves of the old hypothesis.
+struct Pace {
+    double rate = 1;  // eta
+    double reg = 0;   // sigma of a strongly convex regulariser sigma/2 |w|^2; its rate falls as 1/t
+    double step(std::uint64_t t) const {
+        const auto n = static_cast<double>(t);
+        return reg > 0 ? rate / (reg * n) : rate / std::sqrt(n);
+    }
+    double keep(std::uint64_t t) const { return reg > 0 ? 1 - rate / static_cast<double>(t) : 1.0; }
+};
+
+// Called now and then during a chunk; may throw to stop it.
+using Poll = std::function<void()>;
+
+// What the learners share: the buffer, its rows, the generator, counters.
+struct PairStream {
+    Buffer buffer;
+    BufferRows rows;
+    Random random;
+    std::uint64_t seen = 0;
+    std::uint64_t pairs = 0;      // pairs of opposite labels met
+    double right = 0, asked = 0;  // events asked about, and the mean share of their pairs in the right order
+    Change change;
+
+    PairStream(Buffer policy, std::size_t width, std::uint64_t seed)
+        : buffer(std::move(policy)), rows(buffer.size(), width) {
+        random.seed = seed;
+    }
+    std::size_t filled() const { return buffer.filled(); }
+    // The event goes to the buffer. Only a foreign policy can throw, before anything has changed.
+    void offer(const double* x, double label) { offer(x, label, rows.width()); }
+    void offer(const double* x, double label, std::size_t width) {
+        buffer.offer(random, change, {x, width}, label);
+        rows.apply(change, x, label, static_cast<std::int64_t>(seen));
+        ++seen;
+    }
+    template <class V>
+    void visit(V& v) {
+        auto state = buffer.state();
+        rows.visit(v);
+        v.number("right", right);
+        v.number("asked", asked);
+        for (auto* n : {&random.seed, &random.counter, &seen, &pairs, &state.offered, &state.filled, &state.next})
+            v.count(*n);
+        if (V::loads) buffer.restore(state);
+    }
+};
+
+// A chunk is one transaction. One event by itself is planned before it is committed, and needs no copy.
+template <class L, class F>
+void transact(L& learner, std::size_t count, const Poll& poll, F event) {
+    if (count == 1) return event(0);
+    L before = learner.separate();
+    try {
+        for (std::size_t i = 0; i < count; ++i) {
+            event(i);
+            if (poll && i % 512 == 511) poll();
+        }
+    } catch (...) {
+        learner = std::move(before);
+        throw;
+    }
+}
+
+[[noreturn]] void diverged(std::size_t row);
+
+// The share of the opposite-label pairs that a score puts in the right order, ties by half.
+struct Order {
+    double right = 0;
+    std::uint64_t pairs = 0;
+    void pair(double margin) {
+        ++pairs;
+        right += margin > 0 ? 1.0 : margin == 0 ? 0.5 : 0.0;
+    }
+    void commit(PairStream& stream) const {
+        if (pairs == 0) return;
+        stream.pairs += pairs;
+        stream.asked += 1;
+        stream.right += right / static_cast<double>(pairs);
+    }
+};
+
+inline double norm_of(const Lines<double>& v) { return std::sqrt(isa_score().dot(v.data(), v.data(), v.size())); }
+
+// AUC by a linear scorer: u = y <w, x - x'> over the pairs of opposite labels. Pairs of one label have no slope.
+class LinearRanker {
+  public:
+    struct Settings {
+        MarginLoss loss;
+        Pace pace;
+        Ball ball;                    // where w must stay
+        bool average = false;
+        bool opposite_only = false;   // mean over the pairs of opposite labels, not over the buffer
+    };
+    LinearRanker(const Settings& settings, Buffer buffer, std::size_t width, std::uint64_t seed);
+
+    void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
+    void score(const DenseRows<double>& x, double* scores) const;
+    void weights(double* out) const;  // of the hypothesis that scores
+    const PairStream& stream() const { return stream_; }
+    const SplitRows& rows() const { return rows_; }
+    std::size_t bytes() const;
+    LinearRanker separate() const;
+    template <class V>
+    void visit(V& v) {
+        stream_.visit(v);
+        rows_.visit(v);
+        v.numbers("weights", w_);
+        v.numbers("weights_sum", sum_);
+        v.count(steps_);
+    }
+
+  private:
+    void event(const double* x, double label, std::size_t row, double* score);
+    double shown(const double* x) const;
+
+    Settings settings_;
+    PairStream stream_;               // labels and places of the buffer; the rows are beside it
+    SplitRows rows_;
+    Lines<double> w_, sum_;           // padded(width); the sum of all hypotheses that met a pair
+    std::uint64_t steps_ = 0;
+    Lines<double> x_, next_, scores_, slopes_, pull_;  // scratch
+};
+
+// The two algorithms of Zhao, Hoi, Jin and Yang for AUC: a reservoir a class.
+class TwoReservoirRanker {
+  public:
+    struct Settings {
+        double aggressiveness = 1;  // C
+        bool sequential = false;    // a passive-aggressive step a pair; else one gradient step
+    };
+    TwoReservoirRanker(const Settings& settings, std::size_t size, std::size_t width, std::uint64_t seed);
+
+    void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
+    void score(const DenseRows<double>& x, double* scores) const;
+    void weights(double* out) const { std::copy(w_.begin(), w_.begin() + static_cast<std::ptrdiff_t>(width_), out); }
+    const PairStream& stream(std::size_t side) const { return sides_[side]; }
+    std::uint64_t seen() const { return seen_; }
+    std::size_t bytes() const;
+    TwoReservoirRanker separate() const { return *this; }
+    template <class V>
+    void visit(V& v) {
+        v.scope = "negative_";
+        sides_[0].visit(v);
+        v.scope = "positive_";
+        sides_[1].visit(v);
+        v.scope = "";
+        v.numbers("weights", w_);
+        v.count(seen_);
+        v.count(random_.seed);
+        v.count(random_.counter);
+    }
+
+  private:
+    void event(const double* x, double label, std::size_t row, double* score);
+
+    Settings settings_;
+    std::size_t width_;
+    std::vector<PairStream> sides_;  // negative, positive
+    Random random_;
+    std::uint64_t seen_ = 0;
+    Lines<double> w_, x_, next_, scores_, slopes_, pull_;
+};
+
+// A value of a loss, for reports.
+double margin_value(const MarginLoss& loss, double u);
+
+}  // namespace gristmill

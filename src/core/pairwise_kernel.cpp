@@ -1,0 +1,286 @@
+#include "core/pairwise_kernel.hpp"
+
+namespace gristmill {
+
+// The kernel values of the next rows of a chunk against all slots, kept true while slots change.
+struct KernelRanker::Chunk {
+    const Batch& batch;
+    std::span<const double> labels;
+    double* out;
+    std::unique_ptr<Ahead> ahead;
+    std::size_t first = 0, count = 0, stride = 0;
+    Lines<double> values, column;
+
+    double* row(std::size_t i) { return values.data() + i * stride; }
+
+    void load(const Expansion& f, std::size_t from, std::size_t rows) {
+        first = from;
+        count = rows;
+        stride = padded(f.size() + rows);
+        ahead->load(from, rows);
+        values.assign(rows * stride, 0.0);  // slots still to be filled are read with coefficient 0: they must be finite
+        ahead->rows(values.data(), stride);
+    }
+    void stored(std::size_t i, std::size_t slot) {
+        if (i + 1 >= count) return;
+        column.resize(padded(count));
+        ahead->among(i, column.data());
+        for (std::size_t r = i + 1; r < count; ++r) row(r)[slot] = column[r];
+    }
+    void moved(std::size_t i, std::size_t from, std::size_t to) {
+        for (std::size_t r = i; r < count; ++r) row(r)[to] = row(r)[from];
+    }
+};
+
+KernelRanker::KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const Settings& settings, Buffer buffer,
+                           std::uint64_t seed)
+    : settings_(settings), f_(std::move(kernel), std::move(points), 1, false, settings.average),
+      now_{PairStream(std::move(buffer), 0, seed), {}, {}, {}, {}, 0.0} {
+    const std::size_t size = now_.stream.buffer.size();
+    now_.slot.assign(size, 0);
+    now_.scores.resize(padded(size));
+    now_.gram.resize(size * padded(size));
+    for (auto* v : {&slopes_, &coefs_, &moved_}) v->resize(padded(size));
+    if (settings.drop != Drop::nothing) f_.set_limit(settings.size + size + 1);
+}
+
+void KernelRanker::learn(const Batch& batch, std::span<const double> labels, double* scores, const Poll& poll) {
+    Chunk chunk{batch, labels, scores, f_.points().ahead(f_.kernel(), batch), 0, 0, 0, {}, {}};
+    const std::size_t rows = batch_count(batch);
+    if (rows == 1 && !f_.points().may_fail()) {
+        chunk.load(f_, 0, 1);
+        return event(chunk, 0);
+    }
+    Now before = now_;
+    before.stream.buffer = now_.stream.buffer.separate();
+    f_.begin();
+    try {
+        for (std::size_t first = 0; first < rows;) {
+            const std::size_t count = std::min(rows - first, std::clamp<std::size_t>(f_.size() / 6 / 4 * 4, 16, 128));
+            chunk.load(f_, first, count);
+            for (std::size_t i = 0; i < count; ++i) event(chunk, i);
+            first += count;
+            if (poll) poll();
+        }
+    } catch (...) {
+        f_.rollback();
+        now_ = std::move(before);
+        throw;
+    }
+    f_.commit();
+}
+
+// What the event changes: the coefficient of each buffer entry and of the newcomer, the scores afterwards, the norm.
+void KernelRanker::plan(const double* row, double self, double label, double score) {
+    const std::size_t filled = now_.stream.filled(), stride = padded(now_.stream.buffer.size());
+    const auto& isa = isa_score();
+    std::fill(slopes_.begin(), slopes_.end(), 0.0);
+    order_ = {};
+    double slope_sum = 0;
+    for (std::size_t j = 0; j < filled; ++j) {
+        if (now_.stream.rows.label(j) == label) continue;
+        const double margin = label * (score - now_.scores[j]);
+        order_.pair(margin);
+        slope_sum += slopes_[j] = settings_.loss.slope(margin);
+    }
+    const std::uint64_t t = now_.stream.seen + 1;
+    keep_ = settings_.pace.keep(t);
+    const double pairs = static_cast<double>(settings_.opposite_only ? order_.pairs : filled);
+    const double step = slope_sum == 0 ? 0.0 : settings_.pace.step(t) * label / pairs;
+    newcomer_ = -step * slope_sum;
+    for (std::size_t j = 0; j < coefs_.size(); ++j) coefs_[j] = step * slopes_[j];
+    const double before = keep_ * score;
+    after_ = before + newcomer_ * self;
+    for (std::size_t j = 0; j < filled; ++j) after_ += coefs_[j] * row[now_.slot[j]];
+    // ||f + g||^2 = ||f||^2 + <g, f + (f + g)>
+    norm_after_ = keep_ * keep_ * now_.norm2 + newcomer_ * (before + after_);
+    std::fill(moved_.begin(), moved_.end(), 0.0);
+    for (std::size_t j = 0; j < filled; ++j) {
+        const double old = keep_ * now_.scores[j];
+        moved_[j] = step == 0 ? old
+                              : old + isa.dot(now_.gram.data() + j * stride, coefs_.data(), stride) +
+                                    newcomer_ * row[now_.slot[j]];
+        norm_after_ += coefs_[j] * (old + moved_[j]);
+    }
+}
+
+void KernelRanker::commit_scores() {
+    now_.scores.swap(moved_);
+    now_.norm2 = std::max(norm_after_, 0.0);
+    if (keep_ == 0)
+        for (std::size_t slot = 0; slot < f_.size(); ++slot) f_.adjust(slot, 0, -f_.coef(slot, 0));
+    else
+        f_.shrink(keep_);
+    for (std::size_t j = 0; j < now_.stream.filled(); ++j)
+        if (coefs_[j] != 0) f_.adjust(now_.slot[j], 0, coefs_[j]);
+    if (settings_.radius > 0 && now_.norm2 > settings_.radius * settings_.radius) {
+        const double factor = settings_.radius / std::sqrt(now_.norm2);
+        f_.shrink(factor);
+        isa_score().scale(factor, now_.scores.data(), now_.scores.size());
+        newcomer_ *= factor;
+        after_ *= factor;
+        now_.norm2 = settings_.radius * settings_.radius;
+    }
+}
+
+void KernelRanker::event(Chunk& chunk, std::size_t i) {
+    const std::size_t at = chunk.first + i;
+    const double* row = chunk.row(i);
+    const double label = chunk.labels[at], self = chunk.ahead->self(i), score = f_.score(0, row);
+    if (!std::isfinite(score)) diverged(at);
+    if (chunk.out) chunk.out[at] = f_.averages() ? f_.average_score(0, row) : score;
+    plan(row, self, label, score);
+    if (!std::isfinite(after_) || !std::isfinite(norm_after_)) diverged(at);
+    auto& stream = now_.stream;
+    const bool counts = stream.filled() > 0;
+    f_.reserve(f_.size() + 1);
+    std::span<const double> x;
+    if (const auto* dense = std::get_if<DenseRows<double>>(&chunk.batch)) x = {dense->row(at), dense->width};
+    stream.buffer.offer(stream.random, stream.change, x, label);
+    if (counts && f_.averages()) f_.tick();
+    order_.commit(stream);
+    commit_scores();
+    const auto& change = stream.change;
+    const bool enters = !change.slots.empty() ||
+                        std::find(change.sources.begin(), change.sources.end(), change.sources.size()) != change.sources.end();
+    if (enters || newcomer_ != 0) {
+        const std::size_t slot = f_.size();
+        const double zero = 0;
+        f_.add(slot, static_cast<std::int64_t>(stream.seen), chunk.batch, at, {&newcomer_, 1}, {&zero, 1}, self);
+        now_.uses.push_back(0);
+        chunk.row(i)[slot] = self;
+        chunk.stored(i, slot);
+        if (!change.slots.empty() || !change.sources.empty()) enter(chunk, i, slot);
+    } else if (!change.sources.empty()) {
+        enter(chunk, i, f_.size());
+    }
+    stream.rows.apply(change, nullptr, label, static_cast<std::int64_t>(stream.seen));
+    ++stream.seen;
+    keep_budget(chunk, i);
+    if (stream.seen % 512 == 0) refresh();
+}
+
+// The buffer's references after `change`; the newcomer is in `slot`.
+void KernelRanker::enter(Chunk& chunk, std::size_t i, std::size_t slot) {
+    auto& stream = now_.stream;
+    const std::size_t filled = stream.filled(), stride = padded(stream.buffer.size());
+    std::vector<std::size_t> fresh = stream.change.slots;
+    if (const auto& sources = stream.change.sources; !sources.empty()) {
+        gather(sources);
+        for (std::size_t j = 0; j < sources.size(); ++j)
+            if (sources[j] == sources.size()) fresh.push_back(j);
+    }
+    const double* row = chunk.row(i);
+    for (const std::size_t j : fresh) {
+        now_.slot[j] = slot;
+        now_.scores[j] = after_;
+    }
+    for (const std::size_t j : fresh)
+        for (std::size_t k = 0; k < filled; ++k)
+            now_.gram[j * stride + k] = now_.gram[k * stride + j] = row[now_.slot[k]];
+    std::fill(now_.uses.begin(), now_.uses.end(), 0);
+    for (std::size_t j = 0; j < filled; ++j) ++now_.uses[now_.slot[j]];
+}
+
+void KernelRanker::gather(const std::vector<std::size_t>& sources) {
+    const auto slot = now_.slot;
+    const auto scores = now_.scores, gram = now_.gram;
+    const std::size_t size = sources.size(), stride = padded(size);
+    for (std::size_t j = 0; j < size; ++j) {
+        if (sources[j] == size) continue;
+        now_.slot[j] = slot[sources[j]];
+        now_.scores[j] = scores[sources[j]];
+        for (std::size_t k = 0; k < size; ++k)
+            if (sources[k] != size) now_.gram[j * stride + k] = gram[sources[j] * stride + sources[k]];
+    }
+}
+
+std::size_t KernelRanker::victim(std::size_t outside) {
+    const Points& points = f_.points();
+    if (settings_.drop == Drop::random) {
+        std::uint64_t left = now_.stream.random.below(outside);
+        for (std::size_t slot = 0;; ++slot)
+            if (now_.uses[slot] == 0 && left-- == 0) return slot;
+    }
+    std::size_t chosen = Points::npos;
+    for (std::size_t slot = points.oldest(); slot != Points::npos; slot = points.newer(slot)) {
+        if (now_.uses[slot] > 0) continue;
+        if (chosen == Points::npos || f_.magnitude(slot) < f_.magnitude(chosen)) chosen = slot;
+        if (settings_.drop == Drop::oldest) break;
+    }
+    return chosen;
+}
+
+void KernelRanker::keep_budget(Chunk& chunk, std::size_t i) {
+    std::size_t outside = 0;
+    for (std::size_t slot = f_.size(); slot-- > 0;) {
+        if (now_.uses[slot] > 0) continue;
+        const bool idle = f_.coef(slot, 0) == 0 && (!f_.averages() || f_.average_coef(slot, 0) == 0);
+        if (idle)
+            drop(chunk, i, slot);  // the last slot moves here; it has been looked at
+        else
+            ++outside;
+    }
+    if (settings_.drop == Drop::nothing) return;
+    for (; outside > settings_.size; --outside) drop(chunk, i, victim(outside));
+}
+
+void KernelRanker::drop(Chunk& chunk, std::size_t i, std::size_t slot) {
+    const double c = f_.coef(slot, 0);
+    if (c != 0) {
+        row_.resize(padded(f_.size()));
+        f_.points().stored_row(f_.kernel(), slot, row_.data());
+        now_.norm2 = std::max(now_.norm2 - 2 * c * f_.score(0, row_.data()) + c * c * row_[slot], 0.0);
+        for (std::size_t j = 0; j < now_.stream.filled(); ++j) now_.scores[j] -= c * row_[now_.slot[j]];
+    }
+    const std::size_t last = f_.size() - 1;
+    f_.remove(slot, nullptr);
+    now_.uses[slot] = now_.uses[last];
+    now_.uses.pop_back();
+    if (slot == last) return;
+    for (std::size_t& s : now_.slot)
+        if (s == last) s = slot;
+    chunk.moved(i, last, slot);
+}
+
+// Sums that are moved along gather rounding: now and then they are made anew.
+void KernelRanker::refresh() {
+    row_.resize(padded(f_.size()));
+    for (std::size_t j = 0; j < now_.stream.filled(); ++j) {
+        f_.points().stored_row(f_.kernel(), now_.slot[j], row_.data());
+        now_.scores[j] = f_.score(0, row_.data());
+    }
+    if (settings_.radius > 0) now_.norm2 = std::max(f_.exact_norm2(), 0.0);
+}
+
+void KernelRanker::score(const Batch& batch, double* scores) const {
+    const std::size_t rows = batch_count(batch), stride = padded(f_.size());
+    const auto ahead = f_.points().ahead(f_.kernel(), batch);
+    constexpr std::size_t block = 64;
+    Lines<double> values(std::min(rows, block) * stride);
+    for (std::size_t first = 0; first < rows; first += block) {
+        const std::size_t count = std::min(block, rows - first);
+        ahead->load(first, count);
+        ahead->rows(values.data(), stride);
+        for (std::size_t r = 0; r < count; ++r) {
+            const double* row = values.data() + r * stride;
+            scores[first + r] = f_.averages() ? f_.average_score(0, row) : f_.score(0, row);
+        }
+    }
+}
+
+std::size_t KernelRanker::bytes() const {
+    std::size_t total = sizeof *this + f_.bytes() + now_.stream.rows.bytes();
+    for (const auto* v : {&now_.scores, &now_.gram, &slopes_, &coefs_, &moved_}) total += v->capacity() * sizeof(double);
+    return total + (now_.slot.capacity() + f_.size()) * sizeof(std::size_t);
+}
+
+void KernelRanker::restore(Now now) {
+    for (std::size_t j = 0; j < now.stream.filled(); ++j) {
+        if (now.slot[j] >= f_.size()) throw std::invalid_argument("the saved buffer names points that are not stored");
+        ++now.uses[now.slot[j]];
+    }
+    now_ = std::move(now);
+}
+
+}  // namespace gristmill

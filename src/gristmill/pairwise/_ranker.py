@@ -1,0 +1,104 @@
+"""What the learners of a ranking share: scores, a threshold from the buffer, the AUC along the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+
+from ._stream import Array, PairStreamLearner
+
+
+class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
+    """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
+
+    _most_classes = 2
+
+    def _numbers(self, codes: Array) -> Array:
+        return 2.0 * codes - 1.0
+
+    def _sign(self) -> float:
+        return 1.0 if len(self._codes) < 2 or self._codes[self.classes_.tolist()[1]] == 1 else -1.0
+
+    # ---- scores ------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Array:
+        """f(x): the higher, the more like classes_[1]. Only the order has a meaning; `threshold_` cuts it."""
+        core = self._fitted()
+        return self._sign() * np.asarray(core.score(self._rows(X, first=False)))
+
+    def prequential(self, X: Any, y: Any = None) -> Array:
+        """Learn from X, y as `partial_fit` does, and return f(x) of each event before it was learned.
+
+        The AUC along the way is `buffer_auc_`: it compares each event with the buffer, not with the whole
+        past.
+        """
+        scores = np.asarray(self._learn(X, y, want_scores=True))
+        return self._sign() * scores
+
+    def score_one(self, x: Any) -> float:
+        """f(x) of one event; 0 before anything was learned."""
+        if "_core" not in self.__dict__:
+            return 0.0
+        return float(self.decision_function(self._row(x))[0])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of each event: f(x) against `threshold_`."""
+        scores = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(scores))
+        return np.asarray(self.classes_[(scores >= self.threshold_).astype(int)])
+
+    def predict_one(self, x: Any) -> Any:
+        """The class of one event; None before anything was learned."""
+        return None if "_core" not in self.__dict__ else self.predict(self._row(x))[0]
+
+    # ---- what the buffer says ----------------------------------------------------------------------------
+
+    def _buffer_scores(self) -> tuple[Array, Array]:
+        """f at the buffer's points and their labels, with the outward sign."""
+        report = self._report()
+        if len(report["labels"]) == 0:
+            return np.empty(0), np.empty(0)
+        scores = np.asarray(self._core.score(np.ascontiguousarray(report["points"])))
+        return self._sign() * scores, self._sign() * report["labels"]
+
+    @property
+    def threshold_(self) -> float:
+        """Where `predict` cuts: the cut with the fewest errors on the buffer; 0 while it has one class."""
+        scores, labels = self._buffer_scores()
+        if len(np.unique(labels)) < 2:
+            return 0.0
+        order = np.argsort(scores, kind="stable")
+        scores, labels = scores[order], labels[order]
+        # cut k puts the first k below it: right are the negatives among them and the positives after
+        right = np.concatenate([[0], np.cumsum(labels < 0)]) + np.concatenate(
+            [np.cumsum(labels[::-1] > 0)[::-1], [0]]
+        )
+        inner = np.concatenate([[True], scores[1:] > scores[:-1], [True]])
+        cut = int(np.argmax(np.where(inner, right, -1)))
+        if cut in (0, len(scores)):
+            return float(scores[0] if cut == 0 else np.nextafter(scores[-1], np.inf))
+        return float((scores[cut - 1] + scores[cut]) / 2)
+
+    @property
+    def buffer_auc_(self) -> float:
+        """AUC along the stream, estimated on the buffer; NaN while only one class has come.
+
+        It is the mean over events of the share of the opposite-class points in the buffer that f put in the
+        right order before it learned the event.
+        """
+        report = self._report()
+        return float(report["right"] / report["asked"]) if report["asked"] > 0 else float("nan")
+
+    @property
+    def waiting_(self) -> bool:
+        """True while only one class has come, so that there is no pair to learn from."""
+        return self.n_pairs_ == 0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,275 @@
+"""AUC on a stream: a scorer that puts positives above negatives, learned through a finite buffer."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core, _input
+from .._validate import flag, non_negative, optional, positive
+from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Unbounded
+from ..kernels import as_kernel
+from ._ranker import Ranker
+from ._stream import Array
+from .buffers import check_buffer
+from .losses import check_margin_loss
+from .projections import L1Ball, L2Ball
+
+
+class PairwiseAUC(Ranker):
+    """Online AUC maximisation (OLP): each event is ranked against a buffer of earlier ones.
+
+    Step t: w <- P[w - rate/sqrt(t) * mean over the buffer of the gradient of phi(y <w, x - x'>)], where pairs
+    of one class have no gradient; then the event is offered to the buffer. Memory does not grow with the
+    stream: it is the buffer, and with a kernel the budget. While only one class has come nothing is learned
+    and `waiting_` is True.
+
+    Parameters
+    ----------
+    kernel : kernel, callable or None, default=None
+        None: a linear scorer over the features. Else f is an expansion whose stored points include the
+        buffer's.
+    loss : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
+        phi.
+    buffer : buffer, default=ReservoirX(100)
+        s points of the past; may also be a Python object with a method `offer`.
+    rate : float > 0, default=1.0
+        eta; the step at event t is rate/sqrt(t), or rate/(reg t) with `reg`.
+    radius : float > 0 or None, default=None
+        Afterwards ||w|| is at most this (the theorems need one).
+    average : bool, default=False
+        Score with the mean of all hypotheses, as the theory does; with a kernel it needs budget=Unbounded().
+    random_state : int, Generator, RandomState or None
+        Seeds the buffer; the generator is part of the model.
+    reg : float >= 0, default=0.0
+        sigma: adds reg/2 ||w||^2 to the loss, which makes it strongly convex and the rate faster.
+    norm : {"l2", "l1"}, default="l2"
+        The norm of `radius`; "l1" gives sparse weights (linear scorers only).
+    opposite_only : bool, default=False
+        Take the mean over the pairs of two classes, not over the whole buffer.
+    budget : budget, default=DropSmallest(1000)
+        With a kernel: which stored point leaves when more than `size` are not in the buffer. DropSmallest,
+        DropOldest, DropRandom or Unbounded.
+    features : transformer or None, default=None
+        A map applied to every row first, such as a random feature map. One that is not fitted is fitted on
+        the first event alone: a random map needs only its width.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        w of a linear scorer, for the outward sign.
+    buffer_auc_, threshold_, waiting_, buffer_ids_, n_seen_, n_pairs_, memory_bytes_, classes_
+
+    References
+    ----------
+    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Algorithm 8 (with the sign of the step set
+    right).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from gristmill import PairwiseAUC, ReservoirX
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = PairwiseAUC(buffer=ReservoirX(50), rate=0.1, random_state=0)
+    >>> scores = model.prequential(scale(X), y)
+    >>> print(f"{roc_auc_score(y, model.decision_function(scale(X))):.3f}")
+    0.994
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        loss: Any = None,
+        buffer: Any = None,
+        rate: float = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        random_state: Any = None,
+        reg: float = 0.0,
+        norm: str = "l2",
+        opposite_only: bool = False,
+        budget: Any = None,
+        features: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.buffer = buffer
+        self.rate = rate
+        self.radius = radius
+        self.average = average
+        self.random_state = random_state
+        self.reg = reg
+        self.norm = norm
+        self.opposite_only = opposite_only
+        self.budget = budget
+        self.features = features
+
+    # ---- composition -------------------------------------------------------------------------------------
+
+    def _make_core(self, width: int, seed: int) -> Any:
+        common = {
+            "loss": check_margin_loss(self.loss, "PairwiseAUC")._spec(),
+            "rate": float(self._check_range("rate", positive)),
+            "reg": float(self._check_range("reg", non_negative)),
+            "average": bool(self._check_range("average", flag)),
+            "opposite_only": bool(self._check_range("opposite_only", flag)),
+            "buffer": check_buffer(self.buffer, 100),
+            "width": width,
+            "seed": seed,
+        }
+        radius = self._check_range("radius", optional(positive))
+        if self.norm not in ("l2", "l1"):
+            raise ValueError(f"PairwiseAUC: norm must be 'l2' or 'l1', got {self.norm!r}")
+        if self.kernel is None:
+            ball = None if radius is None else (L2Ball if self.norm == "l2" else L1Ball)(radius)._ball()
+            return _core.LinearRanker(ball=ball, **common)
+        if self.norm == "l1":
+            raise ValueError("PairwiseAUC: norm='l1' is for linear scorers; with a kernel use norm='l2'")
+        kernel = as_kernel(self.kernel)
+        if not kernel.positive_definite:
+            warnings.warn(
+                f"PairwiseAUC: {kernel!r} is not positive definite, so guarantees and radius have no meaning",
+                stacklevel=4,
+            )
+        drop, size = self._budget()
+        return _core.KernelRanker(
+            kernel=kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
+            radius=0.0 if radius is None else float(radius),
+            drop=drop,
+            size=size,
+            **common,
+        )
+
+    def _budget(self) -> tuple[str, int]:
+        budget = DropSmallest(1000) if self.budget is None else self.budget
+        if self.average and not (isinstance(budget, Budget) and not budget.evicts):
+            raise ValueError(
+                f"average=True needs every point that was ever stored, and {budget!r} drops points; "
+                "use budget=Unbounded()"
+            )
+        if isinstance(budget, Unbounded):
+            return "Unbounded", 0
+        if isinstance(budget, DropSmallest | DropOldest | DropRandom):
+            return type(budget).__name__, budget.size
+        raise TypeError(
+            f"PairwiseAUC: budget must be DropSmallest, DropOldest, DropRandom or Unbounded, got {budget!r}"
+        )
+
+    # ---- input -------------------------------------------------------------------------------------------
+
+    def _reset(self) -> None:
+        super()._reset()
+        self.__dict__.pop("features_", None)
+
+    def _takes_objects(self) -> bool:
+        return self.kernel is not None and not as_kernel(self.kernel).is_native
+
+    def _rows(self, X: Any, first: bool) -> Any:
+        if self._takes_objects():
+            return _input.objects(X)
+        rows = super()._rows(X, first)
+        if self.features is None:
+            return rows
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            row, column = bad[0]
+            raise ValueError(
+                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
+            )
+        if first:
+            self.features_ = self._ready_features(rows[:1])
+        mapped = self.features_.transform(rows)
+        mapped = mapped.toarray() if _input.is_sparse(mapped) else mapped
+        return np.ascontiguousarray(mapped, dtype=np.float64)
+
+    def _ready_features(self, event: Array) -> Any:
+        from sklearn.base import clone
+        from sklearn.exceptions import NotFittedError
+
+        try:
+            self.features.transform(event)
+        except (NotFittedError, AttributeError):
+            return clone(self.features).fit(event)
+        return copy.deepcopy(self.features)
+
+    def _row(self, x: Any) -> Any:
+        return [x] if self._takes_objects() else super()._row(x)
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn one event."""
+        core: Any = self.__dict__.get("_core")
+        if (
+            type(core) is _core.LinearRanker
+            and type(x) is np.ndarray
+            and x.ndim == 1
+            and self.features is None
+        ):
+            code = self._codes.get(y)
+            if code is not None:
+                core.learn_one(x, 2.0 * code - 1.0)
+                return
+        super().learn_one(x, y)
+
+    # ---- fitted attributes -------------------------------------------------------------------------------
+
+    def _kernel_core(self) -> Any:
+        core = self._fitted()
+        if self.kernel is None:
+            raise AttributeError("a linear scorer stores no support points; its weights are coef_")
+        return core
+
+    @property
+    def coef_(self) -> Array:
+        """The weights of a linear scorer."""
+        core = self._fitted()
+        if self.kernel is not None:
+            raise AttributeError(
+                "a kernel expansion has no weights of features; see dual_coef_ and support_vectors_"
+            )
+        return self._sign() * np.asarray(core.weights())
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The stored points of a kernel scorer, the buffer's among them; oldest first."""
+        core = self._kernel_core()
+        points, order = core.points(), np.argsort(core.ids())
+        return [points[i] for i in order] if isinstance(points, list) else points[order]
+
+    @property
+    def support_ids_(self) -> npt.NDArray[np.int64]:
+        """Place in the stream of each stored point; oldest first."""
+        return np.sort(self._kernel_core().ids())
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Coefficients of the stored points, one row each."""
+        core = self._kernel_core()
+        return np.asarray(self._sign() * core.dual_coef()[np.argsort(core.ids())])
+
+    @property
+    def n_support_(self) -> int:
+        """How many points are stored."""
+        return len(self._kernel_core().ids())
+
+    @property
+    def norm_(self) -> float:
+        """||w||, in the space of the kernel if there is one."""
+        if self.kernel is None:
+            return float(np.linalg.norm(self.coef_))
+        return float(np.sqrt(max(self._fitted().norm2, 0.0)))
+
+    def _buffer_scores(self) -> tuple[Array, Array]:
+        if self.kernel is None:
+            return super()._buffer_scores()
+        report = self._report()
+        if len(report["labels"]) == 0:
+            return np.empty(0), np.empty(0)
+        points, slots = self._core.points(), report["slots"]
+        rows = [points[i] for i in slots] if isinstance(points, list) else np.ascontiguousarray(points[slots])
+        return self._sign() * np.asarray(self._core.score(rows)), self._sign() * report["labels"]

@@ -1,0 +1,369 @@
+"""The OLP loop over any pairwise loss and any convex set, in Python: for what the core does not have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from .. import persist
+from .._validate import Checked, Range, flag, instance_of, non_negative, positive
+from ..losses import Hinge, Loss
+from ._rows import BufferedRows
+from ._stream import PairStreamLearner
+from .buffers import check_buffer
+from .losses import check_margin_loss, margin_slope, margin_value
+from .projections import ConvexSet
+
+Array = npt.NDArray[np.float64]
+
+
+class PairwiseLoss(Checked):
+    """A loss of one event against the events of a buffer. One of your own needs the three methods."""
+
+    def shape(self, width: int) -> tuple[int, ...]:
+        """The shape of the hypothesis for so many features."""
+        return (width,)
+
+    def value(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> float:
+        """The mean loss of (x, y) against the rows `others` with their `labels`."""
+        raise NotImplementedError
+
+    def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        """Its gradient in w, of the shape of w."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _MarginPairs(PairwiseLoss):
+    phi: Loss = field(default_factory=Hinge)
+
+    _ranges: ClassVar[dict[str, Range]] = {"phi": instance_of(Loss, "a margin loss such as Hinge()")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_margin_loss(self.phi, type(self).__name__)
+
+    def _margins(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        raise NotImplementedError
+
+    def value(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> float:
+        return float(margin_value(self.phi, self._margins(w, x, y, others, labels)).mean())
+
+    def _slopes(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        return margin_slope(self.phi, self._margins(w, x, y, others, labels)) / len(others)
+
+
+@dataclass(frozen=True)
+class AUCPairs(_MarginPairs):
+    """phi(sign(y - y') <w, x - x'>): the order of two events; labels may be any ordered numbers.
+
+    Parameters
+    ----------
+    phi : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AUCPairs
+    >>> AUCPairs().value(np.zeros(1), np.array([1.0]), 1.0, np.array([[0.0]]), np.array([-1.0]))
+    1.0
+    """
+
+    def _margins(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        return np.sign(y - labels) * (w @ x - others @ w)
+
+    def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        weights = self._slopes(w, x, y, others, labels) * np.sign(y - labels)
+        return np.asarray(weights.sum() * x - weights @ others)
+
+
+@dataclass(frozen=True)
+class MetricPairs(_MarginPairs):
+    """phi(s (1 - (x - x')^T W (x - x'))), s = +1 for equal labels and -1 for others.
+
+    Parameters
+    ----------
+    phi : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import MetricPairs
+    >>> MetricPairs().value(np.eye(1), np.array([1.0]), 0.0, np.array([[0.0]]), np.array([1.0]))
+    1.0
+    """
+
+    def shape(self, width: int) -> tuple[int, ...]:
+        return (width, width)
+
+    def _margins(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        difference = x - others
+        distances = np.einsum("ij,jk,ik->i", difference, w, difference)
+        return np.asarray(np.where(labels == y, 1.0, -1.0) * (1.0 - distances))
+
+    def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        weights = -self._slopes(w, x, y, others, labels) * np.where(labels == y, 1.0, -1.0)
+        difference = x - others
+        return np.asarray((difference * weights[:, None]).T @ difference)
+
+
+@dataclass(frozen=True)
+class AlignmentPairs(_MarginPairs):
+    """phi(s x^T W x'), s = +1 for equal labels and -1 for others.
+
+    Parameters
+    ----------
+    phi : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AlignmentPairs
+    >>> AlignmentPairs().value(np.eye(1), np.array([1.0]), 0.0, np.array([[2.0]]), np.array([1.0]))
+    3.0
+    """
+
+    def shape(self, width: int) -> tuple[int, ...]:
+        return (width, width)
+
+    def _margins(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        return np.where(labels == y, 1.0, -1.0) * (others @ (w.T @ x))
+
+    def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        weights = self._slopes(w, x, y, others, labels) * np.where(labels == y, 1.0, -1.0)
+        return np.outer(x, weights @ others)
+
+
+@dataclass(frozen=True)
+class GoodnessPairs(AlignmentPairs):
+    """phi(mean of s x^T W x'): the mean inside phi, so never above `AlignmentPairs`, for phi is convex.
+
+    Parameters
+    ----------
+    phi : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import GoodnessPairs
+    >>> GoodnessPairs().value(np.eye(1), np.array([1.0]), 0.0, np.array([[2.0], [2.0]]), np.array([1.0, 0.0]))
+    1.0
+    """
+
+    def _margins(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        return np.asarray(super()._margins(w, x, y, others, labels).mean(keepdims=True))
+
+    def gradient(self, w: Array, x: Array, y: float, others: Array, labels: Array) -> Array:
+        slope = margin_slope(self.phi, self._margins(w, x, y, others, labels))[0]
+        return np.outer(x, slope * (np.where(labels == y, 1.0, -1.0) @ others) / len(others))
+
+
+class _Loop:
+    """The loop; looks like the core's learners from outside."""
+
+    def __init__(self, owner: PairwiseLearner, width: int, seed: int) -> None:
+        self.loss, self.set = owner._loss(), owner.projection
+        self.rate, self.reg, self.average = float(owner.rate), float(owner.reg), bool(owner.average)
+        self.width = width
+        self.rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
+        shape = self.loss.shape(width)
+        self.w: Array = (
+            np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
+        )
+        self.sum = np.zeros(shape)
+        self.steps = self.pairs = 0
+
+    def learn(self, rows: Array, labels: Array, want_scores: bool) -> Array | None:
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            row, column = bad[0]
+            raise ValueError(
+                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
+            )
+        before = (self.w, self.sum, self.steps, self.pairs, self.rows.copy())
+        losses = np.zeros(len(rows))
+        try:
+            for i, (x, y) in enumerate(zip(rows, labels.tolist(), strict=True)):
+                losses[i] = self._event(i, x, y)
+        except BaseException:
+            self.w, self.sum, self.steps, self.pairs, self.rows = before
+            raise
+        return losses if want_scores else None
+
+    def _event(self, row: int, x: Array, y: float) -> float:
+        filled, t, loss = self.rows.filled, self.rows.seen + 1, 0.0
+        w = self.w
+        if filled > 0:
+            others, labels = self.rows.points[:filled], self.rows.labels[:filled]
+            loss = float(self.loss.value(w, x, y, others, labels))
+            gradient = np.asarray(self.loss.gradient(w, x, y, others, labels), dtype=float)
+            if gradient.shape != w.shape:
+                raise ValueError(
+                    f"row {row}: the gradient of {self.loss!r} must have the hypothesis's "
+                    f"shape {w.shape}, got {gradient.shape}"
+                )
+            if not np.isfinite(gradient).all() or not np.isfinite(loss):
+                raise ValueError(f"row {row}: value or gradient of {self.loss!r} is not finite")
+            step = self.rate / (self.reg * t) if self.reg > 0 else self.rate / np.sqrt(t)
+            w = w - step * (gradient + self.reg * w)
+            if self.set is not None:
+                w = self.set.project(w)
+        self.rows.offer(x, y)
+        if filled > 0:
+            self.sum, self.steps = self.sum + self.w, self.steps + 1
+            self.pairs += filled
+        self.w = w
+        return loss
+
+    def weights(self) -> Array:
+        return self.sum / self.steps if self.average and self.steps else self.w.copy()
+
+    def report(self) -> dict[str, Any]:
+        filled = self.rows.filled
+        return {"seen": self.rows.seen, "pairs": self.pairs, "ids": self.rows.ids[:filled].copy()}
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.rows.memory_bytes + int(self.w.nbytes + self.sum.nbytes)
+
+    def state(self) -> dict[str, Any]:
+        counts = np.array([self.steps, self.pairs], dtype=np.int64)
+        return {
+            **self.rows.state(),
+            "weights": self.w.copy(),
+            "weights_sum": self.sum.copy(),
+            "counts": counts,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.rows.restore(state)
+        for name in ("weights", "weights_sum"):
+            saved = np.asarray(state[name], dtype=float)
+            if saved.shape != self.w.shape or not np.isfinite(saved).all():
+                raise ValueError(f"the saved {name} do not fit")
+        self.w, self.sum = np.array(state["weights"]), np.array(state["weights_sum"])
+        self.steps, self.pairs = (int(n) for n in state["counts"])
+
+
+class PairwiseLearner(PairStreamLearner):
+    """Online learning with any pairwise loss (OLP): an event, a step over the buffer, a projection.
+
+    w_t = P[w_{t-1} - rate/sqrt(t) * mean gradient over the buffer]; the first event has no pair and moves
+    nothing. It runs in Python. For AUC, metrics and similarities the learners of their own run in the core
+    and give the same numbers.
+
+    Parameters
+    ----------
+    loss : pairwise loss, default=AUCPairs()
+        `AUCPairs`, `MetricPairs`, `AlignmentPairs`, `GoodnessPairs`, or an object with `shape`, `value` and
+        `gradient`.
+    projection : ConvexSet or None, default=None
+        `L2Ball`, `L1Ball`, `Simplex`, `PSDCone`, `TraceBall`, `GroupBall`, or an object with `project` and
+        `start`.
+    buffer : buffer, default=ReservoirX(100)
+    rate : float > 0, default=1.0
+        eta.
+    average : bool, default=False
+        `weights_` is the mean of all hypotheses, as in the theory.
+    random_state : int, Generator, RandomState or None
+    reg : float >= 0, default=0.0
+        sigma of a strongly convex regulariser reg/2 |w|^2; the step is then rate/(reg t).
+
+    Attributes
+    ----------
+    weights_ : array
+        w, in the shape of the loss.
+    buffer_ids_, n_seen_, n_pairs_, memory_bytes_
+
+    References
+    ----------
+    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Algorithm 8 (with the sign of the step set
+    right).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AUCPairs, L1Ball, PairwiseLearner
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 5)); y = np.sign(X[:, 0] + 0.1 * rng.normal(size=300))
+    >>> model = PairwiseLearner(AUCPairs(), L1Ball(1.0), random_state=0).fit(X, y)
+    >>> print(f"{np.abs(model.weights_).sum():.3f} {model.weights_[0]:.3f}")
+    1.000 0.970
+    """
+
+    def __init__(
+        self,
+        loss: Any = None,
+        projection: Any = None,
+        buffer: Any = None,
+        rate: float = 1.0,
+        average: bool = False,
+        random_state: Any = None,
+        reg: float = 0.0,
+    ) -> None:
+        self.loss = loss
+        self.projection = projection
+        self.buffer = buffer
+        self.rate = rate
+        self.average = average
+        self.random_state = random_state
+        self.reg = reg
+
+    def _make_core(self, width: int, seed: int) -> Any:
+        self._check_range("rate", positive)
+        self._check_range("reg", non_negative)
+        self._check_range("average", flag)
+        loss = self._loss()
+        if isinstance(loss, type) or not all(hasattr(loss, m) for m in ("shape", "value", "gradient")):
+            raise TypeError(
+                f"PairwiseLearner: loss must have the methods shape, value and gradient, got {loss!r}"
+            )
+        fine = self.projection is None or all(hasattr(self.projection, m) for m in ("project", "start"))
+        if isinstance(self.projection, type) or not fine:
+            raise TypeError(
+                "PairwiseLearner: projection must be a set such as L2Ball(1.0) or None, "
+                f"got {self.projection!r}"
+            )
+        if isinstance(self.projection, ConvexSet):
+            # a set of the wrong dimension shows here
+            self.projection.project(self.projection.start(loss.shape(width)))
+        return _Loop(self, width, seed)
+
+    def _loss(self) -> Any:
+        return AUCPairs() if self.loss is None else self.loss
+
+    def _labels(self, y: Any, count: int) -> Array:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None"
+            )
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(np.empty(count), y)
+        values = np.asarray(y, dtype=np.float64)
+        if not np.isfinite(values).all():
+            row = int(np.argwhere(~np.isfinite(values))[0, 0])
+            raise ValueError(f"Input y contains NaN or infinity: row {row} is {values[row]}")
+        return values
+
+    def prequential(self, X: Any, y: Any = None) -> Array:
+        """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""
+        return np.asarray(self._learn(X, y, want_scores=True))
+
+    @property
+    def weights_(self) -> Array:
+        """The hypothesis."""
+        return np.asarray(self._fitted().weights())
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._fitted().state(), {"width": int(self._core.width)}
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        width = fitted["width"]
+        if not isinstance(width, int) or not 1 <= width <= 10**7:
+            raise persist.ModelFileError(f"it states {width!r} features")
+        self.n_features_in_ = width
+        self._restore(arrays, width)
