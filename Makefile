@@ -6,7 +6,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench lint types core-test sanitize clean
+.PHONY: run test bench lint types core-test sanitize docs clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run
@@ -39,6 +39,10 @@ sanitize: core-test
 	LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitize/site \
 	  $(BIN)/python -m pytest tests -p no:cacheprovider
 
+# The documents with the API reference, in site/.
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build
+
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
@@ -56,6 +60,10 @@ $(VENV)/.dev: $(VENV)/.tools $(SOURCES)
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/pip install --quiet --no-build-isolation '.[bench]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/pip install --quiet --no-build-isolation '.[docs]'
 	touch $@
 
 clean:

@@ -53,6 +53,36 @@ def normalized(P, x, base):
     return np.where(scale > 0, base(P, x) / np.sqrt(np.where(scale > 0, scale, 1.0)), 0.0)
 
 
+GAUSS = np.polynomial.legendre.leggauss(5)  # exact for polynomials to degree 9
+
+
+def spline(p, q, order=1):
+    """The definition, its integral by quadrature: numbers or arrays that broadcast."""
+    p, q = np.broadcast_arrays(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
+    half = np.minimum(p, q) / 2
+    total = sum((p * q) ** r for r in range(order + 1))
+    for node, weight in zip(*GAUSS, strict=True):
+        u = half * (node + 1)
+        total = total + half * weight * (p - u) ** order * (q - u) ** order
+    return total
+
+
+def additive(P, x, kernel):
+    """A sum over coordinates, each a column or a product of two; NaN contributes nothing."""
+    P, x = np.atleast_2d(np.asarray(P, dtype=float)), np.asarray(x, dtype=float)
+    if len(P) == 0 or P.shape[1] == 0:
+        return np.zeros(0)
+    columns = range(len(x)) if kernel.columns is None else kernel.columns
+    pairs = [(P[:, c], x[c]) for c in columns] + [
+        (P[:, a] * P[:, b], x[a] * x[b]) for a, b in kernel.products
+    ]
+    if type(kernel.base).__name__ == "Spline":
+        parts = [spline(p, q, kernel.base.order) for p, q in pairs]
+    else:
+        parts = [np.exp(-kernel.base.gamma * np.abs(p - q)) for p, q in pairs]
+    return kernel.weight * np.nansum(parts, axis=0)
+
+
 LEAVES: dict[str, Callable] = {
     "Linear": linear,
     "Polynomial": polynomial,
@@ -71,9 +101,11 @@ def naive_kernel(kernel: Any) -> Callable:
     name = type(kernel).__name__
     if name in LEAVES:
         return lambda P, x: LEAVES[name](P, x, **vars(kernel))
-    if name in ("Sum", "Product"):
+    if name == "Additive":
+        return lambda P, x: additive(P, x, kernel)
+    if name in ("Sum", "AdditiveSum", "Product"):
         left, right = naive_kernel(kernel.left), naive_kernel(kernel.right)
-        join = np.add if name == "Sum" else np.multiply
+        join = np.multiply if name == "Product" else np.add
         return lambda P, x: join(left(P, x), right(P, x))
     if name in ("Multiple", "Normalized"):
         base = naive_kernel(kernel.base)

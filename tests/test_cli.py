@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -65,3 +68,253 @@ def test_bad_options_have_exit_code_2():
     result = call("run", "--events", "0")
     assert result.exit_code == 2
     assert "--events" in result.output
+
+
+# ---- files in, models out
+# -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "machine.csv"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3)) * [1.0, 50.0, 0.01]
+    lines = [f"{a:.5f},{b:.5f},{c:.7f},{'hot' if a * b > 0 else 'cold'}" for a, b, c in X.tolist()]
+    path.write_text("speed,load,drift,state\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_learn_inspect_predict(table, tmp_path):
+    model, report = tmp_path / "model", tmp_path / "report.html"
+    learned = call(
+        "learn",
+        str(table),
+        "--model",
+        str(model),
+        "--report",
+        str(report),
+        "--json",
+        "--metric",
+        "error",
+        "--metric",
+        "roc_auc",
+    )
+    assert learned.exit_code == 0
+    result = json.loads(learned.stdout)
+    assert result["n_events"] == 1500
+    assert result["metrics"]["error"] < 0.2
+    assert result["metrics"]["roc_auc"] > 0.9
+    assert "<img" in report.read_text()
+    facts = json.loads(call("inspect", str(model), "--json").stdout)
+    assert (facts["events seen"], facts["features"], facts["classes"]) == (1500, 3, ["cold", "hot"])
+    assert facts["columns"] == ["speed", "load", "drift"]
+    assert "stored points" in call("inspect", str(model)).stdout
+    with_labels = call("predict", str(model), str(table)).stdout.split()
+    assert len(with_labels) == 1500
+    # The same rows on standard input, without the label and in another order of columns.
+    head, *rows = table.read_text().splitlines()
+    names = head.split(",")
+    places = [names.index(name) for name in ("drift", "speed", "load")]
+    shuffled = "\n".join(",".join(row.split(",")[place] for place in places) for row in [head, *rows])
+    piped = call("predict", str(model), "-", input=shuffled).stdout.split()
+    assert piped == with_labels
+    first = json.loads(call("predict", str(model), str(table), "--json").stdout.splitlines()[0])
+    assert set(first) == {"prediction", "score"}
+
+
+def test_learning_goes_on_where_it_stopped(table, tmp_path):
+    lines = table.read_text().splitlines()
+    parts = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    parts[0].write_text("\n".join(lines[:701]) + "\n")
+    parts[1].write_text("\n".join([lines[0], *lines[701:]]) + "\n")
+    kernel = ("--kernel", "Gaussian(0.5)")
+    assert call("learn", str(table), *kernel, "--model", str(tmp_path / "whole")).exit_code == 0
+    assert call("learn", str(parts[0]), *kernel, "--model", str(tmp_path / "half")).exit_code == 0
+    again = call(
+        "learn", str(parts[1]), "--resume", str(tmp_path / "half"), "--model", str(tmp_path / "both")
+    )
+    assert again.exit_code == 0
+    outputs = [
+        call("predict", str(tmp_path / name), str(table), "--json").stdout for name in ("whole", "both")
+    ]
+    assert outputs[0] == outputs[1]
+
+
+def test_compare_and_search(table, tmp_path):
+    compared = call(
+        "compare",
+        str(table),
+        "--learner",
+        "perceptron",
+        "--learner",
+        "passive_aggressive(size=50)",
+        "--json",
+        "--report",
+        str(tmp_path / "c.html"),
+    )
+    assert [json.loads(line)["name"] for line in compared.stdout.splitlines()] == [
+        "perceptron",
+        "passive_aggressive(size=50)",
+    ]
+    assert (tmp_path / "c.html").exists()
+    found = call(
+        "search",
+        str(table),
+        "--learner",
+        "passive_aggressive(C={C}, size=50)",
+        "--grid",
+        "C=0.001,1",
+        "--jobs",
+        "1",
+        "--first",
+        "500",
+        "--json",
+        "--model",
+        str(tmp_path / "best"),
+        "--report",
+        str(tmp_path / "s.html"),
+    )
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(row["C"], row["events"]) for row in rows] == [("1", 1500), ("0.001", 500)]
+    assert call("predict", str(tmp_path / "best"), str(table), "--limit", "5").stdout.count("\n") == 5
+    assert call("search", str(table), "--learner", "perceptron", "--grid", "C=1").exit_code == 2
+    assert call("search", str(table), "--learner", "perceptron", "--grid", "C").exit_code == 2
+
+
+def test_named_streams_and_json_lines():
+    named = call("learn", "two_gaussians", "--limit", "2000", "--json")
+    assert json.loads(named.stdout)["n_events"] == 2000
+    rows = "\n".join(json.dumps({"a": n % 7, "b": n % 3, "y": n % 7 > 3}) for n in range(300))
+    piped = call("learn", "--format", "jsonl", "--json", input=rows)
+    assert json.loads(piped.stdout)["metrics"]["error"] < 0.2
+    libsvm = "\n".join(f"{1 if n % 2 else -1} {1 + n % 2}:1 {3 + n % 5}:0.5" for n in range(200))
+    sparse = call("learn", "-", "--format", "libsvm", "--features", "10", "--json", input=libsvm)
+    assert json.loads(sparse.stdout)["metrics"]["error"] < 0.1
+
+
+BAD = {
+    "no file": (["learn", "nothing.csv"], "nothing.csv: there is no such file"),
+    "no stream": (["learn", "see"], "did you mean 'sea'?"),
+    "no learner": (["learn", "sea", "--learner", "perceptrom"], "did you mean 'perceptron'?"),
+    "no kernel": (["learn", "sea", "--kernel", "Gausian(1)"], "did you mean 'Gaussian'?"),
+    "no metric": (["learn", "sea", "--metric", "eror"], "did you mean 'error'?"),
+    "not a learner": (["learn", "sea", "--learner", "Gaussian(1.0)"], "is not a learner"),
+    "quarantine alone": (["learn", "sea", "--quarantine", "x"], "--quarantine goes with --skip-bad"),
+    "no target": (["reproduce", "norma-7"], "there is no target 'norma-7'"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_wishes_are_one_line_and_exit_code_2(case):
+    arguments, message = BAD[case]
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+def test_a_bad_row_is_named_and_what_came_before_is_kept_when_asked(table, tmp_path):
+    lines = table.read_text().splitlines()
+    lines[1200] = "1,2,3"
+    broken = tmp_path / "broken.csv"
+    broken.write_text("\n".join(lines) + "\n")
+    model = tmp_path / "model"
+    refused = call("learn", str(broken), "--model", str(model))
+    assert refused.exit_code == 2
+    assert "columns where there were 4" in refused.stderr
+    assert f"{broken}, line 1201: 3 columns" in refused.stderr
+    assert not model.exists()
+    kept = call("learn", str(broken), "--model", str(model), "--keep", "--json")
+    assert kept.exit_code == 2
+    stopped = json.loads(kept.stdout)
+    assert "columns where there were 4" in stopped["stopped"]
+    assert (
+        json.loads(call("inspect", str(model), "--json").stdout)["events seen"] == stopped["n_events"] == 1199
+    )
+    aside = tmp_path / "aside.txt"
+    skipped = call("learn", str(broken), "--skip-bad", "--quarantine", str(aside), "--json")
+    assert skipped.exit_code == 0
+    assert "1 bad rows were skipped" in skipped.stderr
+    assert aside.read_text().splitlines()[1] == "1,2,3"
+
+
+def test_a_model_of_another_version_or_none_at_all(tmp_path, table):
+    (tmp_path / "junk").write_bytes(b"junk")
+    result = call("predict", str(tmp_path / "junk"), str(table))
+    assert result.exit_code == 2
+    assert "is not a model that gristmill can read" in result.stderr
+
+
+def test_interrupt_saves_the_model_and_says_where(tmp_path):
+    """Ctrl-C in the middle of a pipe that never ends."""
+    model = tmp_path / "model"
+    command = [
+        sys.executable,
+        "-c",
+        "from gristmill.cli import main; main()",
+        "learn",
+        "-",
+        "--model",
+        str(model),
+    ]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.4f},{b:.4f},{int(a > b)}" for a, b in rng.normal(size=(40_000, 2)).tolist()]
+    process.stdin.write("a,b,y\n" + "\n".join(rows[:20_000]) + "\n")
+    process.stdin.flush()
+    # It reads on only after it has learned what came before, so when it takes the rest it is in the middle.
+    process.stdin.write("\n".join(rows[20_000:]) + "\n")
+    process.stdin.flush()
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped after" in said
+    seen = json.loads(call("inspect", str(model), "--json").stdout)["events seen"]
+    assert f"{seen:,} events: interrupted" in said
+
+
+def test_learners_bench_and_reproduce():
+    listed = call("learners").stdout
+    assert "norma_novelty(kernel, nu, rate" in listed
+    assert "_Composite" not in listed
+    rows = [json.loads(line) for line in call("bench", "--events", "1000", "--json").stdout.splitlines()]
+    assert all(row["float64"] > 0 and row["learn_one"] > 0 for row in rows)
+    assert call("bench", "--events", "1000").stdout.count("\n") == 5
+    assert "norma-2" in call("reproduce", "--list").stdout
+
+
+@pytest.mark.parametrize("name", ["norma-2", "ilk-1", "projectron-7"])
+def test_reproduce_targets_that_need_no_data(name, tmp_path):
+    result = call(
+        "reproduce", name, "--quick", "--json", "--pictures", str(tmp_path), "--report", str(tmp_path / "r")
+    )
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert len(found["claims"]) >= 4
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "<img" in (tmp_path / "r").read_text()
+    assert call("reproduce", name, "--quick").stdout.count("\n") > 8
+
+
+def test_reproduce_targets_that_need_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
+    missing = call("reproduce", "norma-3")
+    assert missing.exit_code == 2
+    assert "usps-train.csv is not in the data home" in missing.stderr
+    rng = np.random.default_rng(0)
+    for file, count in (("usps-train.csv", 400), ("usps-test.csv", 100)):
+        images, labels = rng.uniform(-1, 1, size=(count, 256)), rng.integers(10, size=count)
+        rows = [
+            ",".join([*(f"{value:.2f}" for value in image), str(label)])
+            for image, label in zip(images.tolist(), labels, strict=True)
+        ]
+        (tmp_path / file).write_text(
+            ",".join([*(f"p{n}" for n in range(256)), "digit"]) + "\n" + "\n".join(rows)
+        )
+    shown = call("reproduce", "norma-3", "--quick")
+    assert shown.exit_code == 0
+    assert "the share of alarms is about nu" in shown.stdout

@@ -186,7 +186,7 @@ FORGERIES = {
     "too few coefficients": ({"arrays": {"coef": np.zeros((1, N - 1))}}, "fit together"),
     "too many outputs": ({"arrays": {"coef": np.zeros((5, N))}}, ""),
     "no outputs": ({"arrays": {"coef": np.zeros((0, N))}}, ""),
-    "scale 0": ({"arrays": {"scalars": np.zeros(4)}}, "scale is 0"),
+    "scale 0": ({"arrays": {"scalars": np.zeros(5)}}, "scale is 0"),
     "too few scalars": ({"arrays": {"scalars": np.ones(3)}}, "fit together"),
     "equal ids": ({"arrays": {"ids": np.zeros(N, dtype=np.int64)}}, "distinct"),
     "negative ids": ({"arrays": {"ids": -1 - np.arange(N)}}, "positions"),

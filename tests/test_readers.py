@@ -26,7 +26,10 @@ Y = RNG.integers(3, size=3000)
 
 
 def csv_text(rows=3000, names="a,b,c,d,label"):
-    lines = [",".join([*map(repr, row.tolist()), str(label)]) for row, label in zip(X[:rows], Y[:rows], strict=True)]
+    lines = [
+        ",".join([*map(repr, row.tolist()), str(label)])
+        for row, label in zip(X[:rows], Y[:rows], strict=True)
+    ]
     return "\n".join([names, *lines] if names else lines) + "\n"
 
 
@@ -35,7 +38,9 @@ def small_blocks(monkeypatch):
     """Blocks so small that every file has many."""
     original = source.text_blocks
     for module in ("csv_text", "libsvm_text", "json_lines"):
-        monkeypatch.setattr(f"gristmill.streams.{module}.text_blocks", lambda path: original(path, block=1 << 12))
+        monkeypatch.setattr(
+            f"gristmill.streams.{module}.text_blocks", lambda path: original(path, block=1 << 12)
+        )
 
 
 def written(tmp_path, name, text):
@@ -76,7 +81,9 @@ class TestGoodFiles:
         same(read(written(tmp_path, "t.csv", csv_text(names="").replace("\n", "\r\n"))))
 
     def test_csv_from_standard_input(self, monkeypatch):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(csv_text().encode()))))
+        monkeypatch.setattr(
+            sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(csv_text().encode())))
+        )
         same(read("-"))
 
     def test_libsvm(self, tmp_path):
@@ -89,7 +96,9 @@ class TestGoodFiles:
         assert next(iter(read(path, target=None))).y is None
 
     def test_json_lines(self, tmp_path):
-        rows = [dict(zip("abcd", row.tolist(), strict=True), label=int(y)) for row, y in zip(X, Y, strict=True)]
+        rows = [
+            dict(zip("abcd", row.tolist(), strict=True), label=int(y)) for row, y in zip(X, Y, strict=True)
+        ]
         same(read(written(tmp_path, "t.jsonl", "\n".join(map(json.dumps, rows)))))
 
     def test_a_second_reading_is_the_same(self, tmp_path):
@@ -150,9 +159,15 @@ def test_the_target_may_be_anywhere(tmp_path):
 BAD_CSV = {
     "columns change": ("a,b,y\n1,2,0\n1,2,3,0\n", "line 3: 4 columns where there were 3"),
     "cut off": ("a,b,y\n1,2,0\n1,2", "line 3: 2 columns where there were 3"),
-    "not a number": ("a,b,y\n" + "1,2,0\n" * 50 + "1,two,0\n", "line 52, column 'b': 'two' is not a finite number"),
+    "not a number": (
+        "a,b,y\n" + "1,2,0\n" * 50 + "1,two,0\n",
+        "line 52, column 'b': 'two' is not a finite number",
+    ),
     "missing": ("a,b,y\n1,2,0\n1,,0\n", "line 3, column 'b': the value is missing"),
-    "nan": ("a,b,y\n1,2,0\n1,nan,0\n1,2,1\n" + "1,2,0\n" * 40, "line 3, column 'b': 'nan' is not a finite number"),
+    "nan": (
+        "a,b,y\n1,2,0\n1,nan,0\n1,2,1\n" + "1,2,0\n" * 40,
+        "line 3, column 'b': 'nan' is not a finite number",
+    ),
     "text": ("a,b,y\nx,2,0\nz,3,0\n", "column 'a': 'x' is not a number; say categorical="),
     "empty": ("", "the file is empty"),
     "binary": (b"a,b\n\x00\x01\x02", "this is a binary file, not text"),
@@ -212,11 +227,10 @@ def test_truncated_archives_keep_what_came_before(tmp_path, pack, monkeypatch):
     path = written(tmp_path, "t.csv.gz", data[: len(data) * 3 // 4])
     original = source.text_blocks
     monkeypatch.setattr("gristmill.streams.csv_text.text_blocks", lambda path: original(path, block=1 << 10))
-    seen = 0
+    seen: list[int] = []
     with pytest.raises(StreamError, match=r"damaged or cut off after line \d+"):
-        for chunk in read(path):
-            seen += len(chunk.y)
-    assert pack is bz2.compress or seen > 100
+        seen.extend(len(chunk.y) for chunk in read(path))
+    assert pack is bz2.compress or sum(seen) > 100
 
 
 def test_no_file_no_permission_no_format(tmp_path, monkeypatch):
@@ -230,12 +244,13 @@ def test_no_file_no_permission_no_format(tmp_path, monkeypatch):
         read("-", "parquet")
     with pytest.raises(StreamError, match="Is a directory"):
         read(tmp_path, "csv").arrays()
+
     def refuse(*arguments, **settings):
         raise PermissionError(13, "Permission denied")
 
     secret = written(tmp_path, "secret.csv", "a,y\n1,2\n")
     monkeypatch.setattr("builtins.open", refuse)  # the tests may run as root, who may read everything
-    with pytest.raises(StreamError, match="secret.csv: Permission denied"):
+    with pytest.raises(StreamError, match=r"secret\.csv: Permission denied"):
         read(secret).arrays()
 
 
@@ -257,7 +272,9 @@ def test_bad_rows_can_be_put_aside(tmp_path):
     rows, _ = read(written(tmp_path, "t.libsvm", "1 1:1\n1 x\n0 1:3\n"), bad=lines).arrays()
     assert (rows.shape, lines.count) == ((2, 1), 1)
     objects = BadRows()
-    rows, _ = read(written(tmp_path, "t.jsonl", '{"a": 1, "y": 0}\n{\n{"a": 2, "y": 1}\n'), bad=objects).arrays()
+    rows, _ = read(
+        written(tmp_path, "t.jsonl", '{"a": 1, "y": 0}\n{\n{"a": 2, "y": 1}\n'), bad=objects
+    ).arrays()
     assert (len(rows), objects.count) == (2, 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,7 +43,8 @@ def _close_figures():
     plt.close("all")
 
 
-# ---- delay ------------------------------------------------------------------------------------------------------
+# ---- delay
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delay", [1, 7, 150])
@@ -85,7 +87,8 @@ def test_delay_with_classes_that_come_late_and_with_numbers():
         prequential(learner(), (X, y), delay=-1)
 
 
-# ---- checkpoints and interrupts -----------------------------------------------------------------------------------
+# ---- checkpoints and interrupts
+# -----------------------------------------------------------------------------------
 
 
 class _Crash(Exception):
@@ -113,7 +116,12 @@ def test_a_run_that_crashed_goes_on_as_if_nothing_had_happened(tmp_path, window)
     path = tmp_path / "model"
     with pytest.raises(_Crash):
         prequential(
-            learner(), _breaking(stream, 1600, _Crash()), metrics, window, checkpoint=path, checkpoint_every=500
+            learner(),
+            _breaking(stream, 1600, _Crash()),
+            metrics,
+            window,
+            checkpoint=path,
+            checkpoint_every=500,
         )
     assert len(list(tmp_path.glob("model.*.json"))) == 1
     result = prequential(learner(), stream, metrics, window, checkpoint=path, checkpoint_every=500)
@@ -133,7 +141,7 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
     with pytest.raises(ValueError, match="holds a KernelClassifier, and the run is of a KernelRegressor"):
         prequential(norma_regressor(Gaussian(1.0), 0.1, 0.1), stream, checkpoint=path)
     next(iter(tmp_path.glob("*.json"))).unlink()
-    with pytest.raises(ValueError, match="its record .* is missing"):
+    with pytest.raises(ValueError, match=r"its record .* is missing"):
         prequential(learner(), stream, checkpoint=path)
     with pytest.raises(ValueError, match="give checkpoint or delay"):
         prequential(learner(), stream, delay=3, checkpoint=path)
@@ -147,7 +155,8 @@ def test_an_interrupt_keeps_what_was_learned():
     assert "stopped" not in page
 
 
-# ---- displays and reports -----------------------------------------------------------------------------------------
+# ---- displays and reports
+# -----------------------------------------------------------------------------------------
 
 
 def test_prequential_display():
@@ -180,6 +189,12 @@ def test_novelty_display():
     assert display.plot_images().image_.get_array().shape == (25, 50)
     with pytest.raises(ValueError, match="needs X and image_shape"):
         NoveltyDisplay(display.scores).plot_images()
+
+
+def test_pictures_without_matplotlib_say_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'gristmill\[plot\]'"):
+        NoveltyDisplay(np.zeros(3)).plot()
 
 
 def test_support_display():

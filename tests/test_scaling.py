@@ -41,7 +41,9 @@ def test_each_event_is_scaled_by_what_came_before_it(method):
 def test_cuts_change_no_bit(method, warmup):
     whole = StreamScaler(method, warmup).learn_transform(X)
     scaler = StreamScaler(method, warmup)
-    parts = [scaler.learn_transform(X[start:stop]) for start, stop in ((0, 1), (1, 60), (60, 130), (130, 500))]
+    parts = [
+        scaler.learn_transform(X[start:stop]) for start, stop in ((0, 1), (1, 60), (60, 130), (130, 500))
+    ]
     assert np.array_equal(np.concatenate(parts), whole)
 
 

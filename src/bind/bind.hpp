@@ -48,5 +48,7 @@ void bind_learner(nb::module_& m);
 void bind_expansion(nb::module_& m);
 void bind_pairwise(nb::module_& m);
 void bind_kernel_ranker(nb::module_& m);
+void bind_features(nb::module_& m);
+void bind_additive(nb::module_& m);
 
 }  // namespace gristmill::bind

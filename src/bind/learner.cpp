@@ -257,7 +257,7 @@ nb::dict PyLearner::state() const {
     out["lag"] = doubles(flat(now.lag, f.size()).data(), {now.lag.size(), f.size()});
     out["sum"] = doubles(flat(now.sum, f.size()).data(), {now.sum.size(), f.size()});
     out["inner"] = listed(now.inner);
-    out["scalars"] = listed({now.scale, now.doubt, now.floor, now.weight});
+    out["scalars"] = listed({now.scale, now.doubt, now.floor, now.weight, m.margins});
     out["counters"] = array(std::vector<std::uint64_t>{now.ticks, m.seen, m.steps, m.ticks, m.random.seed, m.random.counter}, {6});
     out["rule"] = listed(learner_.rule_state());
     out["budget"] = listed(learner_.budget_state());
@@ -299,11 +299,13 @@ void PyLearner::restore(nb::dict state) {
     if (f.size() != 0) refuse("only a fresh learner can be restored");
     if (batch_count(rows.batch) != n || coef.shape(0) != f.outputs() || coef.shape(1) != n || lag.shape(0) != averaged ||
         sum.shape(0) != averaged || (averaged && (lag.shape(1) != n || sum.shape(1) != n)) ||
-        inner.shape(0) != (f.tracks_norm() ? f.outputs() * f.outputs() : 0) || scalars.shape(0) != 4 ||
+        inner.shape(0) != (f.tracks_norm() ? f.outputs() * f.outputs() : 0) || scalars.shape(0) != 5 ||
         counters.shape(0) != 6)
         refuse("the saved arrays do not fit together");
     constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
-    if (counters.data()[1] > longest || counters.data()[2] > longest || counters.data()[0] > longest || counters.data()[3] > longest)
+    const bool revisits = std::holds_alternative<Adatron>(learner_.rule());  // more steps than events, in several passes
+    const auto* counted = counters.data();
+    if (counted[1] > longest || counted[2] > (revisits ? longest : counted[1]) || counted[0] > longest || counted[3] > longest)
         refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
@@ -322,7 +324,7 @@ void PyLearner::restore(nb::dict state) {
     for (std::size_t s = 0; s < n; ++s) f.points_to_restore().put(s, ids.data()[s], rows.batch, s);
     f.points_to_restore().order_by_id();
     const auto* c = counters.data();
-    learner_.restore({c[1], c[2], c[3], {c[4], c[5]}}, view(rule), view(budget), view(intercept), view(intercept_sum));
+    learner_.restore({c[1], c[2], c[3], {c[4], c[5]}, scalars.data()[4]}, view(rule), view(budget), view(intercept), view(intercept_sum));
     const double* s = scalars.data();
     f.restore({unflat(coef), unflat(lag), unflat(sum), {inner.data(), inner.data() + inner.shape(0)}, s[0], s[1], s[2], s[3],
                c[0]});
@@ -415,7 +417,7 @@ void bind_learner(nb::module_& m) {
             return l.as_looker([](const Learner& learner) { return learner.budget_state(); });
         })
         .def_prop_ro("margin", [](const PyLearner& l) {
-            return l.as_looker([](const Learner& learner) { return novelty_margin(learner.rule()); });
+            return l.as_looker([](const Learner& learner) { return learner.margin(); });
         });
 }
 

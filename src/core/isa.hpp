@@ -55,6 +55,10 @@ struct Isa {
     void (*transform)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch, double* out);
     void (*transform_self)(const Node* nodes, std::int32_t root, const T* norm2, std::size_t size, T* scratch,
                            double* out);
+    // y_i += s_i x_i: a stretch of x folded onto y by signs
+    void (*fold)(const T* x, const T* s, std::size_t n, T* y);
+    // The Walsh-Hadamard transform, unnormalised, in place; n a power of two.
+    void (*hadamard)(T* x, std::size_t n);
 };
 
 struct IsaScore {

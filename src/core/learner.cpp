@@ -228,15 +228,13 @@ bool Learner::passes_by(Chunk& chunk) {
 }
 
 void Learner::report(Chunk& chunk, std::size_t i, double* out) const {
-    const double margin = task_ == Task::novelty ? novelty_margin(rule_) : 0.0;
     auto& projections = const_cast<std::optional<Projections>&>(projections_);
     for (std::size_t o = 0; o < outputs(); ++o) {
-        out[o] = chunk.scores[o];
-        if (average_)
-            out[o] = average_intercept(o) +
-                     (projections ? projections->average_score(chunk.coordinates, i, o, mutables_.ticks)
-                                  : expansion_.average_score(o, chunk.row(i)));
-        out[o] -= margin;
+        out[o] = average_ ? average_intercept(o) +
+                                (projections ? projections->average_score(chunk.coordinates, i, o, mutables_.ticks)
+                                             : expansion_.average_score(o, chunk.row(i)))
+                          : chunk.scores[o];
+        out[o] -= margin();
     }
 }
 
@@ -351,6 +349,7 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
 }
 
 void Learner::commit(Chunk& chunk, std::size_t i, Plan& plan) {
+    if (average_ && task_ == Task::novelty) mutables_.margins += novelty_margin(rule_);  // it belongs to the hypothesis
     rule_ = std::move(plan.rule);
     budget_ = std::move(plan.budget);
     mutables_.random = plan.random;
@@ -440,7 +439,7 @@ void Learner::score(const Batch& batch, double* scores) const {
     const auto ahead = expansion_.points().ahead(expansion_.kernel(), batch);
     const std::size_t stride = padded(expansion_.size());
     const std::size_t block = std::clamp<std::size_t>((8u << 20) / (8 * (stride + 1)), 16, 128);
-    const double margin = task_ == Task::novelty ? novelty_margin(rule_) : 0.0;
+    const double margin = this->margin();
     const bool mean = average_ && !projections_;
     Lines<double> values(std::min(rows, block) * stride);
     for (std::size_t first = 0; first < rows; first += block) {
@@ -461,6 +460,12 @@ void Learner::score(const Batch& batch, double* scores) const {
 
 double Learner::average_intercept(std::size_t output) const {
     return mutables_.ticks == 0 ? 0.0 : intercept_sum_[output] / static_cast<double>(mutables_.ticks);
+}
+
+double Learner::margin() const {
+    if (task_ != Task::novelty) return 0.0;
+    return average_ && mutables_.ticks > 0 ? mutables_.margins / static_cast<double>(mutables_.ticks)
+                                           : novelty_margin(rule_);
 }
 
 void Learner::add_class() {

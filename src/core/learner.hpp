@@ -42,6 +42,7 @@ class Learner {
     std::size_t outputs() const { return intercept_.size(); }
     std::span<const double> intercept() const { return intercept_; }
     double average_intercept(std::size_t output) const;
+    double margin() const;  // what a novelty score is measured from: of now, or the mean over time
     double norm2() const;  // of the present f, over all outputs
     std::uint64_t seen() const { return mutables_.seen; }
     const Rule& rule() const { return rule_; }
@@ -53,6 +54,7 @@ class Learner {
         std::uint64_t seen = 0, steps = 0;  // events that came; events that were learned (weight above 0)
         std::uint64_t ticks = 0;            // hypotheses in the average
         Random random;
+        double margins = 0;                 // novelty: their sum over the hypotheses in the average
     };
     const Mutables& mutables() const { return mutables_; }
     std::vector<double> rule_state() const;

@@ -487,6 +487,41 @@ void norms2(const T* const* rows, std::size_t count, std::size_t width, T* out) 
     for (; r < count; ++r) run.template operator()<1>(r);
 }
 
+// ---- signed projections -------------------------------------------------------------------------------------------
+
+template <class T>
+void fold(const T* x, const T* s, std::size_t n, T* y) {
+    std::size_t i = 0;
+    for (; i + kWidth<T> <= n; i += kWidth<T>) store(y + i, fma(load(s + i), load(x + i), load(y + i)));
+    for (; i < n; ++i) y[i] = fma1(s[i], x[i], y[i]);
+}
+
+template <class T>
+void hadamard(T* x, std::size_t n) {
+    std::size_t h = 1;
+    if (n >= 4) {  // the first two stages in one pass: too short for vectors of their own
+        for (std::size_t i = 0; i < n; i += 4) {
+            const T a = x[i] + x[i + 1], b = x[i] - x[i + 1], c = x[i + 2] + x[i + 3], d = x[i + 2] - x[i + 3];
+            x[i] = a + c, x[i + 1] = b + d, x[i + 2] = a - c, x[i + 3] = b - d;
+        }
+        h = 4;
+    }
+    for (; h < n; h *= 2)
+        for (std::size_t i = 0; i < n; i += 2 * h) {
+            T *low = x + i, *high = x + i + h;
+            std::size_t j = 0;
+            for (; j + kWidth<T> <= h; j += kWidth<T>) {
+                const Vec<T> a = load(low + j), b = load(high + j);
+                store(low + j, a + b);
+                store(high + j, a - b);
+            }
+            for (; j < h; ++j) {
+                const T a = low[j], b = high[j];
+                low[j] = a + b, high[j] = a - b;
+            }
+        }
+}
+
 #define GRISTMILL_STRING_(x) #x
 #define GRISTMILL_STRING(x) GRISTMILL_STRING_(x)
 template <class T>
@@ -498,7 +533,9 @@ constexpr Isa<T> table() {
             &sparse_l1s<T>,
             &norms2<T>,
             &transform<T>,
-            &transform_self<T>};
+            &transform_self<T>,
+            &fold<T>,
+            &hadamard<T>};
 }
 
 }  // namespace gristmill::GRISTMILL_ISA

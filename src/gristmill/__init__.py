@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, datasets, evaluate, pairwise, reproduce, streams, theory
+    from . import checks, datasets, evaluate, pairwise, reproduce, similarity, streams, theory
+    from .additive import Additive, Spline
+    from .additive_display import AdditiveDisplay
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
     from .catalogue import (
         adatron,
@@ -33,6 +35,20 @@ if TYPE_CHECKING:
         random_budget_perceptron,
         romma,
         svmd,
+    )
+    from .features import (
+        Compose,
+        DotProduct,
+        FeatureClassifier,
+        FeatureLearner,
+        FeatureNovelty,
+        FeatureRegressor,
+        FourierFeatures,
+        HomogeneousFeatures,
+        RandomMaclaurin,
+        n_components_for,
+        truncation_degree,
+        truncation_error,
     )
     from .kernels import (
         Exponential,
@@ -91,8 +107,20 @@ if TYPE_CHECKING:
         StepSizeAdaptation,
         Trial,
     )
+    from .similarity.classifiers import LandmarkClassifier
+    from .similarity.criteria import goodness
+    from .similarity.landmarks import Landmarks
+    from .similarity.ordinal import LandmarkOrdinal
+    from .similarity.pairs import LandmarkPairClassifier
+    from .similarity.ranking import LandmarkRanker
+    from .similarity.regression import LandmarkRegressor
+    from .similarity.sparse import SparseLandmarkRegressor
+    from .similarity.stream import StreamLandmarkClassifier, StreamLandmarkRegressor
+    from .structured import StructuredLearner
 
 _HOME = {
+    "additive": ("Additive", "Spline"),
+    "additive_display": ("AdditiveDisplay",),
     "budgets": ("DropOldest", "DropRandom", "DropSmallest", "Forget", "Project", "Unbounded", "Window"),
     "catalogue": (
         "adatron",
@@ -114,6 +142,20 @@ _HOME = {
         "random_budget_perceptron",
         "romma",
         "svmd",
+    ),
+    "features": (
+        "Compose",
+        "DotProduct",
+        "FeatureClassifier",
+        "FeatureLearner",
+        "FeatureNovelty",
+        "FeatureRegressor",
+        "FourierFeatures",
+        "HomogeneousFeatures",
+        "RandomMaclaurin",
+        "n_components_for",
+        "truncation_degree",
+        "truncation_error",
     ),
     "kernels": (
         "Exponential",
@@ -172,11 +214,24 @@ _HOME = {
         "StepSizeAdaptation",
         "Trial",
     ),
+    "similarity": (
+        "LandmarkClassifier",
+        "LandmarkOrdinal",
+        "LandmarkPairClassifier",
+        "LandmarkRanker",
+        "LandmarkRegressor",
+        "Landmarks",
+        "SparseLandmarkRegressor",
+        "StreamLandmarkClassifier",
+        "StreamLandmarkRegressor",
+        "goodness",
+    ),
+    "structured": ("StructuredLearner",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "streams", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "similarity", "streams", "theory")
 
-__all__ = ["__version__", *_MODULE_OF, *_MODULES]  # noqa: PLE0604
+__all__ = ["__version__", *_MODULE_OF, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

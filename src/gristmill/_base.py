@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from . import _core, _input, persist
+from . import _core, _input, additive, persist
 from .budgets import Budget, DropSmallest
+from .components import AdditiveParts
 from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
@@ -31,7 +32,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
 
 
-class StreamLearner(BaseEstimator):
+class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
     """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
 
     _task: ClassVar[str]
@@ -67,6 +68,8 @@ class StreamLearner(BaseEstimator):
             raise TypeError(
                 f"budget must be a budget such as DropOldest(100) or have a method victim(stored), got {budget!r}"
             )
+        if additive.is_additive(self.kernel):
+            additive.refuse_parts(self.kernel, rule, budget, bool(self.average))
         check_composition(rule, budget, bool(self.average))
         return rule, budget
 
@@ -81,8 +84,11 @@ class StreamLearner(BaseEstimator):
 
     def _make_core(
         self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int
-    ) -> _core.Learner:
+    ) -> Any:
         rule, budget, average = self._running
+        if additive.is_additive(kernel):
+            spec = rule._spec() if isinstance(rule, Rule) else rule
+            return additive.make_core(kernel, spec, budget, self._task, width, single, outputs, seed)
         return _core.Learner(
             kernel=kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
             rule=rule._spec() if isinstance(rule, Rule) else rule,
@@ -391,5 +397,6 @@ class StreamLearner(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        additive.mark_tags(self.kernel, tags)
         tags.non_deterministic = False
         return tags

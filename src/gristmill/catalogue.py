@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from ._base import StreamLearner
 from .budgets import Budget, DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
 from .learners import KernelClassifier, KernelNovelty, KernelRegressor
 from .losses import Hinge, Loss, Squared
@@ -20,11 +21,21 @@ from .rules import (
     StepSizeAdaptation,
 )
 
+Model = TypeVar("Model", bound=StreamLearner)
+
+
+def _built(model: Model) -> Model:
+    """The model, once its parts are known to go together: estimators say so at fit, the catalogue at once."""
+    model._parts()
+    return model
+
 
 def _truncated(window: int | None, size: int | None) -> Budget:
     """NORMA's own ways to forget: by age in steps, or the oldest stored point."""
     if window is not None and size is not None:
-        raise ValueError(f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}")
+        raise ValueError(
+            f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}"
+        )
     if window is not None:
         return Window(window)
     return Unbounded() if size is None else DropOldest(size)
@@ -50,7 +61,9 @@ def perceptron(kernel: Any, average: bool = False, random_state: Any = None) -> 
     >>> perceptron(Gaussian(1.0)).fit([[0.0], [3.0], [0.1]], [-1, 1, -1]).n_support_
     2
     """
-    return KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state)
+    return _built(
+        KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state)
+    )
 
 
 def passive_aggressive(
@@ -83,7 +96,11 @@ def passive_aggressive(
     0.5
     """
     budget = Unbounded() if size is None else DropSmallest(size)
-    return KernelClassifier(kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state)
+    return _built(
+        KernelClassifier(
+            kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state
+        )
+    )
 
 
 def passive_aggressive_regressor(
@@ -119,7 +136,7 @@ def passive_aggressive_regressor(
     """
     budget = Unbounded() if size is None else DropSmallest(size)
     rule = PassiveAggressive(C, variant, epsilon)
-    return KernelRegressor(kernel, rule, budget, average=average, random_state=random_state)
+    return _built(KernelRegressor(kernel, rule, budget, average=average, random_state=random_state))
 
 
 def norma_classifier(
@@ -166,7 +183,9 @@ def norma_classifier(
     -0.475
     """
     rule = SGD(loss, rate, reg, schedule, intercept)
-    return KernelClassifier(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    return _built(
+        KernelClassifier(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    )
 
 
 def norma_regressor(
@@ -210,7 +229,9 @@ def norma_regressor(
     2.0
     """
     rule = SGD(loss, rate, reg, schedule, intercept)
-    return KernelRegressor(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    return _built(
+        KernelRegressor(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    )
 
 
 def norma_novelty(
@@ -252,7 +273,9 @@ def norma_novelty(
     -0.35
     """
     rule = SGD(Hinge(0.0, nu), rate, reg, schedule)
-    return KernelNovelty(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    return _built(
+        KernelNovelty(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
+    )
 
 
 def random_budget_perceptron(kernel: Any, size: int, random_state: Any = None) -> KernelClassifier:
@@ -277,7 +300,7 @@ def random_budget_perceptron(kernel: Any, size: int, random_state: Any = None) -
     >>> model.fit([[0.0], [3.0], [6.0], [9.0]], [-1, 1, -1, 1]).n_support_
     2
     """
-    return KernelClassifier(kernel, Perceptron(), DropRandom(size), random_state=random_state)
+    return _built(KernelClassifier(kernel, Perceptron(), DropRandom(size), random_state=random_state))
 
 
 def forgetron(kernel: Any, size: int, basic: bool = False, random_state: Any = None) -> KernelClassifier:
@@ -302,7 +325,7 @@ def forgetron(kernel: Any, size: int, basic: bool = False, random_state: Any = N
     >>> forgetron(Gaussian(1.0), size=2).fit([[0.0], [3.0], [6.0], [9.0]], [-1, 1, -1, 1]).n_support_
     2
     """
-    return KernelClassifier(kernel, Perceptron(), Forget(size, basic), random_state=random_state)
+    return _built(KernelClassifier(kernel, Perceptron(), Forget(size, basic), random_state=random_state))
 
 
 def projectron(
@@ -328,11 +351,17 @@ def projectron(
     >>> projectron(Gaussian(1.0), tolerance=0.5).fit([[0.0], [3.0], [1.6], [1.4]], [-1, 1, -1, 1]).n_support_
     3
     """
-    return KernelClassifier(kernel, Perceptron(), Project(tolerance), average=average, random_state=random_state)
+    return _built(
+        KernelClassifier(kernel, Perceptron(), Project(tolerance), average=average, random_state=random_state)
+    )
 
 
 def projectron_pp(
-    kernel: Any, tolerance: float = 0.3, squared: bool = False, average: bool = False, random_state: Any = None
+    kernel: Any,
+    tolerance: float = 0.3,
+    squared: bool = False,
+    average: bool = False,
+    random_state: Any = None,
 ) -> KernelClassifier:
     """Projectron++: the Projectron that also learns from small margins.
 
@@ -357,11 +386,17 @@ def projectron_pp(
     2
     """
     rule = MarginProjection(squared)
-    return KernelClassifier(kernel, rule, Project(tolerance), average=average, random_state=random_state)
+    return _built(
+        KernelClassifier(kernel, rule, Project(tolerance), average=average, random_state=random_state)
+    )
 
 
 def alma(
-    kernel: Any, alpha: float = 0.9, tolerance: float | None = None, average: bool = False, random_state: Any = None
+    kernel: Any,
+    alpha: float = 0.9,
+    tolerance: float | None = None,
+    average: bool = False,
+    random_state: Any = None,
 ) -> KernelClassifier:
     """ALMA_2, an approximate maximal margin learner; with a tolerance its projected form.
 
@@ -386,10 +421,12 @@ def alma(
     1.0
     """
     budget = Unbounded() if tolerance is None else Project(tolerance)
-    return KernelClassifier(kernel, Alma(alpha), budget, average=average, random_state=random_state)
+    return _built(KernelClassifier(kernel, Alma(alpha), budget, average=average, random_state=random_state))
 
 
-def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None) -> KernelClassifier:
+def romma(
+    kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None
+) -> KernelClassifier:
     """The relaxed online maximum margin algorithm, plain or aggressive.
 
     Parameters
@@ -408,7 +445,9 @@ def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_s
     >>> round(romma(Gaussian(1.0)).fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
     1.0
     """
-    return KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state)
+    return _built(
+        KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state)
+    )
 
 
 def adatron(kernel: Any, rate: float, C: float, passes: int, random_state: Any = None) -> KernelClassifier:
@@ -433,7 +472,7 @@ def adatron(kernel: Any, rate: float, C: float, passes: int, random_state: Any =
     >>> round(adatron(Gaussian(1.0), rate=1.0, C=10.0, passes=20).fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
     1.0
     """
-    return KernelClassifier(kernel, Adatron(rate, C, passes), Unbounded(), random_state=random_state)
+    return _built(KernelClassifier(kernel, Adatron(rate, C, passes), Unbounded(), random_state=random_state))
 
 
 def ilk_classifier(
@@ -473,7 +512,7 @@ def ilk_classifier(
     """
     budget = Unbounded() if size is None else DropSmallest(size)
     rule = Implicit(loss, C, rate, reg)
-    return KernelClassifier(kernel, rule, budget, average=average, random_state=random_state)
+    return _built(KernelClassifier(kernel, rule, budget, average=average, random_state=random_state))
 
 
 def ilk_regressor(
@@ -511,7 +550,7 @@ def ilk_regressor(
     """
     budget = Unbounded() if size is None else DropSmallest(size)
     rule = Implicit(Squared(), C, rate, reg)
-    return KernelRegressor(kernel, rule, budget, average=average, random_state=random_state)
+    return _built(KernelRegressor(kernel, rule, budget, average=average, random_state=random_state))
 
 
 def ilk_novelty(
@@ -552,7 +591,7 @@ def ilk_novelty(
     """
     budget = Unbounded() if size is None else DropSmallest(size)
     rule = Implicit(Hinge(margin), C, rate, reg)
-    return KernelNovelty(kernel, rule, budget, average=average, random_state=random_state)
+    return _built(KernelNovelty(kernel, rule, budget, average=average, random_state=random_state))
 
 
 def projection_classifier(
@@ -576,8 +615,10 @@ def projection_classifier(
     >>> round(projection_classifier(Gaussian(1.0), radius=0.5).fit([[0.0], [9.0]], [-1, 1]).norm_, 6)
     0.5
     """
-    return KernelClassifier(
-        kernel, FeasibleSet(radius=radius), Unbounded(), average=average, random_state=random_state
+    return _built(
+        KernelClassifier(
+            kernel, FeasibleSet(radius=radius), Unbounded(), average=average, random_state=random_state
+        )
     )
 
 
@@ -605,7 +646,7 @@ def projection_regressor(
     1.9
     """
     rule = FeasibleSet(epsilon, radius)
-    return KernelRegressor(kernel, rule, Unbounded(), average=average, random_state=random_state)
+    return _built(KernelRegressor(kernel, rule, Unbounded(), average=average, random_state=random_state))
 
 
 def svmd(
@@ -649,4 +690,4 @@ def svmd(
     """
     budget = Unbounded() if size is None else DropOldest(size)
     rule = StepSizeAdaptation(loss, rate, reg, meta_rate, decay)
-    return KernelClassifier(kernel, rule, budget, average=average, random_state=random_state)
+    return _built(KernelClassifier(kernel, rule, budget, average=average, random_state=random_state))

@@ -23,6 +23,12 @@ _COMMANDS = {
 }
 
 
+class _Refused(click.ClickException):
+    """Bad input: the message is one line."""
+
+    exit_code = 2
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -38,15 +44,13 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Bad input is one line on standard error and exit code 2; anything else that is raised is a bug of ours."""
+        """Bad input is one line on standard error and exit code 2; anything else raised is a bug of ours."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
         except (ValueError, OSError, ImportError) as error:
-            refused = click.ClickException(" ".join(str(error).split()))
-            refused.exit_code = 2
-            raise refused from error
+            raise _Refused(" ".join(str(error).split())) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

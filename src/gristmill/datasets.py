@@ -1,7 +1,7 @@
 """Named data sets from a data home: the files of the papers, wherever the reader keeps them.
 
-The data home is the folder that the environment variable GRISTMILL_DATA names; else `gristmill` in the user's cache.
-A file may lie there as it is or packed (.xz, .gz, .bz2, .zst).
+The data home is the folder that the environment variable GRISTMILL_DATA names; else `gristmill` in the user's
+cache. A file may lie there as it is or packed (.xz, .gz, .bz2, .zst).
 """
 
 from __future__ import annotations

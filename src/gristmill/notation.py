@@ -1,4 +1,5 @@
-"""Learners and their parts written as text, as in Python: `passive_aggressive(Gaussian(0.01), C=0.3, size=300)`.
+"""Learners and their parts written as text, as in Python: `passive_aggressive(Gaussian(0.01), C=0.3,
+size=300)`.
 
 Only names of gristmill, numbers, strings, lists, `+` and `*` are understood; nothing is executed.
 """

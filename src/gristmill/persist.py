@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import budgets, kernels, losses, rules
+from ._validate import Checked
 from ._version import __version__
 
 FORMAT = 1
@@ -29,21 +29,35 @@ class ModelFileError(ValueError):
     """The file is not a model that this version can read; the message says why."""
 
 
+#: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
+PART_MODULES = (
+    "kernels",
+    "additive",
+    "losses",
+    "rules",
+    "budgets",
+    "features.series",
+    "features.compose",
+    "pairwise.buffers",
+    "pairwise.learner",
+    "pairwise.losses",
+    "pairwise.mkl",
+    "pairwise.projections",
+    "similarity.transfer",
+)
+
+
 @functools.cache
 def _closed_list() -> dict[str, type]:
     """Every class that a model file may name as a parameter."""
-    from .pairwise import buffers, learner, mkl, projections
-    from .pairwise import losses as pair_losses
-
-    pairwise = (buffers.PairBuffer, projections.ConvexSet, learner.PairwiseLoss)
-    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget, *pairwise)
-    return {
-        name: value
-        for module in (kernels, losses, rules, budgets, buffers, learner, mkl, projections, pair_losses)
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, bases) and dataclasses.is_dataclass(value)
-        if value is not kernels.PythonKernel
-    }
+    found: dict[str, type] = {}
+    for home in PART_MODULES:
+        module = import_module(f".{home}", __package__)
+        for name, value in vars(module).items():
+            if isinstance(value, type) and issubclass(value, Checked) and dataclasses.is_dataclass(value):
+                found[name] = value
+    del found["PythonKernel"]  # holds code
+    return found
 
 
 def encode(value: Any, where: str) -> Any:
@@ -53,14 +67,16 @@ def encode(value: Any, where: str) -> Any:
         return {"type": type(value).__name__, **fields}
     if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
         parameters = value.get_params(deep=False)
-        return {"type": type(value).__name__, **{name: encode(part, where) for name, part in parameters.items()}}
+        return {"type": type(value).__name__, **{name: encode(part, name) for name, part in parameters.items()}}
+    if isinstance(value, tuple):
+        return {"type": "tuple", "items": [encode(item, where) for item in value]}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range | np.ndarray) and where != "random_state":
         return [encode(item, where) for item in value]
     if where == "random_state":
         return None  # the generator's own state is among the arrays
@@ -79,6 +95,8 @@ def decode(value: Any) -> Any:
     name = fields.pop("type", None)
     if name == "float":
         return float(fields["value"])
+    if name == "tuple":
+        return tuple(decode(item) for item in fields["items"])
     known = _closed_list()
     if name in ESTIMATORS:
         known[name] = _estimator(name)
@@ -156,8 +174,22 @@ ESTIMATORS = {
     "PairwiseLearner": "pairwise.learner",
     "PairwiseMetric": "pairwise.metric",
     "PairwiseSimilarity": "pairwise.similarity",
+    "LandmarkClassifier": "similarity",
+    "LandmarkOrdinal": "similarity",
+    "LandmarkPairClassifier": "similarity",
+    "LandmarkRanker": "similarity",
+    "LandmarkRegressor": "similarity",
+    "Landmarks": "similarity",
+    "SparseLandmarkRegressor": "similarity",
+    "StreamLandmarkClassifier": "similarity",
+    "StreamLandmarkRegressor": "similarity",
     "Prepared": "prepared",
     "TwoStageMKL": "pairwise.mkl",
+    "FeatureClassifier": "features",
+    "FeatureRegressor": "features",
+    "FeatureNovelty": "features",
+    "RandomMaclaurin": "features",
+    "StructuredLearner": "structured",
 }
 
 

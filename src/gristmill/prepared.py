@@ -1,4 +1,4 @@
-"""A learner together with what its inputs need: the scaling, and the columns of the table it was trained on."""
+"""A learner with what its inputs need: the scaling, and the columns of the table it was trained on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.warmup = warmup
 
-    # ---- learning -----------------------------------------------------------------------------------------------
+    # ---- learning
+    # -----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and learn from X, y in one pass, in order."""
@@ -103,11 +104,14 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
         """Learn one event."""
         self.partial_fit(np.asarray(x, dtype=float).reshape(1, -1), None if y is None else np.array([y]))
 
-    # ---- answers ------------------------------------------------------------------------------------------------
+    # ---- answers
+    # ------------------------------------------------------------------------------------------------
 
     def _scaled(self, X: Any) -> Any:
         if not self._has_seen():
-            raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
+            raise NotFittedError(
+                "This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def predict(self, X: Any) -> Any:
@@ -152,7 +156,8 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = tags.input_tags.sparse and self.scale is None
         return tags
 
-    # ---- saving -------------------------------------------------------------------------------------------------
+    # ---- saving
+    # -------------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write learner, scaling and columns to one file that holds no code; see `gristmill.load`."""

@@ -1,7 +1,8 @@
 """River adapters: gristmill's learners over dicts of features, in River's pipelines and evaluations.
 
-Features may come, go and change their order from event to event. Each name gets a column when it is first learned; a name
-that an event does not have counts as 0, and a name that was never learned is passed over in predictions.
+Features may come, go and change their order from event to event. Each name gets a column when it is first
+learned; a name that an event does not have counts as 0, and a name that was never learned is passed over in
+predictions.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ class _Adapter:
     def _begin(self, model: Any) -> None:
         if getattr(model, "_task", None) != self._task:
             raise TypeError(
-                f"{type(self).__name__} wants a gristmill learner for {self._task}, got {type(model).__name__}"
+                f"{type(self).__name__} wants a gristmill learner for {self._task}, "
+                f"got {type(model).__name__}"
             )
         self.model = model
         self._learner = clone(model)
         self._columns: dict[Any, int] = {}
         self._width = 0
 
-    # ---- columns ------------------------------------------------------------------------------------------------
+    # ---- columns
+    # ------------------------------------------------------------------------------------------------
 
     def _learning_row(self, x: Mapping[Any, Any]) -> Row:
         values = {name: _number(name, value) for name, value in x.items()}  # a bad one changes nothing
@@ -89,7 +92,8 @@ class _Adapter:
     def _started(self) -> bool:
         return "_core" in self._learner.__dict__
 
-    # ---- River's manners ----------------------------------------------------------------------------------------
+    # ---- River's manners
+    # ----------------------------------------------------------------------------------------
 
     @property
     def n_support_(self) -> int:
@@ -108,14 +112,15 @@ def _number(name: Any, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(
-            f"the feature {name!r} is {value!r}, which is not a number; put River's OneHotEncoder before the learner"
+            f"the feature {name!r} is {value!r}, which is not a number; "
+            "put River's OneHotEncoder before the learner"
         ) from None
     if not math.isfinite(number):
         raise ValueError(f"the feature {name!r} is {value!r}, which is not finite")
     return number
 
 
-class Classifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
+class Classifier(_Adapter, base.MiniBatchClassifier):
     """A kernel classifier as a River classifier.
 
     Parameters
@@ -169,7 +174,9 @@ class Classifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
         if not self._started:
             return {}
         labels = self._learner.classes_.tolist()
-        return dict(zip(labels, _chances(np.atleast_1d(self._learner.score_one(self._row(x))), labels), strict=True))
+        return dict(
+            zip(labels, _chances(np.atleast_1d(self._learner.score_one(self._row(x))), labels), strict=True)
+        )
 
     def predict_proba_many(self, X: Any) -> Any:
         """One row of chances an event."""
@@ -195,7 +202,7 @@ def _plain(label: Any) -> Any:
     return label.item() if hasattr(label, "item") else label
 
 
-class Regressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
+class Regressor(_Adapter, base.MiniBatchRegressor):
     """A kernel regressor as a River regressor.
 
     Parameters
@@ -247,7 +254,7 @@ class Regressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
         return pd.Series(values, index=X.index)
 
 
-class AnomalyDetector(_Adapter, base.AnomalyDetector):  # type: ignore[misc]
+class AnomalyDetector(_Adapter, base.AnomalyDetector):
     """A kernel novelty detector as a River anomaly detector.
 
     Parameters
@@ -262,8 +269,10 @@ class AnomalyDetector(_Adapter, base.AnomalyDetector):  # type: ignore[misc]
     >>> detector = AnomalyDetector(norma_novelty(Gaussian(1.0), nu=0.1, rate=0.1, size=100))
     >>> for step in range(200):
     ...     detector.learn_one({"pressure": (step % 7) / 10, "heat": (step % 5) / 10})
-    >>> detector.score_one({"pressure": 5.0, "heat": 9.0}) > 0 > detector.score_one({"pressure": 0.3, "heat": 0.2})
+    >>> detector.score_one({"pressure": 5.0, "heat": 9.0}) > 0
     True
+    >>> detector.score_one({"pressure": 0.3, "heat": 0.2}) > 0
+    False
     """
 
     _task = "novelty"

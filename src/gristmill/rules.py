@@ -220,6 +220,11 @@ class FeasibleSet(Rule):
     _ranges: ClassVar[dict[str, Range]] = {"epsilon": optional(non_negative), "radius": optional(positive)}
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
 
+    def _for_task(self, task: str) -> None:
+        super()._for_task(task)
+        if task != "regression" and self.epsilon is not None:
+            raise ValueError(f"FeasibleSet: epsilon={self.epsilon!r} is a tube for regression; leave it out for {task}")
+
 
 @dataclass(frozen=True)
 class Implicit(Rule):

@@ -9,13 +9,15 @@ import click
 
 
 @click.command()
-@click.option("--events", default=20_000, show_default=True, type=click.IntRange(min=1000), help="In each run.")
+@click.option(
+    "--events", default=20_000, show_default=True, type=click.IntRange(min=1000), help="In each run."
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def bench(events: int, as_json: bool) -> None:
     """Measure events per second on this machine: chunks and single events, double and single precision.
 
-    A Passive-Aggressive learner with a Gaussian kernel on random labels, so that nearly every event is stored and one
-    leaves for it: the worst case of a full budget.
+    A Passive-Aggressive learner with a Gaussian kernel on random labels, so that nearly every event is stored
+    and one leaves for it: the worst case of a full budget.
     """
     rows = []
     for features, size in ((20, 100), (20, 1000), (128, 100), (128, 1000)):
@@ -31,8 +33,8 @@ def bench(events: int, as_json: bool) -> None:
     click.echo("features  stored  chunks float64  chunks float32  one by one   (events per second)")
     for row in rows:
         click.echo(
-            f"{row['features']:8.0f}  {row['stored']:6.0f}  {row['float64']:14,.0f}  {row['float32']:14,.0f}  "
-            f"{row['learn_one']:10,.0f}"
+            f"{row['features']:8.0f}  {row['stored']:6.0f}  {row['float64']:14,.0f}  "
+            f"{row['float32']:14,.0f}  {row['learn_one']:10,.0f}"
         )
 
 

@@ -31,7 +31,12 @@ def compare(**given: Any) -> None:
     workshop = options.Workshop(opened, given)
     models = {text: workshop.build(text) for text in given["learners"] or _USUAL}
     comparison = run_all(
-        models, opened.stream, given["metrics"] or None, given["window"], given["delay"], warmup=given["warmup"]
+        models,
+        opened.stream,
+        given["metrics"] or None,
+        given["window"],
+        given["delay"],
+        warmup=given["warmup"],
     )
     options.show(comparison, given["as_json"])
     options.finish_report(

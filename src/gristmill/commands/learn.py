@@ -11,9 +11,13 @@ from . import options
 
 @click.command()
 @options.reading
-@click.option("--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`.")
+@click.option(
+    "--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`."
+)
 @options.running
-@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
+@click.option(
+    "--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned."
+)
 @click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Go on with a saved model.")
 @click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
 @click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
@@ -21,8 +25,8 @@ from . import options
 def learn(**given: Any) -> None:
     """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
 
-    DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of a data
-    set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...).
+    DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of
+    a data set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...).
     """
     from .. import persist
     from ..evaluate.run import prequential

@@ -17,7 +17,8 @@ def learners() -> None:
     click.echo("learners (kernel may be left out: see --kernel)")
     for name in sorted(named):
         parameters = [
-            str(parameter).split(":")[0].strip() + (f"={parameter.default!r}" if parameter.default is not parameter.empty else "")
+            str(parameter).split(":")[0].strip()
+            + (f"={parameter.default!r}" if parameter.default is not parameter.empty else "")
             for parameter in inspect.signature(words[name]).parameters.values()
             if parameter.name not in ("random_state", "average")
         ]

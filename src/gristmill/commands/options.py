@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -29,21 +28,23 @@ reading = _all(
     click.argument("data", default="-"),
     click.option("--format", "format_", type=click.Choice(["csv", "libsvm", "jsonl", "parquet", "arrow"]),
                  help="Of the data; by the name of the file otherwise, of standard input CSV."),
-    click.option("--target", default="last", show_default=True, help="Column of the labels; 'none' if there are none."),
-    click.option("--categorical", type=click.Choice(["onehot", "hash"]), help="What becomes of columns of text."),
+    click.option("--target", default="last", show_default=True, help="Column of the labels, or 'none'."),
+    click.option("--categorical", type=click.Choice(["onehot", "hash"]), help="Columns of text become ..."),
     click.option("--features", type=click.IntRange(min=1), help="Number of features of LIBSVM text."),
     click.option("--skip-bad", is_flag=True, help="Count rows that cannot be read and go on."),
-    click.option("--quarantine", type=click.Path(dir_okay=False), help="File for the rows skipped by --skip-bad."),
+    click.option("--quarantine", type=click.Path(dir_okay=False), help="File for what --skip-bad skips."),
     click.option("--limit", type=click.IntRange(min=1), help="Read at most so many events."),
 )  # fmt: skip
 running = _all(
     click.option("--kernel", default="auto", show_default=True,
-                 help="For learners whose text names none; auto: a Gaussian with the median width of the first events."),
+                 help="For learners that name none; auto: a Gaussian as wide as the median distance."),
     click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "none"]), default="auto",
                  show_default=True, help="Online scaling; auto: standard for tables, none for LIBSVM."),
-    click.option("--metric", "metrics", multiple=True, help="error, accuracy, roc_auc, mae, ...; may be repeated."),
-    click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1), help="Of rolling metrics."),
-    click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of everything random."),
+    click.option("--metric", "metrics", multiple=True, help="error, roc_auc, mae, ...; may be repeated."),
+    click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1),
+                 help="Of rolling metrics."),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0),
+                 help="Of everything random."),
     click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table."),
     click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report."),
 )  # fmt: skip
@@ -92,14 +93,25 @@ class Opened:
         from dataclasses import replace
 
         chunks = iter(self.stream)
-        first, count = [], 0
-        for chunk in chunks:
-            first.append(chunk)
-            count += chunk.X.shape[0]
-            if count >= events:
-                break
-        rest = itertools.chain(first, chunks)
-        self.stream = replace(self.stream, chunks=lambda: rest)
+        first: list[Any] = []
+        ended: Exception | None = None
+        try:
+            while sum(chunk.X.shape[0] for chunk in first) < events:
+                first.append(next(chunks))
+        except StopIteration:
+            pass
+        except (ValueError, OSError) as error:
+            if not first:
+                raise
+            ended = error
+
+        def whole() -> Any:
+            yield from first
+            if ended is not None:
+                raise ended
+            yield from chunks
+
+        self.stream = replace(self.stream, chunks=whole)
         return first
 
     def say_bad(self) -> None:
@@ -146,10 +158,16 @@ class Workshop:
 
     def about(self) -> dict[str, str]:
         """For reports."""
-        return {"stream": self.opened.stream.name, "kernel unless named": repr(self.kernel), "scaling": self.scale}
+        return {
+            "stream": self.opened.stream.name,
+            "kernel unless named": repr(self.kernel),
+            "scaling": self.scale,
+        }
 
 
-def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str], bayes: float | None = None) -> None:
+def finish_report(
+    path: Any, comparison: Any, title: str, about: dict[str, str], bayes: float | None = None
+) -> None:
     """Write the HTML report of a run if one was asked for."""
     if path:
         from ..evaluate.report import run_report

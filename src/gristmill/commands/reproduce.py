@@ -14,12 +14,20 @@ import click
 @click.argument("name", required=False)
 @click.option("--list", "listing", is_flag=True, help="Say which targets there are.")
 @click.option("--quick", is_flag=True, help="Fewer events and repetitions: to see that it works.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of streams and learners.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of streams and learners."
+)
 @click.option("--json", "as_json", is_flag=True, help="Claims and tables as one JSON object.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
 @click.option("--pictures", type=click.Path(file_okay=False), help="Folder for the pictures, as PNG.")
 def reproduce(
-    name: str | None, listing: bool, quick: bool, seed: int, as_json: bool, report: str | None, pictures: str | None
+    name: str | None,
+    listing: bool,
+    quick: bool,
+    seed: int,
+    as_json: bool,
+    report: str | None,
+    pictures: str | None,
 ) -> None:
     """Redraw a figure or table of the papers, and say whether its claim holds."""
     from .. import reproduce as papers
@@ -33,7 +41,9 @@ def reproduce(
     if as_json:
         tables = [{"name": title, "heads": heads, "rows": rows} for title, heads, rows in outcome.tables]
         claims = [asdict(claim) for claim in outcome.claims]
-        click.echo(json.dumps({"target": name, "claims": claims, "tables": tables, "missing": outcome.missing}))
+        click.echo(
+            json.dumps({"target": name, "claims": claims, "tables": tables, "missing": outcome.missing})
+        )
     else:
         click.echo(outcome.text())
     if pictures:
@@ -53,9 +63,7 @@ def _report(outcome: Any, path: str) -> None:
     page = Report(outcome.title).text(outcome.setting)
     if outcome.missing:
         page.warning(f"Not in this version, and so left out: {', '.join(outcome.missing)}")
-    verdicts = [
-        [claim.verdict, claim.says, claim.paper, claim.ours] for claim in outcome.claims
-    ]
+    verdicts = [[claim.verdict, claim.says, claim.paper, claim.ours] for claim in outcome.claims]
     page.heading("Claims").table(["", "claim", "paper", "ours"], verdicts)
     for figure, says in outcome.figures:
         page.figure(figure, says)

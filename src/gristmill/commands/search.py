@@ -13,7 +13,9 @@ from . import options
 @click.command()
 @options.reading
 @click.option("--learner", required=True, help="With names in braces: 'passive_aggressive(C={C}, size=300)'.")
-@click.option("--grid", "grids", multiple=True, required=True, metavar="NAME=V1,V2,...", help="May be repeated.")
+@click.option(
+    "--grid", "grids", multiple=True, required=True, metavar="NAME=V1,V2,...", help="May be repeated."
+)
 @click.option("--first", type=click.IntRange(min=1), help="Events before the first candidates are dropped.")
 @click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
 @options.running
@@ -25,7 +27,9 @@ def search(**given: Any) -> None:
     grid = dict(_parse(text) for text in given["grids"])
     missing = [name for name in grid if f"{{{name}}}" not in given["learner"]]
     if missing:
-        raise click.UsageError(f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into")
+        raise click.UsageError(
+            f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into"
+        )
     opened = options.Opened(given)
     workshop = options.Workshop(opened, given)
     metric = given["metrics"][0] if given["metrics"] else None
@@ -77,7 +81,11 @@ def _show(given: dict[str, Any], found: Any) -> None:
 def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
     from ..evaluate.report import run_report
 
-    about = {"learner": learner, **about, "dropped after": ", ".join(f"{rung:,}" for rung in found.rungs) or "never"}
+    about = {
+        "learner": learner,
+        **about,
+        "dropped after": ", ".join(f"{rung:,}" for rung in found.rungs) or "never",
+    }
     report = run_report(found.comparison(), "gristmill search", about)
     report.heading("All candidates, best first").table(*found.cells()).write(path)
     click.echo(f"report: {path}", err=True)

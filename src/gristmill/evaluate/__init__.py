@@ -1,4 +1,4 @@
-"""Evaluation on a stream: prequential runs, comparisons, the choice of parameters, tables, pictures and reports."""
+"""Evaluation on a stream: prequential runs, comparisons, search, tables, pictures and reports."""
 
 from .displays import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
 from .report import Report

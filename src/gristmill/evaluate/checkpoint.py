@@ -1,7 +1,8 @@
-"""Checkpoints of a run: the model file, and beside it the record so far, such that a crash never leaves two halves.
+"""Checkpoints of a run: the model file, and beside it the record so far, such that a crash never leaves two
+halves.
 
-The record is written first, under the number of events in its name, then the model replaces the old one at a stroke.
-So the model that is there says by its own count of events which record belongs to it.
+The record is written first, under the number of events in its name, then the model replaces the old one at a
+stroke. So the model that is there says by its own count of events which record belongs to it.
 """
 
 from __future__ import annotations
@@ -44,14 +45,16 @@ def write(follower: Follower, path: Any) -> None:
 
 
 def restore(follower: Follower, path: Any) -> int:
-    """Put a follower where the checkpoint was written; returns how many events it has behind it, 0 if none."""
+    """Put a follower where the checkpoint was written; returns how many events it has behind it."""
     path = Path(path)
     if not path.exists():
         return 0
     model = persist.load(path)
     record_path = _record_path(path, int(model.n_seen_))
     if type(model) is not type(follower.model):
-        raise ValueError(f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}")
+        raise ValueError(
+            f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}"
+        )
     if not record_path.exists():
         raise ValueError(f"{path}: its record {record_path.name} is missing; remove the model to start anew")
     record = json.loads(record_path.read_text(encoding="utf-8"))
@@ -71,11 +74,14 @@ def restore(follower: Follower, path: Any) -> int:
 
 
 def _said_to_json(said: Said) -> dict[str, Any]:
-    return {name: None if part is None else np.asarray(part).tolist() for name, part in said._asdict().items()}
+    return {
+        name: None if part is None else np.asarray(part).tolist() for name, part in said._asdict().items()
+    }
 
 
 def _said_from_json(plain: dict[str, Any]) -> Said:
-    return Said(**{name: None if part is None else np.array(part) for name, part in plain.items()})
+    arrays: dict[str, Any] = {name: None if part is None else np.array(part) for name, part in plain.items()}
+    return Said(**arrays)
 
 
 def _plain(value: Any) -> Any:

@@ -15,8 +15,8 @@ from .follow import Follower
 class DelayedFollower(Follower):
     """A follower whose labels arrive `delay` events after their own.
 
-    Event by event: the newest is scored, then the one that came `delay` events ago is learned. The labels of the last
-    `delay` events never arrive, and what comes before the first label cannot be scored.
+    Event by event: the newest is scored, then the one that came `delay` events ago is learned. The labels of
+    the last `delay` events never arrive, and what comes before the first label cannot be scored.
     """
 
     def __init__(self, *arguments: Any, delay: int) -> None:
@@ -24,7 +24,8 @@ class DelayedFollower(Follower):
         self.delay = delay
         self._waiting: deque[tuple[Any, Any]] = deque()
 
-    def _step(self, chunk: Chunk) -> None:
+    def feed(self, chunk: Chunk) -> None:
+        """Score each event, then learn the one whose label has arrived."""
         if chunk.y is None and self.result.task != "novelty":
             raise ValueError("delayed labels need labels, and the stream has none")
         y = np.asarray(chunk.y) if chunk.y is not None else None
@@ -39,10 +40,10 @@ class DelayedFollower(Follower):
                 self._learn(*self._waiting.popleft())
             self.result.seconds += perf_counter() - began
             if scores and not _alike(score, scores[-1]):
-                self._note(y, scores, start, place)
+                self._note_part(y, scores, start, place)
                 scores, start = [], place
             scores.append(score)
-        self._note(y, scores, start, size(chunk))
+        self._note_part(y, scores, start, size(chunk))
 
     def _score(self, x: Any) -> Any:
         return self.model.score_one(x) if self._learned() else None
@@ -56,7 +57,7 @@ class DelayedFollower(Follower):
             return
         self.model.learn_one(x, label)
 
-    def _note(self, y: Any, scores: list[Any], start: int, stop: int) -> None:
+    def _note_part(self, y: Any, scores: list[Any], start: int, stop: int) -> None:
         said = None if scores[0] is None else np.array(scores)
         self.note(None if y is None else y[start:stop], said, stop - start)
 

@@ -1,4 +1,4 @@
-"""Pictures of runs, in scikit-learn's manner: data in the constructor, `from_...` to collect it, `plot` to draw it."""
+"""Pictures of runs, in scikit-learn's manner: the constructor takes data, `plot` draws them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ from .result import Comparison, Result
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c00")
 
 
+def pyplot() -> Any:
+    """matplotlib's pyplot, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'gristmill[plot]'") from None
+    return plt
+
+
 def _axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
     return ax
 
 
@@ -149,6 +156,10 @@ class BudgetDisplay:
             stored, values = zip(*sorted(pairs), strict=True)
             self.lines_ += self.ax_.plot(stored, values, "o-", color=colour, label=name)
         self.ax_.set(xlabel="stored points", ylabel=self.metric.replace("_", " "), xscale="log")
+        sizes = sorted({stored for pairs in self.points.values() for stored, _ in pairs if stored > 0})
+        if len(sizes) <= 10:  # more would run into each other
+            self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            self.ax_.set_xticks([], minor=True)
         self.ax_.set_ylim(bottom=0)
         self.ax_.legend(frameon=False)
         _tidy(self.ax_)
@@ -214,10 +225,8 @@ class NoveltyDisplay:
         where = events[alarms]
         colour = COLOURS[1]
         if self.truth is not None:
-            self.ax_.plot(
-                events[np.asarray(self.truth) == -1], scores[np.asarray(self.truth) == -1], ".", color=COLOURS[0],
-                markersize=5, label="truly novel", zorder=2,
-            )  # fmt: skip
+            novel = np.asarray(self.truth) == -1
+            self.ax_.plot(events[novel], scores[novel], ".", color=COLOURS[0], label="truly novel", zorder=2)
         self.points_ = self.ax_.scatter(where, scores[alarms], s=9, color=colour, label="alarm", zorder=3)
         self.ax_.set(xlabel="event", ylabel="score before learning (below 0: alarm)")
         self.ax_.legend(frameon=False, title=f"{alarms.mean():.2%} alarms")
@@ -231,7 +240,9 @@ class NoveltyDisplay:
         places = self.most_novel() if which is None else np.asarray(which)
         self.ax_ = _axes(ax, 5.0, 3.0)
         self.figure_ = self.ax_.figure
-        self.image_ = self.ax_.imshow(sheet(np.asarray(self.X)[places], self.image_shape, columns), cmap="gray_r")
+        self.image_ = self.ax_.imshow(
+            sheet(np.asarray(self.X)[places], self.image_shape, columns), cmap="gray_r"
+        )
         self.ax_.set_axis_off()
         self.ax_.set_title(title, fontsize=10)
         return self
@@ -275,7 +286,12 @@ class SupportDisplay:
     """
 
     def __init__(
-        self, points: Any, weights: Any, ids: Any, score: Any = None, image_shape: tuple[int, int] | None = None
+        self,
+        points: Any,
+        weights: Any,
+        ids: Any,
+        score: Any = None,
+        image_shape: tuple[int, int] | None = None,
     ) -> None:
         self.points, self.weights, self.ids = points, weights, ids
         self.score = score
@@ -313,10 +329,14 @@ class SupportDisplay:
             across, up = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
             heights = self.score(np.column_stack([across.ravel(), up.ravel()])).reshape(across.shape)
             limit = max(float(np.abs(heights).max()), 1e-12)
-            self.ax_.contourf(across, up, heights, levels=21, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.7)
+            self.ax_.contourf(
+                across, up, heights, levels=21, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.7
+            )
             self.ax_.contour(across, up, heights, levels=[0.0], colors="black", linewidths=1.0)
         sizes = 60 * weights / max(float(weights.max()), 1e-12)
-        self.ax_.scatter(points[:, 0], points[:, 1], s=sizes, facecolors="none", edgecolors="black", linewidths=0.8)
+        self.ax_.scatter(
+            points[:, 0], points[:, 1], s=sizes, facecolors="none", edgecolors="black", linewidths=0.8
+        )
         self.ax_.set(xlabel="x0", ylabel="x1")
 
 

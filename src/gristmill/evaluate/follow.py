@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..streams.chunks import Chunk, cut, size
+from ..streams.chunks import Chunk, size
 from .metrics import Said, Tally, choose
 from .result import Result
 
@@ -92,17 +92,7 @@ class Follower:
         return "classes" in inspect.signature(method).parameters
 
     def feed(self, chunk: Chunk) -> None:
-        """Score and learn one chunk, cut where an entry of the curve is due."""
-        start, count = 0, size(chunk)
-        while start < count:
-            due = max(self._every - self._since, 1)
-            stop = min(count, start + due)
-            self._step(chunk if (start, stop) == (0, count) else cut(chunk, start, stop))
-            start = stop
-            if self._since >= self._every:
-                self.record()
-
-    def _step(self, chunk: Chunk) -> None:
+        """Score and learn one chunk."""
         began = perf_counter()
         scores = self._scores(chunk)
         self.result.seconds += perf_counter() - began
@@ -122,7 +112,22 @@ class Follower:
         return scores
 
     def note(self, y: Any, scores: Any, count: int) -> None:
-        """Take down what was said of `count` events; used as it is by runs with delayed labels."""
+        """Take down what was said of `count` events, in parts that end where an entry of the curve is due.
+
+        The model has the whole chunk behind it by now: metrics are those of the event, stored points and
+        bytes those at the end of its chunk. Cutting the chunk itself would cost the model a call for every
+        entry.
+        """
+        start = 0
+        while start < count:
+            stop = min(count, start + max(self._every - self._since, 1))
+            part = slice(start, stop)
+            self._note(None if y is None else y[part], None if scores is None else scores[part], stop - start)
+            start = stop
+            if self._since >= self._every:
+                self.record()
+
+    def _note(self, y: Any, scores: Any, count: int) -> None:
         unscored = min(max(self.warmup - self.result.n_events, 0), count)
         self.result.n_events += count
         self._since += count

@@ -1,4 +1,4 @@
-"""Metrics of a stream: tallies in constant memory that take events in order and say their value at any time."""
+"""Metrics of a stream: tallies in constant memory that know their value at any time."""
 
 from __future__ import annotations
 

@@ -6,19 +6,22 @@ import base64
 import html
 import io
 import platform
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .._version import __version__
 
+_NUMBER = re.compile(r"^(-|-?[\d.,]+( ?%| k?M?B)?)$")
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width: 62rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width:
+62rem;
        padding: 0 1.2rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.8rem 0; }
-th, td { padding: 0.25rem 0.9rem 0.25rem 0; text-align: right; border-bottom: 1px solid #e4e4e4; }
-th:first-child, td:first-child { text-align: left; } th { font-weight: 600; border-bottom: 1px solid #999; }
+th, td { padding: 0.25rem 1.2rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e4e4e4; }
+th { font-weight: 600; border-bottom: 1px solid #999; white-space: nowrap; } .number { text-align: right; }
 img { max-width: 100%; height: auto; } .small { color: #666; font-size: 0.85rem; }
 .warn { background: #fff4e0; border-left: 4px solid #e69f00; padding: 0.5rem 0.9rem; }
 code, pre { background: #f5f5f5; padding: 0.1rem 0.3rem; } pre { padding: 0.6rem 0.9rem; overflow-x: auto; }
@@ -60,11 +63,17 @@ class Report:
 
     def table(self, heads: list[str], rows: list[list[Any]]) -> Report:
         """A table; numbers to the right, names to the left."""
-        head = "".join(f"<th>{html.escape(str(cell))}</th>" for cell in heads)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        columns = range(len(heads))
+        kinds = [
+            ' class="number"' if all(_NUMBER.match(str(row[c])) for row in rows) else "" for c in columns
+        ]
+
+        def line(cells: list[Any], tag: str) -> str:
+            inner = (f"<{tag}{kinds[c]}>{html.escape(str(cells[c]))}</{tag}>" for c in columns)
+            return f"<tr>{''.join(inner)}</tr>"
+
+        head, body = line(heads, "th"), "".join(line(row, "td") for row in rows)
+        self._parts.append(f"<table><thead>{head}</thead><tbody>{body}</tbody></table>")
         return self
 
     def figure(self, figure: Any, says: str) -> Report:
@@ -80,7 +89,8 @@ class Report:
         """The page."""
         made = f"gristmill {__version__}, Python {platform.python_version()}, {platform.machine()}"
         return (
-            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f"<title>{html.escape(self.title)}</title>"
             f"<style>{_STYLE}</style></head><body><h1>{html.escape(self.title)}</h1>"
             f'<p class="small">{html.escape(made)}</p>' + "\n".join(self._parts) + "</body></html>\n"
         )
@@ -90,12 +100,13 @@ class Report:
         Path(path).write_text(self.html(), encoding="utf-8")
 
 
-def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None) -> Report:
+def run_report(
+    comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None
+) -> Report:
     """The usual report of a run: what was run, the table, the curves, stored points over time."""
-    import matplotlib.pyplot as plt
+    from .displays import COLOURS, PrequentialDisplay, _tidy, pyplot
 
-    from .displays import COLOURS, PrequentialDisplay, _tidy
-
+    plt = pyplot()
     report = Report(title).table(["", ""], [[key, value] for key, value in about.items()])
     for result in comparison:
         if result.stopped:

@@ -31,8 +31,8 @@ def prequential(
     Parameters
     ----------
     model : learner
-        Any estimator of gristmill, fresh or fitted; or any with `partial_fit`, which is then tested on each chunk
-        before it is trained on it.
+        Any estimator of gristmill, fresh or fitted; or any with `partial_fit`, which is then tested on each
+        chunk before it is trained on it.
     stream : Stream, pair (X, y), or iterable of chunks (X, y)
     metrics : str or list of str, optional
         error, accuracy, balanced_accuracy, log_loss, roc_auc, mae, rmse, alarm_rate, or scikit-learn's names.
@@ -45,7 +45,8 @@ def prequential(
     name : str, optional
         For tables; the class of the model otherwise.
     checkpoint : path, optional
-        Where the model is saved on the way, with the record beside it; a run that finds it there goes on from it.
+        Where the model is saved on the way, with the record beside it; a run that finds it there goes on from
+        it.
     checkpoint_every : int
         Events between two savings.
     progress : bool, optional
@@ -71,7 +72,9 @@ def prequential(
     if checkpoint is None:
         return _run(followers, source, progress)[0]
     if delay:
-        raise ValueError("a checkpoint does not hold the labels still to come: give checkpoint or delay, not both")
+        raise ValueError(
+            "a checkpoint does not hold the labels still to come: give checkpoint or delay, not both"
+        )
     if checkpoint_every < 1:
         raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every!r}")
     follower = followers[0]

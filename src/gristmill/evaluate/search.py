@@ -1,4 +1,4 @@
-"""Choosing parameters on a stream: successive halving by prequential loss, all candidates in one pass of the data."""
+"""Choosing parameters on a stream: successive halving by prequential loss, in one pass of the data."""
 
 from __future__ import annotations
 
@@ -49,7 +49,12 @@ class SearchResult:
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a candidate."""
         return [
-            {**params, "events": result.n_events, self.metric: result.metrics[self.metric], "stored": result.stored}
+            {
+                **params,
+                "events": result.n_events,
+                self.metric: result.metrics[self.metric],
+                "stored": result.stored,
+            }
             for params, result in zip(self.params, self.results, strict=True)
         ]
 
@@ -93,8 +98,8 @@ def search(
 ) -> SearchResult:
     """Try every combination of parameters on a stream, and drop the worst as it goes on.
 
-    All candidates learn the first events; the best third goes on to three times as many, and so forth, until the
-    stream ends. Every candidate sees every event at most once, and the data are read once.
+    All candidates learn the first events; the best third goes on to three times as many, and so forth, until
+    the stream ends. Every candidate sees every event at most once, and the data are read once.
 
     Parameters
     ----------
@@ -106,7 +111,8 @@ def search(
     metric : str, optional
         Cumulative, by which candidates are ranked; that of the task otherwise.
     first : int, optional
-        Events before the first are dropped; so that three are left at the end if the length is known, else 1000.
+        Events before the first are dropped; so that three are left at the end if the length is known, else
+        1000.
     keep : float in (0, 1)
         Share that goes on.
     window : int
@@ -117,7 +123,8 @@ def search(
 
     References
     ----------
-    K. Jamieson, A. Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, AISTATS 2016.
+    K. Jamieson, A. Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, AISTATS
+    2016.
     """
     if not 0 < keep < 1:
         raise ValueError(f"keep must be in (0, 1), got {keep!r}")

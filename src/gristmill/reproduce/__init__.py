@@ -1,4 +1,4 @@
-"""The papers again: each target redraws one figure or table with our learners, and says whether the claim holds."""
+"""The papers again: each target redraws a figure with our learners and says whether the claim holds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "ilk-1": ("ilk_drift", "ILK and SILK, figure 1", "errors on a drifting sequence", ()),
     "projectron-6": ("projectron_curves", "Projectron, figure 6", "error and size on a9a", ("a9a",)),
     "projectron-7": ("projectron_curves", "Projectron, figure 7", "error and size on the synthetic set", ()),
+    "projectron-8": (
+        "projectron_tradeoff",
+        "Projectron, figure 8 a, b",
+        "error against size",
+        ("a9a", "ijcnn1"),
+    ),
+    "projectron-9": (
+        "projectron_tradeoff",
+        "Projectron, figure 9 a",
+        "error against size, ten classes",
+        ("usps",),
+    ),
 }
 
 
@@ -34,13 +46,13 @@ class Claim:
 
 
 def fewer(says: str, less: Any, more: Any, paper: str = "-") -> Claim:
-    """The claim that one learner errs less than another, from paired runs: by more than two standard errors or not."""
+    """The claim that one learner errs less than another, judged by paired runs and two standard errors."""
     less, more = np.asarray(less, dtype=float), np.asarray(more, dtype=float)
     gap = more - less
     error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
     holds = None if abs(gap.mean()) <= 2 * error else bool(gap.mean() > 0)
-    ours = f"{less.mean():.4g} against {more.mean():.4g}, difference {gap.mean():.3g} with standard error {error:.2g}"
-    return Claim(says, paper, ours, holds)
+    spread = f"difference {gap.mean():.3g} with standard error {error:.2g}"
+    return Claim(says, paper, f"{less.mean():.4g} against {more.mean():.4g}, {spread}", holds)
 
 
 @dataclass
@@ -60,7 +72,10 @@ class Outcome:
         for name, heads, rows in self.tables:
             widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
             lines.append(name)
-            lines += ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]]
+            lines += [
+                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+                for row in [heads, *rows]
+            ]
             lines.append("")
         if self.missing:
             lines.append(f"not in this version, and so left out: {', '.join(self.missing)}")

@@ -19,7 +19,8 @@ _SIZE = 40  # points of SILK and of truncated NORMA; the paper prints none for t
 
 def _ilk(extra: str, decays: tuple[float, ...] = _DECAYS) -> list[str]:
     return [
-        f"ilk_classifier({{k}}, C={C}, rate=1.0, reg={decay}{extra})" for C, decay in itertools.product(_RATES, decays)
+        f"ilk_classifier({{k}}, C={C}, rate=1.0, reg={decay}{extra})"
+        for C, decay in itertools.product(_RATES, decays)
     ]
 
 
@@ -48,8 +49,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     tests = [silk_sequence(2000, random_state=seed + place).arrays() for place in range(trials)]
     outcome = Outcome(
         "ILK and SILK, figure 1: errors on a drifting sequence",
-        f"2,000 events a sequence, {trials} sequences; margin 1; SILK and truncated NORMA keep {_SIZE} points. Best "
-        f"possible error: {silk_sequence().bayes_error:.3f}.",
+        f"2,000 events a sequence, {trials} sequences; margin 1; SILK and truncated NORMA keep {_SIZE} "
+        f"points. Best possible error: {silk_sequence().bayes_error:.3f}.",
     )
     totals: dict[str, npt.NDArray[np.int64]] = {}
     curves: dict[str, npt.NDArray[np.float64]] = {}
@@ -60,7 +61,9 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         totals[line], curves[line] = runs[:, -1], runs.mean(axis=0)
         rows.append([line, f"{totals[line].mean():.1f}", f"{totals[line].std(ddof=1):.1f}", best])
     outcome.tables.append(("errors in 2,000 events", ["line", "errors", "s.d.", "chosen"], rows))
-    outcome.figures.append((_picture(curves, totals), "left: errors so far, mean; right: ILK against NORMA, a dot a trial"))
+    outcome.figures.append(
+        (_picture(curves, totals), "left: errors so far, mean; right: ILK against NORMA, a dot a trial")
+    )
     outcome.claims = _claims(totals)
     return outcome
 
@@ -71,17 +74,18 @@ def _claims(totals: dict[str, npt.NDArray[np.int64]]) -> list[Claim]:
 
 
 def _picture(curves: dict[str, Any], totals: dict[str, Any]) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import COLOURS, _tidy, pyplot
 
-    from ..evaluate.displays import COLOURS, _tidy
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for colour, (line, counts) in zip(COLOURS, curves.items(), strict=False):
         left.plot(counts, color=colour, label=line)
     left.set(xlabel="event", ylabel="errors so far")
     left.legend(frameon=False)
     right.plot(totals["NORMA"], totals["ILK"], ".", color=COLOURS[0])
-    low, high = min(map(min, (totals["NORMA"], totals["ILK"]))), max(map(max, (totals["NORMA"], totals["ILK"])))
+    low, high = (
+        min(map(min, (totals["NORMA"], totals["ILK"]))),
+        max(map(max, (totals["NORMA"], totals["ILK"]))),
+    )
     right.plot([low, high], [low, high], color="0.6", linewidth=1.0)
     right.set(xlabel="errors of NORMA", ylabel="errors of ILK")
     _tidy(left)

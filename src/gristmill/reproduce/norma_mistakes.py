@@ -1,8 +1,9 @@
-"""NORMA, figure 2: mistakes on drifting and on switching mixtures of Gaussians, cleanly separable at every moment."""
+"""NORMA, figure 2: mistakes on drifting and switching mixtures of Gaussians, always separable."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..notation import vocabulary
-from ..streams import drifting_mixture, switching_mixture
+from ..streams import Stream, drifting_mixture, switching_mixture
 from . import Claim, Outcome, fewer
 from .tune import mistakes, tuned
 
@@ -30,8 +31,9 @@ _LINES: dict[str, list[str]] = {
     ],
 }
 _KERNELS = tuple(f"Gaussian({gamma})" for gamma in (0.5, 1.0, 2.0, 4.0))
-#: the paper does not print how far its Gaussians drift, and the answer depends on it: so a slow and a fast drift
-_STREAMS = {
+#: the paper does not print how far its Gaussians drift, and the answer depends on it: so a slow and a fast
+#: drift
+_STREAMS: dict[str, Callable[..., Stream]] = {
     "slow drift": partial(drifting_mixture, step=0.02),
     "fast drift": partial(drifting_mixture, step=0.1),
     "switching": switching_mixture,
@@ -45,8 +47,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     lines = {line: texts for line, texts in _LINES.items() if texts[0].split("(")[0] in known}
     outcome = Outcome(
         "NORMA, figure 2: mistakes on drifting and switching data",
-        f"{events:,} events of two separable mixtures of two Gaussians each; parameters and kernel width of every "
-        f"line chosen on a stream of their own, mistakes (y f <= 0) then counted on {repeats} others.",
+        f"{events:,} events of two separable mixtures of two Gaussians each; parameters and kernel width of "
+        f"every line chosen on a stream of their own, mistakes (y f <= 0) then counted on {repeats} others.",
         missing=sorted(set(_LINES) - set(lines)),
     )
     totals: dict[str, dict[str, npt.NDArray[np.int64]]] = {}
@@ -84,11 +86,9 @@ def _claims(totals: dict[str, dict[str, npt.NDArray[np.int64]]]) -> list[Claim]:
 
 
 def _picture(curves: dict[str, dict[str, npt.NDArray[np.float64]]]) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import COLOURS, _tidy, pyplot
 
-    from ..evaluate.displays import COLOURS, _tidy
-
-    figure, axes = plt.subplots(1, len(curves), figsize=(12.0, 3.8), layout="constrained")
+    figure, axes = pyplot().subplots(1, len(curves), figsize=(12.0, 3.8), layout="constrained")
     for ax, (kind, lines) in zip(axes, curves.items(), strict=True):
         for colour, (line, counts) in zip(COLOURS, lines.items(), strict=False):
             ax.plot(counts, color=colour, label=line)

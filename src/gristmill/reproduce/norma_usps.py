@@ -15,7 +15,7 @@ _SHAPE = (16, 16)
 
 
 def run(name: str, quick: bool, seed: int) -> Outcome:
-    """One pass over the training part; the first alarms, and the worst of training and test part in the end."""
+    """One pass over the training part; the first alarms, and the worst of both parts in the end."""
     X, y = datasets.load("usps").arrays()
     test, test_y = datasets.load("usps.t").arrays()
     if quick:
@@ -29,8 +29,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     worst_test = np.argsort(model.decision_function(test), kind="stable")[:50]
     outcome = Outcome(
         "NORMA, figure 3: novel digits of USPS",
-        f"One pass over {len(X):,} digits of 16 x 16 grey values, Gaussian kernel with 2 sigma^2 = 128, nu = {nu}, rate "
-        f"1/sqrt(t); {model.n_support_} points stored in the end.",
+        f"One pass over {len(X):,} digits of 16 x 16 grey values, Gaussian kernel with 2 sigma^2 = 128, "
+        f"nu = {nu}, rate 1/sqrt(t); {model.n_support_} points stored in the end.",
     )
     sheets = {
         "the first 50 alarms": X[first],
@@ -60,7 +60,11 @@ def _claims(groups: dict[str, list[Any]], alarms: float, nu: float) -> list[Clai
     share = Claim("the share of alarms is about nu", f"{nu:.3f}", f"{alarms:.4f}", nu / 2 < alarms < 2 * nu)
     comparisons = [
         ("later alarms are odder than the first", "last 25 alarms", "first 25 alarms"),
-        ("the worst of the training part are odd", "50 worst of the training part", "all of the training part"),
+        (
+            "the worst of the training part are odd",
+            "50 worst of the training part",
+            "all of the training part",
+        ),
         ("the worst of the test part are odd", "50 worst of the test part", "all of the test part"),
     ]
     claims = [share]
@@ -79,7 +83,7 @@ def _above(says: str, left: Any, right: Any) -> Claim:
 
 
 def _outside(X: Any, y: Any, queries: Any, labels: Any, same: bool) -> tuple[Any, Any]:
-    """Of each digit: the rank in (0, 1] of its distance to the nearest other one, and whether that is of another class."""
+    """Of each digit: the rank in (0, 1] of its distance to the nearest other one, and whether it misreads."""
     from sklearn.neighbors import NearestNeighbors
 
     finder = NearestNeighbors(n_neighbors=2 if same else 1, algorithm="brute").fit(X)
@@ -89,11 +93,9 @@ def _outside(X: Any, y: Any, queries: Any, labels: Any, same: bool) -> tuple[Any
 
 
 def _picture(sheets: dict[str, Any]) -> Any:
-    import matplotlib.pyplot as plt
+    from ..evaluate.displays import pyplot, sheet
 
-    from ..evaluate.displays import sheet
-
-    figure, axes = plt.subplots(1, len(sheets), figsize=(11.0, 3.0), layout="constrained")
+    figure, axes = pyplot().subplots(1, len(sheets), figsize=(11.0, 3.0), layout="constrained")
     for ax, (title, images) in zip(axes, sheets.items(), strict=True):
         ax.imshow(sheet(images, _SHAPE, 10), cmap="gray_r")
         ax.set_title(title, fontsize=10)

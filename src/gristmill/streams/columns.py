@@ -25,8 +25,8 @@ class Columns:
     target : str, int, "last" or None
         The column of the labels; None: there is none.
     categorical : {"onehot", "hash"}, optional
-        What becomes of columns that are not numbers. One-hot: a column for each value among the first rows, all zero
-        for a value that comes later. Hash: `slots` columns for each, whatever values come.
+        What becomes of columns that are not numbers. One-hot: a column for each value among the first rows,
+        all zero for a value that comes later. Hash: `slots` columns for each, whatever values come.
     slots : int
         Of a hashed column.
     require_target : bool
@@ -87,7 +87,9 @@ class Columns:
         if missing:
             raise StreamError(f"{source}: the column {missing[0]!r} is missing; there are {', '.join(names)}")
         if self.require_target and self.target is not None and self.target not in names:
-            raise StreamError(f"{source}: the column {self.target!r} is missing; there are {', '.join(names)}")
+            raise StreamError(
+                f"{source}: the column {self.target!r} is missing; there are {', '.join(names)}"
+            )
 
     def check_text(self, name: str, value: Any, where: str) -> None:
         """A column that is not a number is an error unless something was said to be done with it."""

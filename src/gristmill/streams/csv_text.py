@@ -1,4 +1,4 @@
-"""CSV: blocks of lines through pyarrow's parser; the slow way row by row where that fails, to say where and why."""
+"""CSV: blocks of lines through pyarrow's parser; where that fails, row by row, to say where and why."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from .columns import Columns, as_labels
 from .source import BadRows, Block, StreamError, text_blocks
 
 _DELIMITERS = ",;\t|"
+_SAMPLE = 1 << 17  # bytes of the first block from which the kinds of columns are told
 
 
 class CsvReader:
     """Decodes blocks of one CSV source. The first block settles delimiter, names and kinds of columns."""
 
-    def __init__(self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any) -> None:
+    def __init__(
+        self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any
+    ) -> None:
         self.name, self.columns, self.bad = name, columns, bad
         self._header, self._delimiter = header, delimiter
         self.names: list[str] = []
@@ -33,13 +36,16 @@ class CsvReader:
             if first:
                 block = self._settle(block)
                 first = False
-            table = self._decode(block) if block.data.strip() else None
+            table, error = self._decode(block) if block.data and not block.data.isspace() else (None, None)
             if table is not None:
                 yield self.columns.chunk(table, f"{self.name}, line {block.line}")
+            if error is not None:
+                raise error
         if first:
             raise StreamError(f"{self.name}: the file is empty")
 
-    # ---- the first block ------------------------------------------------------------------------------------
+    # ---- the first block
+    # ------------------------------------------------------------------------------------
 
     def _settle(self, block: Block) -> Block:
         text = block.data.decode("utf-8-sig", errors="replace")
@@ -58,9 +64,13 @@ class CsvReader:
             block = Block(block.line + 1, block.data[start:] if start else b"")
         else:
             self.names = [f"x{place}" for place in range(len(cells))]
-        rows = self._rows(block)
-        whole = [row for _, row in rows if len(row) == len(self.names)]
-        self._text = {name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])}
+        end = _end_of_line(block.data, _SAMPLE)
+        whole = [
+            row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)
+        ]
+        self._text = {
+            name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])
+        }
         self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
         return block
 
@@ -75,13 +85,15 @@ class CsvReader:
             before = reader.line_num
         return found
 
-    # ---- every block ----------------------------------------------------------------------------------------
+    # ---- every block
+    # ----------------------------------------------------------------------------------------
 
-    def _decode(self, block: Block) -> dict[str, Any] | None:
+    def _decode(self, block: Block) -> tuple[dict[str, Any] | None, StreamError | None]:
+        """A block as a table, and what ended it early: the rows before a bad one are still good."""
         if self._fast:
             table = self._decode_fast(block)
             if table is not None:
-                return table
+                return table, None
         return self._decode_slow(block)
 
     def _decode_fast(self, block: Block) -> dict[str, Any] | None:
@@ -96,7 +108,9 @@ class CsvReader:
                 read_options=arrow_csv.ReadOptions(
                     column_names=self.names, use_threads=False, block_size=len(block.data) + 1
                 ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=self._delimiter or ",", newlines_in_values=True
+                ),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds, null_values=[], include_columns=self._wanted()
                 ),
@@ -123,20 +137,22 @@ class CsvReader:
             table[target] = as_labels(table[target])
         return table if len(next(iter(table.values()))) else None
 
-    def _decode_slow(self, block: Block) -> dict[str, Any] | None:
+    def _decode_slow(self, block: Block) -> tuple[dict[str, Any] | None, StreamError | None]:
         wanted = self._wanted()
         kept: list[list[Any]] = []
+        ended: StreamError | None = None
         for line, row in self._rows(block):
             try:
                 kept.append(self._values(line, row, wanted))
             except StreamError as error:
                 if self.bad is None:
-                    raise
+                    ended = error
+                    break
                 self.bad.take(str(error), (self._delimiter or ",").join(row))
         if not kept:
-            return None
+            return None, ended
         columns = zip(wanted, zip(*kept, strict=True), strict=True)
-        return self._labelled({name: np.array(values) for name, values in columns})
+        return self._labelled({name: np.array(values) for name, values in columns}), ended
 
     def _values(self, line: int, row: list[str], wanted: list[str]) -> list[Any]:
         where = f"{self.name}, line {line}"
@@ -154,6 +170,11 @@ class CsvReader:
                 what = f"{cell!r} is not a finite number" if cell.strip() else "the value is missing"
                 raise StreamError(f"{where}, column {name!r}: {what}")
         return values
+
+
+def _end_of_line(data: bytes, start: int) -> int:
+    """The end of the line that stands at a position."""
+    return data.find(b"\n", start) + 1 or len(data)
 
 
 def is_number(cell: str) -> bool:

@@ -1,4 +1,4 @@
-"""Synthetic streams: each seeded, each the same however often it is read, with its Bayes error where it is known."""
+"""Synthetic streams: seeded, the same however often read, with their Bayes error where it is known."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def _gathered(pieces: Iterator[tuple[Floats, npt.NDArray[np.int64]]]) -> Iterato
         yield Chunk(np.concatenate(X), np.concatenate(y))
 
 
-# ---- NORMA, section VI --------------------------------------------------------------------------------------------
+# ---- NORMA, section VI
+# --------------------------------------------------------------------------------------------
 
 
 def _log_density(points: Floats, centres: Floats, width: float) -> Floats:
@@ -78,10 +79,11 @@ def _apart(rng: np.random.Generator, width: float) -> Floats:
 def drifting_mixture(
     n_events: int = 10_000, step: float = 0.1, width: float = 0.4, gap: float = 1.0, random_state: Any = 0
 ) -> Stream:
-    """Two classes, each a mixture of two plane Gaussians whose centres take a small random step every ten events.
+    """Two classes, each a mixture of two plane Gaussians whose centres take a small random step every ten
+    events.
 
-    Events that the Bayes rule would get wrong, or whose log density ratio is within `gap` of its border, are left
-    out, as in the paper. The paper does not print its step, width or gap; these are ours.
+    Events that the Bayes rule would get wrong, or whose log density ratio is within `gap` of its border, are
+    left out, as in the paper. The paper does not print its step, width or gap; these are ours.
 
     Parameters
     ----------
@@ -95,8 +97,8 @@ def drifting_mixture(
 
     References
     ----------
-    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8),
-    2004, section VI-A.
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing
+    52(8), 2004, section VI-A.
 
     Examples
     --------
@@ -130,8 +132,8 @@ def switching_mixture(
 
     References
     ----------
-    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8),
-    2004, section VI-A.
+    J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing
+    52(8), 2004, section VI-A.
 
     Examples
     --------
@@ -149,14 +151,17 @@ def switching_mixture(
     return _stream(lambda rng: _gathered(pieces(rng)), n_events, "switching mixture", random_state, 0.0)
 
 
-# ---- ILK / SILK, figure 1 -----------------------------------------------------------------------------------------
+# ---- ILK / SILK, figure 1
+# -----------------------------------------------------------------------------------------
 
 
-def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0) -> Stream:
+def silk_sequence(
+    n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0
+) -> Stream:
     """Two classes, each a mixture of two Gaussians, that travel together along a winding path.
 
-    The paper shows a picture of its sequence and no numbers; path, speed and width are ours. The classes stay side by
-    side while both move.
+    The paper shows a picture of its sequence and no numbers; path, speed and width are ours. The classes stay
+    side by side while both move.
 
     Parameters
     ----------
@@ -198,7 +203,8 @@ def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35,
     return _stream(chunks, n_events, "SILK's sequence", random_state, error)
 
 
-# ---- Projectron, section 7 ----------------------------------------------------------------------------------------
+# ---- Projectron, section 7
+# ----------------------------------------------------------------------------------------
 
 
 def two_gaussians(n_events: int = 10_000, flip: float = 0.1, random_state: Any = 0) -> Stream:
@@ -237,7 +243,8 @@ def two_gaussians(n_events: int = 10_000, flip: float = 0.1, random_state: Any =
     return _stream(chunks, n_events, "two Gaussians", random_state, flip + (1 - 2 * flip) * clean)
 
 
-# ---- two classics of the drift literature -------------------------------------------------------------------------
+# ---- two classics of the drift literature
+# -------------------------------------------------------------------------
 
 
 def sea(n_events: int = 50_000, noise: float = 0.1, random_state: Any = 0) -> Stream:
@@ -276,7 +283,11 @@ def sea(n_events: int = 50_000, noise: float = 0.1, random_state: Any = 0) -> St
 
 
 def rotating_hyperplane(
-    n_events: int = 50_000, n_features: int = 10, turns: float = 1.0, noise: float = 0.05, random_state: Any = 0
+    n_events: int = 50_000,
+    n_features: int = 10,
+    turns: float = 1.0,
+    noise: float = 0.05,
+    random_state: Any = 0,
 ) -> Stream:
     """Points of the unit cube on either side of a hyperplane through its middle that turns steadily.
 

@@ -14,60 +14,70 @@ from .chunks import ROWS, Chunk, Stream
 from .columns import Columns, as_labels
 from .source import BadRows, StreamError, text_blocks
 
+#: a row with where it stood; or in place of the row what is wrong with it, and its text
+Found = tuple[str, Mapping[str, Any] | StreamError, str]
+
 
 def json_chunks(path: Any, name: str, columns: Columns, bad: BadRows | None) -> Iterator[Chunk]:
     """The chunks of a file or pipe with one JSON object a line."""
-    yield from _row_chunks(_objects(path, name, bad), name, columns, bad)
+    yield from _row_chunks(_objects(path, name), name, columns, bad)
 
 
-def _objects(path: Any, name: str, bad: BadRows | None) -> Iterator[list[tuple[str, Mapping[str, Any]]]]:
-    """Lists of (where, object), one list a block."""
+def _objects(path: Any, name: str) -> Iterator[list[Found]]:
+    """One list a block."""
     for block in text_blocks(path):
-        found = []
+        found: list[Found] = []
         for number, line in enumerate(block.data.split(b"\n"), start=block.line):
-            if not line.strip():
-                continue
-            where = f"{name}, line {number}"
-            try:
-                value = json.loads(line)
-                if not isinstance(value, dict):
-                    raise StreamError(f"{where}: this is not a JSON object")
-            except ValueError as error:
-                wrapped = error if isinstance(error, StreamError) else StreamError(f"{where}: {error}")
-                if bad is None:
-                    raise wrapped from None
-                bad.take(str(wrapped), line.decode("utf-8", errors="replace"))
-                continue
-            found.append((where, value))
+            if line.strip():
+                where = f"{name}, line {number}"
+                found.append((where, _object(line, where), line.decode("utf-8", errors="replace")))
         yield found
 
 
+def _object(line: bytes, where: str) -> Mapping[str, Any] | StreamError:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        return StreamError(f"{where}: {error}")
+    return value if isinstance(value, dict) else StreamError(f"{where}: this is not a JSON object")
+
+
 def _row_chunks(
-    blocks: Iterator[list[tuple[str, Mapping[str, Any]]]], name: str, columns: Columns, bad: BadRows | None
+    blocks: Iterator[list[Found]], name: str, columns: Columns, bad: BadRows | None
 ) -> Iterator[Chunk]:
     empty = True
     for rows in blocks:
-        if rows and columns.names is None:
-            first = rows[0][1]
-            text = [key for key, value in first.items() if isinstance(value, str | bool)]
-            columns.settle(list(first), text, name)
-        kept = []
-        for where, row in rows:
-            try:
-                kept.append(_cells(where, row, columns))
-            except StreamError as error:
-                if bad is None:
-                    raise
-                bad.take(str(error), json.dumps(row, default=str))
+        kept, ended = _kept(rows, name, columns, bad)
         if kept:
             empty = False
-            names = list(kept[0])
-            table = {key: np.array([row[key] for row in kept]) for key in names}
+            table = {key: np.array([row[key] for row in kept]) for key in kept[0]}
             if columns.target in table:
                 table[columns.target] = as_labels(table[columns.target])
             yield columns.chunk(table, rows[0][0])
+        if ended is not None:
+            raise ended
     if empty:
         raise StreamError(f"{name}: there is no row")
+
+
+def _kept(
+    rows: list[Found], name: str, columns: Columns, bad: BadRows | None
+) -> tuple[list[dict[str, Any]], StreamError | None]:
+    """The good rows: all of them if bad ones are put aside, else those before the first, and the error."""
+    kept: list[dict[str, Any]] = []
+    for where, row, text in rows:
+        try:
+            if isinstance(row, StreamError):
+                raise row
+            if columns.names is None:
+                words = [key for key, value in row.items() if isinstance(value, str | bool)]
+                columns.settle(list(row), words, name)
+            kept.append(_cells(where, row, columns))
+        except StreamError as error:
+            if bad is None:
+                return kept, error
+            bad.take(str(error), text)
+    return kept, None
 
 
 def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
@@ -96,7 +106,9 @@ def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, An
     return cells
 
 
-def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:
+def from_rows(
+    rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS
+) -> Stream:
     """A stream over any iterable of dicts, or of pairs (dict, label), such as River's data sets.
 
     Parameters
@@ -118,14 +130,15 @@ def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "
     """
     settings = columns or Columns()
 
-    def blocks() -> Iterator[list[tuple[str, Mapping[str, Any]]]]:
+    def blocks() -> Iterator[list[Found]]:
         source, number = iter(rows), 0
         while batch := list(islice(source, size)):
-            found = []
-            for row in batch:
-                number += 1
-                found.append((f"{name}, row {number}", _flat(row, settings, f"{name}, row {number}")))
-            yield found
+            places = [f"{name}, row {number + place}" for place in range(1, len(batch) + 1)]
+            number += len(batch)
+            yield [
+                (where, _flat(row, settings, where), repr(row))
+                for where, row in zip(places, batch, strict=True)
+            ]
 
     return Stream(lambda: _row_chunks(blocks(), name, settings, None), name=name)
 
@@ -133,11 +146,11 @@ def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "
 _LABEL = "\x00label"
 
 
-def _flat(row: Any, columns: Columns, where: str) -> Mapping[str, Any]:
+def _flat(row: Any, columns: Columns, where: str) -> Mapping[str, Any] | StreamError:
     if isinstance(row, Mapping):
         return row
     if isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], Mapping):
         if columns.names is None:
             columns.target = _LABEL
         return {**row[0], _LABEL: row[1]}
-    raise StreamError(f"{where}: a row is a dict or a pair (dict, label), got {type(row).__name__}")
+    return StreamError(f"{where}: a row is a dict or a pair (dict, label), got {type(row).__name__}")

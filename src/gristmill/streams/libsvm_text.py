@@ -20,20 +20,24 @@ def libsvm_chunks(
 ) -> Iterator[Chunk]:
     """The chunks of a LIBSVM file or pipe.
 
-    The width is `n_features`; of a file, else, the largest index in it; of a pipe the largest in its first block.
+    The width is `n_features`; of a file, else, the largest index in it; of a pipe the largest in its first
+    block.
     """
     if n_features is None and str(path) != "-":
         n_features = max((largest_index(block.data) for block in text_blocks(path)), default=0) or None
     empty = True
     for block in text_blocks(path):
         data, width = block.data, n_features or largest_index(block.data)
-        parsed = _parse(data, width)
+        parsed, error = _parse(data, width), None
         if parsed is None:
-            parsed = _parse(_without_bad(block, name, width, bad), width)
+            good, error = _until_bad(block, name, width, bad)
+            parsed = _parse(good, width)
         n_features = width
         if parsed is not None and parsed[0].shape[0]:
             empty = False
             yield Chunk(parsed[0], as_labels(parsed[1]) if labels else None)
+        if error is not None:
+            raise error
     if empty:
         raise StreamError(f"{name}: the file is empty")
 
@@ -66,19 +70,19 @@ def largest_index(data: bytes) -> int:
     return int(largest.max(initial=0))
 
 
-def _without_bad(block: Block, name: str, width: int, bad: BadRows | None) -> bytes:
-    """The lines of a block that can be read; the first other one is an error unless bad rows are put aside."""
-    kept = []
+def _until_bad(block: Block, name: str, width: int, bad: BadRows | None) -> tuple[bytes, StreamError | None]:
+    """The good lines: all if bad rows are put aside, else those before the first, and the error."""
+    kept: list[bytes] = []
     for number, line in enumerate(block.data.split(b"\n"), start=block.line):
         text = line.split(b"#", 1)[0].decode("utf-8", errors="replace").split()
         why = _fault(text, width) if text else None
         if why is None:
             kept.append(line)
         elif bad is None:
-            raise StreamError(f"{name}, line {number}: {why}")
+            return b"\n".join(kept), StreamError(f"{name}, line {number}: {why}")
         else:
             bad.take(f"{name}, line {number}: {why}", line.decode("utf-8", errors="replace"))
-    return b"\n".join(kept)
+    return b"\n".join(kept), None
 
 
 def _fault(cells: list[str], width: int) -> str | None:
@@ -105,5 +109,3 @@ def _finite(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-

@@ -1,4 +1,4 @@
-"""What a kernel wants of its inputs: comparable columns, and a width that fits them, both found on the way."""
+"""What a kernel wants of its inputs: comparable columns and a width that fits, found on the way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 Floats = npt.NDArray[np.float64]
+_ROWS = 256  # rows scaled at a time: what is computed on the way then stays in the cache
 
 
 class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -20,7 +21,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     Parameters
     ----------
     method : {"standard", "minmax"}, default="standard"
-        Less the running mean, over the running standard deviation; or into [0, 1] by the smallest and largest so far.
+        Less the running mean, over the running standard deviation; or into [0, 1] by the smallest and largest
+        so far.
     warmup : int, optional
         Freeze what was found after so many events, so that stored points and new ones are measured alike.
 
@@ -67,18 +69,20 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             if self.method == "minmax":
                 self._state[1:] = X[0]
         fresh = len(X) if self.warmup is None else min(len(X), max(0, self.warmup - self.n_seen_))
-        centre, spread = self._run(X[:fresh])
-        scaled = np.empty_like(X)
-        scaled[:fresh] = (X[:fresh] - centre) / spread
-        self.n_seen_ += len(X)
+        scaled: Floats = np.empty_like(X)
+        for start in range(0, fresh, _ROWS):
+            part = slice(start, min(start + _ROWS, fresh))
+            centre, spread = self._run(X[part])
+            np.subtract(X[part], centre, out=scaled[part])
+            scaled[part] /= spread
+            self.n_seen_ += part.stop - part.start
         if fresh < len(X):
+            self.n_seen_ += len(X) - fresh
             scaled[fresh:] = self.transform(X[fresh:])
         return scaled
 
     def _run(self, X: Floats) -> tuple[Floats, Floats]:
         """Centre and spread at each event, the event included; the state moves on."""
-        if not len(X):
-            return X, X
         if self.method == "minmax":
             low = np.minimum.accumulate(np.vstack([self._state[1], X]))[1:]
             high = np.maximum.accumulate(np.vstack([self._state[2], X]))[1:]
@@ -93,8 +97,12 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def _moments(self, sums: Floats, squares: Floats, count: Any) -> tuple[Floats, Floats]:
         mean = sums / count
-        variance = np.maximum(squares / count - mean * mean, 0.0)
-        return self._state[0] + mean, _not_zero(np.sqrt(variance))
+        spread = squares / count
+        spread -= mean * mean
+        np.maximum(spread, 0.0, out=spread)
+        np.sqrt(spread, out=spread)
+        mean += self._state[0]
+        return mean, _not_zero(spread)
 
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""

@@ -1,4 +1,4 @@
-"""Opening files and pipes: compression is told by the first bytes, and text comes in blocks of whole lines."""
+"""Opening files and pipes: packing is told by the first bytes, text comes in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lzma import LZMAError
 from typing import IO, Any, NamedTuple
 
 #: bytes of text decoded at a time; what a reader holds in memory does not depend on the file
-BLOCK = 1 << 20
+BLOCK = 1 << 21
 
 _MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
@@ -50,7 +50,7 @@ class BadRows:
         self.first = self.first or where
         if self.path is not None:
             if self._file is None:
-                self._file = open(self.path, "w", encoding="utf-8")
+                self._file = open(self.path, "w", encoding="utf-8")  # noqa: SIM115  # closed by close
             self._file.write(f"# {where}\n{text}\n")
             self._file.flush()
 
@@ -63,8 +63,9 @@ class BadRows:
 def open_binary(path: Any) -> tuple[IO[bytes], str]:
     """A file, or standard input for "-", decompressed, and its name for messages."""
     if str(path) == "-":
-        pipe = sys.stdin.buffer
-        return _decompressed(pipe, pipe.peek(6)[:6], "standard input"), "standard input"  # type: ignore[attr-defined]
+        pipe: Any = sys.stdin.buffer
+        pipe = pipe if hasattr(pipe, "peek") else io.BufferedReader(pipe)
+        return _decompressed(pipe, pipe.peek(6)[:6], "standard input"), "standard input"
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
@@ -149,6 +150,6 @@ def _read(read: Any, block: int, name: str, line: int) -> bytes:
 def _last_whole_line(data: bytes) -> int:
     """Where the last whole line ends; a line break inside quotes does not end one."""
     cut = data.rfind(b"\n") + 1
-    while cut and data.count(b'"', 0, cut) % 2:
+    while cut and b'"' in data and data.count(b'"', 0, cut) % 2:
         cut = data.rfind(b"\n", 0, cut - 1) + 1
     return cut

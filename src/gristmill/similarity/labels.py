@@ -1,0 +1,50 @@
+"""Class labels as codes, for the landmark classifiers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from .. import persist
+from .model import check_same_length
+
+
+def class_labels(name: str, X: Any, y: Any) -> npt.NDArray[Any]:
+    """One label an object, checked."""
+    if y is None:
+        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"Input y contains NaN or infinity: row {row} is {y[row]}")
+    check_classification_targets(y)
+    check_same_length(X, y)
+    return np.asarray(y)
+
+
+def class_codes(name: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The classes, sorted, and each object's place among them; one class only is refused."""
+    classes, codes = np.unique(class_labels(name, X, y), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name} needs objects of two classes at least, and y has 1 class: {classes.tolist()}"
+        )
+    return classes, codes.astype(np.int64)
+
+
+class Labelled:
+    """`classes_` in the model file."""
+
+    classes_: npt.NDArray[Any]
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = super()._to_file()  # type: ignore[misc]
+        return arrays, {**fitted, **persist.encode_labels(self.classes_.tolist(), self.classes_.dtype)}
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        _, self.classes_ = persist.decode_labels(fitted)
+        super()._from_file(arrays, fitted)  # type: ignore[misc]
