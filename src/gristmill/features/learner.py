@@ -68,11 +68,14 @@ class FeatureLearner(StreamLearner):
     0.096 wrong with 500 weights a class
     """
 
+    stores_points = False
     kernel_: Any
     kernel = None  # the map is in its place
     budget = None  # nothing is stored that could have to leave
 
-    def __new__(cls, map: Any = None, rule: Any = None, task: str | None = None, **rest: Any) -> Any:
+    def __new__(
+        cls, map: Any = None, rule: Any = None, task: str | None = None, *rest: Any, **named: Any
+    ) -> Any:
         if cls is not FeatureLearner:
             return super().__new__(cls)
         name = _task_of(rule) if task is None else task
