@@ -345,7 +345,8 @@ def two_outputs(kernel, rule, budget, X, y):
         seed=0,
     )
     said = core.learn(X, (y > 0).astype(float), None, True)
-    return said[:, 1] - said[:, 0], np.array(core.ids())[core.order()]
+    ids, order = core.ids()
+    return said[:, 1] - said[:, 0], np.array(ids)[order]
 
 
 @pytest.mark.parametrize(

@@ -282,15 +282,14 @@ void bind_additive(nb::module_& m) {
         .def("add_class", [](Py& l) { l.change([](AdditiveLearner& learner) { learner.add_class(); }); })
         .def("state", &Py::state)
         .def("restore", &Py::restore)
-        .def("dual_coef", &Py::dual_coef)
+        .def("dual_coef", [](const Py& l) { return nb::make_tuple(l.dual_coef(), l.order()); })
         .def("intercept", [](const Py& l) {
             return l.look([](const AdditiveLearner& learner) {
                 return doubles(learner.intercept().data(), {learner.outputs()});
             });
         })
-        .def("points", &Py::points)
-        .def("ids", &Py::ids)
-        .def("order", &Py::order)
+        .def("points", [](const Py& l) { return nb::make_tuple(l.points(), l.order()); })
+        .def("ids", [](const Py& l) { return nb::make_tuple(l.ids(), l.order()); })
         .def("rule_state", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.rule_state(); }); })
         .def("budget_state", [](const Py&) { return std::vector<double>(); })
         .def_prop_ro("size", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.terms().size(); }); })
