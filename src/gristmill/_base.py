@@ -32,7 +32,7 @@ def _generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
 
 
-class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
+class StreamLearner(AdditiveParts, BaseEstimator):
     """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
 
     _task: ClassVar[str]

@@ -36,7 +36,7 @@ def _refuse_unfinite(y: npt.NDArray[Any]) -> None:
     raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'}: row {row} is {y[row]}")
 
 
-class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, StreamLearner):
     __doc__ = f"""Online kernel classifier: two classes by the sign, more by the highest score.
 
     Classes may arrive in mid-stream. A binary learner that meets a third class goes on as a max-score learner whose
@@ -188,7 +188,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
             raise persist.ModelFileError("its outputs do not fit its classes")
 
 
-class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
+class KernelRegressor(RegressorMixin, StreamLearner):
     __doc__ = f"""Online kernel regressor.
 
     {_PARAMETERS.format(rule="PassiveAggressive(C=1.0, epsilon=0.1)")}
@@ -245,7 +245,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
     score_one = predict_one
 
 
-class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
+class KernelNovelty(OutlierMixin, StreamLearner):
     __doc__ = f"""Online novelty detector: alarms where f(x) falls below a margin that tracks the alarm rate.
 
     {_PARAMETERS.format(rule="SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)")}

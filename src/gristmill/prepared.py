@@ -14,7 +14,7 @@ from .streams.columns import Columns
 from .streams.scaling import StreamScaler
 
 
-class Prepared(BaseEstimator):  # type: ignore[misc]
+class Prepared(BaseEstimator):
     """A learner behind an online scaler; saved, loaded and cut into chunks as one.
 
     Parameters

@@ -24,7 +24,7 @@ from .series import Series, series_of
 _SAMPLE = 256  # rows from which measure="optimal" takes its moments
 
 
-class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Maclaurin features: Z with E<Z(x), Z(y)> = f(<x, y>) for a kernel whose series has no negative
     term.
 

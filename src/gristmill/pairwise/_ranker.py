@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from ._stream import Array, PairStreamLearner
 
 
-class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
+class Ranker(ClassifierMixin, PairStreamLearner):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2

@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 _FITTED = ("_core", "_codes", "classes_", "n_features_in_", "feature_names_in_")
 
 
-class PairStreamLearner(BaseEstimator):  # type: ignore[misc]
+class PairStreamLearner(BaseEstimator):
     """Base of the pairwise learners; a subclass makes its core and says what its scores mean."""
 
     #: how many classes there may be

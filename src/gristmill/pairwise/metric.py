@@ -15,8 +15,8 @@ from ._stream import Array
 
 
 class PairwiseMetric(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
     MatrixStreamLearner,
 ):
     """Online metric learning: events of one class shall be near, others at a squared distance of 2 or more.

@@ -52,7 +52,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class LandmarkModel(BaseEstimator):  # type: ignore[misc]
+class LandmarkModel(BaseEstimator):
     """Base of the landmark models; a subclass says what is linear in the similarities."""
 
     _ranges: ClassVar[dict[str, Range]] = {}

@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
-class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: ignore[misc]
+class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):
     __doc__ = f"""Ordinal regression over similarities to landmarks, with explicit margins (EXC).
 
     A score f(x) is cut by thresholds b_2 < ... < b_r: the label is the largest i with b_i <= f(x). The loss

@@ -23,7 +23,7 @@ Pairs = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
-class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type: ignore[misc]
+class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
     __doc__ = f"""A linear classifier over f(K(x, x+) - K(x, x-)) for landmark pairs, with f tuned.
 
     The identity for f gives the criterion of Balcan and Blum, the sign that of Wang, Yang and Feng; the

@@ -33,7 +33,7 @@ def spread_of(targets: Values, centre: float) -> float:
     return float(np.abs(targets - centre).max()) or 1.0
 
 
-class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[misc]
+class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     __doc__ = f"""A linear epsilon-insensitive regressor over similarities to landmarks.
 
     Inside, similarities are divided by sup |K| and targets are centred and divided by their largest

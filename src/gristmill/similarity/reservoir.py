@@ -39,7 +39,7 @@ probability n_landmarks / t,
 _HIDDEN = ("_rng", "_store", "_used", "_met")
 
 
-class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
+class StreamLandmarkModel(BaseEstimator):
     """Base of the two stream learners."""
 
     _ranges: ClassVar[dict[str, Range]] = {
