@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import _COMMANDS, main
+from gristmill.streams import two_gaussians
 
 
 def call(*arguments, **kwargs):
@@ -318,3 +319,15 @@ def test_reproduce_targets_that_need_data(tmp_path, monkeypatch):
     shown = call("reproduce", "norma-3", "--quick")
     assert shown.exit_code == 0
     assert "the share of alarms is about nu" in shown.stdout
+
+
+@pytest.mark.parametrize("name", ["projectron-6", "projectron-8"])
+def test_projectron_targets_on_made_up_data(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
+    X, y = two_gaussians(400).arrays()
+    lines = [f"{label} 1:{a:.4f} 2:{b:.4f}" for (a, b), label in zip(X.tolist(), y, strict=True)]
+    for file in ("a9a.libsvm", "ijcnn1.libsvm"):
+        (tmp_path / file).write_text("\n".join(lines) + "\n")
+    found = json.loads(call("reproduce", name, "--quick", "--json", "--pictures", str(tmp_path)).stdout)
+    assert any("Forgetron" in claim["says"] for claim in found["claims"])
+    assert (tmp_path / f"{name}.png").exists()

@@ -22,12 +22,6 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "error against size",
         ("a9a", "ijcnn1"),
     ),
-    "projectron-9": (
-        "projectron_tradeoff",
-        "Projectron, figure 9 a",
-        "error against size, ten classes",
-        ("usps",),
-    ),
 }
 
 
