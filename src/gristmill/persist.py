@@ -97,7 +97,7 @@ def decode(value: Any) -> Any:
         return float(fields["value"])
     if name == "tuple":
         return tuple(decode(item) for item in fields["items"])
-    known = _closed_list()
+    known = dict(_closed_list())  # a copy: the list itself is kept
     if name in ESTIMATORS:
         known[name] = _estimator(name)
     if name not in known:
