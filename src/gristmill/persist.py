@@ -97,12 +97,10 @@ def decode(value: Any) -> Any:
         return float(fields["value"])
     if name == "tuple":
         return tuple(decode(item) for item in fields["items"])
-    known = _closed_list()
-    if name in ESTIMATORS:
-        known[name] = _estimator(name)
-    if name not in known:
+    part = _estimator(name) if name in ESTIMATORS else _closed_list().get(name)  # the list itself never changes
+    if part is None:
         raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
-    return known[name](**{key: decode(field) for key, field in fields.items()})
+    return part(**{key: decode(field) for key, field in fields.items()})
 
 
 # ---- the core's arrays ----------------------------------------------------------------------------------------

@@ -109,9 +109,7 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
 
     def _scaled(self, X: Any) -> Any:
         if not self._has_seen():
-            raise NotFittedError(
-                "This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first"
-            )
+            raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def predict(self, X: Any) -> Any:
