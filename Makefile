@@ -27,6 +27,7 @@ core-test: $(VENV)/.dev
 	cmake -S . -B build/core -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DGRISTMILL_SANITIZE=ON
 	cmake --build build/core --parallel
 	build/core/core_tests
+	build/core/core_pairwise_tests
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -213,7 +213,7 @@ CLASSIFICATION = [
 @pytest.mark.parametrize("rule", REGRESSION, ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize("budget", BUDGETS[:4], ids=lambda b: type(b).__name__)
 def test_regressor_is_the_twin(base, rule, budget):
-    X, y = data(150)
+    X, y = data(90)
     twin = Twin(Additive(base), rule, budget, task="regression")
     expected = [twin.step(x, t) for x, t in zip(X, y, strict=True)]
     model = KernelRegressor(Additive(base), rule, budget)
@@ -225,7 +225,7 @@ def test_regressor_is_the_twin(base, rule, budget):
 @pytest.mark.parametrize("rule", CLASSIFICATION, ids=repr)
 @pytest.mark.parametrize("budget", BUDGETS[:4], ids=lambda b: type(b).__name__)
 def test_binary_classifier_is_the_twin(rule, budget):
-    X, y = data(150)
+    X, y = data(90)
     labels = np.where(y > 1, 1, -1)
     twin = Twin(Additive(Laplacian(3.0)), rule, budget)
     expected = [twin.step(x, c) for x, c in zip(X, labels, strict=True)]

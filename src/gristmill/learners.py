@@ -273,7 +273,7 @@ class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
 
     @property
     def offset_(self) -> float:
-        """The margin: `decision_function` is `score_samples` less this."""
+        """The margin (its mean over time with average=True): `decision_function` is `score_samples` less this."""
         return float(self._fitted().margin)
 
     def decision_function(self, X: Any) -> Scores:

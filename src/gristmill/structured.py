@@ -164,9 +164,17 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         """X as a list of objects, or as a checked table of the stored points' own type."""
         if not isinstance(self.kernel, Kernel) or not self.kernel.is_native:
             return _input.objects(X)
-        rows = validate_data(
-            self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        if not first and _is_event(X, self.n_features_in_):
+            rows = X[0][None]  # the short way: scikit-learn's checks cost more than learning one event
+        else:
+            rows = validate_data(
+                self,
+                X,
+                reset=first,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+            )
         values = rows.tocoo() if _input.is_sparse(rows) else rows
         flat = values.data if _input.is_sparse(rows) else rows
         bad = np.argwhere(~np.isfinite(flat))
@@ -247,9 +255,11 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         count = _joint.row_count(rows)
         f = self._fresh(rows, self._search.budget) if first else self._hypothesis
         targets = self._targets(y, count, f.numbers if f.closed else None)
-        weights = _check_sample_weight(
-            sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        weights = np.ones(count)
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
+            )
         answers: list[Any] = []
         sights = self._sights(lambda: f, rows)
         for i, label in enumerate(targets):
@@ -294,7 +304,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
 
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        self._learn(_single(x), [y], [sample_weight], want=False)
+        self._learn(_single(x), [y], None if sample_weight == 1.0 else [sample_weight], want=False)
 
     def prequential(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn as `partial_fit` does, and return what was said of each event before it was learned.
@@ -432,6 +442,13 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             arrays, self._label_list(), isinstance(budget, Project), width
         )
         self.n_features_in_ = width
+
+
+def _is_event(X: Any, width: int) -> bool:
+    return (
+        type(X) is list and len(X) == 1 and type(X[0]) is np.ndarray and X[0].dtype == np.float64
+        and X[0].shape == (width,)
+    )  # fmt: skip
 
 
 def _single(x: Any) -> Any:

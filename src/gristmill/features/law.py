@@ -118,7 +118,6 @@ class Moments:
         A = norms[left] * norms[right]
         self._c2 = c2
         self._parts: tuple[Any, ...]
-        self._parts: tuple[Any, ...]
         if complex_signs:
             self._parts = (np.maximum(A + c2 - s, 0), 2 * c2 - s)
         else:

@@ -68,10 +68,14 @@ class FeatureLearner(StreamLearner):
     0.096 wrong with 500 weights a class
     """
 
+    stores_points = False
+    kernel_: Any
     kernel = None  # the map is in its place
     budget = None  # nothing is stored that could have to leave
 
-    def __new__(cls, map: Any = None, rule: Any = None, task: str | None = None, **rest: Any) -> Any:
+    def __new__(
+        cls, map: Any = None, rule: Any = None, task: str | None = None, *rest: Any, **named: Any
+    ) -> Any:
         if cls is not FeatureLearner:
             return super().__new__(cls)
         name = _task_of(rule) if task is None else task
@@ -122,7 +126,7 @@ class FeatureLearner(StreamLearner):
     def _start(self, width: int, sparse: bool, single: bool, outputs: int) -> None:
         # What runs is the model's own: later changes of the parameters are for the next fit.
         self._running = (*copy.deepcopy(self._parts()), bool(self.average))
-        self.kernel_: Any = None
+        self.kernel_ = None
         self.map_ = self._drawn_map(width)
         self._core = self._make_core(None, width, sparse, single, outputs, 0)
 
@@ -201,7 +205,7 @@ class FeatureLearner(StreamLearner):
             raise persist.ModelFileError(f"its rule is {rule!r}")
         rule._for_task(self._task)
         self._running = (rule, Unbounded(), bool(fitted["average"]))
-        self.kernel_: Any = None
+        self.kernel_ = None
         own = {name: value for name, value in arrays.items() if not name.startswith("map.")}
         text = fitted["map"]
         self.map_ = RandomMaclaurin(
