@@ -14,7 +14,7 @@ from .streams.columns import Columns
 from .streams.scaling import StreamScaler
 
 
-class Prepared(BaseEstimator):  # type: ignore[misc]
+class Prepared(BaseEstimator):
     """A learner behind an online scaler; saved, loaded and cut into chunks as one.
 
     Parameters
@@ -42,7 +42,7 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
     >>> model = Prepared(passive_aggressive(Gaussian(1.0), size=100))
     >>> scores = model.prequential(X, y)
     >>> round(float(((scores >= 0) != y).mean()), 2)
-    0.08
+    0.09
     """
 
     def __init__(self, model: Any, scale: str | None = "standard", warmup: int | None = None) -> None:
