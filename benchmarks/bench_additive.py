@@ -96,9 +96,7 @@ def draw_costs(costs: dict[str, list[dict[str, float]]], folder: Path) -> None:
     for color, (name, rows) in zip(("C0", "C1"), costs.items(), strict=True):
         sizes = [row["m"] for row in rows]
         axis.loglog(sizes, [row["tree"] * 1e6 for row in rows], "o-", color=color, label=f"{name}, trees")
-        axis.loglog(
-            sizes, [row["naive"] * 1e6 for row in rows], "s--", color=color, label=f"{name}, naive row"
-        )
+        axis.loglog(sizes, [row["naive"] * 1e6 for row in rows], "s--", color=color, label=f"{name}, naive row")
     axis.set_xlabel("stored terms m")
     axis.set_ylabel("microseconds per event")
     axis.set_title(f"score + add, {COLUMNS} coordinates, one thread")
@@ -142,13 +140,8 @@ def learners(name: str, C: float) -> dict[str, KernelRegressor]:
             for budget in (DropSmallest(500), DropOldest(500))
         }
     if name == "additive spline":
-        return {
-            f"Additive(Spline({z}))": KernelRegressor(Additive(Spline(z)), rule, Unbounded()) for z in (0, 1)
-        }
-    return {
-        f"Additive(Laplacian({g:g}))": KernelRegressor(Additive(Laplacian(g)), rule, Unbounded())
-        for g in widths
-    }
+        return {f"Additive(Spline({z}))": KernelRegressor(Additive(Spline(z)), rule, Unbounded()) for z in (0, 1)}
+    return {f"Additive(Laplacian({g:g}))": KernelRegressor(Additive(Laplacian(g)), rule, Unbounded()) for g in widths}
 
 
 def tuned(name: str, X: np.ndarray, y: np.ndarray) -> tuple[str, KernelRegressor]:

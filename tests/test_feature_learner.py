@@ -349,9 +349,7 @@ EXPECTED = {
     "model",
     [
         FeatureClassifier(RandomMaclaurin(Polynomial(2), 60, random_state=0)),
-        FeatureRegressor(
-            RandomMaclaurin(Polynomial(1), 60, exact_low_order=True, random_state=0), random_state=0
-        ),
+        FeatureRegressor(RandomMaclaurin(Polynomial(1), 60, exact_low_order=True, random_state=0), random_state=0),
         FeatureNovelty(
             RandomMaclaurin(Exponential(3.0), 60, random_state=0), SGD(Hinge(0.5, nu=0.3), rate=0.3, reg=0.5)
         ),
@@ -364,9 +362,7 @@ def test_scikit_learns_own_checks(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(model, on_fail=None)
-    failed = {
-        r["check_name"]: str(r["exception"]) for r in results if r["status"] not in ("passed", "skipped")
-    }
+    failed = {r["check_name"]: str(r["exception"]) for r in results if r["status"] not in ("passed", "skipped")}
     assert set(failed) <= set(EXPECTED), failed
 
 

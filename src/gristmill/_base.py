@@ -82,9 +82,7 @@ class StreamLearner(AdditiveParts, BaseEstimator):
         self._core = self._make_core(kernel, width, sparse, single, outputs, seed)
         self.kernel_ = kernel
 
-    def _make_core(
-        self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int
-    ) -> Any:
+    def _make_core(self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int) -> Any:
         rule, budget, average = self._running
         if additive.is_additive(kernel):
             spec = rule._spec() if isinstance(rule, Rule) else rule
@@ -177,9 +175,7 @@ class StreamLearner(AdditiveParts, BaseEstimator):
             return None
         return copy.deepcopy(running)
 
-    def _learn_checked(
-        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int
-    ) -> Any:
+    def _learn_checked(self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int) -> Any:
         first = "_core" not in self.__dict__
         if first:
             self._parts()

@@ -206,12 +206,8 @@ def check_attributes_fit_together(case: Case) -> None:
     require(model.dual_coef_.dtype == np.float64, "coefficients are double")
     require(model.intercept_.shape == (outputs,), "intercept_ has one number an output")
     ids = model.support_ids_
-    require(
-        len(ids) == model.n_support_ and np.all(np.diff(ids) > 0), "support_ids_ are distinct, oldest first"
-    )
-    require(
-        len(ids) == 0 or (ids[0] >= 0 and ids[-1] < len(case)), "support_ids_ are positions in the stream"
-    )
+    require(len(ids) == model.n_support_ and np.all(np.diff(ids) > 0), "support_ids_ are distinct, oldest first")
+    require(len(ids) == 0 or (ids[0] >= 0 and ids[-1] < len(case)), "support_ids_ are positions in the stream")
     for i, point in zip(ids, _dense(model.support_vectors_), strict=True):
         require(np.all(point == case.X[i]), f"support_vectors_ holds event {i} as it came")
     require(model.memory_bytes_ > 0, "memory_bytes_ is a number of bytes")
@@ -263,9 +259,7 @@ def check_cutting_changes_nothing(case: Case) -> None:
     single = case.new()
     case.learn_each(single, range(count))
     require(_same_bits(whole, single), "learn_one in a loop gives the model of one chunk")
-    require(
-        np.array_equal(_said(whole, case.X), _said(single, case.X)), "the scores are the same, bit for bit"
-    )
+    require(np.array_equal(_said(whole, case.X), _said(single, case.X)), "the scores are the same, bit for bit")
 
 
 def check_pausing_changes_nothing(case: Case) -> None:
@@ -299,16 +293,12 @@ def check_dense_and_sparse_agree(case: Case) -> None:
     wanted = _said(case.fitted(), case.X)
     for make in (csr_array, csr_matrix):
         sparse = dataclasses.replace(case, X=make(case.X))
-        require(
-            close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), f"{make.__name__} agrees with dense rows"
-        )
+        require(close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), f"{make.__name__} agrees with dense rows")
     if case.estimator.kernel is not None:
         wide = np.zeros((len(case), 2000))
         wide[:, 100:2000:400] = case.X
         sparse = dataclasses.replace(case, X=csr_array(wide))
-        require(
-            close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), "wide sparse rows agree with dense rows"
-        )
+        require(close(_said(sparse.fitted(), sparse.X), wanted, 1e-9), "wide sparse rows agree with dense rows")
         require(close(_said(sparse.fitted(), wide), wanted, 1e-9), "a wide sparse model scores dense rows")
 
 

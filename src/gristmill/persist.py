@@ -148,9 +148,14 @@ def unflatten(arrays: dict[str, Any], objects: list[Any] | None) -> dict[str, An
 def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
     """The core trusts its arrays, so a forged index is found here."""
     fine = (
-        indptr.dtype == np.int64 and indices.dtype == np.int32 and indptr.ndim == indices.ndim == data.ndim == 1
-        and len(indptr) >= 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-        and bool(np.all(np.diff(indptr) >= 0)) and 1 <= width < 2**31
+        indptr.dtype == np.int64
+        and indices.dtype == np.int32
+        and indptr.ndim == indices.ndim == data.ndim == 1
+        and len(indptr) >= 1
+        and indptr[0] == 0
+        and indptr[-1] == len(indices) == len(data)
+        and bool(np.all(np.diff(indptr) >= 0))
+        and 1 <= width < 2**31
         and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < width))
     )
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) if fine else np.empty(0)

@@ -234,8 +234,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
         values = self._similarities(X)
         scores = np.stack(
             [
-                transfer.apply(self.transfer_[p], self._differences(values, p)) @ self.coef_[p]
-                + self.intercept_[p]
+                transfer.apply(self.transfer_[p], self._differences(values, p)) @ self.coef_[p] + self.intercept_[p]
                 for p in range(len(self.pairs_))
             ],
             axis=1,

@@ -120,9 +120,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         spread = spread_of(targets, centre)
         train = fit_tube if self.solver == "newton" else _liblinear
         seed = int(rng.integers(2**31))
-        weights, offset = train(
-            values / scale, (targets - centre) / spread, self.C, self.epsilon / spread, seed
-        )
+        weights, offset = train(values / scale, (targets - centre) / spread, self.C, self.epsilon / spread, seed)
         self.coef_, self.intercept_ = spread * weights[None, :], np.array([centre + spread * offset])
         self._keep(X, positions, scale)
         return self
@@ -132,9 +130,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         return self._linear(X)
 
 
-def fit_tube(
-    values: Values, targets: Values, C: float, epsilon: float, seed: int = 0
-) -> tuple[Values, float]:
+def fit_tube(values: Values, targets: Values, C: float, epsilon: float, seed: int = 0) -> tuple[Values, float]:
     """Weights and offset that minimise |w|^2 / 2 + C sum of epsilon-insensitive losses."""
     design = np.column_stack([values, np.ones(len(values))])
     margins = np.concatenate([targets - epsilon, -targets - epsilon])
