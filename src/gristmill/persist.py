@@ -62,7 +62,7 @@ def _closed_list() -> dict[str, type]:
 
 def encode(value: Any, where: str) -> Any:
     """A parameter as JSON; Python code is refused by name."""
-    if type(value).__name__ in _closed_list() and type(value) is _closed_list()[type(value).__name__]:
+    if dataclasses.is_dataclass(value) and type(value) is _closed_list().get(type(value).__name__):
         fields = {f.name: encode(getattr(value, f.name), where) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
     if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
@@ -97,12 +97,10 @@ def decode(value: Any) -> Any:
         return float(fields["value"])
     if name == "tuple":
         return tuple(decode(item) for item in fields["items"])
-    known = dict(_closed_list())  # a copy: the list itself is kept
-    if name in ESTIMATORS:
-        known[name] = _estimator(name)
-    if name not in known:
+    part = _estimator(name) if name in ESTIMATORS else _closed_list().get(name)  # the list itself never changes
+    if part is None:
         raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
-    return known[name](**{key: decode(field) for key, field in fields.items()})
+    return part(**{key: decode(field) for key, field in fields.items()})
 
 
 # ---- the core's arrays ----------------------------------------------------------------------------------------

@@ -67,8 +67,7 @@ class Outcome:
             widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
             lines.append(name)
             lines += [
-                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-                for row in [heads, *rows]
+                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]
             ]
             lines.append("")
         if self.missing:

@@ -78,9 +78,7 @@ def _rows(found: dict[str, list[tuple[float, float]]], settings: int) -> list[li
     return rows
 
 
-def _claims(
-    data: str, found: dict[str, list[tuple[float, float]]], paired: list[dict[str, float]]
-) -> list[Claim]:
+def _claims(data: str, found: dict[str, list[tuple[float, float]]], paired: list[dict[str, float]]) -> list[Claim]:
     claims = [
         fewer(
             f"{data}: Projectron++ errs less than {rival} of the same size",
