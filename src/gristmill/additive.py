@@ -196,10 +196,10 @@ class Additive(_TreeKernel):
     >>> from gristmill import Additive, KernelRegressor, PassiveAggressive, Spline, Unbounded
     >>> X = np.random.default_rng(0).uniform(size=(5000, 3))
     >>> y = np.sin(6 * X[:, 0]) + (X[:, 1] - 0.5) ** 2
-    >>> model = KernelRegressor(Additive(Spline()), PassiveAggressive(C=1.0, epsilon=0.01), Unbounded())
+    >>> model = KernelRegressor(Additive(Spline(0)), PassiveAggressive(C=1.0, epsilon=0.01), Unbounded())
     >>> error = np.abs(y - model.prequential(X, y))
-    >>> print(f"{error[-1000:].mean():.3f} with {model.n_support_ > 1000}")
-    0.014 with True
+    >>> print(f"mean absolute error {error[-1000:].mean():.3f}")
+    mean absolute error 0.016
     """
 
     base: Spline | Laplacian
