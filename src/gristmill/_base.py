@@ -32,6 +32,11 @@ def _generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
 
 
+def takes_short_way(core: Any, x: Any) -> bool:
+    """Whether an event is a vector of doubles for a core without Python inside, which takes it with no more ado."""
+    return core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE
+
+
 class StreamLearner(AdditiveParts, BaseEstimator):
     """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
 
@@ -247,7 +252,7 @@ class StreamLearner(AdditiveParts, BaseEstimator):
         core = self.__dict__.get("_core")
         if core is None:
             return 0.0
-        if type(x) is np.ndarray and core.outputs == 1 and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+        if core.outputs == 1 and takes_short_way(core, x):
             return core.score_one(x)
         return float(core.score(self._one_row(x))[0, 0])
 

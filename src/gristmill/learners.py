@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from . import persist
-from ._base import _DOUBLE, Scores, StreamLearner
+from ._base import Scores, StreamLearner, takes_short_way
 from .losses import Hinge
 from .rules import SGD, PassiveAggressive, Rule
 
@@ -140,7 +140,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
         """Learn one event."""
         core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+        if takes_short_way(core, x):
             code = self._codes.get(y)
             if code is not None and sample_weight == 1.0:
                 core.learn_one(x, code if core.outputs > 1 else 2.0 * code - 1.0, 1.0)
@@ -231,7 +231,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):
     def learn_one(self, x: Any, y: float, sample_weight: float = 1.0) -> None:
         """Learn one event."""
         core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+        if takes_short_way(core, x):
             target = float(y)
             if target - target == 0 and sample_weight == 1.0:
                 core.learn_one(x, target, 1.0)
@@ -295,10 +295,9 @@ class KernelNovelty(OutlierMixin, StreamLearner):
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event; y is not used."""
         core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
-            if sample_weight == 1.0:
-                core.learn_one(x, 1.0, 1.0)
-                return
+        if sample_weight == 1.0 and takes_short_way(core, x):
+            core.learn_one(x, 1.0, 1.0)
+            return
         self._learn([x] if not hasattr(x, "tocsr") else x, None, [sample_weight], want_scores=False)
 
     def score_one(self, x: Any) -> float:
