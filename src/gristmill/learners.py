@@ -139,7 +139,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):
 
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        core = self.__dict__.get("_core")
+        core: Any = self.__dict__.get("_core")
         if takes_short_way(core, x):
             code = self._codes.get(y)
             if code is not None and sample_weight == 1.0:
@@ -149,7 +149,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):
 
     def score_one(self, x: Any) -> Any:
         """`decision_function` of one event; 0 before anything was learned."""
-        core = self.__dict__.get("_core")
+        core: Any = self.__dict__.get("_core")
         if core is not None and core.outputs > 1:
             return self._core.score(self._one_row(x))[0, self._columns()]
         return self._sign() * self._score_row(x) if core is not None else 0.0
@@ -230,7 +230,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):
 
     def learn_one(self, x: Any, y: float, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        core = self.__dict__.get("_core")
+        core: Any = self.__dict__.get("_core")
         if takes_short_way(core, x):
             target = float(y)
             if target - target == 0 and sample_weight == 1.0:
@@ -294,7 +294,7 @@ class KernelNovelty(OutlierMixin, StreamLearner):
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event; y is not used."""
-        core = self.__dict__.get("_core")
+        core: Any = self.__dict__.get("_core")
         if sample_weight == 1.0 and takes_short_way(core, x):
             core.learn_one(x, 1.0, 1.0)
             return
