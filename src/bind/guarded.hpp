@@ -58,6 +58,9 @@ class Guarded {
     const Learner& constant() const { return learner_; }
     Learner& unguarded() { return learner_; }  // while nobody else has it
 
+  protected:
+    Learner learner_;
+
   private:
     // The learners that this thread is inside of: a lock must not be asked for twice.
     struct Inside {
@@ -69,10 +72,10 @@ class Guarded {
     };
     void refuse_reentry() const {
         if (std::find(Inside::learners.begin(), Inside::learners.end(), this) != Inside::learners.end())
-            throw std::runtime_error("the model is at work: a rule must not call the model that calls it");
+            throw std::runtime_error(
+                "the model is at work: a kernel, rule or budget must not call the model that calls it");
     }
 
-    Learner learner_;
     mutable std::shared_mutex mutex_;
     mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
 };

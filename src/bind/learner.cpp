@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <mutex>
-#include <shared_mutex>
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/guarded.hpp"
 #include "core/learner.hpp"
 #include "core/sparse_points.hpp"
 
@@ -32,52 +31,17 @@ struct Interrupts {
     }
 };
 
-class PyLearner {
+// Learning is single-writer, predicting may run beside other predicting.
+class PyLearner : public Guarded<Learner> {
   public:
     PyLearner(nb::handle kernel, nb::handle rule, nb::handle budget, const std::string& task, std::size_t outputs,
               std::size_t width, bool sparse, bool single, bool average, std::uint64_t seed)
-        : foreign_(PyCallable_Check(kernel.ptr())),
-          sparse_(!foreign_ && sparse && width > 1024), single_(single), average_(average), width_(width),
-          learner_(foreign_ ? Kernel() : kernel_from(kernel),
-                   foreign_ ? foreign_points(nb::borrow(kernel)) : make_points(width, sparse, single),
-                   rule_from(rule, task), budget_from(budget), task_from(task, outputs), outputs, average, seed) {}
-
-    // Learning is single-writer, predicting may run beside other predicting. The GIL is given up before the lock is
-    // asked for, so that a kernel written in Python can have it.
-    template <class F>
-    void as_writer(F f) {
-        refuse_reentry();
-        nb::gil_scoped_release release;
-        std::unique_lock turn(turn_);
-        std::unique_lock lock(mutex_);
-        turn.unlock();
-        const Inside inside(this);
-        f(learner_);
-    }
-    template <class F>
-    void as_reader(F f) const {
-        refuse_reentry();
-        nb::gil_scoped_release release;
-        std::unique_lock turn(turn_);
-        std::shared_lock lock(mutex_);
-        turn.unlock();
-        const Inside inside(this);
-        f(learner_);
-    }
-
-    // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
-    template <class F>
-    auto as_looker(F f) const {
-        refuse_reentry();
-        std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
-        {
-            nb::gil_scoped_release release;
-            const std::lock_guard turn(turn_);
-            lock.lock();
-        }
-        const Inside inside(this);
-        return f(learner_);
-    }
+        : Guarded(is_foreign(kernel) ? Kernel() : kernel_from(kernel),
+                  is_foreign(kernel) ? foreign_points(nb::borrow(kernel)) : make_points(width, sparse, single),
+                  rule_from(rule, task), budget_from(budget), task_from(task, outputs), outputs, average, seed),
+          foreign_(is_foreign(kernel)), sparse_(!foreign_ && sparse && width > 1024), single_(single), average_(average),
+          width_(width) {}
+    PyLearner(const PyLearner&) = delete;
 
     void check(const Rows& rows) const {
         if (!std::holds_alternative<ForeignRows>(rows.batch) && rows.width != width_)
@@ -209,24 +173,10 @@ class PyLearner {
                               array(std::move(value), {nonzeros}), width_);
     }
 
-    // The learners that this thread is inside of: a lock must not be asked for twice.
-    struct Inside {
-        inline static thread_local std::vector<const PyLearner*> learners;
-        explicit Inside(const PyLearner* learner) { learners.push_back(learner); }
-        ~Inside() { learners.pop_back(); }
-        Inside(const Inside&) = delete;
-        Inside& operator=(const Inside&) = delete;
-    };
-    void refuse_reentry() const {
-        if (std::find(Inside::learners.begin(), Inside::learners.end(), this) != Inside::learners.end())
-            throw std::runtime_error("the model is at work: a kernel, rule or budget must not call the model that calls it");
-    }
+    static bool is_foreign(nb::handle kernel) { return PyCallable_Check(kernel.ptr()); }
 
     bool foreign_, sparse_, single_, average_;
     std::size_t width_;
-    Learner learner_;
-    mutable std::shared_mutex mutex_;
-    mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
 };
 
 std::vector<double> flat(const std::vector<Lines<double>>& lines, std::size_t n) {
