@@ -1,20 +1,14 @@
 """Additive kernels in O(log m): cost per event against m, serving, memory, and two real streams.
 
-    python benchmarks/bench_additive.py FOLDER
-
-prints tables and writes the pictures and `additive.json` to FOLDER. The real streams are read from the
-folder that the environment variable GRISTMILL_DATA names (cadata.csv.xz, abalone.csv.xz) and left out without
-it. Times are processor time of one thread, the best of a few repeats in one run: what counts are the ratios.
+Pictures go to the folder that `main` is given. The real streams are read from the folder that the environment
+variable GRISTMILL_DATA names (cadata.csv.xz, abalone.csv.xz) and are left out without it.
 """
 
 from __future__ import annotations
 
-import json
 import lzma
 import os
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +30,10 @@ from gristmill import (
     Unbounded,
 )
 
+from .measure import best
+
 COLUMNS = 10
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-
-
-def seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Processor time of the fastest of some calls."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def grow(model: KernelRegressor, rng: np.random.Generator, size: int) -> None:
@@ -68,11 +54,11 @@ def cost_per_event(
     for size in sizes:
         grow(model, rng, size)
         chunks = iter([(rng.uniform(size=(events, COLUMNS)), rng.normal(size=events)) for _ in range(7)])
-        tree = seconds(lambda chunks=chunks: model.partial_fit(*next(chunks)), 7) / events
+        tree = best(lambda chunks=chunks: model.partial_fit(*next(chunks)), 7) / events
         fresh = rng.uniform(size=(events, COLUMNS))
-        score = seconds(lambda fresh=fresh: model.predict(fresh), 3) / events
+        score = best(lambda fresh=fresh: model.predict(fresh), 3) / events
         stored = model.support_vectors_
-        naive = seconds(lambda stored=stored, fresh=fresh: kernel(fresh[:1], stored), 3)
+        naive = best(lambda stored=stored, fresh=fresh: kernel(fresh[:1], stored), 3)
         memory = model.memory_bytes_ / model.n_support_ / COLUMNS
         rows.append({"m": size, "tree": tree, "score": score, "naive": naive, "bytes": memory})
         print(
@@ -93,11 +79,11 @@ def serving(models: dict[str, KernelRegressor], rng: np.random.Generator, count:
     target = np.sin(6 * train).sum(axis=1)
     with threadpool_limits(1):
         forest = HistGradientBoostingRegressor(max_iter=100, early_stopping=False).fit(train, target)
-        found = {"HistGradientBoosting, 100 trees": seconds(lambda: forest.predict(X), 2)}
+        found = {"HistGradientBoosting, 100 trees": best(lambda: forest.predict(X), 2)}
         for name, model in models.items():
-            found[f"{name}, trees"] = seconds(lambda model=model: model.predict(X[: count // 10]), 1) * 10
+            found[f"{name}, trees"] = best(lambda model=model: model.predict(X[: count // 10]), 1) * 10
             model.compile()
-            found[f"{name}, compiled"] = seconds(lambda model=model: model.predict(X), 2)
+            found[f"{name}, compiled"] = best(lambda model=model: model.predict(X), 2)
     for name, spent in found.items():
         print(f"  {name:34s} {spent / count * 1e6:8.3f} us a row")
     return {name: spent / count for name, spent in found.items()}
@@ -110,9 +96,7 @@ def draw_costs(costs: dict[str, list[dict[str, float]]], folder: Path) -> None:
     for color, (name, rows) in zip(("C0", "C1"), costs.items(), strict=True):
         sizes = [row["m"] for row in rows]
         axis.loglog(sizes, [row["tree"] * 1e6 for row in rows], "o-", color=color, label=f"{name}, trees")
-        axis.loglog(
-            sizes, [row["naive"] * 1e6 for row in rows], "s--", color=color, label=f"{name}, naive row"
-        )
+        axis.loglog(sizes, [row["naive"] * 1e6 for row in rows], "s--", color=color, label=f"{name}, naive row")
     axis.set_xlabel("stored terms m")
     axis.set_ylabel("microseconds per event")
     axis.set_title(f"score + add, {COLUMNS} coordinates, one thread")
@@ -156,13 +140,8 @@ def learners(name: str, C: float) -> dict[str, KernelRegressor]:
             for budget in (DropSmallest(500), DropOldest(500))
         }
     if name == "additive spline":
-        return {
-            f"Additive(Spline({z}))": KernelRegressor(Additive(Spline(z)), rule, Unbounded()) for z in (0, 1)
-        }
-    return {
-        f"Additive(Laplacian({g:g}))": KernelRegressor(Additive(Laplacian(g)), rule, Unbounded())
-        for g in widths
-    }
+        return {f"Additive(Spline({z}))": KernelRegressor(Additive(Spline(z)), rule, Unbounded()) for z in (0, 1)}
+    return {f"Additive(Laplacian({g:g}))": KernelRegressor(Additive(Laplacian(g)), rule, Unbounded()) for g in widths}
 
 
 def tuned(name: str, X: np.ndarray, y: np.ndarray) -> tuple[str, KernelRegressor]:
@@ -186,9 +165,9 @@ def real_stream(name: str, folder: Path) -> list[dict[str, Any]]:
     rows, shown = [], None
     for kind in ("linear", "Gaussian, budget 500", "additive spline", "additive Laplacian"):
         label, model = tuned(kind, X[:2000], y[:2000])
-        start = time.process_time()
+        start = time.thread_time()
         error = np.abs(y - model.prequential(X, y))
-        spent = time.process_time() - start
+        spent = time.thread_time() - start
         late = float(error[len(y) // 2 :].mean())
         rows.append(
             {
@@ -211,7 +190,9 @@ def real_stream(name: str, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def main(folder: str | Path = ".", sizes: tuple[int, ...] = SIZES, serve: int = 1_000_000) -> dict[str, Any]:
+def main(
+    folder: str | Path = "bench-results", sizes: tuple[int, ...] = SIZES, serve: int = 1_000_000
+) -> dict[str, Any]:
     """Run everything; returns what was measured."""
     import matplotlib
 
@@ -232,9 +213,4 @@ def main(folder: str | Path = ".", sizes: tuple[int, ...] = SIZES, serve: int = 
         for name in ("cadata", "abalone"):
             print(f"{name}: mean absolute error / standard deviation of the target, all and last half")
             found[name] = real_stream(name, folder)
-    (folder / "additive.json").write_text(json.dumps(found, indent=1))
     return found
-
-
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else ".")

@@ -45,8 +45,14 @@ def look_ahead() -> list[dict[str, Any]]:
             double = ours if dtype is np.float64 else double
             rows.append(
                 {
-                    "events": events, "features": features, "stored": size, "type": np.dtype(dtype).name,
-                    "seconds": ours, "bare BLAS": bare, "ratio": ours / bare, "to float64": ours / double,
+                    "events": events,
+                    "features": features,
+                    "stored": size,
+                    "type": np.dtype(dtype).name,
+                    "seconds": ours,
+                    "bare BLAS": bare,
+                    "ratio": ours / bare,
+                    "to float64": ours / double,
                 }
             )
     return rows
@@ -77,8 +83,13 @@ def single_events() -> list[dict[str, Any]]:
     theirs = best(peer, 2) / len(dicts)
     return [
         {
-            "features": features, "stored": size, "learn_one, us": 1e6 * ours, "in a chunk, us": 1e6 * chunk,
-            "above the core, us": 1e6 * (ours - chunk), "River, us": 1e6 * theirs, "times River": theirs / ours,
+            "features": features,
+            "stored": size,
+            "learn_one, us": 1e6 * ours,
+            "in a chunk, us": 1e6 * chunk,
+            "above the core, us": 1e6 * (ours - chunk),
+            "River, us": 1e6 * theirs,
+            "times River": theirs / ours,
         }
     ]
 
@@ -102,7 +113,9 @@ def sparse() -> list[dict[str, Any]]:
     on_dense, on_sparse = run(dense), run(X)
     rows = [
         {
-            "shape": f"{events} x {width}, {each} non-zeros", "CSR, s": on_sparse, "dense, s": on_dense,
+            "shape": f"{events} x {width}, {each} non-zeros",
+            "CSR, s": on_sparse,
+            "dense, s": on_dense,
             "times dense": on_dense / on_sparse,
         }
     ]
@@ -114,7 +127,8 @@ def sparse() -> list[dict[str, Any]]:
     stored = model.support_vectors_.nnz
     rows.append(
         {
-            "shape": f"{events} x {width}, {each} non-zeros", "CSR, s": seconds,
+            "shape": f"{events} x {width}, {each} non-zeros",
+            "CSR, s": seconds,
             "bytes a stored non-zero": model.memory_bytes_ / stored,
         }
     )
@@ -134,8 +148,12 @@ def flat_cost() -> list[dict[str, Any]]:
         sizes.append(model.memory_bytes_)
     return [
         {
-            "events": 10 * tenth, "first tenth, s": times[0], "last tenth, s": times[-1],
-            "last/first": times[-1] / times[0], "bytes at first": sizes[0], "bytes at last": sizes[-1],
+            "events": 10 * tenth,
+            "first tenth, s": times[0],
+            "last tenth, s": times[-1],
+            "last/first": times[-1] / times[0],
+            "bytes at first": sizes[0],
+            "bytes at last": sizes[-1],
         }
     ]
 

@@ -54,7 +54,9 @@ def mistakes(scores: Any, y: Any, classes: Any) -> int:
     return int(np.sum(scores[rows, own] <= rivals.max(axis=1)))
 
 
-def one_pass(name: str, X: Any, y: Any, kinds: dict[str, Any], made: dict[str, Callable[[], Any]]) -> list[dict[str, Any]]:
+def one_pass(
+    name: str, X: Any, y: Any, kinds: dict[str, Any], made: dict[str, Callable[[], Any]]
+) -> list[dict[str, Any]]:
     classes = np.unique(y)
     dense = next(rows for rows in kinds.values() if isinstance(rows, np.ndarray))
     rows = []
@@ -72,9 +74,15 @@ def one_pass(name: str, X: Any, y: Any, kinds: dict[str, Any], made: dict[str, C
             paper, native = QUOTED.get(learner.split(",")[0], (None, None)) if name == "a9a" else (None, None)
             rows.append(
                 {
-                    "data": name, "learner": learner, "rows": kind, "mistakes": mistakes(kept["scores"], y, classes),
-                    "stored": model.n_support_, "seconds": seconds, "MB": model.memory_bytes_ / 1e6,
-                    "to BLAS of final shape": seconds / bare, "paper, s": paper,
+                    "data": name,
+                    "learner": learner,
+                    "rows": kind,
+                    "mistakes": mistakes(kept["scores"], y, classes),
+                    "stored": model.n_support_,
+                    "seconds": seconds,
+                    "MB": model.memory_bytes_ / 1e6,
+                    "to BLAS of final shape": seconds / bare,
+                    "paper, s": paper,
                     "times native": None if native is None else native / seconds,
                 }
             )
@@ -99,13 +107,13 @@ def small() -> list[dict[str, Any]]:
 def digits() -> list[dict[str, Any]]:
     """usps and mnist, ten classes, polynomial kernels of unit length inputs."""
     rows = []
-    for name, degree, tolerance in (("usps", 13, 0.5), ("mnist", 7, 0.6)):
+    for name, degree, tolerance in (("usps", 13, 0.93), ("mnist", 7, 0.9)):
         X, y = loaded(name)
         X = np.ascontiguousarray(X, dtype=np.float64)
         if name == "usps":
             X = (X + 1) / 2
         X /= np.linalg.norm(X, axis=1, keepdims=True)
-        kernel = Polynomial(degree, 1.0, 0.0) * 0.5  # Theorem 6 of the paper asks for k(x, x) <= 1/2
+        kernel = 0.5 * Polynomial(degree, 0.5, 0.5)  # Theorem 6 of the paper asks for k(x, x) <= 1/2
         made = learners(kernel, 500 if name == "usps" else 2000, tolerance, 10)
         del made["projectron"], made["projectron_pp, squared"]
         rows += one_pass(name, X, y, {"dense": X}, made)
@@ -124,7 +132,10 @@ def silk() -> list[dict[str, Any]]:
     wrong = kept["scores"] * y <= 0
     return [
         {
-            "events": len(y), "stored": model.n_support_, "events/s": len(y) / seconds, "error": float(wrong.mean()),
+            "events": len(y),
+            "stored": model.n_support_,
+            "events/s": len(y) / seconds,
+            "error": float(wrong.mean()),
             **{f"error to {part}": float(wrong[:part].mean()) for part in (1000, 10_000, 30_000)},
         }
     ]

@@ -68,13 +68,10 @@ def transform_speed() -> list[dict[str, Any]]:
         sketch_time = best(lambda X=X, s=sketch: s.transform(X), 3)
         for name, kernel, options in maps:
             model = RandomMaclaurin(kernel, 500, random_state=0, **options).fit(X)
-            signs = (
-                np.random.default_rng(0).choice([-1.0, 1.0], (123, int(model.degrees_.sum()))).astype(dtype)
-            )
+            signs = np.random.default_rng(0).choice([-1.0, 1.0], (123, int(model.degrees_.sum()))).astype(dtype)
             # Turn about, so that a busy moment of the machine meets both.
             times = [
-                (best(lambda m=model, X=X: m.transform(X), 1), best(lambda X=X, w=signs: X @ w, 1))
-                for _ in range(9)
+                (best(lambda m=model, X=X: m.transform(X), 1), best(lambda X=X, w=signs: X @ w, 1)) for _ in range(9)
             ]
             ours, product = (min(t[i] for t in times) for i in (0, 1))
             results.append(
@@ -94,8 +91,7 @@ def structured_speed() -> list[dict[str, Any]]:
         X = unit_rows(1_000, 4_096, dtype=dtype)
         for size in (500, 4_096):
             dense, fast = (
-                RandomMaclaurin(Exponential(1.0), size, random_state=0, structured=s).fit(X)
-                for s in (False, True)
+                RandomMaclaurin(Exponential(1.0), size, random_state=0, structured=s).fit(X) for s in (False, True)
             )
             slow, quick = (
                 best(lambda m=dense, X=X: m.transform(X), 3),

@@ -161,10 +161,7 @@ def table(title: str, rows: list[dict[str, float]]) -> None:
     names = list(rows[0])
     print("  " + " | ".join(names))
     for row in rows:
-        print(
-            "  "
-            + " | ".join(f"{row[name]:,.3g}" if row[name] < 1000 else f"{row[name]:,.0f}" for name in names)
-        )
+        print("  " + " | ".join(f"{row[name]:,.3g}" if row[name] < 1000 else f"{row[name]:,.0f}" for name in names))
 
 
 def main() -> dict[str, Any]:

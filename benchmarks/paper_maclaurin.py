@@ -85,10 +85,7 @@ def load(name: str) -> tuple[Any, Any]:
         # "Binarized randomly": the partition is not given; this one puts the two large neighbours apart.
         return np.concatenate(columns, axis=1), np.isin(y, ("priority", "very_recom", "recommend"))
     parts = {"a9a": ("a9a.libsvm", "a9a.t.libsvm"), "ijcnn1": ("ijcnn1.libsvm", "ijcnn1.t.libsvm")}
-    pieces = [
-        load_svmlight_file(text(part), n_features=width(name))
-        for part in parts.get(name, (f"{name}.libsvm",))
-    ]
+    pieces = [load_svmlight_file(text(part), n_features=width(name)) for part in parts.get(name, (f"{name}.libsvm",))]
     X = np.concatenate([piece[0].toarray() for piece in pieces])
     return X, np.concatenate([piece[1] for piece in pieces]) > 0
 
@@ -100,9 +97,7 @@ def width(name: str) -> int:
 def split(X: Any, y: Any, train: int, seed: int) -> tuple[Any, Any, Any, Any]:
     """60 % of the rows, at most `train`, to learn from, as many of the rest to test on; norms at most 1."""
     size = min(int(0.6 * len(X)), train)
-    a, b, ya, yb = train_test_split(
-        X, y, train_size=size, test_size=min(len(X) - size, train), random_state=seed
-    )
+    a, b, ya, yb = train_test_split(X, y, train_size=size, test_size=min(len(X) - size, train), random_state=seed)
     low, high = a.min(axis=0), a.max(axis=0)
     a, b = ((part - low) / np.where(high > low, high - low, 1) for part in (a, b))
     largest = np.linalg.norm(a, axis=1).max()
@@ -279,9 +274,7 @@ def draw(found: dict[str, dict[str, list[float]]], path: Path) -> None:
             thick, style = styles[method]
             axis.loglog(sizes, errors, style, color=colours[d], linewidth=thick, label=label)
         middle = np.median([errors[0] for errors in found[name].values()])
-        axis.loglog(
-            sizes, middle * np.sqrt(sizes[0] / np.array(sizes)), ":", color="grey", label="slope -1/2"
-        )
+        axis.loglog(sizes, middle * np.sqrt(sizes[0] / np.array(sizes)), ":", color="grey", label="slope -1/2")
         axis.set(title=f"K = {name}", xlabel="random features D", ylabel="mean absolute error")
         axis.legend(fontsize=7)
     figure.savefig(path, dpi=110)
@@ -296,9 +289,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--train", type=int, default=20_000, help="most rows to train on")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument(
-        "--only", default=",".join(FEATURES), help="data sets, by comma; empty for the figure alone"
-    )
+    parser.add_argument("--only", default=",".join(FEATURES), help="data sets, by comma; empty for the figure alone")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     found = curves(options.seeds)

@@ -139,14 +139,10 @@ def draw(curves: dict[str, Any], path: Path) -> None:
         for k, (key, marker) in enumerate((("OLP", "o"), ("OLP, averaged", "s"), ("OAM_gra", "^"))):
             values = np.array(result["curves"][key])
             places = np.array(SIZES) * 1.04 ** (k - 1)  # side by side, so that the bars can be told apart
-            axis.errorbar(
-                places, values.mean(0), values.std(0), marker=marker, capsize=3, label=key, lw=1.2, ms=4
-            )
+            axis.errorbar(places, values.mean(0), values.std(0), marker=marker, capsize=3, label=key, lw=1.2, ms=4)
         line = np.mean(result["batch"]["LogisticRegression"])
         axis.axhline(line, color="gray", ls="--", lw=1, label="LogisticRegression, batch")
-        axis.set(
-            title=f"{name} ({result['shape']['trained on']} x {result['shape']['features']})", xscale="log"
-        )
+        axis.set(title=f"{name} ({result['shape']['trained on']} x {result['shape']['features']})", xscale="log")
         axis.set_xticks(SIZES, [str(s) for s in SIZES], minor=False)
         axis.minorticks_off()
         axis.grid(alpha=0.3)
@@ -196,9 +192,7 @@ def neighbours(name: str) -> dict[str, list[float]]:
         def accuracy(Z: np.ndarray, last: int, end: int, y: np.ndarray = y) -> float:
             return float(KNeighborsClassifier(3).fit(Z[:last], y[:last]).score(Z[last:end], y[last:end]))
 
-        def learned(
-            how: tuple[str, float], last: int, seed: int = seed, X: Any = X, y: Any = y
-        ) -> np.ndarray:
+        def learned(how: tuple[str, float], last: int, seed: int = seed, X: Any = X, y: Any = y) -> np.ndarray:
             model = PairwiseMetric(rate=how[1], init=how[0], random_state=seed).fit(X[:last], y[:last])
             return model.transform(X)
 
@@ -247,9 +241,7 @@ def mixtures(name: str) -> dict[str, float]:
             "uniform mixture": accuracy(sum(base[1:], base[0]), cut)[1],
         }
         for constraint in ("simplex", "l2"):
-            model = TwoStageMKL(base, constraint=constraint, rate=0.1, average=True, random_state=seed).fit(
-                Xa, ya
-            )
+            model = TwoStageMKL(base, constraint=constraint, rate=0.1, average=True, random_state=seed).fit(Xa, ya)
             found[f"TwoStageMKL, {constraint}"] = accuracy(model.kernel_, cut)[1]
         for key, value in found.items():
             scores.setdefault(key, []).append(float(value))
@@ -261,11 +253,7 @@ def report(result: dict[str, Any]) -> str:
         return f"{np.mean(values):.4f} +- {np.std(values):.4f}"
 
     lines = ["# Test AUC after one pass, five splits", ""]
-    lines += [
-        "| data | algorithm | "
-        + " | ".join(f"s = {s}" for s in SIZES)
-        + " | LogisticRegression | LinearSVC |"
-    ]
+    lines += ["| data | algorithm | " + " | ".join(f"s = {s}" for s in SIZES) + " | LogisticRegression | LinearSVC |"]
     lines += ["|" + "---|" * (len(SIZES) + 4)]
     for name, one in result["auc"].items():
         for key, values in one["curves"].items():

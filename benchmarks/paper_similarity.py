@@ -48,8 +48,7 @@ PRINTED_41 = {
 }
 PRINTED_42 = {
     "cod-rna": {"BBS": (0.93, 0.94), "DBOOST": (0.89, 0.93), "FTUNE-S": (0.93, 0.94)},
-    "nursery": {"BBS": (0.91, 0.93), "DBOOST": (0.91, 0.97), "FTUNE-S": (0.90, 0.96)}
-    | {"FTUNE-M": (0.90, 0.97)},
+    "nursery": {"BBS": (0.91, 0.93), "DBOOST": (0.91, 0.97), "FTUNE-S": (0.90, 0.96)} | {"FTUNE-M": (0.90, 0.97)},
     "usps": {},
 }
 
@@ -214,9 +213,7 @@ def figure_52(names: list[str], splits: int, sizes: list[int]) -> dict[str, Any]
             constants.append(mse(np.full(len(test), y[train].mean()), y[test]))
             models = {
                 "RegLand": lambda d, s=similarity, r=seed: LandmarkRegressor(s, d, C=100.0, random_state=r),
-                "RegLand-Sp": lambda d, s=similarity, r=seed: SparseLandmarkRegressor(
-                    s, d, 500, random_state=r
-                ),
+                "RegLand-Sp": lambda d, s=similarity, r=seed: SparseLandmarkRegressor(s, d, 500, random_state=r),
                 "RegLand-Sp, reg": lambda d, s=similarity, r=seed: SparseLandmarkRegressor(
                     s, d, 500, reg=1e-5, random_state=r
                 ),
@@ -295,9 +292,7 @@ def matrix_data(name: str) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarr
     return (lambda train: similarity), y
 
 
-def classifiers(
-    similarity: Any, landmarks: int, validation: float, seed: int, chapter: str
-) -> dict[str, Any]:
+def classifiers(similarity: Any, landmarks: int, validation: float, seed: int, chapter: str) -> dict[str, Any]:
     shared = {"validation": validation, "random_state": seed}
     pair = {"n_landmarks": landmarks, **shared}
     methods = {
@@ -404,9 +399,7 @@ def rows_4(table: dict[str, Any], printed: dict[str, Any]) -> list[Any]:
     for name, sizes in table.items():
         for place, (size, row) in enumerate(sizes.items()):
             was = {m: f" [{v[place]:.2f}]" for m, v in printed[name].items()}
-            rows.append(
-                ([name, size], {m: number(v, accuracy=True) + was.get(m, "") for m, v in row.items()})
-            )
+            rows.append(([name, size], {m: number(v, accuracy=True) + was.get(m, "") for m, v in row.items()}))
     return rows
 
 

@@ -36,9 +36,7 @@ def main() -> None:
     kernel = Gaussian(0.0015)
     families = {
         "Perceptron, newest": lambda size: KernelClassifier(kernel, Perceptron(), DropOldest(size)),
-        "Perceptron, random": lambda size: KernelClassifier(
-            kernel, Perceptron(), DropRandom(size), random_state=0
-        ),
+        "Perceptron, random": lambda size: KernelClassifier(kernel, Perceptron(), DropRandom(size), random_state=0),
         "PA-I, heaviest": lambda size: passive_aggressive(kernel, C=0.3, size=size),
     }
     BudgetDisplay.from_builders(families, [30, 60, 100, 200, 300, 600], drifting_digits()).plot(right)

@@ -249,9 +249,7 @@ class Twin:
     average : keep every hypothesis, for `average(x)`
     """
 
-    def __init__(
-        self, kernel, rule, budget=None, task="classification", n_classes=None, replay=None, average=False
-    ):
+    def __init__(self, kernel, rule, budget=None, task="classification", n_classes=None, replay=None, average=False):
         self.kernel, self.rule, self.task = naive_kernel(kernel), rule, task
         self.budget = type("Unbounded", (SimpleNamespace,), {})() if budget is None else budget
         self.n_classes, self.outputs = n_classes, n_classes or 1

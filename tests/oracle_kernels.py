@@ -73,9 +73,7 @@ def additive(P, x, kernel):
     if len(P) == 0 or P.shape[1] == 0:
         return np.zeros(0)
     columns = range(len(x)) if kernel.columns is None else kernel.columns
-    pairs = [(P[:, c], x[c]) for c in columns] + [
-        (P[:, a] * P[:, b], x[a] * x[b]) for a, b in kernel.products
-    ]
+    pairs = [(P[:, c], x[c]) for c in columns] + [(P[:, a] * P[:, b], x[a] * x[b]) for a, b in kernel.products]
     if type(kernel.base).__name__ == "Spline":
         parts = [spline(p, q, kernel.base.order) for p, q in pairs]
     else:

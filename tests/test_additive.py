@@ -62,9 +62,7 @@ def test_matrix_is_the_sum_over_coordinates_and_positive_semidefinite(base):
 
 def test_sums_weights_columns_and_missing_values():
     X, _ = data(50, width=4)
-    kernel = 0.5 * (
-        Additive(Spline(), columns=[0, 1]) + 2.0 * Additive(Laplacian(2.0), columns=[3], products=[(0, 2)])
-    )
+    kernel = 0.5 * (Additive(Spline(), columns=[0, 1]) + 2.0 * Additive(Laplacian(2.0), columns=[3], products=[(0, 2)]))
     assert np.allclose(kernel(X[:9], X), naive_matrix(kernel, X[:9], X), rtol=1e-12)
     holes = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.3, np.nan, X)
     skipping = Additive(Spline(), missing="skip")
@@ -108,9 +106,7 @@ def test_scores_are_the_naive_sum(base, scale):
     assert off_naive(model, probe) < 1e-13
 
 
-finite_keys = st.one_of(
-    st.integers(0, 6).map(float), st.floats(0, 1e4), st.sampled_from([0.0, 5e-324, 1e-300, 1e4])
-)
+finite_keys = st.one_of(st.integers(0, 6).map(float), st.floats(0, 1e4), st.sampled_from([0.0, 5e-324, 1e-300, 1e4]))
 steps = st.lists(
     st.tuples(
         st.tuples(finite_keys, finite_keys),
@@ -141,9 +137,7 @@ def test_the_order_of_insertion_does_not_matter(seed, base):
     X, coefs = rng.uniform(size=(200, 2)).round(int(rng.integers(1, 4))), rng.normal(size=200)
     order = rng.permutation(200)
     one = KernelRegressor(Additive(base), Scripted([(c, 1.0) for c in coefs]), Unbounded()).fit(X, coefs)
-    two = KernelRegressor(Additive(base), Scripted([(c, 1.0) for c in coefs[order]]), Unbounded()).fit(
-        X[order], coefs
-    )
+    two = KernelRegressor(Additive(base), Scripted([(c, 1.0) for c in coefs[order]]), Unbounded()).fit(X[order], coefs)
     size = np.abs(coefs) @ Additive(base)(X, X[:50])
     assert np.all(np.abs(one.predict(X[:50]) - two.predict(X[:50])) <= 1e-13 * size)
 
@@ -162,9 +156,7 @@ def test_laplacian_never_overflows(gamma):
     """|gamma x| up to 1e6, where exp(gamma x) is far beyond the largest double."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(800, 2)) * 1e6 / gamma
-    model = KernelRegressor(
-        Additive(Laplacian(gamma)), Scripted([(c, 1.0) for c in rng.normal(size=800)]), Unbounded()
-    )
+    model = KernelRegressor(Additive(Laplacian(gamma)), Scripted([(c, 1.0) for c in rng.normal(size=800)]), Unbounded())
     model.fit(X, np.zeros(800))
     assert off_naive(model, X[:100]) < 1e-12
     extreme = np.array([[1.7e308, -1.7e308], [0.0, 5e-324], [-1.7e308, 1e-300]])
@@ -178,16 +170,12 @@ def test_laplacian_never_overflows(gamma):
 def test_equal_keys_are_one_entry():
     X = np.zeros((5000, 2))
     X[:, 1] = np.arange(5000) % 3
-    model = KernelRegressor(Additive(Laplacian(1.0)), Scripted([(1.0, 1.0)] * 5000), Unbounded()).fit(
-        X, np.zeros(5000)
-    )
+    model = KernelRegressor(Additive(Laplacian(1.0)), Scripted([(1.0, 1.0)] * 5000), Unbounded()).fit(X, np.zeros(5000))
     assert model.n_support_ == 5000
     spread = KernelRegressor(Additive(Laplacian(1.0)), Scripted([(1.0, 1.0)] * 5000), Unbounded())
     spread.fit(np.random.default_rng(0).normal(size=(5000, 2)), np.zeros(5000))
     assert model.memory_bytes_ < 0.5 * spread.memory_bytes_
-    assert model.predict(X[:1])[0] == pytest.approx(
-        5000 + sum(math.exp(-(i % 3)) for i in range(5000)), rel=1e-12
-    )
+    assert model.predict(X[:1])[0] == pytest.approx(5000 + sum(math.exp(-(i % 3)) for i in range(5000)), rel=1e-12)
 
 
 # ---- the learners against the twin ---------------------------------------------------------------
@@ -213,7 +201,7 @@ CLASSIFICATION = [
 @pytest.mark.parametrize("rule", REGRESSION, ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize("budget", BUDGETS[:4], ids=lambda b: type(b).__name__)
 def test_regressor_is_the_twin(base, rule, budget):
-    X, y = data(150)
+    X, y = data(90)
     twin = Twin(Additive(base), rule, budget, task="regression")
     expected = [twin.step(x, t) for x, t in zip(X, y, strict=True)]
     model = KernelRegressor(Additive(base), rule, budget)
@@ -225,7 +213,7 @@ def test_regressor_is_the_twin(base, rule, budget):
 @pytest.mark.parametrize("rule", CLASSIFICATION, ids=repr)
 @pytest.mark.parametrize("budget", BUDGETS[:4], ids=lambda b: type(b).__name__)
 def test_binary_classifier_is_the_twin(rule, budget):
-    X, y = data(150)
+    X, y = data(90)
     labels = np.where(y > 1, 1, -1)
     twin = Twin(Additive(Laplacian(3.0)), rule, budget)
     expected = [twin.step(x, c) for x, c in zip(X, labels, strict=True)]
@@ -256,9 +244,7 @@ def test_the_norm_is_that_of_the_gram_matrix(budget):
         model.partial_fit(X[i : i + 20], 5 * y[i : i + 20])
         a = model.dual_coef_[:, 0]
         assert model.norm_**2 == pytest.approx(a @ kernel(model.support_vectors_) @ a, rel=1e-9)
-        assert model.norm_ <= 2 + 1e-12 or isinstance(
-            budget, Window
-        )  # what leaves at the end of an event may raise it
+        assert model.norm_ <= 2 + 1e-12 or isinstance(budget, Window)  # what leaves at the end of an event may raise it
 
 
 def test_a_long_decay_is_renormalised_unseen():
@@ -267,9 +253,7 @@ def test_a_long_decay_is_renormalised_unseen():
     twin = Twin(Additive(Spline()), model.rule, Unbounded(), task="regression")
     assert model.partial_fit(X[:700], y[:700]).n_support_ == 700  # 0.5^700 is 1e-211
     k = Additive(Spline())
-    assert model.predict(X[:5]) == pytest.approx(
-        k(X[:5], model.support_vectors_) @ model.dual_coef_[:, 0], rel=1e-9
-    )
+    assert model.predict(X[:5]) == pytest.approx(k(X[:5], model.support_vectors_) @ model.dual_coef_[:, 0], rel=1e-9)
     for x, t in zip(X[:60], y[:60], strict=True):
         twin.step(x, t)
     assert np.isfinite(twin.norm2())

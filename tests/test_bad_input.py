@@ -93,9 +93,7 @@ def test_labels(model, labels, words):
 
 
 def test_labels_outside_classes(model):
-    refused(
-        model, r"label .*7.*not in classes=\[0, 1\]", lambda: model.partial_fit(X[:2], [0, 7], classes=[0, 1])
-    )
+    refused(model, r"label .*7.*not in classes=\[0, 1\]", lambda: model.partial_fit(X[:2], [0, 7], classes=[0, 1]))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import _COMMANDS, main
+from gristmill.streams import two_gaussians
 
 
 def call(*arguments, **kwargs):
@@ -130,13 +131,9 @@ def test_learning_goes_on_where_it_stopped(table, tmp_path):
     kernel = ("--kernel", "Gaussian(0.5)")
     assert call("learn", str(table), *kernel, "--model", str(tmp_path / "whole")).exit_code == 0
     assert call("learn", str(parts[0]), *kernel, "--model", str(tmp_path / "half")).exit_code == 0
-    again = call(
-        "learn", str(parts[1]), "--resume", str(tmp_path / "half"), "--model", str(tmp_path / "both")
-    )
+    again = call("learn", str(parts[1]), "--resume", str(tmp_path / "half"), "--model", str(tmp_path / "both"))
     assert again.exit_code == 0
-    outputs = [
-        call("predict", str(tmp_path / name), str(table), "--json").stdout for name in ("whole", "both")
-    ]
+    outputs = [call("predict", str(tmp_path / name), str(table), "--json").stdout for name in ("whole", "both")]
     assert outputs[0] == outputs[1]
 
 
@@ -229,9 +226,7 @@ def test_a_bad_row_is_named_and_what_came_before_is_kept_when_asked(table, tmp_p
     assert kept.exit_code == 2
     stopped = json.loads(kept.stdout)
     assert "columns where there were 4" in stopped["stopped"]
-    assert (
-        json.loads(call("inspect", str(model), "--json").stdout)["events seen"] == stopped["n_events"] == 1199
-    )
+    assert json.loads(call("inspect", str(model), "--json").stdout)["events seen"] == stopped["n_events"] == 1199
     aside = tmp_path / "aside.txt"
     skipped = call("learn", str(broken), "--skip-bad", "--quarantine", str(aside), "--json")
     assert skipped.exit_code == 0
@@ -289,9 +284,7 @@ def test_learners_bench_and_reproduce():
 
 @pytest.mark.parametrize("name", ["norma-2", "ilk-1", "projectron-7"])
 def test_reproduce_targets_that_need_no_data(name, tmp_path):
-    result = call(
-        "reproduce", name, "--quick", "--json", "--pictures", str(tmp_path), "--report", str(tmp_path / "r")
-    )
+    result = call("reproduce", name, "--quick", "--json", "--pictures", str(tmp_path), "--report", str(tmp_path / "r"))
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert len(found["claims"]) >= 4
@@ -312,9 +305,19 @@ def test_reproduce_targets_that_need_data(tmp_path, monkeypatch):
             ",".join([*(f"{value:.2f}" for value in image), str(label)])
             for image, label in zip(images.tolist(), labels, strict=True)
         ]
-        (tmp_path / file).write_text(
-            ",".join([*(f"p{n}" for n in range(256)), "digit"]) + "\n" + "\n".join(rows)
-        )
+        (tmp_path / file).write_text(",".join([*(f"p{n}" for n in range(256)), "digit"]) + "\n" + "\n".join(rows))
     shown = call("reproduce", "norma-3", "--quick")
     assert shown.exit_code == 0
     assert "the share of alarms is about nu" in shown.stdout
+
+
+@pytest.mark.parametrize("name", ["projectron-6", "projectron-8"])
+def test_projectron_targets_on_made_up_data(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
+    X, y = two_gaussians(400).arrays()
+    lines = [f"{label} 1:{a:.4f} 2:{b:.4f}" for (a, b), label in zip(X.tolist(), y, strict=True)]
+    for file in ("a9a.libsvm", "ijcnn1.libsvm"):
+        (tmp_path / file).write_text("\n".join(lines) + "\n")
+    found = json.loads(call("reproduce", name, "--quick", "--json", "--pictures", str(tmp_path)).stdout)
+    assert any("Forgetron" in claim["says"] for claim in found["claims"])
+    assert (tmp_path / f"{name}.png").exists()

@@ -167,9 +167,7 @@ def test_parts_that_make_no_sense_together(learner, rule, budget, message):
     assert set(vars(model)) == before
 
 
-@pytest.mark.parametrize(
-    "budget", [Window(5), DropOldest(5), DropSmallest(5), DropRandom(5), Forget(5)], ids=repr
-)
+@pytest.mark.parametrize("budget", [Window(5), DropOldest(5), DropSmallest(5), DropRandom(5), Forget(5)], ids=repr)
 def test_no_average_over_points_that_leave(budget):
     with pytest.raises(ValueError, match="average=True needs every point"):
         KernelClassifier(K, Perceptron(), budget, average=True).fit([[0.0], [1.0]], [0, 1])

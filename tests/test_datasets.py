@@ -65,9 +65,7 @@ def test_mnist(home):
 
 
 def test_what_is_not_there_is_explained(home):
-    with pytest.raises(
-        FileNotFoundError, match=r"a9a: a9a.libsvm is not in the data home .*datasets.fetch\('a9a'\)"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"a9a: a9a.libsvm is not in the data home .*datasets.fetch\('a9a'\)"):
         datasets.load("a9a")
     with pytest.raises(FileNotFoundError, match=r"heart\.csv is not in the data home .*: put the file there"):
         datasets.load("heart")

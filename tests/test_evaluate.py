@@ -89,9 +89,7 @@ def test_regression_and_novelty():
     y = np.sin(X[:, 0])
     model = norma_regressor(Gaussian(1.0), rate=0.3, reg=0.001, size=100)
     said = model.prequential(X, y)
-    found = prequential(
-        norma_regressor(Gaussian(1.0), rate=0.3, reg=0.001, size=100), (X, y), ["mae", "rmse"]
-    )
+    found = prequential(norma_regressor(Gaussian(1.0), rate=0.3, reg=0.001, size=100), (X, y), ["mae", "rmse"])
     assert found.metrics["mae"] == pytest.approx(np.abs(said - y).mean())
     assert found.metrics["rmse"] == pytest.approx(root_mean_squared_error(y, said))
     detector = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=100)

@@ -95,14 +95,10 @@ BUDGETS = {
 def stream(task, steps=STEPS, seed=0):
     """Points of norm below 1 in four dimensions, some entries 0; the label depends on them and drifts."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(steps, 4)) * (
-        rng.random((steps, 4)) < [1.0, 0.8, 0.8, 0.8]
-    )  # no two rows are the same
+    X = rng.normal(size=(steps, 4)) * (rng.random((steps, 4)) < [1.0, 0.8, 0.8, 0.8])  # no two rows are the same
     X *= 0.95 / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     turn = np.linspace(0, 3, steps)
-    values = (
-        np.cos(turn) * X[:, 0] + np.sin(turn) * X[:, 1] + X[:, 2] * X[:, 3] + 0.1 * rng.normal(size=steps)
-    )
+    values = np.cos(turn) * X[:, 0] + np.sin(turn) * X[:, 1] + X[:, 2] * X[:, 3] + 0.1 * rng.normal(size=steps)
     if task == "binary":
         return X, np.where(values > 0, 1, -1)
     if task == "multiclass":
@@ -152,9 +148,7 @@ def compositions():
                 yield pytest.param(task, rule, budget, steps, id=f"{task}-{rule_name}-{budget_name}")
     for number, (rule_name, rule) in enumerate(CLASSIFICATION.items()):
         budget_name = list(BUDGETS)[number % len(BUDGETS)]
-        yield pytest.param(
-            "multiclass", rule, BUDGETS[budget_name], STEPS, id=f"multiclass-{rule_name}-{budget_name}"
-        )
+        yield pytest.param("multiclass", rule, BUDGETS[budget_name], STEPS, id=f"multiclass-{rule_name}-{budget_name}")
 
 
 @pytest.mark.parametrize(("task", "rule", "budget", "steps"), list(compositions()))
@@ -167,8 +161,7 @@ def test_core_is_the_twin(task, rule, budget, steps):
         return follow_random(task, kernel, rule, budget, X, y)
     twin = twin_of(task, kernel, rule, budget)
     wanted = [
-        twin.step(x, t, 1.0 if weights is None else weights[i])
-        for i, (x, t) in enumerate(zip(X, y, strict=True))
+        twin.step(x, t, 1.0 if weights is None else weights[i]) for i, (x, t) in enumerate(zip(X, y, strict=True))
     ]
     assert len(twin.evicted) > 100, "the stream must evict"
     wide = csr_array(np.hstack([X[:, :2], np.zeros((len(X), 1500)), X[:, 2:]]))

@@ -37,11 +37,7 @@ class ListTwin:
 
     def terms(self):
         """Sum of the absolute terms of the norm: what its rounding is measured against."""
-        return (
-            float(np.sum(np.abs(self.gram()) * (np.abs(self.coef) @ np.abs(self.coef).T)))
-            if self.points
-            else 0.0
-        )
+        return float(np.sum(np.abs(self.gram()) * (np.abs(self.coef) @ np.abs(self.coef).T))) if self.points else 0.0
 
     def add(self, x, coefs):
         self.points.append(x)
@@ -68,11 +64,7 @@ class ListTwin:
         self.past.append((list(self.points), [row.copy() for row in self.coef]))
 
     def average(self, x):
-        return (
-            np.mean([self.score(x, *then) for then in self.past], axis=0)
-            if self.past
-            else np.zeros(self.outputs)
-        )
+        return np.mean([self.score(x, *then) for then in self.past], axis=0) if self.past else np.zeros(self.outputs)
 
 
 numbers = st.floats(-2, 2, allow_subnormal=False)
@@ -88,9 +80,7 @@ def steps(with_removals):
     ]
     if with_removals:
         kinds += [
-            st.tuples(
-                st.just("replace"), st.integers(0, 30), points, st.lists(numbers, min_size=3, max_size=3)
-            ),
+            st.tuples(st.just("replace"), st.integers(0, 30), points, st.lists(numbers, min_size=3, max_size=3)),
             st.tuples(st.just("remove"), st.integers(0, 30)),
             st.tuples(st.just("stay_inside"), st.floats(0.1, 3)),
             st.tuples(st.just("repair_norm")),

@@ -116,9 +116,7 @@ LEARNERS = {"binary": KernelClassifier, "multiclass": KernelClassifier, "regress
 def agree(found, wanted, what, tolerance=1e-9):
     found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
     assert found.shape == wanted.shape, what
-    assert np.abs(found - wanted).max(initial=0.0) <= tolerance * max(1.0, np.abs(wanted).max(initial=0.0)), (
-        what
-    )
+    assert np.abs(found - wanted).max(initial=0.0) <= tolerance * max(1.0, np.abs(wanted).max(initial=0.0)), what
 
 
 def same(model, twin, what):
@@ -138,18 +136,14 @@ def follow(task, kernel, rule, budget, X, y):
     """An event at a time beside the twin; then again in chunks, bit for bit."""
     kind = "classification" if task in ("binary", "multiclass") else task
     choices = []
-    twin = Twin(
-        kernel, rule, budget, kind, 3 if task == "multiclass" else None, replay=lambda ids: choices.pop()
-    )
+    twin = Twin(kernel, rule, budget, kind, 3 if task == "multiclass" else None, replay=lambda ids: choices.pop())
     more = {"binary": {"classes": [-1, 1]}, "multiclass": {"classes": [0, 1, 2]}}.get(task, {})
     model, whole = (LEARNERS[task](kernel, rule, budget, random_state=1) for _ in range(2))
     said = []
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         before = model.support_ids_ if t else np.empty(0, dtype=int)
         said.append(model.prequential(x[None], [label], **more)[0])
-        choices.extend(
-            np.setdiff1d(before, model.support_ids_).tolist() if isinstance(budget, DropRandom) else []
-        )
+        choices.extend(np.setdiff1d(before, model.support_ids_).tolist() if isinstance(budget, DropRandom) else [])
         agree(said[-1], twin.step(x, label), f"the score of event {t}")
         assert model.support_ids_.tolist() == twin.ids, f"the points after event {t}"
         if t % 10 == 0 or t == len(X) - 1:
@@ -208,9 +202,7 @@ def test_the_bounded_average(task, rule):
     agree(model.decision_function(X[:30]), [twin.average(x) for x in X[:30]], "the mean hypothesis")
     assert model.support_ids_.tolist() == twin.ids, "no more points than the last hypothesis has"
     if task == "binary":
-        agree(
-            model.decision_function(X[:5]), KERNEL(X[:5], model.support_vectors_) @ model.dual_coef_[:, 0], ""
-        )
+        agree(model.decision_function(X[:5]), KERNEL(X[:5], model.support_vectors_) @ model.dual_coef_[:, 0], "")
 
 
 @pytest.mark.parametrize("budget", [Unbounded(), Project(0.3)], ids=repr)
@@ -258,9 +250,7 @@ def test_a_tolerance_above_every_norm_warns_and_stores_nothing(task, rule):
     assert not scores.any()
 
 
-@pytest.mark.parametrize(
-    "rule", [Romma(), FeasibleSet(), Adatron(), PassiveAggressive(), Implicit()], ids=repr
-)
+@pytest.mark.parametrize("rule", [Romma(), FeasibleSet(), Adatron(), PassiveAggressive(), Implicit()], ids=repr)
 def test_nothing_is_divided_by_a_point_of_length_0(rule):
     model = KernelClassifier(Linear(), rule, Unbounded())
     scores = model.prequential(np.zeros((5, 2)), [1, -1, 1, 1, -1])
@@ -284,9 +274,7 @@ def test_norma_without_margin_and_decay_is_the_perceptron():
 @pytest.mark.parametrize("task", ["binary", "multiclass", "novelty"])
 def test_implicit_hinge_without_decay_is_pa_one(task):
     for C in (0.1, 0.7):
-        agree(
-            scores(Implicit(Hinge(), C=C), task=task)[0], scores(PassiveAggressive(C=C), task=task)[0], task
-        )
+        agree(scores(Implicit(Hinge(), C=C), task=task)[0], scores(PassiveAggressive(C=C), task=task)[0], task)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
@@ -304,9 +292,7 @@ def test_an_infinite_C_is_the_projection_algorithm_for_regression():
 
 @pytest.mark.parametrize(("kernel", "dimension"), [(Linear(), 3), (Polynomial(2, 1.0, 1.0), 10)], ids=repr)
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_projecting_without_tolerance_changes_nothing_and_needs_no_more_points_than_dimensions(
-    kernel, dimension, task
-):
+def test_projecting_without_tolerance_changes_nothing_and_needs_no_more_points_than_dimensions(kernel, dimension, task):
     for rule in (Perceptron(), Alma(0.9), Implicit(Hinge(), 0.3, 1.0, 0.1)):
         found, model = scores(rule, Project(0.0), kernel, task=task)
         agree(found, scores(rule, Unbounded(), kernel, task=task)[0], repr(rule))
@@ -345,7 +331,8 @@ def two_outputs(kernel, rule, budget, X, y):
         seed=0,
     )
     said = core.learn(X, (y > 0).astype(float), None, True)
-    return said[:, 1] - said[:, 0], np.array(core.ids())[core.order()]
+    ids, order = core.ids()
+    return said[:, 1] - said[:, 0], np.array(ids)[order]
 
 
 @pytest.mark.parametrize(
@@ -421,9 +408,7 @@ def test_bounds_of_projectrons(bench):
         ):
             bench.holds(
                 model,
-                lambda g, d, eta=tolerance: (
-                    theory.projectron_mistake_bound(eta, g, d) if g * eta < 1 else None
-                ),
+                lambda g, d, eta=tolerance: theory.projectron_mistake_bound(eta, g, d) if g * eta < 1 else None,
             )
 
 
@@ -442,9 +427,7 @@ def test_bounds_on_what_can_be_separated():
     norm = min(g for g, _ in found)
     for model in (gristmill.romma(Gaussian(1.0)), gristmill.romma(Gaussian(1.0), aggressive=True)):
         assert bench.mistakes(model) <= theory.romma_mistake_bound(1.0, norm)
-    assert bench.mistakes(gristmill.projection_classifier(Gaussian(1.0))) <= theory.projection_mistake_bound(
-        1.0, norm
-    )
+    assert bench.mistakes(gristmill.projection_classifier(Gaussian(1.0))) <= theory.projection_mistake_bound(1.0, norm)
     ball = gristmill.projection_classifier(Gaussian(1.0), radius=norm)
     assert bench.mistakes(ball) <= theory.projection_mistake_bound(1.0, norm, ball=norm)
     corrections = gristmill.alma(Gaussian(1.0), alpha=0.9).fit(bench.X, bench.y).corrections_

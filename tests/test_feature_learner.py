@@ -349,9 +349,7 @@ EXPECTED = {
     "model",
     [
         FeatureClassifier(RandomMaclaurin(Polynomial(2), 60, random_state=0)),
-        FeatureRegressor(
-            RandomMaclaurin(Polynomial(1), 60, exact_low_order=True, random_state=0), random_state=0
-        ),
+        FeatureRegressor(RandomMaclaurin(Polynomial(1), 60, exact_low_order=True, random_state=0), random_state=0),
         FeatureNovelty(
             RandomMaclaurin(Exponential(3.0), 60, random_state=0), SGD(Hinge(0.5, nu=0.3), rate=0.3, reg=0.5)
         ),
@@ -364,7 +362,20 @@ def test_scikit_learns_own_checks(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(model, on_fail=None)
-    failed = {
-        r["check_name"]: str(r["exception"]) for r in results if r["status"] not in ("passed", "skipped")
-    }
+    failed = {r["check_name"]: str(r["exception"]) for r in results if r["status"] not in ("passed", "skipped")}
     assert set(failed) <= set(EXPECTED), failed
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FeatureLearner(small_map(), PassiveAggressive()),
+        FeatureLearner(small_map(structured=True), SGD(Hinge(), rate=0.3, reg=0.01)),
+        FeatureLearner(small_map(exact_low_order=True), SGD(Squared(), rate=0.05), average=True),
+        FeatureLearner(small_map(), SGD(Hinge(0.0, nu=0.1), rate=0.1, reg=0.5), task="novelty"),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_the_contract(model):
+    for check in gristmill.checks.yield_checks(model):
+        check(model)

@@ -150,9 +150,7 @@ class Fuzzer:
         kind = self.choose(list(RULES))
         budget = self.choose(BUDGETS)
         average = isinstance(budget, Unbounded) and self.rng.random() < 0.5
-        return kind(
-            self.choose(KERNELS), self.choose(RULES[kind]), budget, average, int(self.rng.integers(99))
-        )
+        return kind(self.choose(KERNELS), self.choose(RULES[kind]), budget, average, int(self.rng.integers(99)))
 
     # -- inputs
 
@@ -296,9 +294,7 @@ class Fuzzer:
         return other
 
     def step(self, model):
-        operation = self.choose(
-            [self.learn] * 5 + [self.learn_one] * 3 + [self.look] * 2 + [self.read, self.pause]
-        )
+        operation = self.choose([self.learn] * 5 + [self.learn_one] * 3 + [self.look] * 2 + [self.read, self.pause])
         before, error = snapshot(model), None
         try:
             other = operation(model)

@@ -103,9 +103,7 @@ def test_a_point_is_at_distance_0_from_itself():
     for Z in (X, X.astype(np.float32), csr_array(X)):
         for kernel in (Gaussian(10.0), Laplacian(10.0)):
             if isinstance(Z, csr_array) and isinstance(kernel, Laplacian):
-                assert np.diag(kernel(Z)) == pytest.approx(
-                    np.ones(40), abs=1e-9
-                )  # a sum of differences of sums
+                assert np.diag(kernel(Z)) == pytest.approx(np.ones(40), abs=1e-9)  # a sum of differences of sums
             else:
                 assert np.array_equal(np.diag(kernel(Z)), np.ones(40))
 
@@ -123,9 +121,7 @@ def ulps(found, exact, kind):
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="needs a float longer than double")
 def test_exp_is_within_two_ulp():
     rng = np.random.default_rng(0)
-    t = np.concatenate(
-        [rng.uniform(-707.9, 709.7, 200_000), rng.uniform(-1, 1, 100_000), [0.0, 1e-300, -1e-17]]
-    )
+    t = np.concatenate([rng.uniform(-707.9, 709.7, 200_000), rng.uniform(-1, 1, 100_000), [0.0, 1e-300, -1e-17]])
     # With one feature and sigma 1 the exponent is the product with 1: exactly t.
     values = Exponential(1.0)(t[:, None], np.ones((1, 1)))[:, 0]
     assert ulps(values, np.exp(t.astype(np.longdouble)), np.float64).max() < 2
@@ -196,9 +192,7 @@ def test_instruction_sets_agree():
         close(other, double[0], 1e-12)
     for other in single:
         close(other, double[0], 1e-4)
-    if (
-        _core.isa() in names
-    ):  # the present process must give the bits of a process that asked for the same set
+    if _core.isa() in names:  # the present process must give the bits of a process that asked for the same set
         scope: dict = {"print": lambda *a: None}
         exec(PROGRAM, scope)
         assert np.array_equal(scope["scores"], double[names.index(_core.isa())])

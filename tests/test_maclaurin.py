@@ -93,12 +93,7 @@ def test_the_error_falls_as_one_over_the_root_of_the_features(kernel, options):
     sizes = [10, 40, 160, 640, 5000]
     errors = [
         np.sqrt(
-            np.mean(
-                [
-                    np.mean((gram(X, kernel, size, random_state=s, **options) - kernel(X, X)) ** 2)
-                    for s in range(8)
-                ]
-            )
+            np.mean([np.mean((gram(X, kernel, size, random_state=s, **options) - kernel(X, X)) ** 2) for s in range(8)])
         )
         for size in sizes
     ]
@@ -117,9 +112,7 @@ def test_the_variance_of_the_plain_law_is_the_formula(p):
     drawn = law.geometric(series_of(kernel), p, 0, None)
     A, c, s = moments(x, y)
     m = A + 2 * c * c - 2 * s
-    exact = (
-        np.sum(np.exp(2 * drawn.logs) * m**drawn.degrees / drawn.probabilities) - kernel(x, y) ** 2
-    ) / size
+    exact = (np.sum(np.exp(2 * drawn.logs) * m**drawn.degrees / drawn.probabilities) - kernel(x, y) ** 2) / size
     values = np.array(
         [gram(np.array([x, y]), kernel, size, p=p, random_state=seed, **PLAIN)[0, 1] for seed in range(4000)]
     )
@@ -138,9 +131,7 @@ def test_the_variance_of_both_sketches_is_the_formula(signs):
     else:
         exact = ((A + c * c - s) ** n + (2 * c * c - s) ** n - 2 * c ** (2 * n)) / size
     kernel = Polynomial(n, coef0=0.0)
-    values = np.array(
-        [gram(np.array([x, y]), kernel, size, signs=signs, random_state=i)[0, 1] for i in range(6000)]
-    )
+    values = np.array([gram(np.array([x, y]), kernel, size, signs=signs, random_state=i)[0, 1] for i in range(6000)])
     assert values.var() == pytest.approx(exact, rel=0.25)
     if signs == "complex":
         assert exact < 0.8 * ((A + 2 * c * c - 2 * s) ** n - c ** (2 * n)) / size
@@ -150,9 +141,7 @@ def test_each_option_beats_the_plain_law_where_it_should():
     X = rows(40, 20, seed=5)
 
     def error(kernel, **options):
-        squares = [
-            np.mean((gram(X, kernel, 100, random_state=s, **options) - kernel(X, X)) ** 2) for s in range(30)
-        ]
+        squares = [np.mean((gram(X, kernel, 100, random_state=s, **options) - kernel(X, X)) ** 2) for s in range(30)]
         return math.sqrt(np.mean(squares))
 
     plain = error(Exponential(1.0), **PLAIN)
@@ -195,8 +184,7 @@ def test_a_homogeneous_kernel_never_gives_the_zero_map():
 
 def test_stratified_degrees_have_fixed_counts():
     counts = {
-        tuple(np.bincount(RandomMaclaurin(Polynomial(3), 64, random_state=s).fit(rows()).degrees_))
-        for s in range(5)
+        tuple(np.bincount(RandomMaclaurin(Polynomial(3), 64, random_state=s).fit(rows()).degrees_)) for s in range(5)
     }
     assert counts == {(1, 36, 18, 9)}
     only = RandomMaclaurin(Exponential(), 50, random_state=0, max_degree=4).fit(rows()).degrees_
@@ -290,9 +278,7 @@ def test_the_uniform_bound_is_the_corrected_theorem():
         C = p * math.exp(p * R * R) / (p - 1)
         L = R * math.exp(R * R) + p**2 * R * math.sqrt(d) * math.exp(p * R * R) / (p - 1)
         D = n_components_for(Exponential(), eps, delta, d, R, p=p)
-        chance = (
-            math.log(2) + 2 * d * math.log(32 * R * L / eps) - np.array([D, D - 1]) * eps**2 / (8 * C * C)
-        )
+        chance = math.log(2) + 2 * d * math.log(32 * R * L / eps) - np.array([D, D - 1]) * eps**2 / (8 * C * C)
         assert chance[0] <= math.log(delta) < chance[1]
         assert RandomMaclaurin(Exponential(), p=p).n_components_for(eps, delta, d, R) == D
     assert n_components_for(Vovk(3), 0.5, 0.1, 5, 0.5) > n_components_for(Vovk(3), 1.0, 0.1, 5, 0.5)
@@ -346,11 +332,7 @@ def test_the_uniform_bound_is_the_corrected_theorem():
         ),
         (lambda: RandomMaclaurin(Polynomial(2)).fit([[1.0, math.nan]]), ValueError, "NaN"),
         (
-            lambda: (
-                RandomMaclaurin(Polynomial(2))
-                .fit(rows())
-                .transform(np.full((3, 6), [1, 1, 1, math.nan, 1, 1]))
-            ),
+            lambda: RandomMaclaurin(Polynomial(2)).fit(rows()).transform(np.full((3, 6), [1, 1, 1, math.nan, 1, 1])),
             ValueError,
             "NaN: row 0, column 3",
         ),
@@ -360,9 +342,7 @@ def test_the_uniform_bound_is_the_corrected_theorem():
             "row 0 is too large",
         ),
         (
-            lambda: (
-                RandomMaclaurin(Vovk(), random_state=0).fit(rows(radius=0.4)).transform(rows(radius=1.25))
-            ),
+            lambda: RandomMaclaurin(Vovk(), random_state=0).fit(rows(radius=0.4)).transform(rows(radius=1.25)),
             ValueError,
             r"row 0 has norm 1\.25, .* norms below 1; multiply the inputs by less than 0\.8",
         ),
@@ -390,9 +370,7 @@ def test_an_infinite_variance_is_said():
 # ---- scikit-learn ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"measure": "optimal", "structured": True}, {"exact_low_order": True}]
-)
+@pytest.mark.parametrize("options", [{}, {"measure": "optimal", "structured": True}, {"exact_low_order": True}])
 def test_scikit_learns_own_checks_pass(options):
     from sklearn.utils.estimator_checks import check_estimator
 
@@ -412,9 +390,7 @@ def test_in_a_pipeline_and_with_names():
     map_ = RandomMaclaurin(Polynomial(2), 60, random_state=0)
     for final in (LinearSVC(), SGDClassifier(random_state=0)):
         assert make_pipeline(map_, final).fit(X, y).score(X, y) > 0.95
-    grid = GridSearchCV(
-        make_pipeline(map_, LinearSVC()), {"randommaclaurin__kernel": [Linear(), Polynomial(2)]}, cv=3
-    )
+    grid = GridSearchCV(make_pipeline(map_, LinearSVC()), {"randommaclaurin__kernel": [Linear(), Polynomial(2)]}, cv=3)
     assert grid.fit(X, y).best_params_["randommaclaurin__kernel"] == Polynomial(2)
     frame = map_.set_output(transform="pandas").fit_transform(X)
     assert frame.columns[-1] == map_.get_feature_names_out()[-1] == "randommaclaurin59"
@@ -437,7 +413,7 @@ def compositions():
     f = lambda t: (0.7 * t + 1) ** 2  # noqa: E731
     return [
         ("gaussian", outer, Gaussian(0.8), lambda X: f(Gaussian(0.8)(X, X))),
-        ("laplacian", Exponential(1.5), FourierFeatures(Laplacian(0.5)), lambda X: np.exp(Laplacian(0.5)(X, X) / 2.25)),  # noqa: E501  # noqa: E501
+        ("laplacian", Exponential(1.5), FourierFeatures(Laplacian(0.5)), lambda X: np.exp(Laplacian(0.5)(X, X) / 2.25)),
         ("chi2", outer, HomogeneousFeatures("chi2"), lambda X: f(chi2(X, X))),
         ("intersection", outer, HomogeneousFeatures("intersection"),
          lambda X: f(np.minimum(X[:, None], X[None]).sum(axis=2))),

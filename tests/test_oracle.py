@@ -54,9 +54,7 @@ def forget(size, basic=False):
 
 
 def adapting(loss=None, rate=0.3, reg=0.1, meta_rate=0.0, decay=0.9):
-    return part(
-        "StepSizeAdaptation", loss=loss or Hinge(), rate=rate, reg=reg, meta_rate=meta_rate, decay=decay
-    )
+    return part("StepSizeAdaptation", loss=loss or Hinge(), rate=rate, reg=reg, meta_rate=meta_rate, decay=decay)
 
 
 KERNEL = Gaussian(0.7)

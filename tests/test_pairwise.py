@@ -56,9 +56,7 @@ def test_slopes_by_finite_differences(loss):
 def test_the_kink_of_the_hinge_is_not_active():
     assert margin_slope(Hinge(1.0), [1.0]).tolist() == [0.0]
     X = np.array([[0.0], [1.0], [0.0]])
-    model = PairwiseAUC(buffer=Fifo(5), rate=np.sqrt(2)).fit(
-        X[:2], [0, 1]
-    )  # w = 1: the pair has margin exactly 1
+    model = PairwiseAUC(buffer=Fifo(5), rate=np.sqrt(2)).fit(X[:2], [0, 1])  # w = 1: the pair has margin exactly 1
     assert model.coef_.tolist() == [1.0]
     model.partial_fit(X[2:], [0])
     assert model.coef_.tolist() == [1.0]
@@ -122,9 +120,7 @@ def test_kernelised_auc_with_a_budget_agrees_with_the_naive_one():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(120, 2))
     y = np.where(np.sum(X**2, axis=1) > 1.4, 1, -1)
-    model = PairwiseAUC(Gaussian(0.5), buffer=Fifo(8), budget=DropSmallest(10), rate=2.0, radius=1.5).fit(
-        X, y
-    )
+    model = PairwiseAUC(Gaussian(0.5), buffer=Fifo(8), budget=DropSmallest(10), rate=2.0, radius=1.5).fit(X, y)
     coef = naive_kernel_auc(X, y, 0.5, 8, 10, 2.0, 1.5)
     got = dict(zip(model.support_ids_.tolist(), model.dual_coef_[:, 0], strict=True))
     assert {i for i, c in got.items() if c != 0} == set(coef)
@@ -144,18 +140,14 @@ def test_kept_scores_and_norm_are_those_of_the_expansion(data):
         report["scores"], model._core.score(np.ascontiguousarray(points[report["slots"]])), atol=1e-10
     )
     K = Gaussian(0.3)(model.support_vectors_)
-    assert model.norm_ == pytest.approx(
-        float(np.sqrt(model.dual_coef_[:, 0] @ K @ model.dual_coef_[:, 0])), abs=1e-9
-    )
+    assert model.norm_ == pytest.approx(float(np.sqrt(model.dual_coef_[:, 0] @ K @ model.dual_coef_[:, 0])), abs=1e-9)
     assert model.norm_ <= 2.0 + 1e-9
 
 
 @pytest.mark.parametrize("budget", [DropSmallest(9), DropOldest(9), DropRandom(9)], ids=str)
 def test_memory_is_bounded_by_buffer_plus_budget(data, budget):
     X, y = data
-    model = PairwiseAUC(Gaussian(0.3), buffer=ReservoirX(15), budget=budget, rate=3.0, random_state=0).fit(
-        X, y
-    )
+    model = PairwiseAUC(Gaussian(0.3), buffer=ReservoirX(15), budget=budget, rate=3.0, random_state=0).fit(X, y)
     peak = model.memory_bytes_
     for _ in range(10):
         model.partial_fit(X, y)
@@ -167,9 +159,7 @@ def models():
     yield PairwiseAUC(buffer=ReservoirX(11), rate=0.3, random_state=5)
     yield PairwiseAUC(buffer=Reservoir(11), average=True, radius=0.7, loss=Logistic(), random_state=5)
     yield PairwiseAUC(buffer=Fifo(11), reg=0.1, opposite_only=True, norm="l1", radius=0.6)
-    yield PairwiseAUC(
-        Gaussian(0.2), buffer=ReservoirX(11), budget=DropSmallest(15), radius=1.5, random_state=5
-    )
+    yield PairwiseAUC(Gaussian(0.2), buffer=ReservoirX(11), budget=DropSmallest(15), radius=1.5, random_state=5)
     yield PairwiseAUC(Gaussian(0.2), buffer=ReservoirX(11), budget=DropRandom(15), reg=0.01, random_state=5)
     yield PairwiseAUC(Gaussian(0.2), buffer=Fifo(11), budget=Unbounded(), average=True)
     yield OAM("gra", C=0.05, size=20, random_state=5)
@@ -301,9 +291,7 @@ def test_random_feature_map(data):
     X, _ = data
     circle = (np.sum(X[:, :2] ** 2, axis=1) > 1.4).astype(int)
     sampler = RBFSampler(gamma=0.3, n_components=100, random_state=0)
-    model = PairwiseAUC(features=sampler, buffer=ReservoirX(30), rate=5.0, random_state=0).fit(
-        X[:, :2], circle
-    )
+    model = PairwiseAUC(features=sampler, buffer=ReservoirX(30), rate=5.0, random_state=0).fit(X[:, :2], circle)
     assert roc_auc_score(circle, model.decision_function(X[:, :2])) > 0.95
     assert not hasattr(sampler, "random_weights_")
     chunks = PairwiseAUC(features=sampler, buffer=ReservoirX(30), rate=5.0, random_state=0)

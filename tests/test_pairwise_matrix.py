@@ -161,9 +161,7 @@ def estimators():
 
 
 def shown(model):
-    name = {PairwiseMetric: "metric_", PairwiseSimilarity: "matrix_", PairwiseLearner: "weights_"}[
-        type(model)
-    ]
+    name = {PairwiseMetric: "metric_", PairwiseSimilarity: "matrix_", PairwiseLearner: "weights_"}[type(model)]
     return getattr(model, name).tolist(), model.buffer_ids_.tolist(), model.n_seen_, model.n_pairs_
 
 
@@ -189,9 +187,7 @@ def test_metric_as_users_of_metric_learn_expect(data):
     np.testing.assert_allclose(L.T @ L, W, atol=1e-12)
     pairs = np.stack([X[:10], X[10:20]], axis=1)
     distances = model.pair_distance(pairs)
-    np.testing.assert_allclose(
-        distances, np.linalg.norm(model.transform(X[:10]) - model.transform(X[10:20]), axis=1)
-    )
+    np.testing.assert_allclose(distances, np.linalg.norm(model.transform(X[:10]) - model.transform(X[10:20]), axis=1))
     np.testing.assert_allclose([model.get_metric()(a, b) for a, b in pairs], distances)
     np.testing.assert_array_equal(model.pair_score(pairs), -distances)
     np.testing.assert_array_equal(model.get_mahalanobis_matrix(), W)
@@ -290,9 +286,7 @@ def test_regret_of_olp_stays_below_its_bound():
     X /= np.linalg.norm(X, axis=1).max()
     y = np.sign(X[:, 0] + 0.3 * rng.normal(size=300))
     L, D = 2.0, 2.0  # |x - x'| <= 2, a ball of radius 1
-    model = PairwiseLearner(
-        AUCPairs(), L2Ball(1.0), ReservoirX(20), rate=D / (np.sqrt(2) * L), random_state=0
-    )
+    model = PairwiseLearner(AUCPairs(), L2Ball(1.0), ReservoirX(20), rate=D / (np.sqrt(2) * L), random_state=0)
     seen, ids = [], []
     for i in range(300):
         if i:
@@ -300,7 +294,5 @@ def test_regret_of_olp_stays_below_its_bound():
         seen.append(model.prequential(X[i : i + 1], y[i : i + 1])[0])
     candidates = rng.normal(size=(40, 3))
     candidates /= np.maximum(1.0, np.linalg.norm(candidates, axis=1, keepdims=True))
-    best = min(
-        sum(AUCPairs().value(w, X[t], y[t], X[b], y[b]) for t, b in enumerate(ids, 1)) for w in candidates
-    )
+    best = min(sum(AUCPairs().value(w, X[t], y[t], X[b], y[b]) for t, b in enumerate(ids, 1)) for w in candidates)
     assert sum(seen) - best <= gristmill.theory.olp_regret_bound(300, lipschitz=L, diameter=D)

@@ -84,9 +84,7 @@ def test_the_kernel_serves_everywhere(data):
     for columns in (None, [None, (0, 1), None, None]):
         model = TwoStageMKL(KERNELS, columns, constraint="l2", random_state=0).fit(X, y)
         kernel = model.kernel_
-        views = [
-            k if c is None else OnColumns(k, c) for k, c in zip(KERNELS, columns or [None] * 4, strict=True)
-        ]
+        views = [k if c is None else OnColumns(k, c) for k, c in zip(KERNELS, columns or [None] * 4, strict=True)]
         expected = sum(w * k(X) for w, k in zip(model.weights_, views, strict=True))
         np.testing.assert_allclose(kernel(X), expected, atol=1e-12)
         assert kernel(X[0], X[1]) == pytest.approx(expected[0, 1])

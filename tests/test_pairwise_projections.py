@@ -9,9 +9,7 @@ from scipy.optimize import minimize
 from gristmill import GroupBall, L1Ball, L2Ball, PSDCone, Simplex, TraceBall
 
 VECTOR_SETS = [L2Ball(1.3), L1Ball(1.3), Simplex(), Simplex(2.0)]
-MATRIX_SETS = [make(1.7, psd) for make in (L2Ball, L1Ball, TraceBall, GroupBall) for psd in (False, True)] + [
-    PSDCone()
-]
+MATRIX_SETS = [make(1.7, psd) for make in (L2Ball, L1Ball, TraceBall, GroupBall) for psd in (False, True)] + [PSDCone()]
 
 
 def norm(set_, w):
@@ -47,11 +45,7 @@ def test_vectors_against_a_quadratic_program(set_):
         unpack = (lambda z: z[:4] - z[4:]) if split else (lambda z: z)
         bounds = [(0, None)] * 8 if split else [(0, None)] * 4 if isinstance(set_, Simplex) else None
         kind = "eq" if isinstance(set_, Simplex) else "ineq"
-        room = (
-            (lambda z: set_.radius**2 - z @ z)
-            if isinstance(set_, L2Ball)
-            else (lambda z: set_.radius - z.sum())
-        )
+        room = (lambda z: set_.radius**2 - z @ z) if isinstance(set_, L2Ball) else (lambda z: set_.radius - z.sum())
         best = minimize(
             lambda z, x=x, unpack=unpack: 0.5 * np.sum((unpack(z) - x) ** 2),
             np.full(8 if split else 4, 0.1),

@@ -21,9 +21,7 @@ from gristmill import (
 )
 
 #: f(x) ranks and its zero has no meaning, so `predict` cuts elsewhere
-RANKER = {
-    "check_classifiers_train": "predict cuts the scores at threshold_, which the buffer gives, and not at 0"
-}
+RANKER = {"check_classifiers_train": "predict cuts the scores at threshold_, which the buffer gives, and not at 0"}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -26,10 +26,7 @@ Y = RNG.integers(3, size=3000)
 
 
 def csv_text(rows=3000, names="a,b,c,d,label"):
-    lines = [
-        ",".join([*map(repr, row.tolist()), str(label)])
-        for row, label in zip(X[:rows], Y[:rows], strict=True)
-    ]
+    lines = [",".join([*map(repr, row.tolist()), str(label)]) for row, label in zip(X[:rows], Y[:rows], strict=True)]
     return "\n".join([names, *lines] if names else lines) + "\n"
 
 
@@ -38,9 +35,7 @@ def small_blocks(monkeypatch):
     """Blocks so small that every file has many."""
     original = source.text_blocks
     for module in ("csv_text", "libsvm_text", "json_lines"):
-        monkeypatch.setattr(
-            f"gristmill.streams.{module}.text_blocks", lambda path: original(path, block=1 << 12)
-        )
+        monkeypatch.setattr(f"gristmill.streams.{module}.text_blocks", lambda path: original(path, block=1 << 12))
 
 
 def written(tmp_path, name, text):
@@ -81,9 +76,7 @@ class TestGoodFiles:
         same(read(written(tmp_path, "t.csv", csv_text(names="").replace("\n", "\r\n"))))
 
     def test_csv_from_standard_input(self, monkeypatch):
-        monkeypatch.setattr(
-            sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(csv_text().encode())))
-        )
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(csv_text().encode()))))
         same(read("-"))
 
     def test_libsvm(self, tmp_path):
@@ -96,9 +89,7 @@ class TestGoodFiles:
         assert next(iter(read(path, target=None))).y is None
 
     def test_json_lines(self, tmp_path):
-        rows = [
-            dict(zip("abcd", row.tolist(), strict=True), label=int(y)) for row, y in zip(X, Y, strict=True)
-        ]
+        rows = [dict(zip("abcd", row.tolist(), strict=True), label=int(y)) for row, y in zip(X, Y, strict=True)]
         same(read(written(tmp_path, "t.jsonl", "\n".join(map(json.dumps, rows)))))
 
     def test_a_second_reading_is_the_same(self, tmp_path):
@@ -272,9 +263,7 @@ def test_bad_rows_can_be_put_aside(tmp_path):
     rows, _ = read(written(tmp_path, "t.libsvm", "1 1:1\n1 x\n0 1:3\n"), bad=lines).arrays()
     assert (rows.shape, lines.count) == ((2, 1), 1)
     objects = BadRows()
-    rows, _ = read(
-        written(tmp_path, "t.jsonl", '{"a": 1, "y": 0}\n{\n{"a": 2, "y": 1}\n'), bad=objects
-    ).arrays()
+    rows, _ = read(written(tmp_path, "t.jsonl", '{"a": 1, "y": 0}\n{\n{"a": 2, "y": 1}\n'), bad=objects).arrays()
     assert (len(rows), objects.count) == (2, 1)
 
 

@@ -41,9 +41,7 @@ def test_each_event_is_scaled_by_what_came_before_it(method):
 def test_cuts_change_no_bit(method, warmup):
     whole = StreamScaler(method, warmup).learn_transform(X)
     scaler = StreamScaler(method, warmup)
-    parts = [
-        scaler.learn_transform(X[start:stop]) for start, stop in ((0, 1), (1, 60), (60, 130), (130, 500))
-    ]
+    parts = [scaler.learn_transform(X[start:stop]) for start, stop in ((0, 1), (1, 60), (60, 130), (130, 500))]
     assert np.array_equal(np.concatenate(parts), whole)
 
 
@@ -108,6 +106,12 @@ def test_prepared_is_the_same_however_it_is_cut_saved_and_loaded(tmp_path):
     assert model.predict_one(X[0]) == whole.predict(X[:1])[0]
     assert model.score_one(X[0]) == whole.decision_function(X[:1])[0]
     assert model.memory_bytes_ == whole.memory_bytes_
+
+
+def test_a_loaded_model_can_be_saved_again(tmp_path):
+    prepared().fit(X, Y).save(tmp_path / "one")
+    gristmill.load(tmp_path / "one").save(tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_bad_chunk_changes_nothing():

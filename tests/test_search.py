@@ -54,9 +54,7 @@ def test_unknown_length_and_regression():
     X = rng.normal(size=(2500, 2))
     stream = from_arrays(X, np.sin(X[:, 0]), rows=100)
     pieces = [(chunk.X, chunk.y) for chunk in stream]
-    found = search(
-        lambda rate: norma_regressor(Gaussian(1.0), rate, 1e-3, size=50), {"rate": [1e-4, 0.1]}, pieces
-    )
+    found = search(lambda rate: norma_regressor(Gaussian(1.0), rate, 1e-3, size=50), {"rate": [1e-4, 0.1]}, pieces)
     assert found.rungs == [1000]
     assert found.best_params == {"rate": 0.1}
 

@@ -133,9 +133,7 @@ def test_an_implicit_step_by_hand():
 
     costs = {("a", "b"): 0.3, ("a", "c"): 2.0, ("b", "a"): 1.0, ("b", "c"): 1.0}
     rule = Implicit(Hinge(), C=5.0, rate=0.5, reg=0.4)
-    model = StructuredLearner(
-        kernel, ["a", "b", "c"], cost=lambda y, r: costs[y, r], rule=rule, budget=Unbounded()
-    )
+    model = StructuredLearner(kernel, ["a", "b", "c"], cost=lambda y, r: costs[y, r], rule=rule, budget=Unbounded())
     model.learn_one(1.0, "a")  # the rival is c: cost 2, extent 1 + 1
     np.testing.assert_allclose(model.dual_coef_, [[1.0, 0.0, -1.0]])
     np.testing.assert_allclose(model.score_one(1.0), [1.0, 0.5, -1.0])
@@ -173,9 +171,7 @@ def test_sequences():
 
     def kernel(word, tags, other, other_tags):
         pairs = (
-            (a == c and b == d)
-            for a, b in zip(word, tags, strict=True)
-            for c, d in zip(other, other_tags, strict=True)
+            (a == c and b == d) for a, b in zip(word, tags, strict=True) for c, d in zip(other, other_tags, strict=True)
         )
         return sum(pairs) / 10
 

@@ -100,9 +100,7 @@ def separable(kernel):
 
 def least(bound, stream, **options):
     """The best that a bound says, over the comparators it allows."""
-    return min(
-        bound(comparator_norm=u.norm, comparator_loss=stream.loss(u), **options) for u in stream.comparators()
-    )
+    return min(bound(comparator_norm=u.norm, comparator_loss=stream.loss(u), **options) for u in stream.comparators())
 
 
 # ---- mistakes against fixed comparators
@@ -115,9 +113,7 @@ def test_perceptron(stream):
 @pytest.mark.parametrize("tolerance", [0.05, 0.3])
 def test_projectron(stream, tolerance):
     twin, scores = stream.run(Perceptron(), part("Project", tolerance=tolerance))
-    wide, wide_scores = stream.run(
-        part("MarginProjection", squared=False), part("Project", tolerance=tolerance)
-    )
+    wide, wide_scores = stream.run(part("MarginProjection", squared=False), part("Project", tolerance=tolerance))
     for u in stream.comparators():
         if u.norm * tolerance < 1:
             loss = stream.loss(u)
@@ -289,9 +285,7 @@ def test_implicit_against_a_moving_comparator(kind, C, rate, reg):
         stream, scores, path_length, path_energy = moving(kind, norm)
         K = theory.cumulative_hinge(scores, stream.y, 1 + rate * reg)
         rule = part("Implicit", loss=Hinge(), C=C, rate=rate, reg=reg)
-        bound = theory.implicit_mistake_bound(
-            1.0, C, norm, STEPS, rate, reg, 1.0, K, path_length, path_energy
-        )
+        bound = theory.implicit_mistake_bound(1.0, C, norm, STEPS, rate, reg, 1.0, K, path_length, path_energy)
         assert stream.mistakes(rule) <= bound
 
 

@@ -93,14 +93,10 @@ def test_risk_of_the_ensemble_is_below_the_bound():
 
     X, y = draw(n)
     rate = theory.olp_rate(2.0, 2 * radius)
-    model = PairwiseLearner(
-        AUCPairs(), L2Ball(radius), ReservoirX(50), rate=rate, average=True, random_state=0
-    )
+    model = PairwiseLearner(AUCPairs(), L2Ball(radius), ReservoirX(50), rate=rate, average=True, random_state=0)
     observed = model.prequential(X, y)[1:].mean()
     fresh, labels = draw(500)
-    risk = np.mean(
-        [AUCPairs().value(model.weights_, x, l, fresh, labels) for x, l in zip(fresh, labels, strict=True)]
-    )
+    risk = np.mean([AUCPairs().value(model.weights_, x, l, fresh, labels) for x, l in zip(fresh, labels, strict=True)])
     average = lambda m: theory.rademacher_of_loss(theory.rademacher_auc(m, 1.0, radius), 1.0)  # noqa: E731
     bound = theory.pairwise_risk_bound(n, observed, average, bound=2.0, size=50)
     assert risk <= bound

@@ -1,13 +1,10 @@
 // The learner over additive kernels as Python sees it: the same methods as Learner, so that the estimators need not know.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <mutex>
-#include <shared_mutex>
-#include <thread>
 
 #include "bind/bind.hpp"
+#include "bind/guarded.hpp"
 #include "core/additive_learner.hpp"
 
 namespace gristmill::bind {
@@ -44,42 +41,45 @@ nb::object array(std::vector<T> values, std::vector<std::size_t> shape) {
     return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
 }
 
+nb::object points_of(const Terms& terms) {
+    std::vector<double> rows(terms.size() * terms.width());
+    for (std::size_t s = 0; s < terms.size(); ++s) terms.row(s, rows.data() + s * terms.width());
+    if (!terms.single()) return array(std::move(rows), {terms.size(), terms.width()});
+    return array(std::vector<float>(rows.begin(), rows.end()), {terms.size(), terms.width()});
+}
+
+std::vector<std::int64_t> ids_of(const Terms& terms) {
+    std::vector<std::int64_t> ids;
+    for (std::size_t s = 0; s < terms.size(); ++s) ids.push_back(terms.id(s));
+    return ids;
+}
+
+nb::dict state_of(const AdditiveLearner& learner);
+
 class PyAdditiveLearner {
   public:
     PyAdditiveLearner(nb::handle coordinates, std::size_t width, bool single, bool skip_missing, nb::handle rule,
                       nb::handle budget, const std::string& task, std::size_t outputs, std::uint64_t seed)
-        : learner_(coordinates_from(coordinates), width, single, skip_missing, rule_from(rule, task), budget_from(budget),
+        : guarded_(coordinates_from(coordinates), width, single, skip_missing, rule_from(rule, task), budget_from(budget),
                    task == "regression" ? Task::regression
                    : task == "novelty"  ? Task::novelty
                    : outputs > 1        ? Task::multiclass
                                         : Task::binary,
                    outputs, seed) {}
 
+    PyAdditiveLearner(const PyAdditiveLearner&) = delete;
+
     template <class F>
-    void as_writer(F f) {
-        refuse_reentry();
-        nb::gil_scoped_release release;
-        std::unique_lock lock(mutex_);
-        writer_ = std::this_thread::get_id();
-        struct Leave {
-            std::atomic<std::thread::id>& writer;
-            ~Leave() { writer = std::thread::id(); }
-        } leave{writer_};
-        f(learner_);
-    }
+    auto look(F f) const { return guarded_.as_looker(f); }
     template <class F>
-    void as_reader(F f) const {
-        refuse_reentry();
-        nb::gil_scoped_release release;
-        std::shared_lock lock(mutex_);
-        f(learner_);
-    }
+    void change(F f) { guarded_.as_writer(f); }
 
     void check(const Rows& rows) const {
-        if (rows.width != learner_.width())
+        const AdditiveLearner& learner = guarded_.constant();
+        if (rows.width != learner.width())
             throw nb::value_error(("X has " + std::to_string(rows.width) + " features, but the model was started with " +
-                                   std::to_string(learner_.width())).c_str());
-        learner_.check(rows.batch);
+                                   std::to_string(learner.width())).c_str());
+        learner.check(rows.batch);
     }
 
     nb::object learn(nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights, bool want) {
@@ -88,22 +88,23 @@ class PyAdditiveLearner {
         const std::size_t count = batch_count(rows.batch);
         const std::span<const double> y(labels.data(), labels.shape(0));
         const std::span<const double> w = weights ? std::span(weights->data(), weights->shape(0)) : std::span<const double>();
-        std::vector<double> scores(want ? count * learner_.outputs() : 0);
-        as_writer([&](AdditiveLearner& learner) {
+        std::vector<double> scores;
+        guarded_.as_writer([&](AdditiveLearner& learner) {
+            if (want) scores.resize(count * learner.outputs());
             learner.poll = Interrupts();
             learner.learn(rows.batch, y, w, want ? scores.data() : nullptr);
         });
         if (!want) return nb::none();
-        return nb::cast(doubles(scores.data(), {count, learner_.outputs()}));
+        return nb::cast(doubles(scores.data(), {count, scores.size() / std::max<std::size_t>(count, 1)}));
     }
     void learn_one(Array1<double> x, double label, double weight) {
         const Rows rows = one(x);
-        as_writer([&](AdditiveLearner& learner) { learner.learn(rows.batch, {&label, 1}, {&weight, 1}, nullptr); });
+        guarded_.as_writer([&](AdditiveLearner& learner) { learner.learn(rows.batch, {&label, 1}, {&weight, 1}, nullptr); });
     }
     double score_one(Array1<double> x) const {
         const Rows rows = one(x);
         double score = 0;
-        as_reader([&](const AdditiveLearner& learner) { learner.score(rows.batch, &score); });
+        guarded_.as_reader([&](const AdditiveLearner& learner) { learner.score(rows.batch, &score); });
         return score;
     }
     Doubles score(nb::handle source) const {
@@ -111,7 +112,7 @@ class PyAdditiveLearner {
         check(rows);
         const std::size_t count = batch_count(rows.batch);
         std::vector<double> scores;
-        as_reader([&](const AdditiveLearner& learner) {
+        guarded_.as_reader([&](const AdditiveLearner& learner) {
             scores.resize(count * learner.outputs());
             learner.score(rows.batch, scores.data());
         });
@@ -120,9 +121,9 @@ class PyAdditiveLearner {
     Doubles components(nb::handle source) const {
         const Rows rows = rows_from(source);
         check(rows);
-        const std::size_t count = batch_count(rows.batch), coordinates = learner_.sum().coordinates().size();
+        const std::size_t count = batch_count(rows.batch), coordinates = guarded_.constant().sum().coordinates().size();
         std::vector<double> parts;
-        as_reader([&](const AdditiveLearner& learner) {
+        guarded_.as_reader([&](const AdditiveLearner& learner) {
             parts.resize(count * learner.outputs() * coordinates);
             learner.components(rows.batch, parts.data());
         });
@@ -130,35 +131,33 @@ class PyAdditiveLearner {
     }
 
     Doubles dual_coef() const {
-        const std::size_t n = learner_.terms().size(), outputs = learner_.outputs();
-        std::vector<double> coefs;
-        for (std::size_t s = 0; s < n; ++s)
-            for (std::size_t o = 0; o < outputs; ++o) coefs.push_back(learner_.coef(s, o));
-        return doubles(coefs.data(), {n, outputs});
+        return look([](const AdditiveLearner& learner) {
+            const std::size_t n = learner.terms().size(), outputs = learner.outputs();
+            std::vector<double> coefs;
+            for (std::size_t s = 0; s < n; ++s)
+                for (std::size_t o = 0; o < outputs; ++o) coefs.push_back(learner.coef(s, o));
+            return doubles(coefs.data(), {n, outputs});
+        });
     }
-    nb::object points() const {
-        const Terms& terms = learner_.terms();
-        std::vector<double> rows(terms.size() * terms.width());
-        for (std::size_t s = 0; s < terms.size(); ++s) terms.row(s, rows.data() + s * terms.width());
-        if (!terms.single()) return array(std::move(rows), {terms.size(), terms.width()});
-        return array(std::vector<float>(rows.begin(), rows.end()), {terms.size(), terms.width()});
-    }
-    std::vector<std::int64_t> ids() const {
-        std::vector<std::int64_t> ids;
-        for (std::size_t s = 0; s < learner_.terms().size(); ++s) ids.push_back(learner_.terms().id(s));
-        return ids;
-    }
+    nb::object points() const { return look([](const AdditiveLearner& learner) { return points_of(learner.terms()); }); }
+    std::vector<std::int64_t> ids() const { return look([](const AdditiveLearner& l) { return ids_of(l.terms()); }); }
     std::vector<std::size_t> order() const {  // slots by age, oldest first
-        const Terms& terms = learner_.terms();
-        std::vector<std::size_t> slots;
-        if (terms.size() == 0) return slots;
-        for (std::size_t s = terms.oldest(); s != Terms::kNone; s = terms.newer(s)) slots.push_back(s);
-        return slots;
+        return look([](const AdditiveLearner& learner) {
+            const Terms& terms = learner.terms();
+            std::vector<std::size_t> slots;
+            if (terms.size() == 0) return slots;
+            for (std::size_t s = terms.oldest(); s != Terms::kNone; s = terms.newer(s)) slots.push_back(s);
+            return slots;
+        });
+    }
+    // Dense doubles and no Python inside: an event can take the short way.
+    bool is_plain() const {
+        return !guarded_.constant().terms().single() && !std::holds_alternative<Foreign>(guarded_.constant().rule());
     }
 
-    nb::dict state() const;
+    nb::dict state() const { return look([](const AdditiveLearner& learner) { return state_of(learner); }); }
     void restore(nb::dict state);
-    const AdditiveLearner& learner() const { return learner_; }
+    const AdditiveLearner& constant() const { return guarded_.constant(); }
 
   private:
     Rows one(const Array1<double>& x) const {
@@ -168,38 +167,31 @@ class PyAdditiveLearner {
         check(rows);
         return rows;
     }
-    void refuse_reentry() const {
-        if (writer_.load() == std::this_thread::get_id())
-            throw std::runtime_error("the model is learning: a rule must not call the model that calls it");
-    }
-
-    AdditiveLearner learner_;
-    mutable std::shared_mutex mutex_;
-    std::atomic<std::thread::id> writer_{};
+    Guarded<AdditiveLearner> guarded_;
 };
 
-nb::dict PyAdditiveLearner::state() const {
-    const auto now = learner_.state();
-    const Terms& terms = learner_.terms();
-    const std::size_t n = terms.size(), outputs = learner_.outputs(), coordinates = learner_.sum().coordinates().size();
+nb::dict state_of(const AdditiveLearner& learner) {
+    const auto now = learner.state();
+    const Terms& terms = learner.terms();
+    const std::size_t n = terms.size(), outputs = learner.outputs(), coordinates = learner.sum().coordinates().size();
     std::vector<double> coefs;
     for (std::size_t o = 0; o < outputs; ++o)
         for (std::size_t s = 0; s < n; ++s) coefs.push_back(terms.coefs(s)[o]);
     std::vector<std::uint8_t> shapes;
     std::vector<std::int64_t> shape_ends, odd_at;
     for (std::size_t tree = 0; tree < outputs * coordinates; ++tree) {
-        const auto shape = learner_.sum().shape(tree / coordinates, tree % coordinates);
+        const auto shape = learner.sum().shape(tree / coordinates, tree % coordinates);
         shapes.insert(shapes.end(), shape.begin(), shape.end());
         shape_ends.push_back(static_cast<std::int64_t>(shapes.size()));
     }
     std::vector<double> odd_values;
-    for (const auto& odd : learner_.odd_entries()) {
+    for (const auto& odd : learner.odd_entries()) {
         odd_at.insert(odd_at.end(), {static_cast<std::int64_t>(odd.tree), static_cast<std::int64_t>(odd.entry)});
         odd_values.insert(odd_values.end(), {odd.coef, odd.rest});
     }
     nb::dict out;
-    out["points"] = points();
-    out["ids"] = array(ids(), {n});
+    out["points"] = points_of(terms);
+    out["ids"] = array(ids_of(terms), {n});
     out["coef"] = doubles(coefs.data(), {outputs, n});
     const double scalars[] = {now.scale, now.norm2, now.doubt, now.floor};
     out["scalars"] = doubles(scalars, {4});
@@ -232,11 +224,15 @@ void PyAdditiveLearner::restore(nb::dict state) {
                intercept = nb::cast<Array1<double>>(state["intercept"]);
     const auto counters = nb::cast<Array1<std::uint64_t>>(state["counters"]);
     const auto bytes = nb::cast<Array1<std::uint8_t>>(state["shapes"]);
-    const std::size_t n = ids.shape(0), outputs = learner_.outputs(), trees = ends.shape(0);
-    if (learner_.terms().size() != 0) refuse("only a fresh learner can be restored");
+    AdditiveLearner& learner = guarded_.unguarded();
+    const std::size_t n = ids.shape(0), outputs = learner.outputs(), trees = ends.shape(0);
+    if (learner.terms().size() != 0) refuse("only a fresh learner can be restored");
     if (batch_count(rows.batch) != n || coef.shape(0) != outputs || coef.shape(1) != n || scalars.shape(0) != 4 ||
         counters.shape(0) != 4 || odd_at.shape(1) != 2 || odd_values.shape(1) != 2 || odd_at.shape(0) != odd_values.shape(0))
         refuse("the saved arrays do not fit together");
+    constexpr std::uint64_t longest = std::uint64_t{1} << 62;  // no stream is that long
+    if (counters.data()[0] > longest || counters.data()[1] > counters.data()[0])
+        refuse("the saved counters are not those of a stream");
     auto finite = [](const auto& a) {
         return std::all_of(a.data(), a.data() + a.size(), [](double x) { return std::isfinite(x); });
     };
@@ -262,7 +258,7 @@ void PyAdditiveLearner::restore(nb::dict state) {
                        odd_values.data()[2 * k], odd_values.data()[2 * k + 1]});
     const double* s = scalars.data();
     const std::uint64_t* c = counters.data();
-    learner_.restore({s[0], s[1], s[2], s[3], {.seen = c[0], .steps = c[1], .random = {c[2], c[3]}}, {rule.data(), rule.data() + rule.shape(0)},
+    learner.restore({s[0], s[1], s[2], s[3], {.seen = c[0], .steps = c[1], .random = {c[2], c[3]}}, {rule.data(), rule.data() + rule.shape(0)},
                       {intercept.data(), intercept.data() + intercept.shape(0)}},
                      points, {ids.data(), n}, coefs, shapes, odd);
 }
@@ -281,27 +277,34 @@ void bind_additive(nb::module_& m) {
         .def("score_one", &Py::score_one)
         .def("score", &Py::score)
         .def("components", &Py::components)
-        .def("compile", [](Py& l) { l.as_writer([](AdditiveLearner& learner) { learner.compile(); }); })
+        .def("compile", [](Py& l) { l.change([](AdditiveLearner& learner) { learner.compile(); }); })
         .def("check", [](const Py& l, nb::handle source) { l.check(rows_from(source)); })
-        .def("add_class", [](Py& l) { l.as_writer([](AdditiveLearner& learner) { learner.add_class(); }); })
+        .def("add_class", [](Py& l) { l.change([](AdditiveLearner& learner) { learner.add_class(); }); })
         .def("state", &Py::state)
         .def("restore", &Py::restore)
-        .def("dual_coef", &Py::dual_coef)
-        .def("intercept", [](const Py& l) { return doubles(l.learner().intercept().data(), {l.learner().outputs()}); })
-        .def("points", &Py::points)
-        .def("ids", &Py::ids)
-        .def("order", &Py::order)
-        .def("rule_state", [](const Py& l) { return l.learner().rule_state(); })
-        .def_prop_ro("size", [](const Py& l) { return l.learner().terms().size(); })
-        .def_prop_ro("outputs", [](const Py& l) { return l.learner().outputs(); })
-        .def_prop_ro("seen", [](const Py& l) { return l.learner().state().mutables.seen; })
-        .def_prop_ro("width", [](const Py& l) { return l.learner().width(); })
+        .def("dual_coef", [](const Py& l) { return nb::make_tuple(l.dual_coef(), l.order()); })
+        .def("intercept", [](const Py& l) {
+            return l.look([](const AdditiveLearner& learner) {
+                return doubles(learner.intercept().data(), {learner.outputs()});
+            });
+        })
+        .def("points", [](const Py& l) { return nb::make_tuple(l.points(), l.order()); })
+        .def("ids", [](const Py& l) { return nb::make_tuple(l.ids(), l.order()); })
+        .def("rule_state", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.rule_state(); }); })
+        .def("budget_state", [](const Py&) { return std::vector<double>(); })
+        .def_prop_ro("size", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.terms().size(); }); })
+        .def_prop_ro("outputs", [](const Py& l) { return l.constant().outputs(); })
+        .def_prop_ro("seen", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.seen(); }); })
+        .def_prop_ro("width", [](const Py& l) { return l.constant().width(); })
         .def_prop_ro("is_sparse", [](const Py&) { return false; })
-        .def_prop_ro("is_single", [](const Py& l) { return l.learner().terms().single(); })
-        .def_prop_ro("is_compiled", [](const Py& l) { return l.learner().compiled(); })
-        .def_prop_ro("memory_bytes", [](const Py& l) { return l.learner().bytes(); })
-        .def_prop_ro("norm2", [](const Py& l) { return l.learner().norm2(); })
-        .def_prop_ro("margin", [](const Py& l) { return novelty_margin(l.learner().rule()); });
+        .def_prop_ro("is_single", [](const Py& l) { return l.constant().terms().single(); })
+        .def_prop_ro("is_plain", &Py::is_plain)
+        .def_prop_ro("is_compiled", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.compiled(); }); })
+        .def_prop_ro("memory_bytes", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.bytes(); }); })
+        .def_prop_ro("norm2", [](const Py& l) { return l.look([](const AdditiveLearner& x) { return x.norm2(); }); })
+        .def_prop_ro("margin", [](const Py& l) {
+            return l.look([](const AdditiveLearner& x) { return novelty_margin(x.rule()); });
+        });
 }
 
 }  // namespace gristmill::bind

@@ -170,7 +170,7 @@ nb::dict PyLinear::state() const {
     nb::dict out;
     out["weights"] = array_of(flat(now.values, width), {now.values.size(), width});
     out["sum"] = array_of(flat(now.sum, width), {now.sum.size(), width});
-    out["scale"] = array_of(std::vector<double>{now.scale}, {1});
+    out["scale"] = array_of(std::vector<double>{now.scale, counts.margins}, {2});
     out["counters"] = array_of(std::vector<std::uint64_t>{now.ticks, counts.seen, counts.steps}, {3});
     const auto rule = learner_.rule_state();
     out["rule"] = array_of(rule, {rule.size()});
@@ -186,7 +186,7 @@ void PyLinear::restore(nb::dict state) {
                intercept_sum = nb::cast<Array1<double>>(state["intercept_sum"]);
     const auto counters = nb::cast<Array1<std::uint64_t>>(state["counters"]);
     const std::size_t width = learner_.weights().width();
-    if (weights.shape(1) != width || (sum.shape(0) > 0 && sum.shape(1) != width) || scale.shape(0) != 1 ||
+    if (weights.shape(1) != width || (sum.shape(0) > 0 && sum.shape(1) != width) || scale.shape(0) != 2 ||
         counters.shape(0) != 3)
         throw nb::value_error("the saved arrays do not fit together");
     auto finite = [](const auto& a) {
@@ -196,7 +196,7 @@ void PyLinear::restore(nb::dict state) {
         throw nb::value_error("a saved number is not finite");
     learner_.restore({counters.data()[1], counters.data()[2],
                       {intercept.data(), intercept.data() + intercept.shape(0)},
-                      {intercept_sum.data(), intercept_sum.data() + intercept_sum.shape(0)}},
+                      {intercept_sum.data(), intercept_sum.data() + intercept_sum.shape(0)}, scale.data()[1]},
                      {rule.data(), rule.shape(0)}, {unflat(weights), unflat(sum), scale.data()[0], 0, counters.data()[0]});
 }
 
@@ -232,7 +232,7 @@ void bind_features(nb::module_& m) {
         .def_prop_ro("seen", [](const PyLinear& l) { return l.learner().counts().seen; })
         .def_prop_ro("memory_bytes", [](const PyLinear& l) { return l.learner().bytes(); })
         .def_prop_ro("norm2", [](const PyLinear& l) { return l.learner().weights().exact_norm2(); })
-        .def_prop_ro("margin", [](const PyLinear& l) { return novelty_margin(l.learner().rule()); });
+        .def_prop_ro("margin", [](const PyLinear& l) { return l.learner().margin(); });
 }
 
 }  // namespace gristmill::bind

@@ -41,6 +41,7 @@ class AdditiveLearner {
     double coef(std::size_t slot, std::size_t output) const { return scale_ * terms_.coefs(slot)[output]; }
     std::span<const double> intercept() const { return intercept_; }
     const Rule& rule() const { return rule_; }
+    std::uint64_t seen() const { return mutables_.seen; }
     std::vector<double> rule_state() const;
     double norm2() const;
     std::size_t bytes() const { return terms_.bytes() + sum_.bytes() + sizeof *this; }

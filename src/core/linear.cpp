@@ -146,7 +146,7 @@ void LinearLearner::learn(const DenseRows<T>& rows, std::span<const double> labe
 void LinearLearner::report(std::span<const double> scores, const double* z, double* out) const {
     for (std::size_t o = 0; o < outputs(); ++o)
         out[o] = weights_.averages() ? weights_.average_score(o, z) + average_intercept(o) : scores[o];
-    if (task_ == Task::novelty) out[0] -= novelty_margin(rule_);
+    out[0] -= margin();
 }
 
 void LinearLearner::event(std::size_t row, const double* z, double label, double weight, double* out) {
@@ -179,11 +179,12 @@ void LinearLearner::event(std::size_t row, const double* z, double label, double
         fail(row, "the rule proposed a step that is not finite (learning diverged; a smaller rate may help):", step.coefficient);
 
     // Nothing from here on can fail.
-    rule_ = std::move(rule);
     if (weights_.averages()) {
         weights_.tick();
+        if (task_ == Task::novelty) counts_.margins += novelty_margin(rule_);  // it belongs to the hypothesis
         for (std::size_t o = 0; o < outputs(); ++o) counts_.intercept_sum[o] += counts_.intercept[o];
     }
+    rule_ = std::move(rule);
     std::fill(coefs_.begin(), coefs_.end(), 0.0);
     coefs_[own] = step.coefficient;
     counts_.intercept[own] += step.intercept;
@@ -221,6 +222,12 @@ void LinearLearner::add_class() {
     counts_.intercept_sum.push_back(0);
     scores_.resize(outputs());
     coefs_.resize(outputs());
+}
+
+double LinearLearner::margin() const {
+    if (task_ != Task::novelty) return 0.0;
+    const auto ticks = weights_.ticks();
+    return weights_.averages() && ticks > 0 ? counts_.margins / static_cast<double>(ticks) : novelty_margin(rule_);
 }
 
 double LinearLearner::average_intercept(std::size_t output) const {

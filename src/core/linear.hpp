@@ -77,7 +77,9 @@ class LinearLearner {
     struct Counts {
         std::uint64_t seen = 0, steps = 0;
         std::vector<double> intercept, intercept_sum;
+        double margins = 0;  // novelty: their sum over the hypotheses in the average
     };
+    double margin() const;  // what a novelty score is measured from: of now, or the mean over time
     const Counts& counts() const { return counts_; }
     std::vector<double> rule_state() const;
     void restore(Counts counts, std::span<const double> rule_state, Weights::State weights);

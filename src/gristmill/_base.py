@@ -32,7 +32,12 @@ def _generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
 
 
-class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
+def takes_short_way(core: Any, x: Any) -> bool:
+    """Whether an event is a vector of doubles for a core without Python inside, which takes it with no more ado."""
+    return core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE
+
+
+class StreamLearner(AdditiveParts, BaseEstimator):
     """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
 
     _task: ClassVar[str]
@@ -82,9 +87,7 @@ class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
         self._core = self._make_core(kernel, width, sparse, single, outputs, seed)
         self.kernel_ = kernel
 
-    def _make_core(
-        self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int
-    ) -> Any:
+    def _make_core(self, kernel: Kernel, width: int, sparse: bool, single: bool, outputs: int, seed: int) -> Any:
         rule, budget, average = self._running
         if additive.is_additive(kernel):
             spec = rule._spec() if isinstance(rule, Rule) else rule
@@ -177,9 +180,7 @@ class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
             return None
         return copy.deepcopy(running)
 
-    def _learn_checked(
-        self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int
-    ) -> Any:
+    def _learn_checked(self, X: Any, y: Any, sample_weight: Any, want_scores: bool, classes: Any, passes: int) -> Any:
         first = "_core" not in self.__dict__
         if first:
             self._parts()
@@ -251,7 +252,7 @@ class StreamLearner(AdditiveParts, BaseEstimator):  # type: ignore[misc]
         core = self.__dict__.get("_core")
         if core is None:
             return 0.0
-        if type(x) is np.ndarray and core.outputs == 1 and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+        if core.outputs == 1 and takes_short_way(core, x):
             return core.score_one(x)
         return float(core.score(self._one_row(x))[0, 0])
 

@@ -70,9 +70,7 @@ class Hypothesis:
         else:
             size = points.nbytes
         arrays = [self.ids, self.of, self.labels, self.coef, self.total]
-        return int(
-            size + sum(array.nbytes for array in arrays) + (0 if self.factor is None else self.factor.nbytes)
-        )
+        return int(size + sum(array.nbytes for array in arrays) + (0 if self.factor is None else self.factor.nbytes))
 
     def knowing(self, label: Any) -> Hypothesis:
         """With a number for this label."""
@@ -142,8 +140,7 @@ class PairSight(Sight):
         self._function, self._x, self._place = function, x, place
         names = list(hypothesis.numbers)
         self._stored = [
-            (hypothesis.points[i], names[number])
-            for i, number in zip(hypothesis.of, hypothesis.labels, strict=True)
+            (hypothesis.points[i], names[number]) for i, number in zip(hypothesis.of, hypothesis.labels, strict=True)
         ]
         self._rows: dict[Any, Vector] = {}
 
@@ -157,9 +154,7 @@ class PairSight(Sight):
 
     def row(self, label: Any) -> Vector:
         if label not in self._rows:
-            self._rows[label] = np.array(
-                [self._value(label, *pair) for pair in self._stored], dtype=np.float64
-            )
+            self._rows[label] = np.array([self._value(label, *pair) for pair in self._stored], dtype=np.float64)
         return self._rows[label]
 
     def cross(self, left: Any, right: Any) -> float:
@@ -193,9 +188,7 @@ def values_at(kernel: Kernel, f: Hypothesis, rows: Any, first_row: int) -> Vecto
 def _refuse_infinite(values: Vector, first_row: int) -> None:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
-        raise ValueError(
-            f"row {first_row + bad[0][0]}: a kernel value is {values[tuple(bad[0])]}; scale the inputs"
-        )
+        raise ValueError(f"row {first_row + bad[0][0]}: a kernel value is {values[tuple(bad[0])]}; scale the inputs")
 
 
 def row_count(rows: Any) -> int:
@@ -237,9 +230,7 @@ def append(f: Hypothesis, x: Any, pairs: list[tuple[Any, float]]) -> Hypothesis:
 def drop(f: Hypothesis, at: int) -> Hypothesis:
     stay = f.of != at
     of, labels, numbers = f.of[stay], f.labels[stay], f.numbers
-    if (
-        not f.closed
-    ):  # labels that no function has any more are forgotten, or memory would grow with the stream
+    if not f.closed:  # labels that no function has any more are forgotten, or memory would grow with the stream
         used, labels = np.unique(labels, return_inverse=True)
         names = list(numbers)
         numbers = {names[old]: new for new, old in enumerate(used)}

@@ -65,9 +65,7 @@ class Search:
         found = self.argmax(score, event.shown, exclude)
         found = found.item() if isinstance(found, np.generic) else found
         if found is None or (exclude is not None and found == exclude):
-            raise ValueError(
-                f"{event.place}: argmax must return a label other than {exclude!r}, got {found!r}"
-            )
+            raise ValueError(f"{event.place}: argmax must return a label other than {exclude!r}, got {found!r}")
         check_label(found, f"{event.place}: what argmax returned")
         if f.closed and found not in f.numbers:
             raise ValueError(f"{event.place}: argmax returned {found!r}, which is not in labels")
@@ -144,8 +142,6 @@ def check_label(label: Any, where: str) -> None:
     try:
         hash(label)
     except TypeError:
-        raise TypeError(
-            f"{where}: a label must be hashable (a tuple instead of a list), got {label!r}"
-        ) from None
+        raise TypeError(f"{where}: a label must be hashable (a tuple instead of a list), got {label!r}") from None
     if label is None or (isinstance(label, float) and math.isnan(label)):
         raise ValueError(f"{where}: {'None' if label is None else 'NaN'} is not a label")

@@ -92,9 +92,7 @@ class Window(Budget):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.steps is None) == (self.growth is None):
-            raise ValueError(
-                f"Window: give either steps or growth, got steps={self.steps!r}, growth={self.growth!r}"
-            )
+            raise ValueError(f"Window: give either steps or growth, got steps={self.steps!r}, growth={self.growth!r}")
 
 
 @dataclass(frozen=True)
@@ -241,5 +239,11 @@ class Project(Budget):
     evicts: ClassVar[bool] = False
     _ranges: ClassVar[dict[str, Range]] = {"tolerance": non_negative}
     rules: ClassVar[tuple[str, ...]] = (
-        "Perceptron", "MarginProjection", "Alma", "SGD", "PassiveAggressive", "FeasibleSet", "Implicit",
+        "Perceptron",
+        "MarginProjection",
+        "Alma",
+        "SGD",
+        "PassiveAggressive",
+        "FeasibleSet",
+        "Implicit",
     )

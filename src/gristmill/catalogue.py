@@ -33,9 +33,7 @@ def _built(model: Model) -> Model:
 def _truncated(window: int | None, size: int | None) -> Budget:
     """NORMA's own ways to forget: by age in steps, or the oldest stored point."""
     if window is not None and size is not None:
-        raise ValueError(
-            f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}"
-        )
+        raise ValueError(f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}")
     if window is not None:
         return Window(window)
     return Unbounded() if size is None else DropOldest(size)
@@ -61,9 +59,7 @@ def perceptron(kernel: Any, average: bool = False, random_state: Any = None) -> 
     >>> perceptron(Gaussian(1.0)).fit([[0.0], [3.0], [0.1]], [-1, 1, -1]).n_support_
     2
     """
-    return _built(
-        KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state)
-    )
+    return _built(KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state))
 
 
 def passive_aggressive(
@@ -97,9 +93,7 @@ def passive_aggressive(
     """
     budget = Unbounded() if size is None else DropSmallest(size)
     return _built(
-        KernelClassifier(
-            kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state
-        )
+        KernelClassifier(kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state)
     )
 
 
@@ -183,9 +177,7 @@ def norma_classifier(
     -0.475
     """
     rule = SGD(loss, rate, reg, schedule, intercept)
-    return _built(
-        KernelClassifier(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
-    )
+    return _built(KernelClassifier(kernel, rule, _truncated(window, size), average=average, random_state=random_state))
 
 
 def norma_regressor(
@@ -229,9 +221,7 @@ def norma_regressor(
     2.0
     """
     rule = SGD(loss, rate, reg, schedule, intercept)
-    return _built(
-        KernelRegressor(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
-    )
+    return _built(KernelRegressor(kernel, rule, _truncated(window, size), average=average, random_state=random_state))
 
 
 def norma_novelty(
@@ -273,9 +263,7 @@ def norma_novelty(
     -0.35
     """
     rule = SGD(Hinge(0.0, nu), rate, reg, schedule)
-    return _built(
-        KernelNovelty(kernel, rule, _truncated(window, size), average=average, random_state=random_state)
-    )
+    return _built(KernelNovelty(kernel, rule, _truncated(window, size), average=average, random_state=random_state))
 
 
 def random_budget_perceptron(kernel: Any, size: int, random_state: Any = None) -> KernelClassifier:
@@ -386,9 +374,7 @@ def projectron_pp(
     2
     """
     rule = MarginProjection(squared)
-    return _built(
-        KernelClassifier(kernel, rule, Project(tolerance), average=average, random_state=random_state)
-    )
+    return _built(KernelClassifier(kernel, rule, Project(tolerance), average=average, random_state=random_state))
 
 
 def alma(
@@ -424,9 +410,7 @@ def alma(
     return _built(KernelClassifier(kernel, Alma(alpha), budget, average=average, random_state=random_state))
 
 
-def romma(
-    kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None
-) -> KernelClassifier:
+def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None) -> KernelClassifier:
     """The relaxed online maximum margin algorithm, plain or aggressive.
 
     Parameters
@@ -445,9 +429,7 @@ def romma(
     >>> round(romma(Gaussian(1.0)).fit([[0.0], [1.0]], [-1, 1]).score_one([1.0]), 6)
     1.0
     """
-    return _built(
-        KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state)
-    )
+    return _built(KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state))
 
 
 def adatron(kernel: Any, rate: float, C: float, passes: int, random_state: Any = None) -> KernelClassifier:
@@ -616,9 +598,7 @@ def projection_classifier(
     0.5
     """
     return _built(
-        KernelClassifier(
-            kernel, FeasibleSet(radius=radius), Unbounded(), average=average, random_state=random_state
-        )
+        KernelClassifier(kernel, FeasibleSet(radius=radius), Unbounded(), average=average, random_state=random_state)
     )
 
 

@@ -19,9 +19,7 @@ class AdditiveParts:
     def _additive_core(self, asked: str) -> Any:
         core = self._fitted()  # type: ignore[attr-defined]
         if not is_additive(self.kernel_):
-            raise TypeError(
-                f"{asked} needs an additive kernel such as Additive(Spline()), got {self.kernel_!r}"
-            )
+            raise TypeError(f"{asked} needs an additive kernel such as Additive(Spline()), got {self.kernel_!r}")
         return core
 
     def compile(self) -> Self:
@@ -73,9 +71,7 @@ class AdditiveParts:
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(core.width)]
         if len(feature_names) != core.width:
-            raise ValueError(
-                f"feature_names has {len(feature_names)} names, but the model has {core.width} columns"
-            )
+            raise ValueError(f"feature_names has {len(feature_names)} names, but the model has {core.width} columns")
         coordinates = self.kernel_._coordinates(core.width)
         return [
             str(feature_names[a]) if b is None else f"{feature_names[a]} × {feature_names[b]}"

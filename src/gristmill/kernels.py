@@ -506,8 +506,4 @@ def as_kernel(kernel: Any) -> Kernel:
         return kernel
     if callable(kernel) and not isinstance(kernel, type):
         return PythonKernel(kernel)
-    raise TypeError(
-        f"kernel must be a kernel such as Gaussian(gamma=0.5) or a function k(x, y), got {kernel!r}"
-    )
-
-
+    raise TypeError(f"kernel must be a kernel such as Gaussian(gamma=0.5) or a function k(x, y), got {kernel!r}")

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from . import persist
-from ._base import _DOUBLE, Scores, StreamLearner
+from ._base import Scores, StreamLearner, takes_short_way
 from .losses import Hinge
 from .rules import SGD, PassiveAggressive, Rule
 
@@ -36,7 +36,7 @@ def _refuse_unfinite(y: npt.NDArray[Any]) -> None:
     raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'}: row {row} is {y[row]}")
 
 
-class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, StreamLearner):
     __doc__ = f"""Online kernel classifier: two classes by the sign, more by the highest score.
 
     Classes may arrive in mid-stream. A binary learner that meets a third class goes on as a max-score learner whose
@@ -139,8 +139,8 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
 
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+        core: Any = self.__dict__.get("_core")
+        if takes_short_way(core, x):
             code = self._codes.get(y)
             if code is not None and sample_weight == 1.0:
                 core.learn_one(x, code if core.outputs > 1 else 2.0 * code - 1.0, 1.0)
@@ -149,7 +149,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
 
     def score_one(self, x: Any) -> Any:
         """`decision_function` of one event; 0 before anything was learned."""
-        core = self.__dict__.get("_core")
+        core: Any = self.__dict__.get("_core")
         if core is not None and core.outputs > 1:
             return self._core.score(self._one_row(x))[0, self._columns()]
         return self._sign() * self._score_row(x) if core is not None else 0.0
@@ -188,7 +188,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner):  # type: ignore[misc]
             raise persist.ModelFileError("its outputs do not fit its classes")
 
 
-class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
+class KernelRegressor(RegressorMixin, StreamLearner):
     __doc__ = f"""Online kernel regressor.
 
     {_PARAMETERS.format(rule="PassiveAggressive(C=1.0, epsilon=0.1)")}
@@ -230,8 +230,8 @@ class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
 
     def learn_one(self, x: Any, y: float, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
+        core: Any = self.__dict__.get("_core")
+        if takes_short_way(core, x):
             target = float(y)
             if target - target == 0 and sample_weight == 1.0:
                 core.learn_one(x, target, 1.0)
@@ -245,7 +245,7 @@ class KernelRegressor(RegressorMixin, StreamLearner):  # type: ignore[misc]
     score_one = predict_one
 
 
-class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
+class KernelNovelty(OutlierMixin, StreamLearner):
     __doc__ = f"""Online novelty detector: alarms where f(x) falls below a margin that tracks the alarm rate.
 
     {_PARAMETERS.format(rule="SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)")}
@@ -273,7 +273,7 @@ class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
 
     @property
     def offset_(self) -> float:
-        """The margin: `decision_function` is `score_samples` less this."""
+        """The margin (its mean over time with average=True): `decision_function` is `score_samples` less this."""
         return float(self._fitted().margin)
 
     def decision_function(self, X: Any) -> Scores:
@@ -294,11 +294,10 @@ class KernelNovelty(OutlierMixin, StreamLearner):  # type: ignore[misc]
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event; y is not used."""
-        core = self.__dict__.get("_core")
-        if core is not None and type(x) is np.ndarray and core.is_plain and x.ndim == 1 and x.dtype is _DOUBLE:
-            if sample_weight == 1.0:
-                core.learn_one(x, 1.0, 1.0)
-                return
+        core: Any = self.__dict__.get("_core")
+        if sample_weight == 1.0 and takes_short_way(core, x):
+            core.learn_one(x, 1.0, 1.0)
+            return
         self._learn([x] if not hasattr(x, "tocsr") else x, None, [sample_weight], want_scores=False)
 
     def score_one(self, x: Any) -> float:

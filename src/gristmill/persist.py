@@ -62,7 +62,7 @@ def _closed_list() -> dict[str, type]:
 
 def encode(value: Any, where: str) -> Any:
     """A parameter as JSON; Python code is refused by name."""
-    if type(value).__name__ in _closed_list() and type(value) is _closed_list()[type(value).__name__]:
+    if dataclasses.is_dataclass(value) and type(value) is _closed_list().get(type(value).__name__):
         fields = {f.name: encode(getattr(value, f.name), where) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
     if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
@@ -97,12 +97,10 @@ def decode(value: Any) -> Any:
         return float(fields["value"])
     if name == "tuple":
         return tuple(decode(item) for item in fields["items"])
-    known = _closed_list()
-    if name in ESTIMATORS:
-        known[name] = _estimator(name)
-    if name not in known:
+    part = _estimator(name) if name in ESTIMATORS else _closed_list().get(name)  # the list itself never changes
+    if part is None:
         raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
-    return known[name](**{key: decode(field) for key, field in fields.items()})
+    return part(**{key: decode(field) for key, field in fields.items()})
 
 
 # ---- the core's arrays ----------------------------------------------------------------------------------------
@@ -150,9 +148,14 @@ def unflatten(arrays: dict[str, Any], objects: list[Any] | None) -> dict[str, An
 def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
     """The core trusts its arrays, so a forged index is found here."""
     fine = (
-        indptr.dtype == np.int64 and indices.dtype == np.int32 and indptr.ndim == indices.ndim == data.ndim == 1
-        and len(indptr) >= 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-        and bool(np.all(np.diff(indptr) >= 0)) and 1 <= width < 2**31
+        indptr.dtype == np.int64
+        and indices.dtype == np.int32
+        and indptr.ndim == indices.ndim == data.ndim == 1
+        and len(indptr) >= 1
+        and indptr[0] == 0
+        and indptr[-1] == len(indices) == len(data)
+        and bool(np.all(np.diff(indptr) >= 0))
+        and 1 <= width < 2**31
         and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < width))
     )
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) if fine else np.empty(0)

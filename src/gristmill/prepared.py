@@ -14,7 +14,7 @@ from .streams.columns import Columns
 from .streams.scaling import StreamScaler
 
 
-class Prepared(BaseEstimator):  # type: ignore[misc]
+class Prepared(BaseEstimator):
     """A learner behind an online scaler; saved, loaded and cut into chunks as one.
 
     Parameters
@@ -42,7 +42,7 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
     >>> model = Prepared(passive_aggressive(Gaussian(1.0), size=100))
     >>> scores = model.prequential(X, y)
     >>> round(float(((scores >= 0) != y).mean()), 2)
-    0.08
+    0.09
     """
 
     def __init__(self, model: Any, scale: str | None = "standard", warmup: int | None = None) -> None:
@@ -109,9 +109,7 @@ class Prepared(BaseEstimator):  # type: ignore[misc]
 
     def _scaled(self, X: Any) -> Any:
         if not self._has_seen():
-            raise NotFittedError(
-                "This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first"
-            )
+            raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def predict(self, X: Any) -> Any:

@@ -32,8 +32,7 @@ class _Adapter:
     def _begin(self, model: Any) -> None:
         if getattr(model, "_task", None) != self._task:
             raise TypeError(
-                f"{type(self).__name__} wants a gristmill learner for {self._task}, "
-                f"got {type(model).__name__}"
+                f"{type(self).__name__} wants a gristmill learner for {self._task}, got {type(model).__name__}"
             )
         self.model = model
         self._learner = clone(model)
@@ -112,8 +111,7 @@ def _number(name: Any, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(
-            f"the feature {name!r} is {value!r}, which is not a number; "
-            "put River's OneHotEncoder before the learner"
+            f"the feature {name!r} is {value!r}, which is not a number; put River's OneHotEncoder before the learner"
         ) from None
     if not math.isfinite(number):
         raise ValueError(f"the feature {name!r} is {value!r}, which is not finite")
@@ -174,9 +172,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
         if not self._started:
             return {}
         labels = self._learner.classes_.tolist()
-        return dict(
-            zip(labels, _chances(np.atleast_1d(self._learner.score_one(self._row(x))), labels), strict=True)
-        )
+        return dict(zip(labels, _chances(np.atleast_1d(self._learner.score_one(self._row(x))), labels), strict=True))
 
     def predict_proba_many(self, X: Any) -> Any:
         """One row of chances an event."""

@@ -67,9 +67,7 @@ class Rule(Checked):
     def _for_task(self, task: str) -> None:
         """Refuse a task that has no meaning for this rule, saying what would work."""
         if task not in self.tasks:
-            raise ValueError(
-                f"{type(self).__name__} is a rule for {' and '.join(self.tasks)}, not for {task}"
-            )
+            raise ValueError(f"{type(self).__name__} is a rule for {' and '.join(self.tasks)}, not for {task}")
 
 
 @dataclass(frozen=True)
@@ -270,7 +268,9 @@ class Implicit(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.loss, Hinge) and (self.loss.nu is not None or self.loss.margin == 0):
-            raise ValueError(f"Implicit: loss must be a hinge with a fixed margin > 0, got {self.loss!r}; SGD takes any")
+            raise ValueError(
+                f"Implicit: loss must be a hinge with a fixed margin > 0, got {self.loss!r}; SGD takes any"
+            )
         if isinstance(self.loss, Logistic) and not math.isfinite(self.C):
             raise ValueError("Implicit: the logistic loss needs a finite C, its step grows without bound")
 
@@ -460,9 +460,7 @@ class StepSizeAdaptation(Rule):
         if getattr(self.loss, "nu", None) is not None:
             raise ValueError(f"StepSizeAdaptation: loss must not adapt, got {self.loss!r}; leave nu out, or use SGD")
         if self.rate * self.reg >= 1:
-            raise ValueError(
-                f"StepSizeAdaptation: rate * reg must be below 1, got {self.rate!r} * {self.reg!r}"
-            )
+            raise ValueError(f"StepSizeAdaptation: rate * reg must be below 1, got {self.rate!r} * {self.reg!r}")
 
     def _spec(self) -> dict[str, Any]:
         return {**super()._spec(), **self.loss._spec()}

@@ -26,7 +26,7 @@ from .rules import Implicit, MarginProjection, Perceptron
 _BLOCK = 64  # rows of the look-ahead
 
 
-class StructuredLearner(BaseEstimator):  # type: ignore[misc]
+class StructuredLearner(BaseEstimator):
     """Online learner of f(x, label) for labels of any kind: classes, sequences, trees.
 
     The answer for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds
@@ -112,35 +112,26 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         rule = Implicit() if self.rule is None else self.rule
         budget = DropSmallest(1000) if self.budget is None else self.budget
         if isinstance(self.kernel, type) or not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            raise TypeError(
-                f"kernel must be a function k(x, label, x2, label2) or a kernel, got {self.kernel!r}"
-            )
+            raise TypeError(f"kernel must be a function k(x, label, x2, label2) or a kernel, got {self.kernel!r}")
         for name in ("argmax", "cost"):
             value = getattr(self, name)
             if value is not None and not callable(value):
                 raise TypeError(f"{name} must be callable or None, got {value!r}")
         if not isinstance(rule, self._rules):
-            raise ValueError(
-                f"StructuredLearner: rule must be Perceptron, MarginProjection or Implicit, got {rule!r}"
-            )
+            raise ValueError(f"StructuredLearner: rule must be Perceptron, MarginProjection or Implicit, got {rule!r}")
         if not isinstance(budget, self._budgets):
             names = ", ".join(kind.__name__ for kind in self._budgets)
             raise ValueError(f"StructuredLearner: budget must be one of {names}, got {budget!r}")
         check_composition(rule, budget, bool(self.average))
         if isinstance(rule, Implicit):
             if isinstance(budget, Project):
-                raise ValueError(
-                    f"{budget!r} works with Perceptron and MarginProjection here, not with {rule!r}"
-                )
+                raise ValueError(f"{budget!r} works with Perceptron and MarginProjection here, not with {rule!r}")
             if rule.loss != Hinge():
                 raise ValueError(
-                    "StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, "
-                    f"got {rule.loss!r}"
+                    f"StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, got {rule.loss!r}"
                 )
         elif self.cost is not None:
-            raise ValueError(
-                f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out"
-            )
+            raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out")
         self._label_list()
         return rule, budget
 
@@ -164,9 +155,17 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         """X as a list of objects, or as a checked table of the stored points' own type."""
         if not isinstance(self.kernel, Kernel) or not self.kernel.is_native:
             return _input.objects(X)
-        rows = validate_data(
-            self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        if not first and _is_event(X, self.n_features_in_):
+            rows = X[0][None]  # the short way: scikit-learn's checks cost more than learning one event
+        else:
+            rows = validate_data(
+                self,
+                X,
+                reset=first,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+            )
         values = rows.tocoo() if _input.is_sparse(rows) else rows
         flat = values.data if _input.is_sparse(rows) else rows
         bad = np.argwhere(~np.isfinite(flat))
@@ -174,9 +173,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
             at = tuple(bad[0])
             row, column = (values.row[at], values.col[at]) if _input.is_sparse(rows) else at
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {flat[at]}")
-        self.kernel.diagonal(
-            rows
-        )  # refuses rows that the kernel cannot take, by their number in the whole chunk
+        self.kernel.diagonal(rows)  # refuses rows that the kernel cannot take, by their number in the whole chunk
         if first:
             return rows
         points = self._hypothesis.points
@@ -223,9 +220,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
     def _learn(self, X: Any, y: Any, sample_weight: Any, want: bool, fresh: bool = False) -> Any:
         """One pass in order; kept only when all of it went well."""
         if "_search" in self.__dict__:
-            raise RuntimeError(
-                "the model is learning: a kernel or a search must not call the model that calls it"
-            )
+            raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
         before = dict(self.__dict__)
         try:
             rule, budget = self._parts()
@@ -240,16 +235,16 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         self._hypothesis = f
         return answers
 
-    def _pass(
-        self, X: Any, y: Any, sample_weight: Any, want: bool, first: bool
-    ) -> tuple[Hypothesis, list[Any]]:
+    def _pass(self, X: Any, y: Any, sample_weight: Any, want: bool, first: bool) -> tuple[Hypothesis, list[Any]]:
         rows = self._rows(X, first)
         count = _joint.row_count(rows)
         f = self._fresh(rows, self._search.budget) if first else self._hypothesis
         targets = self._targets(y, count, f.numbers if f.closed else None)
-        weights = _check_sample_weight(
-            sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        weights = np.ones(count)
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
+            )
         answers: list[Any] = []
         sights = self._sights(lambda: f, rows)
         for i, label in enumerate(targets):
@@ -294,7 +289,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
 
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        self._learn(_single(x), [y], [sample_weight], want=False)
+        self._learn(_single(x), [y], None if sample_weight == 1.0 else [sample_weight], want=False)
 
     def prequential(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn as `partial_fit` does, and return what was said of each event before it was learned.
@@ -415,9 +410,7 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
         for name in ("kernel", "argmax", "cost"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Kernel) and value.is_native):
-                raise TypeError(
-                    f"{name}={value!r} is Python code, and a model file holds no code; pickle the model"
-                )
+                raise TypeError(f"{name}={value!r} is Python code, and a model file holds no code; pickle the model")
         for label in f.numbers:
             if not isinstance(label, str | int | float | bool):
                 raise TypeError(
@@ -428,10 +421,15 @@ class StructuredLearner(BaseEstimator):  # type: ignore[misc]
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         _, budget = self._parts()
         width = int(fitted["n_features_in"])
-        self._hypothesis = _joint_files.from_arrays(
-            arrays, self._label_list(), isinstance(budget, Project), width
-        )
+        self._hypothesis = _joint_files.from_arrays(arrays, self._label_list(), isinstance(budget, Project), width)
         self.n_features_in_ = width
+
+
+def _is_event(X: Any, width: int) -> bool:
+    return (
+        type(X) is list and len(X) == 1 and type(X[0]) is np.ndarray and X[0].dtype == np.float64
+        and X[0].shape == (width,)
+    )  # fmt: skip
 
 
 def _single(x: Any) -> Any:

@@ -163,11 +163,7 @@ def test_a_damaged_file_gets_a_clear_error(model, y, tmp_path):
                 "C_",
             ):
                 continue  # other values there are possible ones
-            if (
-                damaged is not None
-                and damaged.shape == arrays[name].shape
-                and name not in ("pairs_", "indptr")
-            ):
+            if damaged is not None and damaged.shape == arrays[name].shape and name not in ("pairs_", "indptr"):
                 continue
             changed = {key: value for key, value in arrays.items() if key != name}
             if damaged is not None:

@@ -146,9 +146,7 @@ def test_landmark_classifier_is_liblinear_over_normalised_similarities():
         model = LandmarkClassifier(k, 20, C=10.0, random_state=0).fit(X, y)
         values = k(X, X[model.landmark_indices_])
         values = values / np.abs(values).max()
-        assert np.allclose(
-            model.decision_function(X).reshape(len(X), -1), values @ model.coef_.T + model.intercept_
-        )
+        assert np.allclose(model.decision_function(X).reshape(len(X), -1), values @ model.coef_.T + model.intercept_)
         twin = LinearSVC(C=10.0, dual=False, tol=1e-8).fit(values, y)
         for p, (w, b) in enumerate(zip(model.coef_, model.intercept_, strict=True)):
             signs = np.where(y == (1 if len(model.coef_) == 1 else p), 1.0, -1.0)
@@ -204,9 +202,7 @@ def test_pairs_need_labels_of_landmarks():
     with pytest.raises(ValueError, match="must be square"):
         LandmarkPairClassifier("precomputed", 5).fit(np.zeros((8, 5)), [0, 1] * 4)
     with pytest.raises(ValueError, match="all of one class"):
-        LandmarkPairClassifier(Gaussian(1.0), 2, selection=[0, 2], C=1.0).fit(
-            [[0.0], [1.0], [2.0]], [0, 1, 0]
-        )
+        LandmarkPairClassifier(Gaussian(1.0), 2, selection=[0, 2], C=1.0).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
 def test_bad_costs_and_too_few_objects_to_validate():

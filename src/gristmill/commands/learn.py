@@ -11,13 +11,9 @@ from . import options
 
 @click.command()
 @options.reading
-@click.option(
-    "--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`."
-)
+@click.option("--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`.")
 @options.running
-@click.option(
-    "--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned."
-)
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
 @click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Go on with a saved model.")
 @click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
 @click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
@@ -72,9 +68,7 @@ class Guarded:
             self.error = error
 
 
-def _finish(
-    given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None
-) -> None:
+def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None) -> None:
     from ..evaluate.result import Comparison
 
     model = result.model

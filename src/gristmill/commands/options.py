@@ -60,9 +60,7 @@ class Opened:
             raise click.UsageError("--quarantine goes with --skip-bad")
         self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
         target = None if options["target"] == "none" else options["target"]
-        self.columns = columns or Columns(
-            target=target, categorical=options["categorical"], require_target=labels
-        )
+        self.columns = columns or Columns(target=target, categorical=options["categorical"], require_target=labels)
         self.stream = self._open(options)
         if options["limit"]:
             self.stream = self.stream.take(options["limit"])
@@ -72,9 +70,7 @@ class Opened:
 
         data = options["data"]
         if data == "-" or os.path.exists(data) or options["format_"]:
-            return streams.read(
-                data, options["format_"], self.columns, n_features=options["features"], bad=self.bad
-            )
+            return streams.read(data, options["format_"], self.columns, n_features=options["features"], bad=self.bad)
         if data in _GENERATORS:
             return getattr(streams, data)(random_state=options.get("seed", 0))
         if data in datasets.names():
@@ -165,9 +161,7 @@ class Workshop:
         }
 
 
-def finish_report(
-    path: Any, comparison: Any, title: str, about: dict[str, str], bayes: float | None = None
-) -> None:
+def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str], bayes: float | None = None) -> None:
     """Write the HTML report of a run if one was asked for."""
     if path:
         from ..evaluate.report import run_report

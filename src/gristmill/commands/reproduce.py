@@ -14,9 +14,7 @@ import click
 @click.argument("name", required=False)
 @click.option("--list", "listing", is_flag=True, help="Say which targets there are.")
 @click.option("--quick", is_flag=True, help="Fewer events and repetitions: to see that it works.")
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of streams and learners."
-)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of streams and learners.")
 @click.option("--json", "as_json", is_flag=True, help="Claims and tables as one JSON object.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
 @click.option("--pictures", type=click.Path(file_okay=False), help="Folder for the pictures, as PNG.")
@@ -41,9 +39,7 @@ def reproduce(
     if as_json:
         tables = [{"name": title, "heads": heads, "rows": rows} for title, heads, rows in outcome.tables]
         claims = [asdict(claim) for claim in outcome.claims]
-        click.echo(
-            json.dumps({"target": name, "claims": claims, "tables": tables, "missing": outcome.missing})
-        )
+        click.echo(json.dumps({"target": name, "claims": claims, "tables": tables, "missing": outcome.missing}))
     else:
         click.echo(outcome.text())
     if pictures:

@@ -26,12 +26,8 @@ def line_up(seed: int) -> dict[str, Any]:
 
 
 @click.command()
-@click.option(
-    "--events", default=50_000, show_default=True, type=click.IntRange(min=1), help="Length of the stream."
-)
-@click.option(
-    "--window", default=1000, show_default=True, type=click.IntRange(min=1), help="Events in a rolling mean."
-)
+@click.option("--events", default=50_000, show_default=True, type=click.IntRange(min=1), help="Length of the stream.")
+@click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1), help="Events in a rolling mean.")
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the stream and the learners."
 )
@@ -59,7 +55,5 @@ def run(events: int, window: int, seed: int, as_json: bool, report: str | None) 
 
     console = Console()
     console.print(f"{events:,} digits under a turning camera, each predicted before it was learned.")
-    console.print(
-        f"error: over all events, and over the last {window:,}; memory: all that the model keeps.\n"
-    )
+    console.print(f"error: over all events, and over the last {window:,}; memory: all that the model keeps.\n")
     console.print(rich_table(comparison))

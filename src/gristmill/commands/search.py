@@ -13,9 +13,7 @@ from . import options
 @click.command()
 @options.reading
 @click.option("--learner", required=True, help="With names in braces: 'passive_aggressive(C={C}, size=300)'.")
-@click.option(
-    "--grid", "grids", multiple=True, required=True, metavar="NAME=V1,V2,...", help="May be repeated."
-)
+@click.option("--grid", "grids", multiple=True, required=True, metavar="NAME=V1,V2,...", help="May be repeated.")
 @click.option("--first", type=click.IntRange(min=1), help="Events before the first candidates are dropped.")
 @click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
 @options.running
@@ -27,9 +25,7 @@ def search(**given: Any) -> None:
     grid = dict(_parse(text) for text in given["grids"])
     missing = [name for name in grid if f"{{{name}}}" not in given["learner"]]
     if missing:
-        raise click.UsageError(
-            f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into"
-        )
+        raise click.UsageError(f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into")
     opened = options.Opened(given)
     workshop = options.Workshop(opened, given)
     metric = given["metrics"][0] if given["metrics"] else None
@@ -40,9 +36,7 @@ def search(**given: Any) -> None:
             text = text.replace(f"{{{name}}}", value)
         return workshop.build(text)
 
-    found = race(
-        build, grid, opened.stream, metric, first=given["first"], window=given["window"], n_jobs=given["jobs"]
-    )
+    found = race(build, grid, opened.stream, metric, first=given["first"], window=given["window"], n_jobs=given["jobs"])
     _show(given, found)
     if given["model_path"]:
         found.best_model.columns_ = opened.columns if opened.columns.names is not None else None

@@ -52,9 +52,7 @@ def restore(follower: Follower, path: Any) -> int:
     model = persist.load(path)
     record_path = _record_path(path, int(model.n_seen_))
     if type(model) is not type(follower.model):
-        raise ValueError(
-            f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}"
-        )
+        raise ValueError(f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}")
     if not record_path.exists():
         raise ValueError(f"{path}: its record {record_path.name} is missing; remove the model to start anew")
     record = json.loads(record_path.read_text(encoding="utf-8"))
@@ -74,9 +72,7 @@ def restore(follower: Follower, path: Any) -> int:
 
 
 def _said_to_json(said: Said) -> dict[str, Any]:
-    return {
-        name: None if part is None else np.asarray(part).tolist() for name, part in said._asdict().items()
-    }
+    return {name: None if part is None else np.asarray(part).tolist() for name, part in said._asdict().items()}
 
 
 def _said_from_json(plain: dict[str, Any]) -> Said:

@@ -199,9 +199,7 @@ class NoveltyDisplay:
         self.truth = truth
 
     @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, image_shape: tuple[int, int] | None = None, truth: Any = None
-    ) -> Self:
+    def from_estimator(cls, model: Any, X: Any, image_shape: tuple[int, int] | None = None, truth: Any = None) -> Self:
         """Let the model learn X in order, and show what it said of each event before."""
         return cls(model.prequential(X), X, image_shape, truth)
 
@@ -240,9 +238,7 @@ class NoveltyDisplay:
         places = self.most_novel() if which is None else np.asarray(which)
         self.ax_ = _axes(ax, 5.0, 3.0)
         self.figure_ = self.ax_.figure
-        self.image_ = self.ax_.imshow(
-            sheet(np.asarray(self.X)[places], self.image_shape, columns), cmap="gray_r"
-        )
+        self.image_ = self.ax_.imshow(sheet(np.asarray(self.X)[places], self.image_shape, columns), cmap="gray_r")
         self.ax_.set_axis_off()
         self.ax_.set_title(title, fontsize=10)
         return self
@@ -329,14 +325,10 @@ class SupportDisplay:
             across, up = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
             heights = self.score(np.column_stack([across.ravel(), up.ravel()])).reshape(across.shape)
             limit = max(float(np.abs(heights).max()), 1e-12)
-            self.ax_.contourf(
-                across, up, heights, levels=21, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.7
-            )
+            self.ax_.contourf(across, up, heights, levels=21, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.7)
             self.ax_.contour(across, up, heights, levels=[0.0], colors="black", linewidths=1.0)
         sizes = 60 * weights / max(float(weights.max()), 1e-12)
-        self.ax_.scatter(
-            points[:, 0], points[:, 1], s=sizes, facecolors="none", edgecolors="black", linewidths=0.8
-        )
+        self.ax_.scatter(points[:, 0], points[:, 1], s=sizes, facecolors="none", edgecolors="black", linewidths=0.8)
         self.ax_.set(xlabel="x0", ylabel="x1")
 
 

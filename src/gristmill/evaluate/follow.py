@@ -28,9 +28,7 @@ def task_of(model: Any) -> str:
     kind = get_tags(model).estimator_type
     tasks = {"classifier": "classification", "regressor": "regression", "outlier_detector": "novelty"}
     if kind not in tasks:
-        raise TypeError(
-            f"{type(model).__name__} is neither a classifier, a regressor nor an outlier detector"
-        )
+        raise TypeError(f"{type(model).__name__} is neither a classifier, a regressor nor an outlier detector")
     return tasks[kind]
 
 
@@ -39,8 +37,7 @@ def _outlier_labels(y: Any) -> Any:
     strange = labels[~np.isin(labels, (-1, 1))]
     if strange.size:
         raise ValueError(
-            "the labels of a novelty stream are -1 (novel) and 1 (familiar), as in scikit-learn; "
-            f"got {strange[0]!r}"
+            f"the labels of a novelty stream are -1 (novel) and 1 (familiar), as in scikit-learn; got {strange[0]!r}"
         )
     return labels
 
@@ -86,9 +83,7 @@ class Follower:
     def _takes_classes(self) -> bool:
         method = getattr(self.model, "prequential", None) or getattr(self.model, "partial_fit", None)
         if method is None:
-            raise TypeError(
-                f"{type(self.model).__name__} has neither prequential nor partial_fit: it cannot stream"
-            )
+            raise TypeError(f"{type(self.model).__name__} has neither prequential nor partial_fit: it cannot stream")
         return "classes" in inspect.signature(method).parameters
 
     def feed(self, chunk: Chunk) -> None:
@@ -104,9 +99,7 @@ class Follower:
         if hasattr(self.model, "prequential"):
             return self.model.prequential(chunk.X, chunk.y, **known)
         fresh = self.result.n_events == 0
-        answer = (
-            self.model.decision_function if hasattr(self.model, "decision_function") else self.model.predict
-        )
+        answer = self.model.decision_function if hasattr(self.model, "decision_function") else self.model.predict
         scores = None if fresh else answer(chunk.X)
         self.model.partial_fit(chunk.X, chunk.y, **(known if fresh else {}))
         return scores
@@ -154,9 +147,7 @@ class Follower:
         if scores.ndim == 2:
             predicted = classes[scores.argmax(axis=1)]
         else:
-            predicted = (
-                classes[(scores >= 0).astype(int)] if len(classes) > 1 else np.repeat(classes, len(scores))
-            )
+            predicted = classes[(scores >= 0).astype(int)] if len(classes) > 1 else np.repeat(classes, len(scores))
         return Said(np.asarray(y), predicted, scores, classes)
 
     def rolling(self) -> list[Tally]:

@@ -235,7 +235,5 @@ def choose(names: Any, task: str) -> list[type[Tally]]:
     for tally in chosen:
         if task not in tally.tasks:
             fitting = [name for name, other in _ALL.items() if task in other.tasks]
-            raise ValueError(
-                f"{tally.name} is a metric for {' and '.join(tally.tasks)}, not for {task}: use {fitting}"
-            )
+            raise ValueError(f"{tally.name} is a metric for {' and '.join(tally.tasks)}, not for {task}: use {fitting}")
     return chosen

@@ -64,9 +64,7 @@ class Report:
     def table(self, heads: list[str], rows: list[list[Any]]) -> Report:
         """A table; numbers to the right, names to the left."""
         columns = range(len(heads))
-        kinds = [
-            ' class="number"' if all(_NUMBER.match(str(row[c])) for row in rows) else "" for c in columns
-        ]
+        kinds = [' class="number"' if all(_NUMBER.match(str(row[c])) for row in rows) else "" for c in columns]
 
         def line(cells: list[Any], tag: str) -> str:
             inner = (f"<{tag}{kinds[c]}>{html.escape(str(cells[c]))}</{tag}>" for c in columns)
@@ -100,9 +98,7 @@ class Report:
         Path(path).write_text(self.html(), encoding="utf-8")
 
 
-def run_report(
-    comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None
-) -> Report:
+def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None) -> Report:
     """The usual report of a run: what was run, the table, the curves, stored points over time."""
     from .displays import COLOURS, PrequentialDisplay, _tidy, pyplot
 

@@ -72,9 +72,7 @@ def prequential(
     if checkpoint is None:
         return _run(followers, source, progress)[0]
     if delay:
-        raise ValueError(
-            "a checkpoint does not hold the labels still to come: give checkpoint or delay, not both"
-        )
+        raise ValueError("a checkpoint does not hold the labels still to come: give checkpoint or delay, not both")
     if checkpoint_every < 1:
         raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every!r}")
     follower = followers[0]

@@ -9,9 +9,7 @@ from .._validate import count, non_negative, positive, real
 from .series import LONGEST, series_of
 
 
-def n_components_for(
-    kernel: Any, epsilon: float, delta: float, n_features: int, radius: float, p: float = 2.0
-) -> int:
+def n_components_for(kernel: Any, epsilon: float, delta: float, n_features: int, radius: float, p: float = 2.0) -> int:
     """Features that make |<Z(x), Z(y)> - K(x, y)| <= epsilon for all x, y at once, with probability 1 -
     delta.
 
@@ -62,9 +60,9 @@ def n_components_for(
         )
     slope = f.derivative()
     largest = p * f.value(p * radius**2) / (p - 1)  # C
-    lipschitz = radius * slope.value(radius**2) + p**2 * radius * math.sqrt(n_features) * slope.value(
-        p * radius**2
-    ) / (p - 1)
+    lipschitz = radius * slope.value(radius**2) + p**2 * radius * math.sqrt(n_features) * slope.value(p * radius**2) / (
+        p - 1
+    )
     covering = 2 * n_features * math.log(max(32 * radius * lipschitz / epsilon, 1.0))
     return math.ceil(8 * largest**2 / epsilon**2 * (covering + math.log(2 / delta)))
 

@@ -58,7 +58,7 @@ class FourierFeatures(OneFeatureMaps):
     >>> kernel = Compose(Exponential(), FourierFeatures(Gaussian(1.0)))
     >>> Z = RandomMaclaurin(kernel, 20000, random_state=0).fit_transform(X)
     >>> print(f"{Z[0] @ Z[1]:.2f} for {np.exp(np.exp(-1.0)):.2f}")
-    1.46 for 1.44
+    1.45 for 1.44
     """
 
     kernel: Gaussian | Laplacian
@@ -131,9 +131,7 @@ class HomogeneousFeatures(OneFeatureMaps):
     def _values(self, drawn: Arrays, X: Any) -> npt.NDArray[Any]:
         X = _non_negative(X, self.kernel)
         out = np.zeros((X.shape[0], drawn["signs"].shape[1]))
-        for j in range(
-            X.shape[1]
-        ):  # coordinate by coordinate: the order of the sums does not depend on the rows
+        for j in range(X.shape[1]):  # coordinate by coordinate: the order of the sums does not depend on the rows
             x = X[:, j]
             there = np.flatnonzero(x)
             angles = np.log(x[there])[:, None] * drawn["frequencies"][j] + drawn["phases"][j]
@@ -156,9 +154,7 @@ def _non_negative(X: Any, kernel: str) -> npt.NDArray[np.float64]:
 def _ordered_product(X: Any, matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """X @ matrix, every sum in the order of the columns: it does not depend on how rows are cut."""
     if is_sparse(X):
-        return np.asarray(
-            (X.astype(np.float64) @ matrix), dtype=np.float64
-        )  # row by row, in order, by itself
+        return np.asarray((X.astype(np.float64) @ matrix), dtype=np.float64)  # row by row, in order, by itself
     return np.asarray(np.einsum("ij,jk->ik", np.asarray(X, dtype=np.float64), matrix))
 
 

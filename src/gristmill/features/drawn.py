@@ -89,8 +89,6 @@ def draw_inner(inner: Any, width: int, columns: int, rng: np.random.Generator) -
             raise ValueError(
                 "Compose: the inner RandomMaclaurin must have exact_low_order=False and measure='geometric'"
             )
-        drawn.set_params(
-            stratified=False, signs="real", structured=False
-        )  # independent columns, all with one law
+        drawn.set_params(stratified=False, signs="real", structured=False)  # independent columns, all with one law
     drawn.fit(np.zeros((1, width)))
     return DrawnInner(None, {"order": rng.permutation(columns)}, drawn, math.sqrt(columns))

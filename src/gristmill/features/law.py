@@ -118,7 +118,6 @@ class Moments:
         A = norms[left] * norms[right]
         self._c2 = c2
         self._parts: tuple[Any, ...]
-        self._parts: tuple[Any, ...]
         if complex_signs:
             self._parts = (np.maximum(A + c2 - s, 0), 2 * c2 - s)
         else:
@@ -169,9 +168,7 @@ def draw(law: Law, columns: int, paired: bool, stratified: bool, rng: np.random.
             out += [(n, weight + math.log(2), True)] * twos + [(n, weight, False)] * (count - 2 * twos)
         if rest_columns:
             share = law.probabilities[rest]
-            _draw_some(
-                law.degrees[rest], share / share.sum(), law.logs[rest], rest_columns, paired, True, rng, out
-            )
+            _draw_some(law.degrees[rest], share / share.sum(), law.logs[rest], rest_columns, paired, True, rng, out)
     else:
         _draw_some(law.degrees, law.probabilities, law.logs, columns, paired, False, rng, out)
     out.sort(key=lambda feature: -feature[0])
@@ -229,7 +226,5 @@ def _draw_some(
     rng.shuffle(picked)  # the single column must not always come from one end
     for position, i in enumerate(picked):
         pair = position < twos
-        weight = float(
-            logs[i] - math.log(probabilities[i]) - math.log(columns) + (math.log(2) if pair else 0.0)
-        )
+        weight = float(logs[i] - math.log(probabilities[i]) - math.log(columns) + (math.log(2) if pair else 0.0))
         out.append((int(degrees[i]), weight, pair))

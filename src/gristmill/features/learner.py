@@ -68,10 +68,12 @@ class FeatureLearner(StreamLearner):
     0.096 wrong with 500 weights a class
     """
 
+    stores_points = False
+    kernel_: Any
     kernel = None  # the map is in its place
     budget = None  # nothing is stored that could have to leave
 
-    def __new__(cls, map: Any = None, rule: Any = None, task: str | None = None, **rest: Any) -> Any:
+    def __new__(cls, map: Any = None, rule: Any = None, task: str | None = None, *rest: Any, **named: Any) -> Any:
         if cls is not FeatureLearner:
             return super().__new__(cls)
         name = _task_of(rule) if task is None else task
@@ -97,16 +99,12 @@ class FeatureLearner(StreamLearner):
 
     def _parts(self) -> tuple[Any, Any]:
         if self.task is not None and self.task != self._task:
-            raise ValueError(
-                f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner"
-            )
+            raise ValueError(f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner")
         rule = self._default_rule if self.rule is None else self.rule
         if isinstance(rule, Rule):
             rule._for_task(self._task)
         elif isinstance(rule, type) or not callable(rule):
-            raise TypeError(
-                f"rule must be a rule such as Perceptron() or callable with a Trial, got {rule!r}"
-            )
+            raise TypeError(f"rule must be a rule such as Perceptron() or callable with a Trial, got {rule!r}")
         if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation):
             raise ValueError(
                 f"{type(rule).__name__} works on stored points, and explicit weights have "
@@ -114,15 +112,13 @@ class FeatureLearner(StreamLearner):
                 "PassiveAggressive, Implicit, FeasibleSet, Alma or Romma"
             )
         if self.map is not None and (isinstance(self.map, type) or not hasattr(self.map, "transform")):
-            raise TypeError(
-                f"map must be a transformer such as RandomMaclaurin(Polynomial(3)), got {self.map!r}"
-            )
+            raise TypeError(f"map must be a transformer such as RandomMaclaurin(Polynomial(3)), got {self.map!r}")
         return rule, Unbounded()  # nothing is stored that could have to leave
 
     def _start(self, width: int, sparse: bool, single: bool, outputs: int) -> None:
         # What runs is the model's own: later changes of the parameters are for the next fit.
         self._running = (*copy.deepcopy(self._parts()), bool(self.average))
-        self.kernel_: Any = None
+        self.kernel_ = None
         self.map_ = self._drawn_map(width)
         self._core = self._make_core(None, width, sparse, single, outputs, 0)
 
@@ -176,13 +172,10 @@ class FeatureLearner(StreamLearner):
         arrays, _ = persist.flatten(self._fitted().state())
         if type(self.map_) is not RandomMaclaurin:
             raise TypeError(
-                f"the map {self.map_!r} is Python code, and a model file holds no code; "
-                "pickle the model instead"
+                f"the map {self.map_!r} is Python code, and a model file holds no code; pickle the model instead"
             )
         map_arrays, map_fitted = self.map_._to_file()
-        parameters = {
-            key: persist.encode(value, key) for key, value in self.map_.get_params(deep=False).items()
-        }
+        parameters = {key: persist.encode(value, key) for key, value in self.map_.get_params(deep=False).items()}
         rule, _, average = self._running
         fitted: dict[str, Any] = {
             "map": {"parameters": parameters, "fitted": map_fitted},
@@ -201,15 +194,11 @@ class FeatureLearner(StreamLearner):
             raise persist.ModelFileError(f"its rule is {rule!r}")
         rule._for_task(self._task)
         self._running = (rule, Unbounded(), bool(fitted["average"]))
-        self.kernel_: Any = None
+        self.kernel_ = None
         own = {name: value for name, value in arrays.items() if not name.startswith("map.")}
         text = fitted["map"]
-        self.map_ = RandomMaclaurin(
-            **{key: persist.decode(value) for key, value in text["parameters"].items()}
-        )
-        self.map_._from_file(
-            {name[4:]: v for name, v in arrays.items() if name.startswith("map.")}, text["fitted"]
-        )
+        self.map_ = RandomMaclaurin(**{key: persist.decode(value) for key, value in text["parameters"].items()})
+        self.map_._from_file({name[4:]: v for name, v in arrays.items() if name.startswith("map.")}, text["fitted"])
         self._restore_core_arrays(persist.unflatten(own, None))
         if self._core.width != self.map_.n_features_in_:
             raise persist.ModelFileError("its map does not have the number of features it states")
@@ -218,9 +207,7 @@ class FeatureLearner(StreamLearner):
             if self._core.width != self.n_features_in_:
                 raise persist.ModelFileError("its map does not have the number of features it states")
         if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array(
-                [str(name) for name in fitted["feature_names_in"]], dtype=object
-            )
+            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
 
 
 def _task_of(rule: Any) -> str:

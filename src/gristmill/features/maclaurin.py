@@ -24,7 +24,7 @@ from .series import Series, series_of
 _SAMPLE = 256  # rows from which measure="optimal" takes its moments
 
 
-class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Maclaurin features: Z with E<Z(x), Z(y)> = f(<x, y>) for a kernel whose series has no negative
     term.
 
@@ -178,9 +178,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             if not self._random_inner():
                 domain.warn_of_infinite_variance(series, law, X, self.signs == "complex")
             paired = self.signs == "complex" and not self._random_inner()
-            drawn = laws.draw(
-                law, int(self.n_components), paired, self.stratified and self.n_components > 1, rng
-            )
+            drawn = laws.draw(law, int(self.n_components), paired, self.stratified and self.n_components > 1, rng)
         self._set_features(drawn, seed, X.shape[1])
         if self._random_inner():
             self._inner = draw_inner(kernel.inner, X.shape[1], int(self._degrees.sum()), rng)
@@ -196,9 +194,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         sample = sample.toarray() if _input.is_sparse(sample) else sample
         self._check_reach(sample, first=True)
         moments = laws.Moments(np.asarray(sample, dtype=np.float64), self.signs == "complex")
-        return laws.optimal(
-            series, moments, first, self.max_degree, self.stratified and self.n_components > 1
-        )
+        return laws.optimal(series, moments, first, self.max_degree, self.stratified and self.n_components > 1)
 
     def _lead_columns(self, series: Series, width: int) -> tuple[float, float]:
         """sqrt(a_0) and sqrt(a_1) where they go in front, exactly; 0 for none."""
@@ -220,9 +216,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _start(self) -> None:
         """What follows from the drawn numbers."""
         self._maps: dict[str, Any] = {}
-        self.degrees_ = np.concatenate([self._degrees, self._pair_degrees, self._pair_degrees]).astype(
-            np.int64
-        )
+        self.degrees_ = np.concatenate([self._degrees, self._pair_degrees, self._pair_degrees]).astype(np.int64)
         lead = (self._lead[0] > 0) + (self._width if self._lead[1] > 0 else 0)
         self._n_features_out = int(lead + len(self.degrees_))
 
@@ -256,8 +250,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _validate(self, X: Any, reset: bool) -> Any:
         if _input.is_sparse(X) and X.dtype.kind in "iub":
             raise TypeError(
-                f"X is a sparse matrix of {X.dtype}; the map works on floats: pass "
-                "X.astype(np.float64) (or np.float32)"
+                f"X is a sparse matrix of {X.dtype}; the map works on floats: pass X.astype(np.float64) (or np.float32)"
             )
         # The core refuses NaN by itself, row and column named; what does not go there is looked at here.
         elsewhere = reset or not self._runs_in_core()
@@ -359,9 +352,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.kernel_ = self._kernel()
         self.n_features_in_ = self._width = int(fitted["n_features_in"])
         if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array(
-                [str(name) for name in fitted["feature_names_in"]], dtype=object
-            )
+            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
         self._degrees = _checked_array(arrays, "degrees", np.int32)
         self._pair_degrees = _checked_array(arrays, "pair_degrees", np.int32)
         self._weights = _checked_array(arrays, "weights", np.float64)

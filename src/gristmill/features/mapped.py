@@ -34,15 +34,11 @@ class MappedCore:
 
     is_sparse = False
 
-    def __init__(
-        self, map_: Any, width: int, rule: Any, task: str, outputs: int, single: bool, average: bool
-    ) -> None:
+    def __init__(self, map_: Any, width: int, rule: Any, task: str, outputs: int, single: bool, average: bool) -> None:
         self.map, self.width, self.is_single = map_, width, single
         self.is_plain = not single  # a vector of doubles may come in as it is
         mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
-        self.linear = _core.LinearLearner(
-            width=mapped, rule=rule, task=task, outputs=outputs, average=average
-        )
+        self.linear = _core.LinearLearner(width=mapped, rule=rule, task=task, outputs=outputs, average=average)
 
     # ---- rows ----------------------------------------------------------------------------------------------
 
@@ -73,8 +69,7 @@ class MappedCore:
             value = dense[row, column]
             kind = "NaN" if np.isnan(value) else "infinity"
             raise ValueError(
-                f"Input X contains {kind}: row {row}, column {column} is {value}; impute or "
-                "drop such rows first"
+                f"Input X contains {kind}: row {row}, column {column} is {value}; impute or drop such rows first"
             )
         if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
             self.map._check_reach(X)
@@ -86,7 +81,8 @@ class MappedCore:
         count = X.shape[0]
         if count <= _SLICE:
             return self.linear.learn(self._mapped(X), labels, weights, want_scores)
-        before, scores = self.linear.state(), []
+        before = self.linear.state()
+        scores: list[Any] = []
         try:
             for at in range(0, count, _SLICE):
                 here = slice(at, min(at + _SLICE, count))

@@ -135,9 +135,7 @@ class DotProduct(Kernel):
         if self.radius is not None and not (
             isinstance(self.radius, numbers.Real) and not isinstance(self.radius, bool) and self.radius > 0
         ):
-            raise ValueError(
-                f"DotProduct: radius must be a number > 0 (inf allowed) or None, got {self.radius!r}"
-            )
+            raise ValueError(f"DotProduct: radius must be a number > 0 (inf allowed) or None, got {self.radius!r}")
 
     def _from_callable(self, count: int) -> Reals:
         assert callable(self.coefficients)
@@ -150,9 +148,7 @@ class DotProduct(Kernel):
             assert self.radius is not None
             return Series(self._from_callable, None, float(self.radius))
         logs = _logs(self.coefficients)
-        return Series(
-            lambda count: logs[:count], len(logs) - 1, math.inf if self.radius is None else self.radius
-        )
+        return Series(lambda count: logs[:count], len(logs) - 1, math.inf if self.radius is None else self.radius)
 
     @property
     def is_native(self) -> bool:
@@ -175,9 +171,7 @@ class DotProduct(Kernel):
         t = float(np.dot(np.asarray(x, dtype=float), np.asarray(y, dtype=float)))
         series = self._series()
         if not abs(t) < series.radius:
-            raise ValueError(
-                f"DotProduct: <x, y> = {t:g} is outside the radius of convergence {series.radius:g}"
-            )
+            raise ValueError(f"DotProduct: <x, y> = {t:g} is outside the radius of convergence {series.radius:g}")
         logs = series.log_terms(abs(t))
         signs = np.where(np.arange(len(logs)) % 2 == 1, np.sign(t), 1.0)
         return float(np.sum(signs * np.exp(logs)))

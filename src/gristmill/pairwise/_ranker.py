@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from ._stream import Array, PairStreamLearner
 
 
-class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
+class Ranker(ClassifierMixin, PairStreamLearner):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2
@@ -74,9 +74,7 @@ class Ranker(ClassifierMixin, PairStreamLearner):  # type: ignore[misc]
         order = np.argsort(scores, kind="stable")
         scores, labels = scores[order], labels[order]
         # cut k puts the first k below it: right are the negatives among them and the positives after
-        right = np.concatenate([[0], np.cumsum(labels < 0)]) + np.concatenate(
-            [np.cumsum(labels[::-1] > 0)[::-1], [0]]
-        )
+        right = np.concatenate([[0], np.cumsum(labels < 0)]) + np.concatenate([np.cumsum(labels[::-1] > 0)[::-1], [0]])
         inner = np.concatenate([[True], scores[1:] > scores[:-1], [True]])
         cut = int(np.argmax(np.where(inner, right, -1)))
         if cut in (0, len(scores)):

@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 _FITTED = ("_core", "_codes", "classes_", "n_features_in_", "feature_names_in_")
 
 
-class PairStreamLearner(BaseEstimator):  # type: ignore[misc]
+class PairStreamLearner(BaseEstimator):
     """Base of the pairwise learners; a subclass makes its core and says what its scores mean."""
 
     #: how many classes there may be
@@ -45,8 +45,7 @@ class PairStreamLearner(BaseEstimator):  # type: ignore[misc]
             return self.__dict__["_core"]
         except KeyError:
             raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: "
-                "call fit, partial_fit or learn_one first"
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
             ) from None
 
     def _reset(self) -> None:
@@ -56,9 +55,7 @@ class PairStreamLearner(BaseEstimator):  # type: ignore[misc]
     # ---- input -------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any, first: bool) -> Any:
-        X = validate_data(
-            self, X, reset=first, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
-        )
+        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
         return np.ascontiguousarray(X.toarray() if _input.is_sparse(X) else X)
 
     def _row(self, x: Any) -> Any:
@@ -67,9 +64,7 @@ class PairStreamLearner(BaseEstimator):  # type: ignore[misc]
     def _labels(self, y: Any, count: int) -> Array:
         """Labels as numbers in the order in which they were first met."""
         if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None"
-            )
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
         check_classification_targets(y)
@@ -190,15 +185,12 @@ class PairStreamLearner(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = width
         self._restore(arrays, width)
         if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array(
-                [str(name) for name in fitted["feature_names_in"]], dtype=object
-            )
+            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
 
     def _restore(self, state: dict[str, Any], width: int) -> None:
         self._core = self._make_core(width, 0)
         ready = {
-            name: value if isinstance(value, list) else np.ascontiguousarray(value)
-            for name, value in state.items()
+            name: value if isinstance(value, list) else np.ascontiguousarray(value) for name, value in state.items()
         }
         self._core.restore(ready)
 

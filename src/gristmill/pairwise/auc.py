@@ -179,9 +179,7 @@ class PairwiseAUC(Ranker):
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
-            raise ValueError(
-                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
-            )
+            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         if first:
             self.features_ = self._ready_features(rows[:1])
         mapped = self.features_.transform(rows)
@@ -204,12 +202,7 @@ class PairwiseAUC(Ranker):
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one event."""
         core: Any = self.__dict__.get("_core")
-        if (
-            type(core) is _core.LinearRanker
-            and type(x) is np.ndarray
-            and x.ndim == 1
-            and self.features is None
-        ):
+        if type(core) is _core.LinearRanker and type(x) is np.ndarray and x.ndim == 1 and self.features is None:
             code = self._codes.get(y)
             if code is not None:
                 core.learn_one(x, 2.0 * code - 1.0)
@@ -229,9 +222,7 @@ class PairwiseAUC(Ranker):
         """The weights of a linear scorer."""
         core = self._fitted()
         if self.kernel is not None:
-            raise AttributeError(
-                "a kernel expansion has no weights of features; see dual_coef_ and support_vectors_"
-            )
+            raise AttributeError("a kernel expansion has no weights of features; see dual_coef_ and support_vectors_")
         return self._sign() * np.asarray(core.weights())
 
     @property

@@ -120,9 +120,7 @@ def check_buffer(buffer: Any, default: int) -> Any:
     if isinstance(buffer, PairBuffer):
         return buffer._spec()
     if isinstance(buffer, type) or not hasattr(buffer, "offer"):
-        raise TypeError(
-            f"buffer must be a buffer such as ReservoirX(100) or have a method offer, got {buffer!r}"
-        )
+        raise TypeError(f"buffer must be a buffer such as ReservoirX(100) or have a method offer, got {buffer!r}")
     size: Any = getattr(buffer, "size", None)
     if not is_whole(size) or size < 1:
         raise ValueError(f"buffer: its size must be a whole number >= 1, got {size!r}")

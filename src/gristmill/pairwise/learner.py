@@ -171,9 +171,7 @@ class _Loop:
         self.width = width
         self.rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
         shape = self.loss.shape(width)
-        self.w: Array = (
-            np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
-        )
+        self.w: Array = np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
         self.sum = np.zeros(shape)
         self.steps = self.pairs = 0
 
@@ -181,9 +179,7 @@ class _Loop:
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
-            raise ValueError(
-                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
-            )
+            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         before = (self.w, self.sum, self.steps, self.pairs, self.rows.copy())
         losses = np.zeros(len(rows))
         try:
@@ -319,14 +315,11 @@ class PairwiseLearner(PairStreamLearner):
         self._check_range("average", flag)
         loss = self._loss()
         if isinstance(loss, type) or not all(hasattr(loss, m) for m in ("shape", "value", "gradient")):
-            raise TypeError(
-                f"PairwiseLearner: loss must have the methods shape, value and gradient, got {loss!r}"
-            )
+            raise TypeError(f"PairwiseLearner: loss must have the methods shape, value and gradient, got {loss!r}")
         fine = self.projection is None or all(hasattr(self.projection, m) for m in ("project", "start"))
         if isinstance(self.projection, type) or not fine:
             raise TypeError(
-                "PairwiseLearner: projection must be a set such as L2Ball(1.0) or None, "
-                f"got {self.projection!r}"
+                f"PairwiseLearner: projection must be a set such as L2Ball(1.0) or None, got {self.projection!r}"
             )
         if isinstance(self.projection, ConvexSet):
             # a set of the wrong dimension shows here
@@ -338,9 +331,7 @@ class PairwiseLearner(PairStreamLearner):
 
     def _labels(self, y: Any, count: int) -> Array:
         if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None"
-            )
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
         values = np.asarray(y, dtype=np.float64)

@@ -70,13 +70,9 @@ def check_margin_loss(loss: Any, owner: str) -> Loss:
     if loss is None:
         return Hinge()
     if not isinstance(loss, Hinge | Logistic | SquaredHinge | ExponentialLoss):
-        raise TypeError(
-            f"{owner}: loss must be Hinge(), SquaredHinge(), Logistic() or ExponentialLoss(), got {loss!r}"
-        )
+        raise TypeError(f"{owner}: loss must be Hinge(), SquaredHinge(), Logistic() or ExponentialLoss(), got {loss!r}")
     if isinstance(loss, Hinge) and loss.nu is not None:
-        raise ValueError(
-            f"{owner}: a margin of pairs does not adapt; use Hinge(margin) without nu, got {loss!r}"
-        )
+        raise ValueError(f"{owner}: a margin of pairs does not adapt; use Hinge(margin) without nu, got {loss!r}")
     return loss
 
 

@@ -15,8 +15,8 @@ from ._stream import Array
 
 
 class PairwiseMetric(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
     MatrixStreamLearner,
 ):
     """Online metric learning: events of one class shall be near, others at a squared distance of 2 or more.
@@ -126,9 +126,7 @@ class PairwiseMetric(
         rows = self._rows(X, first=False)
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(
-                f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}"
-            )
+            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         return np.asarray(rows @ self.components_.T)
 
     def pair_distance(self, pairs: Any) -> Array:

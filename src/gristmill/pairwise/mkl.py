@@ -44,11 +44,7 @@ class OnColumns(_Composite):
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", as_kernel(self.base))
         columns = tuple(self.columns)
-        if (
-            not columns
-            or not all(is_whole(c) and c >= 0 for c in columns)
-            or len(set(columns)) < len(columns)
-        ):
+        if not columns or not all(is_whole(c) and c >= 0 for c in columns) or len(set(columns)) < len(columns):
             raise ValueError(f"OnColumns: columns must be distinct whole numbers >= 0, got {self.columns!r}")
         object.__setattr__(self, "columns", tuple(int(c) for c in columns))
 
@@ -321,9 +317,7 @@ class TwoStageMKL(PairStreamLearner):
         views = [k if c is None else OnColumns(k, tuple(c)) for k, c in zip(kernels, columns, strict=True)]
         for view in views:
             if isinstance(view, OnColumns) and max(view.columns) >= width > 0:
-                raise ValueError(
-                    f"TwoStageMKL: column {max(view.columns)} is asked for, but X has {width} features"
-                )
+                raise ValueError(f"TwoStageMKL: column {max(view.columns)} is asked for, but X has {width} features")
         return views
 
     def _make_core(self, width: int, seed: int) -> Any:
@@ -360,9 +354,7 @@ class TwoStageMKL(PairStreamLearner):
         views = self._views(self._fitted().width)
         kept = [(float(w), view) for w, view in zip(self.weights_, views, strict=True) if w > 0]
         if not kept:
-            raise ValueError(
-                "TwoStageMKL: every weight is 0, so there is no kernel; learn longer or use the simplex"
-            )
+            raise ValueError("TwoStageMKL: every weight is 0, so there is no kernel; learn longer or use the simplex")
         if not all(view.is_native for _, view in kept):
             return Mixture(tuple(w for w, _ in kept), tuple(view for _, view in kept))
         mixture = kept[0][0] * kept[0][1]

@@ -53,9 +53,7 @@ class OAM(Ranker):
     0.997
     """
 
-    def __init__(
-        self, method: str = "gra", C: float = 1.0, size: int = 100, random_state: Any = None
-    ) -> None:
+    def __init__(self, method: str = "gra", C: float = 1.0, size: int = 100, random_state: Any = None) -> None:
         self.method = method
         self.C = C
         self.size = size
@@ -72,9 +70,7 @@ class OAM(Ranker):
 
     def _report(self) -> dict[str, Any]:
         negative, positive_ = self._fitted().report()
-        joined = {
-            name: np.concatenate([negative[name], positive_[name]]) for name in ("points", "labels", "ids")
-        }
+        joined = {name: np.concatenate([negative[name], positive_[name]]) for name in ("points", "labels", "ids")}
         return {
             **joined,
             "seen": negative["seen"] + positive_["seen"],

@@ -22,12 +22,6 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "error against size",
         ("a9a", "ijcnn1"),
     ),
-    "projectron-9": (
-        "projectron_tradeoff",
-        "Projectron, figure 9 a",
-        "error against size, ten classes",
-        ("usps",),
-    ),
 }
 
 
@@ -73,8 +67,7 @@ class Outcome:
             widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
             lines.append(name)
             lines += [
-                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-                for row in [heads, *rows]
+                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]
             ]
             lines.append("")
         if self.missing:

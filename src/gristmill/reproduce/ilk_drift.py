@@ -19,8 +19,7 @@ _SIZE = 40  # points of SILK and of truncated NORMA; the paper prints none for t
 
 def _ilk(extra: str, decays: tuple[float, ...] = _DECAYS) -> list[str]:
     return [
-        f"ilk_classifier({{k}}, C={C}, rate=1.0, reg={decay}{extra})"
-        for C, decay in itertools.product(_RATES, decays)
+        f"ilk_classifier({{k}}, C={C}, rate=1.0, reg={decay}{extra})" for C, decay in itertools.product(_RATES, decays)
     ]
 
 

@@ -22,9 +22,7 @@ _LINES: dict[str, list[str]] = {
     "Perceptron": ["perceptron({k})"],
     "ALMA, margin 0": ["alma({k}, alpha=1.0)"],
     "ALMA": [f"alma({{k}}, alpha={alpha})" for alpha in (0.5, 0.7, 0.9)],
-    "NORMA, margin 0": [
-        f"norma_classifier({{k}}, rate=1.0, reg={decay}, loss=Hinge(0.0))" for decay in _DECAYS
-    ],
+    "NORMA, margin 0": [f"norma_classifier({{k}}, rate=1.0, reg={decay}, loss=Hinge(0.0))" for decay in _DECAYS],
     "NORMA": [
         f"norma_classifier({{k}}, rate={rate}, reg={decay / rate:.6g}, loss=Hinge(1.0))"
         for rate, decay in itertools.product(_RATES, _DECAYS)

@@ -18,7 +18,7 @@ from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, largest
 VALIDATION = Range("a number in (0, 1)", lambda v: 0 < v < 1)
 
 
-class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: ignore[misc]
+class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):
     __doc__ = f"""A linear classifier over similarities to landmarks, positive definite or not.
 
     Two classes give one machine, more give one against all others for each. Probabilities come from

@@ -50,8 +50,7 @@ class Comparison:
         if isinstance(similarity, str):
             if similarity != "precomputed":
                 raise ValueError(
-                    "similarity must be a kernel, a function of two objects or 'precomputed', "
-                    f"got {similarity!r}"
+                    f"similarity must be a kernel, a function of two objects or 'precomputed', got {similarity!r}"
                 )
             self.kernel: Kernel | None = None
         else:
@@ -150,9 +149,7 @@ def _row(kernel: Any, x: Any, others: Sequence[Any], positions: Positions, row: 
         try:
             value = kernel.function(x, other) if hasattr(kernel, "function") else pair_value(kernel, x, other)
         except Exception as error:
-            raise SimilarityError(
-                f"{_between(row, position)} raised {type(error).__name__}: {error}"
-            ) from error
+            raise SimilarityError(f"{_between(row, position)} raised {type(error).__name__}: {error}") from error
         values.append(_number(value, row, position))
     return values
 
@@ -195,9 +192,7 @@ class TrainingBlock:
         wanted = np.asarray(positions, dtype=np.int64)
         if self._comparison.takes == "precomputed":
             return self._comparison.signed(self._X[:, wanted], wanted)
-        missing = np.array(
-            [p for p in dict.fromkeys(wanted.tolist()) if p not in self._known], dtype=np.int64
-        )
+        missing = np.array([p for p in dict.fromkeys(wanted.tolist()) if p not in self._known], dtype=np.int64)
         if missing.size:
             found = self._comparison.block(self._X, take(self._X, missing), missing)
             self._known.update(zip(missing.tolist(), found.T, strict=True))

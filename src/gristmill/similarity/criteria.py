@@ -236,9 +236,7 @@ def _compare(reader: Landmarks, X: Any, rows: Positions, columns: Positions) -> 
     return reader._comparison(width).block(take(X, rows), take(X, columns), columns, rows)
 
 
-def _split(
-    labels: Any, task: str, n_reference: int, n_points: int, rng: np.random.Generator
-) -> list[Positions]:
+def _split(labels: Any, task: str, n_reference: int, n_points: int, rng: np.random.Generator) -> list[Positions]:
     """Reference objects, training ones (none for classification), and those that are judged; all disjoint."""
     size = len(labels)
     shares = 2 if task == "classification" else 3
@@ -312,9 +310,7 @@ def _regression(
         signs = np.repeat([1.0, -1.0], len(goal))
         w, c = _best_weights(sides[0], sides[1], signs, bound)
         error = np.abs(values[~training] @ w / len(w) + c - scaled[~training])
-        rows.append(
-            _loss_row("regression", spread * np.maximum(error - tube, 0.0), 0.0, bound, confidence, rng)
-        )
+        rows.append(_loss_row("regression", spread * np.maximum(error - tube, 0.0), 0.0, bound, confidence, rng))
     return GoodnessReport("regression", rows)
 
 
@@ -362,6 +358,4 @@ def _loss_row(
     draws = rng.integers(len(losses), size=(1000, len(losses)))
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(losses[draws].mean(axis=1), [tail, 1.0 - tail])
-    return Goodness(
-        f"{task}, B = {bound:g}", float(losses.mean()), float(low), float(high), gamma, float(bound)
-    )
+    return Goodness(f"{task}, B = {bound:g}", float(losses.mean()), float(low), float(high), gamma, float(bound))

@@ -135,9 +135,7 @@ def corrective_squared(features: Values, targets: Values, n_nonzero: int) -> tup
     return np.array(chosen, dtype=np.int64), weights[1:], float(weights[0])
 
 
-def corrective_tube(
-    features: Values, targets: Values, loss: RoundedTube, n_nonzero: int
-) -> tuple[Any, Values, float]:
+def corrective_tube(features: Values, targets: Values, loss: RoundedTube, n_nonzero: int) -> tuple[Any, Values, float]:
     """Fully corrective selection for the rounded tube; as `corrective_squared` otherwise."""
     count = len(targets)
     chosen: list[int] = []

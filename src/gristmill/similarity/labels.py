@@ -30,9 +30,7 @@ def class_codes(name: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArra
     """The classes, sorted, and each object's place among them; one class only is refused."""
     classes, codes = np.unique(class_labels(name, X, y), return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(
-            f"{name} needs objects of two classes at least, and y has 1 class: {classes.tolist()}"
-        )
+        raise ValueError(f"{name} needs objects of two classes at least, and y has 1 class: {classes.tolist()}")
     return classes, codes.astype(np.int64)
 
 

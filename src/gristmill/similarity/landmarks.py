@@ -12,7 +12,7 @@ from .._validate import Range, flag
 from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
 
 
-class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel):  # type: ignore[misc]
+class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel):
     __doc__ = f"""Map an object to its similarities to landmarks, so that any linear method can learn from it.
 
     With `normalize` the map is K(x, l_i) / (sup |K| sqrt(d)), whose norm is at most 1 on the training

@@ -26,9 +26,7 @@ def c_values(C: Any) -> tuple[float, ...]:
         return C_GRID
     values = (C,) if isinstance(C, numbers.Real) else tuple(C) if isinstance(C, Sequence | np.ndarray) else ()
     if not values or isinstance(C, str) or not all(is_real(v) and v > 0 for v in values):
-        raise ValueError(
-            f"C must be a number > 0, a list of such numbers to choose from, or 'tune', got {C!r}"
-        )
+        raise ValueError(f"C must be a number > 0, a list of such numbers to choose from, or 'tune', got {C!r}")
     return tuple(sorted(float(v) for v in values))
 
 
@@ -80,9 +78,7 @@ def one_vs_all(
     features: Callable[[int], Values], codes: Codes, classes: int, C: float, solver: str, seed: int
 ) -> tuple[list[Values], list[float]]:
     """One machine a problem, each over its own features."""
-    fits = [
-        train(features(p), signs_of(codes, p, classes), C, solver, seed) for p in range(problems(classes))
-    ]
+    fits = [train(features(p), signs_of(codes, p, classes), C, solver, seed) for p in range(problems(classes))]
     return [w for w, _ in fits], [b for _, b in fits]
 
 

@@ -52,7 +52,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class LandmarkModel(BaseEstimator):  # type: ignore[misc]
+class LandmarkModel(BaseEstimator):
     """Base of the landmark models; a subclass says what is linear in the similarities."""
 
     _ranges: ClassVar[dict[str, Range]] = {}
@@ -158,15 +158,11 @@ class LandmarkModel(BaseEstimator):  # type: ignore[misc]
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self, "landmark_indices_")
-        persist.encode(
-            self.similarity, "similarity"
-        )  # a Python function is refused by name before anything else
+        persist.encode(self.similarity, "similarity")  # a Python function is refused by name before anything else
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in self._numbers}
         arrays["landmark_indices_"] = self.landmark_indices_
         if self.landmarks_ is not None:
-            points = (
-                _input.sparse_rows(self.landmarks_) if _input.is_sparse(self.landmarks_) else self.landmarks_
-            )
+            points = _input.sparse_rows(self.landmarks_) if _input.is_sparse(self.landmarks_) else self.landmarks_
             flat, _ = persist.flatten({"points": points})
             arrays |= flat
         fitted: dict[str, Any] = {
@@ -193,9 +189,7 @@ class LandmarkModel(BaseEstimator):  # type: ignore[misc]
             raise persist.ModelFileError("its numbers are damaged")
         self._landmarks_from_file(arrays, fitted)
         if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array(
-                [str(name) for name in fitted["feature_names_in"]], dtype=object
-            )
+            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
         self._check_shapes()
 
     def _landmarks_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
-class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):  # type: ignore[misc]
+class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):
     __doc__ = f"""Ordinal regression over similarities to landmarks, with explicit margins (EXC).
 
     A score f(x) is cut by thresholds b_2 < ... < b_r: the label is the largest i with b_i <= f(x). The loss
@@ -220,9 +220,7 @@ def fit_between(values: Values, ranks: Codes, fixed: Values, margin: float, C: f
     rows = np.vstack([above, below])
     margins = np.concatenate([margin + fixed[low], margin - fixed[high]])
     ridge = np.append(np.ones(values.shape[1]), 1e-8)  # the constant is free, but for ties
-    start = np.append(
-        np.zeros(values.shape[1]), np.median(np.concatenate([fixed[low] + margin, fixed[high] - margin]))
-    )
+    start = np.append(np.zeros(values.shape[1]), np.median(np.concatenate([fixed[low] + margin, fixed[high] - margin])))
     solution = minimise(rows, margins, np.full(len(rows), float(C)), ridge, start)
     return solution[:-1], float(solution[-1])
 
@@ -241,9 +239,7 @@ def fit_thresholds(
     order = np.hstack([np.zeros((count - 1, width)), pick[1:] - pick[:-1]])
     rows = np.vstack([np.hstack([above, -pick[low]]), np.hstack([below, pick[high]]), order])
     margins = np.concatenate([np.full(len(low) + len(high), margin), np.full(count - 1, spacing)])
-    costs = np.concatenate(
-        [np.full(len(low) + len(high), float(C)), np.full(count - 1, 2.0 * C * len(ranks))]
-    )
+    costs = np.concatenate([np.full(len(low) + len(high), float(C)), np.full(count - 1, 2.0 * C * len(ranks))])
     ridge = np.append(np.ones(width), np.full(count, 1e-8))
     start = np.append(np.zeros(width), spacing * (np.arange(count) - (count - 1) / 2.0))
     solution = minimise(rows, margins, costs, ridge, start)

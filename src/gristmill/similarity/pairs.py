@@ -23,7 +23,7 @@ Pairs = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
-class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type: ignore[misc]
+class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
     __doc__ = f"""A linear classifier over f(K(x, x+) - K(x, x-)) for landmark pairs, with f tuned.
 
     The identity for f gives the criterion of Balcan and Blum, the sign that of Wang, Yang and Feng; the
@@ -234,8 +234,7 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):  # type:
         values = self._similarities(X)
         scores = np.stack(
             [
-                transfer.apply(self.transfer_[p], self._differences(values, p)) @ self.coef_[p]
-                + self.intercept_[p]
+                transfer.apply(self.transfer_[p], self._differences(values, p)) @ self.coef_[p] + self.intercept_[p]
                 for p in range(len(self.pairs_))
             ],
             axis=1,

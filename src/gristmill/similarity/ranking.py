@@ -119,18 +119,14 @@ class LandmarkRanker(LinearLandmarkModel):
             row = int(np.flatnonzero(relevances < 0)[0])
             raise ValueError(f"relevances must be numbers >= 0, and y[{row}] is {relevances[row]}")
         if self.gain == "exponential" and relevances.max() > 1000:
-            raise ValueError(
-                f"the gain 2^r - 1 of the relevance {relevances.max()} is too large; use gain='linear'"
-            )
+            raise ValueError(f"the gain 2^r - 1 of the relevance {relevances.max()} is too large; use gain='linear'")
         return relevances
 
     @staticmethod
     def _groups(qid: Any, count: int) -> list[npt.NDArray[np.int64]]:
         if qid is not None:
             if np.ndim(qid) != 1:
-                raise ValueError(
-                    f"qid must be one query identifier a document, got {np.ndim(qid)} dimensions"
-                )
+                raise ValueError(f"qid must be one query identifier a document, got {np.ndim(qid)} dimensions")
             check_same_length(np.empty((count, 1)), qid)
         groups = [rows for rows in groups_of(qid, count) if len(rows) > 1]
         if not groups:
@@ -148,8 +144,7 @@ class LandmarkRanker(LinearLandmarkModel):
         scores = self.predict(X)
         relevances = self._relevances(scores, y)
         found = [
-            ndcg(relevances[rows], scores[rows], self.gain, ties="average")
-            for rows in self._groups(qid, len(scores))
+            ndcg(relevances[rows], scores[rows], self.gain, ties="average") for rows in self._groups(qid, len(scores))
         ]
         return float(np.mean(found))
 

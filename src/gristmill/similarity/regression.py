@@ -33,7 +33,7 @@ def spread_of(targets: Values, centre: float) -> float:
     return float(np.abs(targets - centre).max()) or 1.0
 
 
-class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[misc]
+class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     __doc__ = f"""A linear epsilon-insensitive regressor over similarities to landmarks.
 
     Inside, similarities are divided by sup |K| and targets are centred and divided by their largest
@@ -120,9 +120,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[mi
         spread = spread_of(targets, centre)
         train = fit_tube if self.solver == "newton" else _liblinear
         seed = int(rng.integers(2**31))
-        weights, offset = train(
-            values / scale, (targets - centre) / spread, self.C, self.epsilon / spread, seed
-        )
+        weights, offset = train(values / scale, (targets - centre) / spread, self.C, self.epsilon / spread, seed)
         self.coef_, self.intercept_ = spread * weights[None, :], np.array([centre + spread * offset])
         self._keep(X, positions, scale)
         return self
@@ -132,9 +130,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[mi
         return self._linear(X)
 
 
-def fit_tube(
-    values: Values, targets: Values, C: float, epsilon: float, seed: int = 0
-) -> tuple[Values, float]:
+def fit_tube(values: Values, targets: Values, C: float, epsilon: float, seed: int = 0) -> tuple[Values, float]:
     """Weights and offset that minimise |w|^2 / 2 + C sum of epsilon-insensitive losses."""
     design = np.column_stack([values, np.ones(len(values))])
     margins = np.concatenate([targets - epsilon, -targets - epsilon])

@@ -39,7 +39,7 @@ probability n_landmarks / t,
 _HIDDEN = ("_rng", "_store", "_used", "_met")
 
 
-class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
+class StreamLandmarkModel(BaseEstimator):
     """Base of the two stream learners."""
 
     _ranges: ClassVar[dict[str, Range]] = {
@@ -60,13 +60,9 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
 
     def _comparison(self, width: int = 0) -> Comparison:
         similarity = self.__dict__.get("similarity_", self.similarity)
-        comparison = Comparison(
-            default_similarity(width) if similarity is None else similarity, self.distance
-        )
+        comparison = Comparison(default_similarity(width) if similarity is None else similarity, self.distance)
         if comparison.takes == "precomputed":
-            raise ValueError(
-                "similarity='precomputed' has no meaning on a stream: give a kernel or a function"
-            )
+            raise ValueError("similarity='precomputed' has no meaning on a stream: give a kernel or a function")
         return comparison
 
     def _read(self, X: Any, first: bool) -> Any:
@@ -225,9 +221,7 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: call fit or partial_fit first"
             )
-        kernel = persist.encode(
-            self.similarity_ if self.similarity is None else self.similarity, "similarity"
-        )
+        kernel = persist.encode(self.similarity_ if self.similarity is None else self.similarity, "similarity")
         arrays = {
             "coef": self.coef_,
             "intercept": self.intercept_,
@@ -252,9 +246,7 @@ class StreamLandmarkModel(BaseEstimator):  # type: ignore[misc]
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = fitted["generator"]
         if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array(
-                [str(name) for name in fitted["feature_names_in"]], dtype=object
-            )
+            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
         numbers = (self.coef_, self.intercept_, self._store, self.centre_, self._met)
         fits = (
             all(a.dtype == np.float64 and np.isfinite(a).all() for a in numbers)

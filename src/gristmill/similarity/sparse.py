@@ -24,7 +24,7 @@ from .regression import real_targets, spread_of
 Values = npt.NDArray[np.float64]
 
 
-class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):  # type: ignore[misc]
+class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     __doc__ = f"""A regressor over the few landmarks that forward greedy selection takes from a pool.
 
     After the fit only the chosen landmarks are kept, and `predict` evaluates the similarity to those only. A

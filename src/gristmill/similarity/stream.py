@@ -18,7 +18,7 @@ from .reservoir import NOTES, PARAMETERS, StreamLandmarkModel
 Values = npt.NDArray[np.float64]
 
 
-class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):  # type: ignore[misc]
+class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):
     __doc__ = f"""Classify a stream with any similarity, in constant memory.
 
     {NOTES}
@@ -156,7 +156,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):  # type: i
         super()._from_file(arrays, fitted)
 
 
-class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):  # type: ignore[misc]
+class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
     __doc__ = f"""Regress on a stream with any similarity, in constant memory.
 
     {NOTES}

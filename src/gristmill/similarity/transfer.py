@@ -91,9 +91,7 @@ def family(transfer: Any, slopes: Any) -> list[Callable[[Any], Any]]:
         return [named[transfer]]
     members = list(transfer) if isinstance(transfer, list | tuple) else [transfer]
     if not members or not all(callable(member) and not isinstance(member, type) for member in members):
-        raise TypeError(
-            f"transfer must be a function f(t) of a difference, or a list of such, got {transfer!r}"
-        )
+        raise TypeError(f"transfer must be a function f(t) of a difference, or a list of such, got {transfer!r}")
     return members
 
 
@@ -104,9 +102,7 @@ def apply(function: Callable[[Any], Any], differences: Values) -> Values:
         return np.asarray(values, dtype=np.float64)
     values = np.asarray(values)
     if values.shape != differences.shape or not np.issubdtype(values.dtype, np.number):
-        raise ValueError(
-            f"the transfer function {_name(function)} must map an array to one of the same shape"
-        )
+        raise ValueError(f"the transfer function {_name(function)} must map an array to one of the same shape")
     if not np.isfinite(values).all():
         where = differences[~np.isfinite(values)].flat[0]
         raise ValueError(f"the transfer function {_name(function)} is not finite at {where}")

@@ -87,9 +87,7 @@ class Columns:
         if missing:
             raise StreamError(f"{source}: the column {missing[0]!r} is missing; there are {', '.join(names)}")
         if self.require_target and self.target is not None and self.target not in names:
-            raise StreamError(
-                f"{source}: the column {self.target!r} is missing; there are {', '.join(names)}"
-            )
+            raise StreamError(f"{source}: the column {self.target!r} is missing; there are {', '.join(names)}")
 
     def check_text(self, name: str, value: Any, where: str) -> None:
         """A column that is not a number is an error unless something was said to be done with it."""

@@ -21,9 +21,7 @@ _SAMPLE = 1 << 17  # bytes of the first block from which the kinds of columns ar
 class CsvReader:
     """Decodes blocks of one CSV source. The first block settles delimiter, names and kinds of columns."""
 
-    def __init__(
-        self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any
-    ) -> None:
+    def __init__(self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any) -> None:
         self.name, self.columns, self.bad = name, columns, bad
         self._header, self._delimiter = header, delimiter
         self.names: list[str] = []
@@ -65,12 +63,8 @@ class CsvReader:
         else:
             self.names = [f"x{place}" for place in range(len(cells))]
         end = _end_of_line(block.data, _SAMPLE)
-        whole = [
-            row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)
-        ]
-        self._text = {
-            name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])
-        }
+        whole = [row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)]
+        self._text = {name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])}
         self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
         return block
 
@@ -108,9 +102,7 @@ class CsvReader:
                 read_options=arrow_csv.ReadOptions(
                     column_names=self.names, use_threads=False, block_size=len(block.data) + 1
                 ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=self._delimiter or ",", newlines_in_values=True
-                ),
+                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds, null_values=[], include_columns=self._wanted()
                 ),

@@ -12,9 +12,7 @@ from .chunks import ROWS, Chunk, Stream
 _SMOOTH = 100  # events that share one angle: a step of the camera too small to see
 
 
-def drifting_digits(
-    n_events: int = 50_000, turn: float = 90.0, random_state: Any = 0, rows: int = ROWS
-) -> Stream:
+def drifting_digits(n_events: int = 50_000, turn: float = 90.0, random_state: Any = 0, rows: int = ROWS) -> Stream:
     """Handwritten digits in a drifting order: classes come into fashion and go, and the camera slowly turns.
 
     Each event is one of scikit-learn's 1,797 digits (8 x 8 grey values from 0 to 16), drawn without repeat
@@ -43,9 +41,7 @@ def drifting_digits(
     (300, 64)
     """
     if n_events < 1 or rows < 1:
-        raise ValueError(
-            f"drifting_digits: n_events and rows must be at least 1, got {n_events!r} and {rows!r}"
-        )
+        raise ValueError(f"drifting_digits: n_events and rows must be at least 1, got {n_events!r} and {rows!r}")
     seed = int(np.random.default_rng(random_state).integers(2**63))
     return Stream(
         lambda: _digits(n_events, turn, seed, rows),

@@ -155,9 +155,7 @@ def switching_mixture(
 # -----------------------------------------------------------------------------------------
 
 
-def silk_sequence(
-    n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0
-) -> Stream:
+def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0) -> Stream:
     """Two classes, each a mixture of two Gaussians, that travel together along a winding path.
 
     The paper shows a picture of its sequence and no numbers; path, speed and width are ours. The classes stay

@@ -42,9 +42,7 @@ def _object(line: bytes, where: str) -> Mapping[str, Any] | StreamError:
     return value if isinstance(value, dict) else StreamError(f"{where}: this is not a JSON object")
 
 
-def _row_chunks(
-    blocks: Iterator[list[Found]], name: str, columns: Columns, bad: BadRows | None
-) -> Iterator[Chunk]:
+def _row_chunks(blocks: Iterator[list[Found]], name: str, columns: Columns, bad: BadRows | None) -> Iterator[Chunk]:
     empty = True
     for rows in blocks:
         kept, ended = _kept(rows, name, columns, bad)
@@ -106,9 +104,7 @@ def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, An
     return cells
 
 
-def from_rows(
-    rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS
-) -> Stream:
+def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:
     """A stream over any iterable of dicts, or of pairs (dict, label), such as River's data sets.
 
     Parameters
@@ -135,10 +131,7 @@ def from_rows(
         while batch := list(islice(source, size)):
             places = [f"{name}, row {number + place}" for place in range(1, len(batch) + 1)]
             number += len(batch)
-            yield [
-                (where, _flat(row, settings, where), repr(row))
-                for where, row in zip(places, batch, strict=True)
-            ]
+            yield [(where, _flat(row, settings, where), repr(row)) for where, row in zip(places, batch, strict=True)]
 
     return Stream(lambda: _row_chunks(blocks(), name, settings, None), name=name)
 

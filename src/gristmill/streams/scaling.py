@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 _ROWS = 256  # rows scaled at a time: what is computed on the way then stays in the cache
 
 
-class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Online scaling: each event by what has been seen up to and including it.
 
     However the stream is cut into chunks, the numbers are the same, bit for bit.

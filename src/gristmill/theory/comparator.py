@@ -41,8 +41,7 @@ def cumulative_hinge(scores: npt.ArrayLike, labels: npt.ArrayLike, margin: float
     f, y = np.asarray(scores, dtype=float), np.asarray(labels, dtype=float)
     if f.ndim != 1 or f.shape != y.shape:
         raise ValueError(
-            "cumulative_hinge: scores and labels must be two arrays of one length, "
-            f"got shapes {f.shape} and {y.shape}"
+            f"cumulative_hinge: scores and labels must be two arrays of one length, got shapes {f.shape} and {y.shape}"
         )
     if not np.isfinite(f).all():
         raise ValueError(f"cumulative_hinge: scores must be finite, got {f[~np.isfinite(f)][0]!r}")

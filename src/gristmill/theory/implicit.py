@@ -78,6 +78,4 @@ def implicit_mistake_bound(
     if share > 0:
         drift += (path_energy / share + steps * share * comparator_norm**2) / 2
     start = comparator_norm**2
-    return max(radius**2 / wide**2, 1 / (rate * C * wide)) * (
-        start + drift + times(2 * rate * C, comparator_loss)
-    )
+    return max(radius**2 / wide**2, 1 / (rate * C * wide)) * (start + drift + times(2 * rate * C, comparator_loss))

@@ -46,9 +46,7 @@ def _tune(
 ) -> tuple[float, float, float, float]:
     """h, eta, lambda and the bound for a gap mu - rho; also checks what the two theorems share."""
     require(owner, positive, radius=radius, comparator_norm=comparator_norm)
-    require(
-        owner, non_negative, comparator_loss=comparator_loss, path_length=path_length, path_energy=path_energy
-    )
+    require(owner, non_negative, comparator_loss=comparator_loss, path_length=path_length, path_energy=path_energy)
     require(owner, count, steps=steps)
     drift = math.sqrt(steps * path_energy) + path_length
     capacity = radius**2 * (comparator_norm**2 + comparator_norm * drift) / 4  # C, eq. (31)
@@ -114,9 +112,7 @@ def norma_margin_tuning(
     above = Range(f"a number > margin = {margin!r}", lambda v: is_real(v) and v > margin)
     require(owner, above, comparator_margin=comparator_margin)
     gap = comparator_margin - margin
-    _, rate, reg, bound = _tune(
-        owner, gap, radius, comparator_norm, comparator_loss, path_length, path_energy, steps
-    )
+    _, rate, reg, bound = _tune(owner, gap, radius, comparator_norm, comparator_loss, path_length, path_energy, steps)
     return NormaTuning(margin, rate, reg, bound)
 
 
@@ -202,9 +198,7 @@ def _forgotten(owner: str, rate: float, reg: float) -> float:
     return rate * reg
 
 
-def norma_truncation_error(
-    window: int, rate: float, reg: float, lipschitz: float = 1.0, radius: float = 1.0
-) -> float:
+def norma_truncation_error(window: int, rate: float, reg: float, lipschitz: float = 1.0, radius: float = 1.0) -> float:
     """How far, in norm, dropping terms older than `window` steps can move the hypothesis (Proposition 1).
 
     Parameters

@@ -21,9 +21,7 @@ _events = Range("a whole number >= 2", lambda v: is_whole(v) and v >= 2)
 _exponent = Range("a number in (1, 2]", lambda v: is_real(v) and 1 < v <= 2)
 
 
-def rademacher_auc(
-    n: int, data_norm: float, radius: float, q: float = 2.0, features: int | None = None
-) -> float:
+def rademacher_auc(n: int, data_norm: float, radius: float, q: float = 2.0, features: int | None = None) -> float:
     """Rademacher average of linear scorers of pairs, {(x, x') -> <w, x - x'> : ||w||_q <= radius}.
 
     Parameters

@@ -80,7 +80,5 @@ def passive_aggressive_loss_bound(
     owner = "passive_aggressive_loss_bound"
     require(owner, positive, radius=radius)
     require(owner, positive_or_inf, C=C)
-    require(
-        owner, non_negative, comparator_norm=comparator_norm, comparator_squared_loss=comparator_squared_loss
-    )
+    require(owner, non_negative, comparator_norm=comparator_norm, comparator_squared_loss=comparator_squared_loss)
     return (radius**2 + 1 / (2 * C)) * (comparator_norm**2 + times(2 * C, comparator_squared_loss))

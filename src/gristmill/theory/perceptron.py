@@ -133,9 +133,7 @@ def forgetron_mistake_bound(size: int, comparator_norm: float, comparator_loss: 
     owner = "forgetron_mistake_bound"
     require(owner, _proved_size, size=size)
     limit = forgetron_norm_limit(size)
-    within = Range(
-        f"a number from 0 to {limit:.6g} for size = {size}", lambda v: is_real(v) and 0 <= v <= limit
-    )
+    within = Range(f"a number from 0 to {limit:.6g} for size = {size}", lambda v: is_real(v) and 0 <= v <= limit)
     require(owner, within, comparator_norm=comparator_norm)
     require(owner, non_negative, comparator_loss=comparator_loss)
     return 2 * comparator_norm**2 + 4 * comparator_loss

@@ -131,9 +131,7 @@ def alma_step(alpha: float, B: float) -> float:
     return 1 / (half + math.hypot(half, 1.0))
 
 
-def alma_correction_bound(
-    margin: float, C: float, comparator_loss: float = 0.0, tolerance: float = 0.0
-) -> float:
+def alma_correction_bound(margin: float, C: float, comparator_loss: float = 0.0, tolerance: float = 0.0) -> float:
     """Most corrections, so also mistakes, of ALMA_2 with or without projections (Theorem 7).
 
     The paper prints rho = 1/(C^2 (gamma - eta)^2) where its own proof needs that value for rho^2; here it is
