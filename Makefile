@@ -52,10 +52,12 @@ $(VENV)/.run: $(VENV)/pyvenv.cfg $(SOURCES)
 
 $(VENV)/.tools: $(VENV)/pyvenv.cfg pyproject.toml
 	$(BIN)/pip install --quiet '.[dev]'
-	touch $@
+	touch $(VENV)/.built $@
 
+# The tools came with a build of these sources; only later changes need another.
 $(VENV)/.dev: $(VENV)/.tools $(SOURCES)
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps .
+	test -e $(VENV)/.built || $(BIN)/pip install --quiet --no-build-isolation --no-deps .
+	rm -f $(VENV)/.built
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
