@@ -67,6 +67,18 @@ template <class T>
 inline T fma1(T a, T b, T c) { return a * b + c; }
 #endif
 
+// Between low and high; NaN stays NaN, which is why it is the second operand.
+#if defined(__AVX512F__)
+inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) { return _mm512_min_pd(high, _mm512_max_pd(low, x)); }
+inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) { return _mm512_min_ps(high, _mm512_max_ps(low, x)); }
+#elif defined(__AVX2__)
+inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) { return _mm256_min_pd(high, _mm256_max_pd(low, x)); }
+inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) { return _mm256_min_ps(high, _mm256_max_ps(low, x)); }
+#else
+template <class V>
+inline V clamp(V x, V low, V high) { return x < low ? low : (x > high ? high : x); }
+#endif
+
 template <class V>
 inline V max0(V v) { return v > V{} ? v : V{}; }
 template <class V>
@@ -144,7 +156,7 @@ void feature_sums(const T* const* rows, std::size_t count, const T* blocks, std:
 template <class T>
 void sparse_dots(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
                  std::size_t n_blocks, std::size_t width, T* out) {
-    constexpr int G = 4;  // blocks abreast, to hide the latency of the sums
+    constexpr int G = kPerBlock < 8 ? 8 / kPerBlock : 1;  // eight sums abreast hide each other's latency
     std::size_t b = 0;
     auto run = [&]<int B>() {
         Vec<T> sum[B * kPerBlock] = {};
@@ -213,7 +225,7 @@ template <class T>
 inline Vec<T> exp(Vec<T> x) {
     using E = ExpTraits<T>;
     typedef typename E::Bits Ints __attribute__((vector_size(kBytes)));
-    const Vec<T> inside = x < splat(E::low) ? splat(E::low) : (x > splat(E::high) ? splat(E::high) : x);
+    const Vec<T> inside = clamp(x, splat(E::low), splat(E::high));
     // Adding 1.5 * 2^mantissa rounds to the nearest whole number and leaves it in the low bits.
     const Vec<T> shifted = fma(inside, splat(E::log2e), splat(E::shift));
     const Vec<T> whole = shifted - E::shift;
