@@ -5,7 +5,6 @@ Run by itself: `python -m benchmarks.bench_features`. One core; every ratio is b
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,30 +22,15 @@ from gristmill import (
 )
 from gristmill.budgets import DropOldest
 
+from .measure import best, show
+
 PLAIN = {"stratified": False, "signs": "real"}
-
-
-def best(function: Callable[[], Any], repeats: int = 7) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def unit_rows(n: int, d: int, seed: int = 0, positive: bool = False, dtype: Any = np.float64) -> Any:
     X = np.random.default_rng(seed).normal(size=(n, d))
     X = np.abs(X) if positive else X
     return (X / np.linalg.norm(X, axis=1)[:, None]).astype(dtype)
-
-
-def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    print(f"\n{title}")
-    cells = [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in [columns, *rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    for row in cells:
-        print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
 # ---- speed of the transform --------------------------------------------------------------------------------
@@ -216,7 +200,7 @@ def main() -> dict[str, Any]:
         ):
             rows = run()
             out[title] = rows
-            show(title, list(rows[0]), [list(row.values()) for row in rows])
+            show(title, rows)
     return out
 
 

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gristmill import Gaussian, PairwiseAUC, PairwiseMetric, ReservoirX
 
-
-def seconds(run: Callable[[], Any], repeat: int = 5) -> float:
-    """Processor time, the best of a few runs: all of it runs on one core, so a busy machine counts less."""
-    best = float("inf")
-    for _ in range(repeat):
-        start = time.process_time()
-        run()
-        best = min(best, time.process_time() - start)
-    return best
+from .measure import best, show
 
 
 def stream(count: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -84,16 +74,16 @@ def bare_products(width: int, size: int, events: int) -> float:
             np.dot(P, w, out=out_s)
             np.dot(g, P, out=out_d)
 
-    return seconds(run) / events
+    return best(run) / events
 
 
 def linear_auc(width: int, size: int = 100) -> dict[str, float]:
     X, y = stream(20_000, width)
-    ours = seconds(lambda: PairwiseAUC(buffer=ReservoirX(size), rate=0.1, random_state=0).fit(X, y)) / len(X)
+    ours = best(lambda: PairwiseAUC(buffer=ReservoirX(size), rate=0.1, random_state=0).fit(X, y)) / len(X)
     # the buffer of the loops shall be full, as ours is: the events that fill it are taken off
-    pairs = seconds(lambda: pair_by_pair(X[: size + 400], y[: size + 400], size, 0.1), 2)
-    pairs = (pairs - seconds(lambda: pair_by_pair(X[:size], y[:size], size, 0.1), 2)) / 400
-    vectorised = seconds(lambda: buffer_at_once(X[:5000], y[:5000], size, 0.1), 2) / 5000
+    pairs = best(lambda: pair_by_pair(X[: size + 400], y[: size + 400], size, 0.1), 2)
+    pairs = (pairs - best(lambda: pair_by_pair(X[:size], y[:size], size, 0.1), 2)) / 400
+    vectorised = best(lambda: buffer_at_once(X[:5000], y[:5000], size, 0.1), 2) / 5000
     bare = bare_products(width, size, 5000)
     return {
         "features": width,
@@ -114,15 +104,15 @@ def one_event(width: int, size: int = 100) -> dict[str, float]:
         for x, label in zip(rows, labels, strict=True):
             model.learn_one(x, label)
 
-    return {"features": width, "learn_one events per second": len(X) / seconds(run)}
+    return {"features": width, "learn_one events per second": len(X) / best(run)}
 
 
 def kernel_auc(width: int = 20, size: int = 100) -> dict[str, float]:
     X, y = stream(6000, width)
     model = PairwiseAUC(Gaussian(1.0), buffer=ReservoirX(size), rate=1.0, random_state=0)
-    taken = seconds(lambda: model.fit(X, y), 2) / len(X)
+    taken = best(lambda: model.fit(X, y), 2) / len(X)
     rows = Gaussian(1.0)
-    bare = seconds(lambda: rows(X[:512], model.support_vectors_)) / 512
+    bare = best(lambda: rows(X[:512], model.support_vectors_)) / 512
     return {
         "features": width,
         "stored points": model.n_support_,
@@ -137,15 +127,15 @@ def metric(width: int, size: int = 50) -> dict[str, float]:
     y = rng.integers(5, size=count)
     X = (rng.normal(size=(count, width)) + rng.normal(size=(5, width))[y]) / np.sqrt(width)
     model = PairwiseMetric(buffer=ReservoirX(size), rate=0.5, init="zero", random_state=0)
-    border = seconds(lambda: model.fit(X, y), 2) / count
+    border = best(lambda: model.fit(X, y), 2) / count
     inside = PairwiseMetric(buffer=ReservoirX(size), rate=0.001, random_state=0)
-    free = seconds(lambda: inside.fit(X, y), 2) / count
+    free = best(lambda: inside.fit(X, y), 2) / count
 
     def eigenvalues() -> None:
         for _ in range(20):
             np.linalg.eigh(model.metric_)
 
-    solver = seconds(eigenvalues) / 20
+    solver = best(eigenvalues) / 20
     return {
         "features": width,
         "events per second, on the cone's border": 1 / border,
@@ -154,14 +144,6 @@ def metric(width: int, size: int = 50) -> dict[str, float]:
         "share projected": inside.n_projections_ / count,
         "border: times one eigh of NumPy": border / solver,
     }
-
-
-def table(title: str, rows: list[dict[str, float]]) -> None:
-    print(f"\n{title}")
-    names = list(rows[0])
-    print("  " + " | ".join(names))
-    for row in rows:
-        print("  " + " | ".join(f"{row[name]:,.3g}" if row[name] < 1000 else f"{row[name]:,.0f}" for name in names))
 
 
 def main() -> dict[str, Any]:
@@ -174,7 +156,7 @@ def main() -> dict[str, Any]:
         ("metric, buffer 50", lambda: [metric(d) for d in (10, 25, 50, 100)]),
     ):
         result[title] = run()
-        table(title, result[title])
+        show(title, result[title])
     return result
 
 

@@ -66,7 +66,7 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
     """A plain table."""
     if not rows:
         return
-    names = list(rows[0])
+    names = list(dict.fromkeys(name for row in rows for name in row))  # a row may lack some
     cells = [[_text(row.get(name)) for name in names] for row in rows]
     widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(names)]
     print(f"\n{title}")
