@@ -73,7 +73,8 @@ struct IsaScore {
     // into the sums of the later ones by column j of the triangle. sums: kStair a row.
     void (*forward)(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
                     double* sums, double* const* z);
-    // out[j] = sum_i weights_i y_i[j] over the points y_i of whole blocks: the transpose of `dots`.
+    // out[j] = sum_i weights_i y_i[j] over the points y_i of one or more whole blocks: the transpose of
+    // `dots`.
     void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 

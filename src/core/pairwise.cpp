@@ -51,12 +51,8 @@ void LinearRanker::event(const double* row, double label, std::size_t at, double
     double slope_sum = 0;
     if (count > 0) {
         others.dots(w_.data(), count, scores_.data());
-        const MarginLoss loss = settings_.loss;
-        for (std::size_t j = 0; j < count; ++j) {
-            const double margin = label * (score - scores_[j]);
-            order.pair(margin);
-            slope_sum += slopes_[j] = loss.slope(margin);
-        }
+        for (std::size_t j = 0; j < count; ++j) order.pair(slopes_[j] = label * (score - scores_[j]));
+        slope_sum = settings_.loss.slopes(slopes_.data(), count);
         std::fill(slopes_.begin() + static_cast<std::ptrdiff_t>(count),
                   slopes_.begin() + static_cast<std::ptrdiff_t>(padded(count)), 0.0);
     }

@@ -19,6 +19,22 @@ struct MarginLoss {
     MarginKind kind = MarginKind::hinge;
     double margin = 1;
 
+    // Margins become slopes, in place; returns their sum. The hinge's pairs are counted: no branch to mispredict, and no
+    // chain of additions.
+    double slopes(double* u, std::size_t count) const {
+        if (kind == MarginKind::hinge) {
+            std::size_t active = 0;
+            for (std::size_t j = 0; j < count; ++j) {
+                const bool below = u[j] < margin;
+                active += below;
+                u[j] = below ? -1.0 : 0.0;
+            }
+            return -static_cast<double>(active);
+        }
+        double sum = 0;
+        for (std::size_t j = 0; j < count; ++j) sum += u[j] = slope(u[j]);
+        return sum;
+    }
     double slope(double u) const {
         switch (kind) {
             case MarginKind::hinge: return u < margin ? -1.0 : 0.0;
@@ -102,17 +118,16 @@ void transact(L& learner, std::size_t count, const Poll& poll, F event) {
 
 // The share of the opposite-label pairs that a score puts in the right order, ties by half.
 struct Order {
-    double right = 0;
-    std::uint64_t pairs = 0;
+    std::uint64_t halves = 0, pairs = 0;
     void pair(double margin) {
         ++pairs;
-        right += margin > 0 ? 1.0 : margin == 0 ? 0.5 : 0.0;
+        halves += static_cast<std::uint64_t>(margin > 0) + static_cast<std::uint64_t>(margin >= 0);
     }
     void commit(PairStream& stream) const {
         if (pairs == 0) return;
         stream.pairs += pairs;
         stream.asked += 1;
-        stream.right += right / static_cast<double>(pairs);
+        stream.right += 0.5 * static_cast<double>(halves) / static_cast<double>(pairs);
     }
 };
 

@@ -132,12 +132,21 @@ inline void tile_rows(const T* const* rows, std::size_t count, const T* blocks, 
 template <class Term, class T>
 void feature_sums(const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
                   T* out, std::size_t stride) {
-    // One row has no tile of rows to hide the latency of the sums behind: more blocks abreast do.
-    constexpr int kAlone = 8 / kPerBlock > 0 ? 8 / kPerBlock : 1;
     std::size_t b = 0;
-    if (count == 1)
-        for (; b + kAlone <= n_blocks; b += kAlone)
-            tile<Term, 1, kAlone>(rows, blocks + b * width * kLanes<T>, width, 0, width, out + b * kLanes<T>, stride);
+    if (count == 1) {
+        // One row has no tile of rows to hide the latency of the sums behind: all blocks that are left abreast do.
+        const auto alone = [&]<int B>() {
+            while (b + B <= n_blocks) {
+                tile<Term, 1, B>(rows, blocks + b * width * kLanes<T>, width, 0, width, out + b * kLanes<T>, stride);
+                b += B;
+            }
+        };
+        if constexpr (kPerBlock == 1) alone.template operator()<8>(), alone.template operator()<7>();
+        if constexpr (kPerBlock == 1) alone.template operator()<6>(), alone.template operator()<5>();
+        if constexpr (kPerBlock <= 2) alone.template operator()<4>(), alone.template operator()<3>();
+        alone.template operator()<2>(), alone.template operator()<1>();
+        return;
+    }
     while (b < n_blocks) {
         const bool full = b + kTileBlocks <= n_blocks;
         const T* at = blocks + b * width * kLanes<T>;
@@ -415,41 +424,42 @@ inline Vec<double> sums_of_eight(const Vec<double>* v) {
 }
 #endif
 
+// J features of all blocks. The first block sets the sums: sums that start as zeros would be kept in memory by the
+// compiler, not in registers.
+template <int J>
+inline void lane_sums_of(const double* at, std::size_t n_blocks, std::size_t width, const double* weights, double* out) {
+    constexpr std::size_t lanes = kLanes<double>;
+    Vec<double> sum[J][kPerBlock];
+    for (int p = 0; p < kPerBlock; ++p)
+        for (int k = 0; k < J; ++k)
+            sum[k][p] = load(weights + p * kWidth<double>) * load(at + k * lanes + p * kWidth<double>);
+    for (std::size_t b = 1; b < n_blocks; ++b) {
+        at += width * lanes;
+        for (int p = 0; p < kPerBlock; ++p) {
+            const Vec<double> w = load(weights + b * lanes + p * kWidth<double>);
+            for (int k = 0; k < J; ++k) sum[k][p] = fma(w, load(at + k * lanes + p * kWidth<double>), sum[k][p]);
+        }
+    }
+#if defined(__AVX512F__)
+    if constexpr (J == 8) return store(out, sums_of_eight(&sum[0][0]));
+#endif
+    for (int k = 0; k < J; ++k) {
+        double line[lanes];
+        for (int p = 0; p < kPerBlock; ++p) store(line + p * kWidth<double>, sum[k][p]);
+        for (std::size_t half = lanes / 2; half > 0; half /= 2)
+            for (std::size_t l = 0; l < half; ++l) line[l] += line[l + half];
+        out[k] = line[0];
+    }
+}
+
 // A few features abreast, block after block, then one fixed tree over the lanes: the order depends on the shape alone.
 inline void lane_sums(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights,
                       double* out) {
-    constexpr std::size_t lanes = kLanes<double>;
-    std::size_t j = 0;
-    auto run = [&]<int J>() {
-        Vec<double> sum[J][kPerBlock] = {};
-        for (std::size_t b = 0; b < n_blocks; ++b) {
-            const double* at = blocks + (b * width + j) * lanes;
-            for (int p = 0; p < kPerBlock; ++p) {
-                const Vec<double> w = load(weights + b * lanes + p * kWidth<double>);
-                for (int k = 0; k < J; ++k) sum[k][p] = fma(w, load(at + k * lanes + p * kWidth<double>), sum[k][p]);
-            }
-        }
-#if defined(__AVX512F__)
-        if constexpr (J == 8) {
-            Vec<double> line[8];
-            for (int k = 0; k < 8; ++k) line[k] = sum[k][0];
-            store(out + j, sums_of_eight(line));
-            j += J;
-            return;
-        }
-#endif
-        for (int k = 0; k < J; ++k) {
-            double line[lanes];
-            for (int p = 0; p < kPerBlock; ++p) store(line + p * kWidth<double>, sum[k][p]);
-            for (std::size_t half = lanes / 2; half > 0; half /= 2)
-                for (std::size_t l = 0; l < half; ++l) line[l] += line[l + half];
-            out[j + k] = line[0];
-        }
-        j += J;
-    };
     constexpr int kAbreast = 8 / kPerBlock > 2 ? 8 / kPerBlock : 2;
-    while (j + kAbreast <= width) run.template operator()<kAbreast>();
-    while (j < width) run.template operator()<1>();
+    std::size_t j = 0;
+    for (; j + kAbreast <= width; j += kAbreast)
+        lane_sums_of<kAbreast>(blocks + j * kLanes<double>, n_blocks, width, weights, out + j);
+    for (; j < width; ++j) lane_sums_of<1>(blocks + j * kLanes<double>, n_blocks, width, weights, out + j);
 }
 
 inline void ordered(const double* const* rows, std::size_t count, const double* y, std::size_t n, double* out) {
