@@ -272,6 +272,21 @@ def test_interrupt_saves_the_model_and_says_where(tmp_path):
     assert f"{seen:,} events: interrupted" in said
 
 
+@pytest.mark.parametrize(
+    "command", [["compare"], ["search", "--learner", "perceptron(Gaussian({g}))", "--grid", "g=0.1,1", "--jobs", "1"]]
+)
+def test_a_bad_row_half_way_leaves_the_table_so_far(command, tmp_path):
+    rows = [f"{a:.4f},{b:.4f},{int(a > b)}" for a, b in np.random.default_rng(0).normal(size=(9000, 2)).tolist()]
+    rows[8500] = "1,2"
+    (tmp_path / "data.csv").write_text("a,b,y\n" + "\n".join(rows))
+    report = tmp_path / "report.html"
+    result = call(command[0], str(tmp_path / "data.csv"), *command[1:], "--report", str(report))
+    assert result.exit_code == 2
+    assert "line 8502" in result.stderr
+    assert "0.0" in result.stdout
+    assert "line 8502" in report.read_text()
+
+
 def test_learners_bench_and_reproduce():
     listed = call("learners").stdout
     assert "norma_novelty(kernel, nu, rate" in listed

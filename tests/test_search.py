@@ -69,3 +69,23 @@ def test_wrong_wishes():
         search(build, GRID, stream, first=0)
     with pytest.raises(ValueError, match="holds no event"):
         search(build, GRID, iter([]))
+
+
+def test_an_interrupt_keeps_what_was_found():
+    def interrupted():
+        for place, chunk in enumerate(drifting_digits(n_events=3600)):
+            if place == 3:
+                raise KeyboardInterrupt
+            yield chunk.X[:500], chunk.y[:500]
+
+    found = search(build, GRID, interrupted(), first=400)
+    assert found.stopped == "interrupted"
+    assert found.results[0].n_events == found.best_model.n_seen_ == 1200
+    assert found.rungs == [400, 1200]
+    assert {result.stopped for result in found.results} == {"interrupted"}
+
+
+def test_those_that_an_interrupt_left_behind_are_still_compared():
+    found = search(build, {"C": [0.1, 0.3, 1.0]}, drifting_digits(n_events=900), first=900)
+    found.results[1].n_events, found.results[2].n_events, found.rungs = 800, 300, [300]
+    assert [result.n_events for result in found.comparison()] == [900, 800]

@@ -30,19 +30,20 @@ def compare(**given: Any) -> None:
     opened = options.Opened(given)
     workshop = options.Workshop(opened, given)
     models = {text: workshop.build(text) for text in given["learners"] or _USUAL}
-    comparison = run_all(
-        models,
-        opened.stream,
-        given["metrics"] or None,
-        given["window"],
-        given["delay"],
-        warmup=given["warmup"],
-    )
+    guarded = options.Guarded(opened.stream)
+    try:
+        comparison = run_all(
+            models, guarded.stream, given["metrics"] or None, given["window"], given["delay"], warmup=given["warmup"]
+        )
+    except ValueError as error:
+        raise guarded.error or error from None
+    stopped = str(guarded.error or comparison[0].stopped)
+    for result in comparison:
+        result.stopped = stopped
     options.show(comparison, given["as_json"])
     options.finish_report(
         given["report"], comparison, f"gristmill compare {opened.stream.name}", workshop.about(),
         opened.stream.bayes_error,
     )  # fmt: skip
     opened.say_bad()
-    if comparison[0].stopped:
-        raise SystemExit(130)
+    options.end(guarded.error, stopped, comparison[0].n_events)

@@ -39,7 +39,7 @@ def learn(**given: Any) -> None:
         workshop = options.Workshop(opened, given)
         model = workshop.build(name)
         about = workshop.about()
-    guarded = Guarded(opened.stream)
+    guarded = options.Guarded(opened.stream)
     try:
         result = prequential(
             model, guarded.stream, given["metrics"] or None, given["window"], given["delay"],
@@ -49,23 +49,6 @@ def learn(**given: Any) -> None:
         # An empty stream because its first row was bad: that is the error to tell.
         raise guarded.error or error from None
     _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error)
-
-
-class Guarded:
-    """Reads on until something is amiss, and remembers what, so that what was learned before is not lost."""
-
-    def __init__(self, source: Any) -> None:
-        from dataclasses import replace
-
-        self._source = source
-        self.error: Exception | None = None
-        self.stream = replace(source, chunks=self._chunks)
-
-    def _chunks(self) -> Any:
-        try:
-            yield from self._source
-        except (ValueError, OSError) as error:
-            self.error = error
 
 
 def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None) -> None:
@@ -82,8 +65,4 @@ def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, st
     options.show(comparison, given["as_json"])
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
     opened.say_bad()
-    if error is not None:
-        raise error
-    if result.stopped:
-        click.echo(f"stopped after {result.n_events:,} events: {result.stopped}", err=True)
-        raise SystemExit(130)
+    options.end(error, result.stopped, result.n_events)

@@ -118,6 +118,23 @@ class Opened:
                 click.echo(f"{self.bad.count} bad rows were skipped; the first: {self.bad.first}", err=True)
 
 
+class Guarded:
+    """Reads on until something is amiss, and remembers what, so that what was learned before is not lost."""
+
+    def __init__(self, source: Any) -> None:
+        from dataclasses import replace
+
+        self._source = source
+        self.error: Exception | None = None
+        self.stream = replace(source, chunks=self._chunks)
+
+    def _chunks(self) -> Any:
+        try:
+            yield from self._source
+        except (ValueError, OSError) as error:
+            self.error = error
+
+
 class Workshop:
     """Builds learners for a stream: kernel found where none was said, scaling put in front."""
 
@@ -171,7 +188,7 @@ def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str],
 
 
 def show(comparison: Any, as_json: bool) -> None:
-    """The outcome on standard output."""
+    """The outcome on standard output; rich would fold long names in a pipe, which has no width."""
     if as_json:
         for result in comparison:
             click.echo(result.to_json())
@@ -180,4 +197,17 @@ def show(comparison: Any, as_json: bool) -> None:
 
     from ..evaluate.progress import rich_table
 
-    Console().print(rich_table(comparison))
+    console = Console()
+    if console.is_terminal:
+        console.print(rich_table(comparison))
+    else:
+        click.echo(comparison.table())
+
+
+def end(error: Exception | None, stopped: str, n_events: int) -> None:
+    """Leave with the code of a bad row (2, with its message) or of an interrupt (130), after all has been shown."""
+    if error is not None:
+        raise error
+    if stopped:
+        click.echo(f"stopped after {n_events:,} events: {stopped}", err=True)
+        raise SystemExit(130)

@@ -18,6 +18,7 @@ from . import options
 @click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
 @options.running
 @click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save the best one.")
+@click.option("--keep", is_flag=True, help="Save the best one found before a bad row, too.")
 def search(**given: Any) -> None:
     """Try combinations of parameters on a stream and drop the worst as it goes on."""
     from ..evaluate.search import search as race
@@ -36,15 +37,27 @@ def search(**given: Any) -> None:
             text = text.replace(f"{{{name}}}", value)
         return workshop.build(text)
 
-    found = race(build, grid, opened.stream, metric, first=given["first"], window=given["window"], n_jobs=given["jobs"])
+    guarded = options.Guarded(opened.stream)
+    how = {"first": given["first"], "window": given["window"], "n_jobs": given["jobs"]}
+    try:
+        found = race(build, grid, guarded.stream, metric, **how)
+    except ValueError as error:
+        raise guarded.error or error from None
+    _finish(given, opened, found, workshop.about(), guarded.error)
+
+
+def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str], error: Exception | None) -> None:
+    for result in found.results:
+        result.stopped = str(error or found.stopped)
     _show(given, found)
-    if given["model_path"]:
+    if given["model_path"] and (error is None or given["keep"]):
         found.best_model.columns_ = opened.columns if opened.columns.names is not None else None
         found.best_model.save(given["model_path"])
-        click.echo(f"model: {given['model_path']}", err=True)
+        click.echo(f"model: {given['model_path']} after {found.results[0].n_events:,} events", err=True)
     if given["report"]:
-        _report(given["report"], found, workshop.about(), given["learner"])
+        _report(given["report"], found, about, given["learner"])
     opened.say_bad()
+    options.end(error, found.stopped, found.results[0].n_events)
 
 
 def _parse(text: str) -> tuple[str, list[str]]:

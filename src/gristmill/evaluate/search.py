@@ -36,6 +36,7 @@ class SearchResult:
     results: list[Result]  #: in the same order
     metric: str
     rungs: list[int] = field(default_factory=list)  #: events after which candidates were dropped
+    stopped: str = ""  #: why the search ended before its stream did
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class SearchResult:
 
     @property
     def best_model(self) -> Any:
-        """The best candidate, fitted on the whole stream."""
+        """The best candidate, fitted on the whole stream (on what came before an interrupt)."""
         return self.results[0].model
 
     def rows(self) -> list[dict[str, Any]]:
@@ -79,9 +80,10 @@ class SearchResult:
         return pd.DataFrame(self.rows())
 
     def comparison(self) -> Comparison:
-        """The candidates that came to the end of the stream."""
+        """The candidates that came to the end of the stream, or were running when it was interrupted."""
         most = self.results[0].n_events
-        return Comparison([result for result in self.results if result.n_events == most])
+        # An interrupt leaves some of the running ones a batch behind; those that were dropped stand at a rung.
+        return Comparison([r for r in self.results if r.n_events >= most or r.n_events not in self.rungs])
 
 
 def search(
@@ -99,7 +101,8 @@ def search(
     """Try every combination of parameters on a stream, and drop the worst as it goes on.
 
     All candidates learn the first events; the best third goes on to three times as many, and so forth, until
-    the stream ends. Every candidate sees every event at most once, and the data are read once.
+    the stream ends. Every candidate sees every event at most once, and the data are read once. An interrupt
+    (Ctrl-C) ends the stream there, and what was found so far is returned.
 
     Parameters
     ----------
@@ -138,16 +141,23 @@ def search(
     if rung < 1:
         raise ValueError(f"first must be at least 1, got {rung!r}")
     race = _Race(candidates, rung, keep, n_jobs)
+    stopped = ""
     with bars.live([], source.n_events, f"{len(combinations)} candidates", bars.wanted(progress)) as tick:
-        for chunk in source:
-            race.take(chunk)
-            tick(race.done)
-        race.flush()
-    if not race.done:
+        try:
+            for chunk in source:
+                race.take(chunk)
+                tick(race.done)
+            race.flush()
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+    if not race.done and not stopped:
         raise ValueError(f"{source.name}: the stream holds no event")
     by_name = {str(params): params for params in combinations}
     results = [follower.finish() for follower in race.ranking()]
-    return SearchResult([by_name[result.name] for result in results], results, race.metric.name, race.rungs)
+    for result in results:
+        result.stopped = stopped
+    params = [by_name[result.name] for result in results]
+    return SearchResult(params, results, race.metric.name, race.rungs, stopped)
 
 
 class _Race:
