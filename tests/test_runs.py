@@ -218,5 +218,5 @@ def test_report_is_one_file_that_escapes_what_it_is_given(tmp_path):
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     stopped = comparison
     stopped[0].stopped = "interrupted"
-    assert "stopped after 1,000 events: interrupted" in run_report(stopped, "x", {}).html()
+    assert "Stopped after 1,000 events: interrupted" in run_report(stopped, "x", {}).html()
     assert "<pre>1 &lt; 2</pre>" in Report("x").code("1 < 2").html()

@@ -86,13 +86,15 @@ def _show(given: dict[str, Any], found: Any) -> None:
 
 
 def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
+    from ..evaluate.displays import COLOURS
     from ..evaluate.report import run_report
+    from ..evaluate.result import Comparison
 
     about = {
         "learner": learner,
         **about,
         "dropped after": ", ".join(f"{rung:,}" for rung in found.rungs) or "never",
     }
-    report = run_report(found.comparison(), "gristmill search", about)
+    report = run_report(Comparison(found.results[: len(COLOURS)]), "gristmill search", about)
     report.heading("All candidates, best first").table(*found.cells()).write(path)
     click.echo(f"report: {path}", err=True)

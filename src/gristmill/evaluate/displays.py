@@ -23,7 +23,7 @@ def pyplot() -> Any:
     return plt
 
 
-def _axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
+def _axes(ax: Any, width: float = 7.0, height: float = 4.4) -> Any:
     if ax is not None:
         return ax
     _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
@@ -33,6 +33,14 @@ def _axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
 def _tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25, linewidth=0.6)
+
+
+def _legend_above(ax: Any, **kwargs: Any) -> None:
+    """Above the curves, which fill the axes from side to side; long names have a line each."""
+    longest = max((len(text) for text in ax.get_legend_handles_labels()[1]), default=0)
+    columns = 1 if longest > 40 else 2 if longest > 18 else 3
+    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "alignment": "left", "borderaxespad": 0.3}
+    ax.legend(frameon=False, ncols=columns, fontsize="small", title_fontsize="small", **place, **kwargs)
 
 
 class PrequentialDisplay:
@@ -94,7 +102,7 @@ class PrequentialDisplay:
             self.ax_.axhline(self.bayes_error, color="black", linestyle=":", label="best possible")
         self.ax_.set(xlabel="event", ylabel=self.metric.replace("_", " "))
         self.ax_.set_ylim(bottom=0)
-        self.ax_.legend(frameon=False, title="thick: so far, thin: last window")
+        _legend_above(self.ax_, title="thick: so far, thin: last window")
         _tidy(self.ax_)
         return self
 

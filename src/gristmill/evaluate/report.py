@@ -15,13 +15,13 @@ from .._version import __version__
 
 _NUMBER = re.compile(r"^(-|-?[\d.,]+( ?%| k?M?B)?)$")
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width:
-62rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width: 62rem;
        padding: 0 1.2rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.8rem 0; }
 th, td { padding: 0.25rem 1.2rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e4e4e4; }
 th { font-weight: 600; border-bottom: 1px solid #999; white-space: nowrap; } .number { text-align: right; }
+td:first-child:not(.number) { min-width: 6.5rem; } td { vertical-align: top; }
 img { max-width: 100%; height: auto; } .small { color: #666; font-size: 0.85rem; }
 .warn { background: #fff4e0; border-left: 4px solid #e69f00; padding: 0.5rem 0.9rem; }
 code, pre { background: #f5f5f5; padding: 0.1rem 0.3rem; } pre { padding: 0.6rem 0.9rem; overflow-x: auto; }
@@ -100,13 +100,13 @@ class Report:
 
 def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None) -> Report:
     """The usual report of a run: what was run, the table, the curves, stored points over time."""
-    from .displays import COLOURS, PrequentialDisplay, _tidy, pyplot
+    from .displays import COLOURS, PrequentialDisplay, _legend_above, _tidy, pyplot
 
     plt = pyplot()
     report = Report(title).table(["", ""], [[key, value] for key, value in about.items()])
     for result in comparison:
         if result.stopped:
-            report.warning(f"{result.name} stopped after {result.n_events:,} events: {result.stopped}")
+            report.warning(f"Stopped after {result.n_events:,} events: {result.stopped}")
             break
     report.heading("In the end").table(*comparison.cells())
     for metric in comparison[0].metrics:
@@ -114,13 +114,14 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
         says = f"{metric.replace('_', ' ')} over the stream, each event predicted before it was learned"
         report.heading(metric.replace("_", " ").capitalize()).figure(display.figure_, says)
         plt.close(display.figure_)
-    figure, ax = plt.subplots(figsize=(7.0, 3.0), layout="constrained")
+    figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
     for place, result in enumerate(comparison):
         events = [entry["event"] for entry in result.curve]
         stored = [entry["stored"] for entry in result.curve]
         ax.plot(events, stored, color=COLOURS[place % len(COLOURS)], label=result.name)
     ax.set(xlabel="event", ylabel="stored points")
-    ax.legend(frameon=False)
+    ax.set_ylim(bottom=0)
+    _legend_above(ax)
     _tidy(ax)
     report.heading("Stored points").figure(figure, "stored points over the stream")
     plt.close(figure)

@@ -134,7 +134,7 @@ def search(
     combinations = _combinations(grid)
     source = as_stream(stream)
     candidates = [
-        Follower(builder(**params), str(params), metric, window, 0, source.classes, source.name)
+        Follower(builder(**params), _name(params), metric, window, 0, source.classes, source.name)
         for params in combinations
     ]
     rung = first if first is not None else _first_rung(len(candidates), source.n_events, keep)
@@ -152,7 +152,7 @@ def search(
             stopped = "interrupted"
     if not race.done and not stopped:
         raise ValueError(f"{source.name}: the stream holds no event")
-    by_name = {str(params): params for params in combinations}
+    by_name = {_name(params): params for params in combinations}
     results = [follower.finish() for follower in race.ranking()]
     for result in results:
         result.stopped = stopped
@@ -217,6 +217,10 @@ def _combinations(grid: Any) -> list[dict[str, Any]]:
     if not found:
         raise ValueError("the grid holds no combination: every parameter needs at least one value")
     return found
+
+
+def _name(params: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
 def _first_rung(candidates: int, n_events: int | None, keep: float) -> int:
