@@ -112,3 +112,42 @@ def test_fetch_checks_the_sum(home, server):
     assert datasets.load("a9a").arrays()[1].tolist() == [-1, 1]
     with pytest.raises(ValueError, match="heart: no address is known"):
         datasets.fetch("heart")
+
+
+def test_fetch_checks_the_numbers(home, server, monkeypatch):
+    """However they are written: packed or not, with blanks, with zeros written out, as 1.0 or as 1."""
+    folder, address = server
+    (folder / "a9a").write_bytes(b"-1 1:1 3:0.5 \n+1 2:0 7:1\n")
+    with pytest.raises(ValueError, match=r"does not hold the numbers of a9a \(digest [0-9a-f]{64}, expected 44081"):
+        datasets.fetch("a9a", f"{address}/a9a")
+    assert list(home.iterdir()) == []
+    put(home / "a9a.libsvm.xz", "-1 1:1.0 3:5e-1\n1 7:1\n")
+    monkeypatch.setitem(datasets._DIGESTS, "a9a", datasets.digest("a9a"))
+    (home / "a9a.libsvm.xz").unlink()
+    assert datasets.fetch("a9a", f"{address}/a9a") == home / "a9a.libsvm"
+    put(home / "a9a.libsvm", "-1 1:1.0 3:5e-1\n1 7:2\n", pack=bytes)
+    assert datasets.digest("a9a") != datasets._DIGESTS["a9a"]
+
+
+def test_images_are_fetched_with_their_labels(home, server, monkeypatch):
+    folder, address = server
+    images, labels = np.arange(2 * 784, dtype=np.uint8), np.array([7, 3], dtype=np.uint8)
+    head = b"\0\0\x08"
+    put(home / "train-images-idx3-ubyte", head + b"\3\0\0\0\2\0\0\0\x1c\0\0\0\x1c" + images.tobytes(), bytes)
+    put(home / "train-labels-idx1-ubyte", head + b"\1\0\0\0\2" + labels.tobytes(), bytes)
+    monkeypatch.setitem(datasets._DIGESTS, "mnist", datasets.digest("mnist"))
+    for path in list(home.iterdir()):
+        put(folder / f"{path.name}.gz", path.read_bytes(), gzip.compress)
+        path.unlink()
+    datasets.fetch("mnist", f"{address}/train-images-idx3-ubyte.gz")
+    assert datasets.load("mnist").arrays()[1].tolist() == [7, 3]
+    with pytest.raises(ValueError, match="the address must hold t10k-images-idx3-ubyte"):
+        datasets.fetch("mnist.t", f"{address}/train-images-idx3-ubyte.gz")
+
+
+def test_a_download_that_cannot_be_read_is_deleted(home, server):
+    folder, address = server
+    (folder / "a9a").write_bytes(b"<html>moved</html>\n")
+    with pytest.raises(ValueError, match="line 1"):
+        datasets.fetch("a9a", f"{address}/a9a")
+    assert list(home.iterdir()) == []

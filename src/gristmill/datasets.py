@@ -7,6 +7,7 @@ cache. A file may lie there as it is or packed (.xz, .gz, .bz2, .zst).
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,17 +38,17 @@ class Entry:
     labels: str = ""  #: a second file, for idx images
 
 
-def _libsvm(file: str, what: str, n_features: int, page: str, name: str) -> Entry:
-    return Entry(file, "classification", what, n_features, url=f"{_LIBSVM}{page}/{name}")
+def _libsvm(file: str, what: str, n_features: int, name: str) -> Entry:
+    return Entry(file, "classification", what, n_features, url=f"{_LIBSVM}binary/{name}")
 
 
 _ENTRIES = {
-    "a9a": _libsvm("a9a.libsvm", "Adult census income, binary encoding", 123, "binary", "a9a"),
-    "a9a.t": _libsvm("a9a.t.libsvm", "Adult, test part", 123, "binary", "a9a.t"),
-    "ijcnn1": _libsvm("ijcnn1.libsvm", "IJCNN 2001 challenge", 22, "binary", "ijcnn1.bz2"),
-    "ijcnn1.t": _libsvm("ijcnn1.t.libsvm", "IJCNN 2001 challenge, test part", 22, "binary", "ijcnn1.t.bz2"),
-    "cod-rna": _libsvm("cod-rna.libsvm", "Non-coding RNA; sorted by label", 8, "binary", "cod-rna"),
-    "fourclass": _libsvm("fourclass.libsvm", "Ho and Kleinberg's fourclass", 2, "binary", "fourclass_scale"),
+    "a9a": _libsvm("a9a.libsvm", "Adult census income, binary encoding", 123, "a9a"),
+    "a9a.t": _libsvm("a9a.t.libsvm", "Adult, test part", 123, "a9a.t"),
+    "ijcnn1": _libsvm("ijcnn1.libsvm", "IJCNN 2001 challenge", 22, "ijcnn1.bz2"),
+    "ijcnn1.t": _libsvm("ijcnn1.t.libsvm", "IJCNN 2001 challenge, test part", 22, "ijcnn1.t.bz2"),
+    "cod-rna": _libsvm("cod-rna.libsvm", "Non-coding RNA; sorted by label", 8, "cod-rna"),
+    "fourclass": _libsvm("fourclass.libsvm", "Ho and Kleinberg's fourclass", 2, "fourclass_scale"),
     "usps": Entry("usps-train.csv", "classification", "USPS digits, 16 x 16, raw grey values in [-1, 1]"),
     "usps.t": Entry("usps-test.csv", "classification", "USPS digits, test part"),
     "mnist": Entry(
@@ -80,6 +81,19 @@ _ENTRIES = {
     "bodyfat": Entry("bodyfat.csv", "regression", "StatLib bodyfat"),
     "kdd-http": Entry("kdd-http.csv", "novelty", "KDD Cup 99, http connections; 1 is an attack"),
 }  # fmt: skip
+
+
+#: what `digest` gives for the sets that can be fetched
+_DIGESTS = {
+    "a9a": "440813b1ff1618c0353b6daaa0c3aadc4c7b7fc0ec0c7c049feb755bf2030738",
+    "a9a.t": "52e087cc76a8cef1dbf3f88c626bb4ca4360b87b430dc023002189e7990cdb1a",
+    "ijcnn1": "0619df459978431e3b0ce65fe5dc0bec394972ddb5cb582873f7c8c911facc0c",
+    "ijcnn1.t": "f2fe4800ce729323fc08fb0c4877931802976a1234b850f2d7c33347ffec69ca",
+    "cod-rna": "4e4aff25fad0646f5436d806ebf1a2a8ecd1b85c3f36af7992b98cb520cdd03e",
+    "fourclass": "dca6d1b58f4567b7e5fb10f9b02e02347f4d30956288912b64f021bb1cd4900d",
+    "mnist": "6322396f64cff679701b5bf10e94064c514a3b68e5ac5ac8025c01c8966866de",
+    "mnist.t": "0498b655ace6df3e131df5dac47996f29125fdf90ac9916ac5392445151db2ac",
+}
 
 
 def names() -> list[str]:
@@ -172,6 +186,32 @@ def _find(name: str, file: str) -> Path:
     )
 
 
+def digest(name: str) -> str:
+    """The checksum of what a data set says, whatever it is packed in and however its numbers are written.
+
+    SHA-256 over the numbers of non-zeros of the rows, their columns, their values and the labels; a dense
+    set has values and labels only.
+
+    Parameters
+    ----------
+    name : str
+    """
+    counts, columns, values, labels = (hashlib.sha256() for _ in range(4))
+    for chunk in load(name):
+        X = chunk.X
+        if hasattr(X, "tocsr"):
+            X = X.tocsr(copy=True)
+            X.eliminate_zeros()
+            X.sort_indices()
+            counts.update(np.diff(X.indptr).astype("<i8").tobytes())
+            columns.update(X.indices.astype("<i8").tobytes())
+            X = X.data
+        values.update(np.ascontiguousarray(X, dtype="<f8").tobytes())
+        labels.update("".join(f"{label}\n" for label in np.asarray(chunk.y).tolist()).encode())
+    whole = hashlib.sha256(b"".join(part.digest() for part in (counts, columns, values, labels)))
+    return whole.hexdigest()
+
+
 def fetch(name: str, url: str | None = None, sha256: str | None = None) -> Path:
     """Download a data set into the data home, for people who have a network.
 
@@ -181,7 +221,8 @@ def fetch(name: str, url: str | None = None, sha256: str | None = None) -> Path:
     url : str, optional
         The usual place otherwise.
     sha256 : str, optional
-        The checksum that the download must have; without one pooch prints what it got.
+        The checksum of the downloaded file. Without one the numbers in it are checked, by `digest`: they must
+        be those that this library was tested with. What does not pass is deleted.
 
     Returns
     -------
@@ -195,14 +236,35 @@ def fetch(name: str, url: str | None = None, sha256: str | None = None) -> Path:
         import pooch
     except ImportError:
         raise ImportError("fetch needs pooch: pip install 'gristmill[data]'") from None
+    if entry.labels and entry.file not in address:
+        raise ValueError(f"{name}: the address must hold {entry.file}, for that of its labels to be found")
     home().mkdir(parents=True, exist_ok=True)
     ending = next((e for e in _PACKED[1:] if address.endswith(e)), "")
+    pooch.get_logger().setLevel("WARNING")  # it would tell what sum it got, as if nobody had checked
     known = None if sha256 is None else f"sha256:{sha256}"
-    pooch.retrieve(address, known, fname=f"{entry.file}{ending}", path=home(), progressbar=False)
-    if entry.labels and url is None:
+    got = [pooch.retrieve(address, known, fname=f"{entry.file}{ending}", path=home())]
+    if entry.labels:
         other = address.replace(entry.file, entry.labels)
-        pooch.retrieve(other, None, fname=f"{entry.labels}{ending}", path=home(), progressbar=False)
+        got.append(pooch.retrieve(other, None, fname=f"{entry.labels}{ending}", path=home()))
+    if sha256 is None:
+        _check(name, got)
     return path_of(name)
+
+
+def _check(name: str, files: list[str]) -> None:
+    expected = _DIGESTS.get(name, "")
+    found = ""
+    try:
+        found = digest(name) if expected else ""
+    finally:
+        if found != expected:
+            for file in files:
+                Path(file).unlink()
+    if found != expected:
+        raise ValueError(
+            f"{name}: the download does not hold the numbers of {name} (digest {found}, expected {expected}); it was "
+            f"deleted. Give sha256= to take another version on purpose"
+        )
 
 
 def _idx(path: Path) -> Any:
