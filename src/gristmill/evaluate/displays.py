@@ -165,8 +165,12 @@ class BudgetDisplay:
             self.lines_ += self.ax_.plot(stored, values, "o-", color=colour, label=name)
         self.ax_.set(xlabel="stored points", ylabel=self.metric.replace("_", " "), xscale="log")
         sizes = sorted({stored for pairs in self.points.values() for stored, _ in pairs if stored > 0})
-        if len(sizes) <= 10:  # more would run into each other
-            self.ax_.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        apart: list[int] = []  # labels nearer than this would run into each other
+        for size in sizes:
+            if not apart or size >= 1.3 * apart[-1]:
+                apart.append(size)
+        if len(apart) <= 10:
+            self.ax_.set_xticks(apart, [f"{size:,}" for size in apart])
             self.ax_.set_xticks([], minor=True)
         self.ax_.set_ylim(bottom=0)
         self.ax_.legend(frameon=False)
