@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: run test bench lint types core-test sanitize docs clean
 
 run: $(VENV)/.run
-	$(BIN)/gristmill run
+	$(BIN)/gristmill run --report run.html
 
 test: lint types core-test
 	$(BIN)/python -m pytest tests
@@ -48,7 +48,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg $(SOURCES)
-	$(BIN)/pip install --quiet '.[cli]'
+	$(BIN)/pip install --quiet '.[cli,plot]'
 	touch $@
 
 $(VENV)/.tools: $(VENV)/pyvenv.cfg pyproject.toml

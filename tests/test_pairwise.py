@@ -208,19 +208,29 @@ def test_prequential_says_what_was_thought_before(data):
         twin.learn_one(X[i], y[i])
 
 
-def test_buffer_auc_is_the_share_of_pairs_in_order(data):
+def test_buffer_auc_is_the_share_of_pairs_in_order_of_the_rarer_class(data):
     X, y = data
     model = PairwiseAUC(buffer=Fifo(10), rate=0.3)
-    shares = []
+    shares = {-1: [], 1: []}
     for i in range(80):
         if i:
             ids = model.buffer_ids_
             others = ids[y[ids] != y[i]]
             if len(others):
                 margin = y[i] * (model.score_one(X[i]) - model.decision_function(X[others]))
-                shares.append(np.mean((margin > 0) + 0.5 * (margin == 0)))
+                shares[y[i]].append(np.mean((margin > 0) + 0.5 * (margin == 0)))
         model.learn_one(X[i], y[i])
-    assert model.buffer_auc_ == pytest.approx(np.mean(shares), abs=1e-12)
+    rarer = min(shares.values(), key=len)
+    assert model.buffer_auc_ == pytest.approx(np.mean(rarer), abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [lambda: PairwiseAUC(rate=0.1, random_state=0), lambda: OAM(C=0.01, random_state=0)])
+def test_buffer_auc_is_not_flattered_by_the_few_rare_points_in_the_buffer(make):
+    rng = np.random.default_rng(0)
+    y = (rng.random(20_000) < 0.02).astype(int)
+    X = rng.normal(size=(20_000, 10)) + 0.8 * np.outer(y, np.ones(10))
+    best = 0.9632  # Phi(0.8 sqrt(10) / sqrt(2))
+    assert best - 0.03 < make().fit(X, y).buffer_auc_ < best + 0.01
 
 
 def test_names_of_the_classes_do_not_matter(data):

@@ -327,8 +327,7 @@ void bind_stream(nb::dict out, const PairStream& stream) {
     for (std::size_t j = 0; j < filled; ++j) stream.rows.copy_out(j, points.data() + j * width);
     out["seen"] = stream.seen;
     out["pairs"] = stream.pairs;
-    out["right"] = stream.right;
-    out["asked"] = stream.asked;
+    out["auc"] = stream.auc();
     out["points"] = doubles(points.data(), {filled, width});
     out["labels"] = doubles(stream.rows.labels().data(), {filled});
     out["ids"] = array(std::vector<std::int64_t>(stream.rows.ids().begin(), stream.rows.ids().begin() + static_cast<std::ptrdiff_t>(filled)));

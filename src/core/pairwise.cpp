@@ -75,7 +75,7 @@ void LinearRanker::event(const double* row, double label, std::size_t at, double
     stream_.offer(x_.data(), label, width);
     // Nothing from here on can fail. The ensemble is the hypotheses that met a buffer: h_1 .. h_{n-1}.
     rows_.apply(stream_.change, x_.data(), label);
-    order.commit(stream_);
+    order.commit(stream_, label);
     if (filled > 0 && settings_.average) {
         isa.axpy(1, w_.data(), sum_.data(), sum_.size());
         ++steps_;
@@ -155,7 +155,7 @@ void TwoReservoirRanker::event(const double* row, double label, std::size_t at, 
         isa.axpy(label * weight * active, x_.data(), next_.data(), next_.size());
     }
     if (!std::isfinite(norm_of(next_))) diverged(at);
-    order.commit(sides_[0]);
+    order.commit(sides_[0], label);
     own.random = random_;  // one generator for both, so that the names of the classes do not matter
     own.offer(x_.data(), label);
     random_ = own.random;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "core/buffers.hpp"
@@ -71,7 +72,9 @@ struct PairStream {
     Random random;
     std::uint64_t seen = 0;
     std::uint64_t pairs = 0;      // pairs of opposite labels met
-    double right = 0, asked = 0;  // events asked about, and the mean share of their pairs in the right order
+    // Events of the negative and the positive class that met the other one, and the sum of the shares of their pairs in
+    // the right order.
+    double right[2] = {}, asked[2] = {};
     Change change;
 
     PairStream(Buffer policy, std::size_t width, std::uint64_t seed)
@@ -79,6 +82,12 @@ struct PairStream {
         random.seed = seed;
     }
     std::size_t filled() const { return buffer.filled(); }
+    // The AUC along the way, by the events of the class that comes less often: they meet the many points of the other
+    // class. Those of the frequent class meet the same few rare points again and again, from which f has learned.
+    double auc() const {
+        const int rare = asked[0] == 0 || (asked[1] > 0 && asked[1] <= asked[0]) ? 1 : 0;
+        return asked[rare] > 0 ? right[rare] / asked[rare] : std::numeric_limits<double>::quiet_NaN();
+    }
     // The event goes to the buffer. Only a foreign policy can throw, before anything has changed.
     void offer(const double* x, double label) { offer(x, label, rows.width()); }
     void offer(const double* x, double label, std::size_t width) {
@@ -90,8 +99,7 @@ struct PairStream {
     void visit(V& v) {
         auto state = buffer.state();
         rows.visit(v);
-        v.number("right", right);
-        v.number("asked", asked);
+        for (int side = 0; side < 2; ++side) v.number("right", right[side]), v.number("asked", asked[side]);
         for (auto* n : {&random.seed, &random.counter, &seen, &pairs, &state.offered, &state.filled, &state.next})
             v.count(*n);
         if (V::loads) buffer.restore(state);
@@ -123,11 +131,11 @@ struct Order {
         ++pairs;
         halves += static_cast<std::uint64_t>(margin > 0) + static_cast<std::uint64_t>(margin >= 0);
     }
-    void commit(PairStream& stream) const {
+    void commit(PairStream& stream, double label) const {
         if (pairs == 0) return;
         stream.pairs += pairs;
-        stream.asked += 1;
-        stream.right += 0.5 * static_cast<double>(halves) / static_cast<double>(pairs);
+        stream.asked[label > 0] += 1;
+        stream.right[label > 0] += 0.5 * static_cast<double>(halves) / static_cast<double>(pairs);
     }
 };
 

@@ -138,7 +138,7 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
     if (const auto* dense = std::get_if<DenseRows<double>>(&chunk.batch)) x = {dense->row(at), dense->width};
     stream.buffer.offer(stream.random, stream.change, x, label);
     if (counts && f_.averages()) f_.tick();
-    order_.commit(stream);
+    order_.commit(stream, label);
     commit_scores();
     const auto& change = stream.change;
     const bool enters = !change.slots.empty() ||

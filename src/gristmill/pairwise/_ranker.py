@@ -85,11 +85,11 @@ class Ranker(ClassifierMixin, PairStreamLearner):
     def buffer_auc_(self) -> float:
         """AUC along the stream, estimated on the buffer; NaN while only one class has come.
 
-        It is the mean over events of the share of the opposite-class points in the buffer that f put in the
-        right order before it learned the event.
+        It is the mean over the events of the class that came less often of the share of the other class's points
+        in the buffer that f put in the right order before it learned the event. (Events of the frequent class
+        meet few points of the rare one, always the same, from which f has learned: they would flatter.)
         """
-        report = self._report()
-        return float(report["right"] / report["asked"]) if report["asked"] > 0 else float("nan")
+        return float(self._report()["auc"])
 
     @property
     def waiting_(self) -> bool:

@@ -74,7 +74,7 @@ class OAM(Ranker):
         return {
             **joined,
             "seen": negative["seen"] + positive_["seen"],
-            **{name: negative[name] for name in ("pairs", "right", "asked")},
+            **{name: negative[name] for name in ("pairs", "auc")},
         }
 
     @property
