@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import gristmill
+from gristmill import evaluate, streams, theory
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -31,3 +34,9 @@ def test_links_to_files_lead_somewhere(document):
     targets = re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
     missing = [target for target in targets if not (document.parent / target).exists()]
     assert missing == []
+
+
+def test_the_reference_has_every_public_name():
+    written = set(re.findall(r"^::: .*\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE))
+    public = {*gristmill._MODULE_OF, *streams.__all__, *evaluate.__all__, *theory.__all__}
+    assert public - written == set()
