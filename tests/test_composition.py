@@ -50,11 +50,7 @@ NEEDED = {
     "adatron": {"rate": 1.0, "C": 10.0, "passes": 2},
     "svmd": {"rate": 0.1, "reg": 0.0, "meta_rate": 0.1, "decay": 0.9},
 }
-FUNCTIONS = {
-    name: function
-    for name, function in vars(catalogue).items()
-    if inspect.isfunction(function) and not name.startswith("_") and function.__module__ == catalogue.__name__
-}
+FUNCTIONS = {name: getattr(catalogue, name) for name in catalogue.__all__}
 WRONG = {
     "size": (0, -1, 2.5, True, "5"),
     "window": (0, -3, 1.5),

@@ -39,11 +39,7 @@ def catalogue_names() -> list[str]:
     """The published algorithms."""
     from . import catalogue
 
-    return [
-        name
-        for name, value in vars(catalogue).items()
-        if inspect.isfunction(value) and value.__module__ == catalogue.__name__ and not name.startswith("_")
-    ]
+    return list(catalogue.__all__)
 
 
 def parse(text: str, kernel: Any = None, seed: int | None = None) -> Any:

@@ -1,0 +1,25 @@
+"""What the functions of the catalogue share."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from .._base import StreamLearner
+from ..budgets import Budget, DropOldest, Unbounded, Window
+
+Model = TypeVar("Model", bound=StreamLearner)
+
+
+def built(model: Model) -> Model:
+    """The model, once its parts are known to go together: estimators say so at fit, the catalogue at once."""
+    model._parts()
+    return model
+
+
+def truncated(window: int | None, size: int | None) -> Budget:
+    """NORMA's own ways to forget: by age in steps, or the oldest stored point."""
+    if window is not None and size is not None:
+        raise ValueError(f"give window (age in steps) or size (stored points), not both: got {window!r} and {size!r}")
+    if window is not None:
+        return Window(window)
+    return Unbounded() if size is None else DropOldest(size)
