@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from .. import persist
 from .._validate import Checked, Range, flag, instance_of, non_negative, positive
 from ..losses import Hinge, Loss
+from ._hypothesis import Hypothesis
 from ._rows import BufferedRows
 from ._stream import PairStreamLearner
 from .buffers import check_buffer
@@ -162,37 +163,29 @@ class GoodnessPairs(AlignmentPairs):
         return np.outer(x, slope * (np.where(labels == y, 1.0, -1.0) @ others) / len(others))
 
 
-class _Loop:
-    """The loop; looks like the core's learners from outside."""
+class _Loop(Hypothesis):
+    """The loop: event after event, any loss, any projection."""
 
     def __init__(self, owner: PairwiseLearner, width: int, seed: int) -> None:
-        self.loss, self.set = owner._loss(), owner.projection
-        self.rate, self.reg, self.average = float(owner.rate), float(owner.reg), bool(owner.average)
-        self.width = width
-        self.rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
+        self.loss, self.set, self.width = owner._loss(), owner.projection, width
         shape = self.loss.shape(width)
-        self.w: Array = np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
-        self.sum = np.zeros(shape)
-        self.steps = self.pairs = 0
+        start: Array = np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
+        rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
+        super().__init__(start, rows, owner.rate, owner.reg, owner.average)
 
     def learn(self, rows: Array, labels: Array, want_scores: bool) -> Array | None:
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
-        before = (self.w, self.sum, self.steps, self.pairs, self.rows.copy())
         losses = np.zeros(len(rows))
-        try:
+        with self.transaction():
             for i, (x, y) in enumerate(zip(rows, labels.tolist(), strict=True)):
                 losses[i] = self._event(i, x, y)
-        except BaseException:
-            self.w, self.sum, self.steps, self.pairs, self.rows = before
-            raise
         return losses if want_scores else None
 
     def _event(self, row: int, x: Array, y: float) -> float:
-        filled, t, loss = self.rows.filled, self.rows.seen + 1, 0.0
-        w = self.w
+        filled, loss, w = self.rows.filled, 0.0, self.w
         if filled > 0:
             others, labels = self.rows.points[:filled], self.rows.labels[:filled]
             loss = float(self.loss.value(w, x, y, others, labels))
@@ -204,45 +197,12 @@ class _Loop:
                 )
             if not np.isfinite(gradient).all() or not np.isfinite(loss):
                 raise ValueError(f"row {row}: value or gradient of {self.loss!r} is not finite")
-            step = self.rate / (self.reg * t) if self.reg > 0 else self.rate / np.sqrt(t)
-            w = w - step * (gradient + self.reg * w)
+            w = self.stepped(gradient)
             if self.set is not None:
                 w = self.set.project(w)
         self.rows.offer(x, y)
-        if filled > 0:
-            self.sum, self.steps = self.sum + self.w, self.steps + 1
-            self.pairs += filled
-        self.w = w
+        self.take(w, filled)
         return loss
-
-    def weights(self) -> Array:
-        return self.sum / self.steps if self.average and self.steps else self.w.copy()
-
-    def report(self) -> dict[str, Any]:
-        filled = self.rows.filled
-        return {"seen": self.rows.seen, "pairs": self.pairs, "ids": self.rows.ids[:filled].copy()}
-
-    @property
-    def memory_bytes(self) -> int:
-        return self.rows.memory_bytes + int(self.w.nbytes + self.sum.nbytes)
-
-    def state(self) -> dict[str, Any]:
-        counts = np.array([self.steps, self.pairs], dtype=np.int64)
-        return {
-            **self.rows.state(),
-            "weights": self.w.copy(),
-            "weights_sum": self.sum.copy(),
-            "counts": counts,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rows.restore(state)
-        for name in ("weights", "weights_sum"):
-            saved = np.asarray(state[name], dtype=float)
-            if saved.shape != self.w.shape or not np.isfinite(saved).all():
-                raise ValueError(f"the saved {name} do not fit")
-        self.w, self.sum = np.array(state["weights"]), np.array(state["weights_sum"])
-        self.steps, self.pairs = (int(n) for n in state["counts"])
 
 
 class PairwiseLearner(PairStreamLearner):

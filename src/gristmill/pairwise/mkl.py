@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .. import persist
 from .._validate import flag, is_whole, non_negative, one_of, positive
 from ..kernels import Kernel, _Composite, as_kernel, pair_value
+from ._hypothesis import Hypothesis
 from ._rows import BufferedRows
 from ._stream import PairStreamLearner
 from .buffers import check_buffer
@@ -124,32 +125,25 @@ class Mixture(_Composite):
         return " + ".join(f"{w!r} * {k!r}" for w, k in zip(self.weights, self.kernels, strict=True))
 
 
-class _Mixing:
-    """The loop over a chunk; looks like the core's learners from outside."""
+class _Mixing(Hypothesis):
+    """The loop over a chunk, whose kernel values are computed in blocks; w is mu."""
 
     _block: ClassVar[int] = 128
 
     def __init__(self, owner: TwoStageMKL, width: int, seed: int) -> None:
-        self.kernels = owner._views(width)
+        self.kernels, self.width = owner._views(width), width
         self.loss, self.simplex = check_margin_loss(owner.loss, "TwoStageMKL"), owner.constraint == "simplex"
-        self.rate, self.reg, self.average = float(owner.rate), float(owner.reg), bool(owner.average)
-        self.width = width
-        self.rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
         p = len(self.kernels)
-        self.mu: Array = np.full(p, 1.0 / p if self.simplex else 1.0 / np.sqrt(p))
-        self.sum = np.zeros(p)
-        self.steps = self.pairs = 0
+        start: Array = np.full(p, 1.0 / p if self.simplex else 1.0 / np.sqrt(p))
+        rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
+        super().__init__(start, rows, owner.rate, owner.reg, owner.average)
 
     def learn(self, rows: Array, labels: Array, want_scores: bool) -> Array | None:
-        before = (self.mu, self.sum, self.steps, self.pairs, self.rows.copy())
         losses = np.zeros(len(rows))
-        try:
+        with self.transaction():
             for first in range(0, len(rows), self._block):
                 block = slice(first, first + self._block)
                 losses[block] = self._learn_block(first, np.ascontiguousarray(rows[block]), labels[block])
-        except BaseException:
-            self.mu, self.sum, self.steps, self.pairs, self.rows = before
-            raise
         return losses if want_scores else None
 
     def _learn_block(self, first: int, rows: Array, labels: Array) -> Array:
@@ -177,23 +171,18 @@ class _Mixing:
                 for slot, source in enumerate(sources):
                     where[slot] = old[source] if source < len(sources) else filled + i
             where[slots] = filled + i
-            if met:
-                self.sum, self.steps = self.sum + self.mu, self.steps + 1
-                self.pairs += met
-            self.mu = mu
+            self.take(mu, met)
         return losses
 
     def _step(self, values: Array, where: npt.NDArray[np.int64], y: float) -> tuple[Array, float]:
-        filled, t = self.rows.filled, self.rows.seen + 1
+        filled = self.rows.filled
         if filled == 0:
-            return self.mu, 0.0
+            return self.w, 0.0
         z = values[where[:filled]]
         same = np.where(self.rows.labels[:filled] == y, 1.0, -1.0)
-        margins = same * (z @ self.mu)
+        margins = same * (z @ self.w)
         gradient = (same * margin_slope(self.loss, margins)) @ z / filled
-        step = self.rate / (self.reg * t) if self.reg > 0 else self.rate / np.sqrt(t)
-        mu = self.mu - step * (gradient + self.reg * self.mu)
-        return self._project(mu), float(margin_value(self.loss, margins).mean())
+        return self._project(self.stepped(gradient)), float(margin_value(self.loss, margins).mean())
 
     def _project(self, mu: Array) -> Array:
         if self.simplex:
@@ -202,34 +191,8 @@ class _Mixing:
         norm = float(np.sqrt(mu @ mu))
         return mu / norm if norm > 1.0 else mu
 
-    def weights(self) -> Array:
-        return self.sum / self.steps if self.average and self.steps else self.mu.copy()
-
-    def report(self) -> dict[str, Any]:
-        filled = self.rows.filled
-        return {"seen": self.rows.seen, "pairs": self.pairs, "ids": self.rows.ids[:filled].copy()}
-
-    @property
-    def memory_bytes(self) -> int:
-        return self.rows.memory_bytes + int(self.mu.nbytes + self.sum.nbytes)
-
-    def state(self) -> dict[str, Any]:
-        counts = np.array([self.steps, self.pairs], dtype=np.int64)
-        return {
-            **self.rows.state(),
-            "weights": self.mu.copy(),
-            "weights_sum": self.sum.copy(),
-            "counts": counts,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rows.restore(state)
-        for name in ("weights", "weights_sum"):
-            saved = np.asarray(state[name], dtype=float)
-            if saved.shape != self.mu.shape or not np.isfinite(saved).all() or (saved < 0).any():
-                raise ValueError(f"the saved {name} do not fit")
-        self.mu, self.sum = np.array(state["weights"]), np.array(state["weights_sum"])
-        self.steps, self.pairs = (int(n) for n in state["counts"])
+    def _may_be(self, weights: Array) -> bool:
+        return super()._may_be(weights) and not (weights < 0).any()
 
 
 class TwoStageMKL(PairStreamLearner):
