@@ -12,6 +12,7 @@
 
 #include "core/expansion.hpp"
 #include "core/random.hpp"
+#include "core/victims.hpp"
 
 namespace gristmill {
 
@@ -22,6 +23,7 @@ struct Newcomer {
     double shrink;
     const double* row;  // its kernel values at the stored points
     double self;        // k(x, x)
+    VictimRows* victims = nullptr;  // rows of those that leave, for budgets that look at them
 
     double magnitude() const {
         double largest = 0;
@@ -105,12 +107,11 @@ struct Forget : BudgetBase {
         mistakes += 1;
         if (f.size() < size) return {};
         Entry entry = Entry::into(f.points().oldest());
-        Lines<double> row(padded(f.size()));
-        f.points().stored_row(f.kernel(), entry.slot, row.data());
+        const double* row = newcomer.victims->row(f, entry.slot);
         const double oldest = f.coef(entry.slot, 0), sigma = std::abs(oldest);
         // mu = y_r f'(x_r), f' with the newcomer already in it
         const double mu =
-            std::copysign(1.0, oldest) * (f.score(0, row.data()) + newcomer.coefs[0] * newcomer.row[entry.slot]);
+            std::copysign(1.0, oldest) * (f.score(0, row) + newcomer.coefs[0] * newcomer.row[entry.slot]);
         entry.factor = basic ? basic_factor(f, newcomer) : tuned_factor(sigma, mu);
         const double phi = entry.factor;
         damage += phi * sigma * (phi * sigma + 2 - 2 * phi * mu);

@@ -44,7 +44,7 @@ struct Isa {
                  T* out, std::size_t stride);
     void (*l1s)(const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
                 T* out, std::size_t stride);
-    // The same for one sparse row; costs its non-zeros. For l1 `out` starts as the L1 norms of the points.
+    // The same for one sparse row; costs its non-zeros. For l1 `out` starts as the sums of the two L1 norms.
     void (*sparse_dots)(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
                         std::size_t n_blocks, std::size_t width, T* out);
     void (*sparse_l1s)(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,

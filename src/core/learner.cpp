@@ -45,7 +45,8 @@ struct Learner::Chunk {
     double* out;
     std::unique_ptr<Ahead> ahead;
     std::size_t first = 0, count = 0, stride = 0;  // the rows now in `values`
-    Lines<double> values, column, victim;
+    Lines<double> values, column;
+    VictimRows victims;
     Projections::Window coordinates;
     std::vector<double> scores, coefs;
     bool changed = false;  // whether coordinates no longer are what the coefficients say
@@ -66,8 +67,9 @@ struct Learner::Chunk {
         for (std::size_t r = 0; r < rows; ++r) std::fill(row(r) + known, row(r) + stride, 0.0);
         ahead->rows(values.data(), stride);
     }
-    // Row i has gone into a slot: the rows still to come see it there.
+    // Row i has gone into a slot: the rows still to come see it there, and so do those that will leave.
     void stored(std::size_t i, std::size_t slot) {
+        victims.stored(row(i), slot);
         if (i + 1 >= count) return;
         column.resize(padded(count));
         ahead->among(i, column.data());
@@ -75,12 +77,14 @@ struct Learner::Chunk {
     }
     // The last slot has moved into a removed one; what it leaves behind may be infinite, and 0 * infinity is no score.
     void moved(std::size_t i, std::size_t from, std::size_t to) {
+        victims.clear();
         for (std::size_t r = i + 1; r < count; ++r) {
             row(r)[to] = row(r)[from];
             row(r)[from] = 0;
         }
     }
     void cleared(std::size_t i, std::size_t slots_then) {
+        victims.clear();
         for (std::size_t r = i + 1; r < count; ++r) std::fill(row(r), row(r) + slots_then, 0.0);
     }
 };
@@ -155,7 +159,7 @@ void Learner::transact(const std::function<void()>& work) {
 void Learner::learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
                     double* scores) {
     Chunk chunk{.batch = batch, .labels = labels, .weights = weights, .out = scores,
-                .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victim = {},
+                .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victims = {},
                 .coordinates = {}, .scores = std::vector<double>(outputs()),
                 .coefs = std::vector<double>(expansion_.outputs()), .start = {}, .slots = {}};
     const bool repairs = expansion_.tracks_norm() && std::holds_alternative<Foreign>(rule_);  // and may throw thereafter
@@ -177,7 +181,7 @@ void Learner::learn(const Batch& batch, std::span<const double> labels, std::spa
 void Learner::revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
                       std::int64_t start) {
     Chunk chunk{.batch = batch, .labels = labels, .weights = weights, .out = nullptr,
-                .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victim = {},
+                .ahead = expansion_.points().ahead(expansion_.kernel(), batch), .values = {}, .column = {}, .victims = {},
                 .coordinates = {}, .scores = std::vector<double>(outputs()),
                 .coefs = std::vector<double>(expansion_.outputs()), .start = start, .slots = {}};
     for (std::size_t slot = 0; slot < expansion_.size(); ++slot) chunk.slots[expansion_.points().id(slot)] = slot;
@@ -258,6 +262,8 @@ Trial Learner::trial(Chunk& chunk, std::size_t i, Plan& plan) {
 
 void Learner::event(Chunk& chunk, std::size_t i) {
     const std::size_t at = chunk.first + i;
+    // A window takes out what it forgets, which moves others about: nothing to work out ahead there.
+    chunk.victims.left = std::holds_alternative<Window>(budget_) ? 1 : batch_count(chunk.batch) - at;
     for (std::size_t o = 0; o < outputs(); ++o) {
         chunk.scores[o] = intercept_[o] + (projections_ ? projections_->score(chunk.coordinates, i, o)
                                                         : expansion_.score(o, chunk.row(i)));
@@ -277,9 +283,7 @@ void Learner::event(Chunk& chunk, std::size_t i) {
 
 const double* Learner::victim_row(Chunk& chunk, std::size_t slot) const {
     if (!expansion_.tracks_norm()) return nullptr;  // only the norm asks what a point was worth
-    chunk.victim.resize(padded(expansion_.size()));
-    expansion_.points().stored_row(expansion_.kernel(), slot, chunk.victim.data());
-    return chunk.victim.data();
+    return chunk.victims.row(expansion_, slot);
 }
 
 void Learner::check_step(std::size_t at, const Trial& trial, const Step& step) const {
@@ -341,7 +345,7 @@ void Learner::decide(Chunk& chunk, std::size_t i, Plan& plan) {
     if (plan.present != Points::npos) return;
     plan.entry = {};  // after clearing there is room
     const auto id = static_cast<std::int64_t>(chunk.start ? *chunk.start + static_cast<std::int64_t>(at) : mutables_.seen);
-    const Newcomer newcomer{id, std::span(coefs).first(outputs()), step.shrink, chunk.row(i), plan.self};
+    const Newcomer newcomer{id, std::span(coefs).first(outputs()), step.shrink, chunk.row(i), plan.self, &chunk.victims};
     if (step.shrink != 0)
         plan.entry = std::visit([&](auto& b) { return b.choose(expansion_, newcomer, plan.random); }, plan.budget);
     if (plan.entry.kind == Entry::Kind::append) expansion_.reserve(expansion_.size() + 1);

@@ -132,13 +132,9 @@ std::size_t DensePoints<T>::bytes() const {
 template <class T>
 void DensePoints<T>::write(std::size_t slot, const T* row) {
     T* to = lane(slot);
-    T sum1 = 0;
-    for (std::size_t j = 0; j < width_; ++j) {
-        to[j * kLanes<T>] = row[j];
-        sum1 += std::abs(row[j]);
-    }
+    for (std::size_t j = 0; j < width_; ++j) to[j * kLanes<T>] = row[j];
     norm2_[slot] = gristmill::norm2(row, width_);
-    norm1_[slot] = sum1;
+    norm1_[slot] = norm1_of(row, width_);
 }
 
 template <class T>
@@ -231,17 +227,10 @@ class DenseAhead final : public Ahead {
         lane_norm2_.assign(slots, T(0));
         for (std::size_t r = 0; r < count_; ++r) {
             T* to = lanes_.data() + r / lanes * width * lanes + r % lanes;
-            T sum = 0;
-            auto put = [&](std::size_t j, T x) {
-                to[j * lanes] = x;
-                sum += std::abs(x);
-            };
-            if (dense_)
-                for (std::size_t j = 0; j < width; ++j) put(j, rows_[r][j]);
-            else
-                for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k)
-                    put(sparse_->columns(first_ + r)[k], sparse_->values(first_ + r)[k]);
-            lane_norm1_[r] = sum;
+            const std::size_t numbers = dense_ ? width : sparse_->nonzeros(first_ + r);
+            for (std::size_t k = 0; k < numbers; ++k)
+                to[(dense_ ? k : static_cast<std::size_t>(sparse_->columns(first_ + r)[k])) * lanes] = rows_[r][k];
+            lane_norm1_[r] = norm1_of(rows_[r], numbers);
             lane_norm2_[r] = norm2_[r];
         }
         packed_ = true;
@@ -291,7 +280,8 @@ class DenseAhead final : public Ahead {
         for (std::size_t r = 0; r < count; ++r) {
             const std::size_t i = first_ + from + r;
             T* to = l1s_.data() + r * 24 * kLanes<T>;
-            std::copy(norm1, norm1 + size, to);
+            const T own = norm1_of(sparse_->values(i), sparse_->nonzeros(i));
+            for (std::size_t s = 0; s < size; ++s) to[s] = own + norm1[s];
             isa<T>().sparse_l1s(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i), at, size / kLanes<T>,
                                 points_.width_, to);
         }
@@ -314,13 +304,14 @@ std::unique_ptr<Ahead> DensePoints<T>::ahead(const Kernel& kernel, const Batch& 
 }
 
 template <class T>
-void DensePoints<T>::stored_row(const Kernel& kernel, std::size_t slot, double* out) const {
-    std::vector<T> row(width_);
-    copy_out(slot, row.data());
-    const Batch batch = DenseRows<T>{row.data(), 1, width_};
+void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
+                                 std::size_t stride) const {
+    std::vector<T> rows(slots.size() * width_);
+    for (std::size_t r = 0; r < slots.size(); ++r) copy_out(slots[r], rows.data() + r * width_);
+    const Batch batch = DenseRows<T>{rows.data(), slots.size(), width_};
     DenseAhead<T> ahead(*this, kernel, batch);
-    ahead.load(0, 1);
-    ahead.rows(out, padded(size()));
+    ahead.load(0, slots.size());
+    ahead.rows(out, stride);
 }
 
 template <class T>

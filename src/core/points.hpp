@@ -32,6 +32,14 @@ void refuse_too_long(std::size_t row, T norm2) {
                                 (sizeof(T) == sizeof(float) ? " float32; use float64 or scale the inputs" : ""));
 }
 
+// sum |x|, number after number: zeros in between do not change a bit of it.
+template <class T>
+T norm1_of(const T* numbers, std::size_t count) {
+    T sum = 0;
+    for (std::size_t j = 0; j < count; ++j) sum += std::abs(numbers[j]);
+    return sum;
+}
+
 class Points {
   public:
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
@@ -56,6 +64,10 @@ class Points {
 
     virtual std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const = 0;
     virtual void stored_row(const Kernel& kernel, std::size_t slot, double* out) const = 0;  // against all slots
+    virtual void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
+                             std::size_t stride) const {
+        for (std::size_t r = 0; r < slots.size(); ++r) stored_row(kernel, slots[r], out + r * stride);
+    }
     virtual double stored_self(const Kernel& kernel, std::size_t slot) const = 0;
 
     // Whether evaluating a kernel runs foreign code, which may throw.
@@ -102,7 +114,11 @@ class DensePoints final : public Points {
     void reserve(std::size_t n) override;
     std::size_t bytes() const override;
     std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;
-    void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override;
+    void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override {
+        stored_rows(kernel, {&slot, 1}, out, padded(size()));
+    }
+    void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
+                     std::size_t stride) const override;
     double stored_self(const Kernel& kernel, std::size_t slot) const override;
     void copy_out(std::size_t slot, T* to) const;
 

@@ -185,19 +185,21 @@ void sparse_dots(const std::int32_t* columns, const T* values, std::size_t nonze
     while (b < n_blocks) run.template operator()<1>();
 }
 
-// sum |x - y| = sum |y| + sum over the non-zeros of x of (|x - y| - |y|); `out` comes in holding sum |y|.
+// sum |x - y| = (sum |x| + sum |y|) + sum over the non-zeros of x of (|x - y| - (|x| + |y|)); `out` comes in holding the
+// bracket. Where y is 0 the term is exactly 0, so x and y may change places: the bits are the same.
 template <class T>
 void sparse_l1s(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
                 std::size_t n_blocks, std::size_t width, T* out) {
     for (std::size_t b = 0; b < n_blocks; ++b)
         for (int p = 0; p < kPerBlock; ++p) {
             T* to = out + b * kLanes<T> + p * kWidth<T>;
-            Vec<T> sum = load(to);
+            Vec<T> sum = {};
             for (std::size_t i = 0; i < nonzeros; ++i) {
+                const Vec<T> x = splat(values[i]);
                 const Vec<T> y = load(blocks + (b * width + columns[i]) * kLanes<T> + p * kWidth<T>);
-                sum += abs(splat(values[i]) - y) - abs(y);
+                sum += abs(x - y) - (abs(x) + abs(y));
             }
-            store(to, max0(sum));
+            store(to, max0(load(to) + sum));
         }
 }
 

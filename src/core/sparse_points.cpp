@@ -54,8 +54,7 @@ void SparsePoints<T>::write(std::size_t slot, Row row) {
         unindex(slot);
     }
     norm2_[slot] = sum_of_squares(row.values.data(), row.values.size());
-    norm1_[slot] = 0;
-    for (const T x : row.values) norm1_[slot] += std::abs(x);
+    norm1_[slot] = norm1_of(row.values.data(), row.values.size());
     rows_[slot] = std::move(row);
     index(slot);
 }
@@ -111,7 +110,7 @@ class SparseAhead final : public Ahead {
         for (std::size_t r = 0; r < count; ++r) {
             const T* values = batch_.values(first + r);
             norm2_[r] = sum_of_squares(values, batch_.nonzeros(first + r));
-            for (std::size_t k = 0; k < batch_.nonzeros(first + r); ++k) norm1_[r] += std::abs(values[k]);
+            norm1_[r] = norm1_of(values, batch_.nonzeros(first + r));
             if (kernel_.needs_dot()) refuse_too_long(first + r, norm2_[r]);
         }
         point_norm2_.assign(padded(points_.size()), T(0));
@@ -123,13 +122,13 @@ class SparseAhead final : public Ahead {
         for (std::size_t r = 0; r < count_; ++r) {
             const std::size_t i = first_ + r;
             start(slots);
-            for (std::size_t s = 0; s < points_.size(); ++s) l1_[s] = norm1_[r] + points_.norm1_[s];
             for (std::size_t k = 0; k < batch_.nonzeros(i); ++k) {
                 const auto found = points_.index_.find(batch_.columns(i)[k]);
                 if (found == points_.index_.end()) continue;
                 const T x = batch_.values(i)[k];
                 for (const auto& entry : found->second) meet(entry.slot, x, entry.value);
             }
+            for (std::size_t s = 0; s < points_.size(); ++s) l1_[s] += norm1_[r] + points_.norm1_[s];
             finish(norm2_[r], point_norm2_.data(), slots, out + r * stride);
         }
     }
@@ -142,9 +141,9 @@ class SparseAhead final : public Ahead {
         for (std::size_t k = 0; k < batch_.nonzeros(own); ++k)
             spread_[batch_.columns(own)[k]] = batch_.values(own)[k];
         for (std::size_t r = 0; r < count_; ++r) {
-            l1_[r] = norm1_[i] + norm1_[r];
             for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
                 meet(r, spread_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
+            l1_[r] += norm1_[i] + norm1_[r];
         }
         for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = T(0);
         finish(norm2_[i], norm2_.data(), slots, out);
@@ -158,10 +157,11 @@ class SparseAhead final : public Ahead {
         l1_.assign(slots, T(0));
     }
 
-    // |x - y| = |x| + |y| + (|x - y| - |x| - |y|), and the bracket is 0 where either is 0.
+    // |x - y| = (|x| + |y|) + (|x - y| - (|x| + |y|)), and the second bracket is 0 where either is 0. x and y may change
+    // places: the bits are the same.
     void meet(std::size_t slot, T x, T y) {
         dot_[slot] += x * y;
-        if (kernel_.needs_l1()) l1_[slot] += std::abs(x - y) - std::abs(x) - std::abs(y);
+        if (kernel_.needs_l1()) l1_[slot] += std::abs(x - y) - (std::abs(x) + std::abs(y));
     }
 
     void finish(T norm2, const T* norms, std::size_t slots, double* out) {

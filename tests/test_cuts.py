@@ -1,0 +1,79 @@
+"""However the stream is cut, bit for bit: every kernel over every kind of rows, with budgets that look at what leaves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from gristmill import (
+    DropOldest,
+    Exponential,
+    Gaussian,
+    KernelClassifier,
+    Laplacian,
+    Linear,
+    Manhattan,
+    Normalized,
+    PassiveAggressive,
+    Polynomial,
+    forgetron,
+    norma_classifier,
+    projection_classifier,
+)
+
+KERNELS = [
+    Gaussian(1.0),
+    Laplacian(0.7),
+    Polynomial(3),
+    Exponential(1.0),
+    Normalized(Polynomial(2)),
+    Gaussian(0.5) * Laplacian(1.0) + Linear(),
+]
+LEARNERS = {
+    "Forget": lambda kernel: forgetron(kernel, 30),
+    "Forget, basic": lambda kernel: forgetron(kernel, 30, basic=True),
+    "DropOldest": lambda kernel: KernelClassifier(kernel, PassiveAggressive(), DropOldest(30)),
+    "Window": lambda kernel: norma_classifier(kernel, 0.5, 0.01, window=50),
+    "a ball": lambda kernel: projection_classifier(kernel, radius=2.0),
+}
+
+
+def _rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 7)) * (rng.random((400, 7)) < 0.6)
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    wide = np.zeros((400, 3000))
+    wide[:, ::430] = X
+    kinds = {"dense": X, "float32": X.astype(np.float32), "CSR": csr_array(X), "wide CSR": csr_array(wide)}
+    return kinds, np.where(X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=400) > 0, 1, -1)
+
+
+ROWS, LABELS = _rows()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_pieces_make_the_same_model(kernel, kind, learner):
+    X, y = ROWS[kind], LABELS
+    whole = LEARNERS[learner](kernel)
+    said = whole.prequential(X, y)
+    pieces = LEARNERS[learner](kernel)
+    cuts = [0, 7, 150, *range(151, 200), 203, 400]
+    told = [pieces.prequential(X[a:b], y[a:b]) for a, b in pairwise(cuts)]
+    assert np.array_equal(np.concatenate(told), said)
+    assert np.array_equal(pieces.dual_coef_, whole.dual_coef_)
+    assert np.array_equal(pieces.support_ids_, whole.support_ids_)
+    assert pieces.norm_ == whole.norm_
+
+
+def test_a_distance_by_coordinates_does_not_care_which_row_is_stored():
+    for kernel in (Manhattan(), Laplacian(0.3)):
+        for rows in (ROWS["CSR"], ROWS["wide CSR"]):
+            values = kernel(rows[:50], rows[50:90])
+            assert np.array_equal(values, kernel(rows[50:90], rows[:50]).T)
+            assert np.array_equal(np.diag(kernel(rows[:50], rows[:50])), kernel.diagonal(rows[:50]))
+            assert values == pytest.approx(kernel(rows[:50].toarray(), rows[50:90].toarray()), abs=1e-12)
