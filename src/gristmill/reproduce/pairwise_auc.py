@@ -28,20 +28,24 @@ _MOST = 20_000
 _LINES = ("OLP", "OLP, averaged", "OAM_gra")
 _OURS = _LINES[:2]
 
+_SETTING = (
+    "{splits} random splits (the thesis: 5), 60 % of the points to train (at most {most:,}), z-scores, one pass, hinge; "
+    "the rate of every learner at every buffer size from a grid of decades by a hold-out fifth of the training part. OLP "
+    "with RS-x, its last hypothesis and its average; OAM_gra with two RS halves. "
+    f"Small buffers: up to {_SMALL} points; competitive: at most {_NEAR} of AUC below. "
+    "The thesis draws curves and prints no numbers."
+)
+
 Curves = dict[str, Any]  # learner -> AUC, one row a split, one column a buffer size
 
 
 def run(name: str, quick: bool, seed: int) -> Outcome:
     """All sets of the figure; the same splits, hence the same numbers, whichever figure is asked for."""
     sets = FIGURES.get(name, SETS)
-    sizes, splits, most = (_SIZES[:3], 2, 150) if quick else (_SIZES, 20, _MOST)
+    sizes, splits, most = (_SIZES[::3], 2, 150) if quick else (_SIZES, 20, _MOST)
+    which = name.removeprefix("thesis-figure-") if name in FIGURES else "6.1 to 6.3"
     outcome = Outcome(
-        f"Thesis, figure{'s 6.1 to 6.3' if name not in FIGURES else name.removeprefix('thesis-figure')}: "
-        "AUC against buffer size",
-        f"{splits} random splits (the thesis: 5), 60 % of the points to train (at most {most:,}), z-scores, one "
-        "pass, hinge; the rate of every learner at every buffer size from a grid of decades by a hold-out "
-        f"fifth of the training part. OLP with RS-x, its last hypothesis and its average; OAM_gra with two RS halves. "
-        f"Small buffers: up to {_SMALL} points; competitive: at most {_NEAR} of AUC below. The thesis draws curves and prints no numbers.",
+        f"Thesis, chapter 6, figure {which}: AUC against buffer size", _SETTING.format(splits=splits, most=most)
     )
     panels: dict[str, tuple[str, Curves, dict[str, list[float]]]] = {}
     for data in sets:
@@ -49,7 +53,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         if quick:
             X, y = X[:400], y[:400]
         title = f"{data} ({min(int(0.6 * len(X)), most):,} x {X.shape[1]})"
-        panels[data] = (title, *_measure(X, y, sizes, range(seed, seed + splits), most))
+        panels[data] = (title, *_measure(X, y, sizes, range(seed, seed + splits), most, 3 if quick else 1))
     outcome.tables.append(_aucs(panels, sizes))
     outcome.tables.append(_verdicts(panels, sizes))
     outcome.claims = _claims(panels, sizes)
@@ -61,7 +65,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
 
 
 def _measure(
-    X: Any, y: Any, sizes: tuple[int, ...], seeds: Iterable[int], most: int
+    X: Any, y: Any, sizes: tuple[int, ...], seeds: Iterable[int], most: int, stride: int
 ) -> tuple[Curves, dict[str, list[float]]]:
     """AUC of every learner by split and buffer size, and of the batch learners by split."""
     found: dict[str, list[list[float]]] = {line: [] for line in _LINES}
@@ -69,17 +73,17 @@ def _measure(
     for seed in seeds:
         parts = split(X, y, seed, most)
         for line in _LINES:
-            found[line].append([_tuned(*_family(line, size, seed), *parts) for size in sizes])
+            found[line].append([_tuned(*_family(line, size, seed, stride), *parts) for size in sizes])
         for line, value in _batch(*parts).items():
             batch.setdefault(line, []).append(value)
     return {line: np.array(values) for line, values in found.items()}, batch
 
 
-def _family(line: str, size: int, seed: int) -> tuple[Callable[[float], Any], list[float]]:
+def _family(line: str, size: int, seed: int, stride: int) -> tuple[Callable[[float], Any], list[float]]:
     """A learner by its rate, and the grid of that; OAM sums over pairs where OLP takes their mean."""
     if line == "OAM_gra":
-        return partial(_oam, size, seed), [10.0**k for k in range(-6, 1)]
-    return partial(_olp, size, seed, line != "OLP"), [10.0**k for k in range(-3, 3)]
+        return partial(_oam, size, seed), [10.0**k for k in range(-6, 1, stride)]
+    return partial(_olp, size, seed, line != "OLP"), [10.0**k for k in range(-3, 3, stride)]
 
 
 def _olp(size: int, seed: int, average: bool, rate: float) -> PairwiseAUC:

@@ -28,19 +28,20 @@ _MOST, _TEST = 1000, 3000
 _HELD, _HINDSIGHT, _UNIFORM = "best single kernel (hold-out)", "best single kernel (hindsight)", "uniform mixture"
 _LEARNED = "TwoStageMKL"
 
+_SETTING = (
+    "{splits} random splits, 60 % to train (at most {most:,}), at most {test:,} to test; z-scores, a9a as it is. "
+    "ionosphere, german: five Gaussians, the normalised linear kernel and normalised polynomials of degree 2 and 3. "
+    "spambase (words, characters, capitals) and a9a (the 14 attributes of Adult): Gaussians of three widths on each view "
+    "and on all columns. Every kernel goes to an SVC; its C, the single kernel, and the constraint and rate of TwoStageMKL "
+    "(averaged, one pass) by a hold-out fifth. Hindsight: the kernel that the test part chooses. The thesis has bounds but "
+    "no experiment for mixtures."
+)
+
 
 def run(name: str, quick: bool, seed: int) -> Outcome:
     """The same SVC over every kernel, so that only the kernel differs."""
     splits, most, test = (2, 90, 60) if quick else (10, _MOST, _TEST)
-    outcome = Outcome(
-        "Two-stage multiple kernel learning",
-        f"{splits} random splits, 60 % to train (at most {most:,}), at most {test:,} to test; z-scores, a9a as it is. "
-        "ionosphere, german: five Gaussians, the normalised linear kernel and normalised polynomials of degree 2 and "
-        "3. spambase (words, characters, capitals) and a9a (the 14 attributes of Adult): Gaussians of three widths on "
-        "each view and on all columns. Every kernel goes to an SVC; its C, the single kernel, and the constraint and "
-        "rate of TwoStageMKL (averaged, one pass) by a hold-out fifth. Hindsight: the kernel that the test part "
-        "chooses. The thesis has bounds but no experiment for mixtures.",
-    )
+    outcome = Outcome("Two-stage multiple kernel learning", _SETTING.format(splits=splits, most=most, test=test))
     found: dict[str, dict[str, list[float]]] = {}
     counts: dict[str, int] = {}
     for data, views in _VIEWS.items():
