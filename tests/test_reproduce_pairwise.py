@@ -62,7 +62,7 @@ def write_csv(path, X, y):
         ("thesis-figure-6.2", 5 * 6, 6),
         ("thesis-figure-6.3", 5 * 3, 6),
         ("pairwise-metric", 6, 6),
-        ("pairwise-kernels", 6, 8),
+        ("pairwise-kernels", 7, 16),
     ],
 )
 def test_targets_on_made_up_data(name, rows, claims, home):
