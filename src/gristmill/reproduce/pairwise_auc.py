@@ -43,10 +43,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     """All sets of the figure; the same splits, hence the same numbers, whichever figure is asked for."""
     sets = FIGURES.get(name, SETS)
     sizes, splits, most = (_SIZES[::3], 2, 150) if quick else (_SIZES, 20, _MOST)
-    which = name.removeprefix("thesis-figure-") if name in FIGURES else "6.1 to 6.3"
-    outcome = Outcome(
-        f"Thesis, chapter 6, figure {which}: AUC against buffer size", _SETTING.format(splits=splits, most=most)
-    )
+    which = f"figure {name.removeprefix('thesis-figure-')}" if name in FIGURES else "figures 6.1 to 6.3"
+    outcome = Outcome(f"Thesis, {which}: AUC against buffer size", _SETTING.format(splits=splits, most=most))
     panels: dict[str, tuple[str, Curves, dict[str, list[float]]]] = {}
     for data in sets:
         X, y = rows(data)
