@@ -31,9 +31,10 @@ def reproduce(
     from .. import reproduce as papers
 
     if listing or name is None:
+        width = max(map(len, papers.TARGETS)) + 2
         for target, (_, paper, what, data) in papers.TARGETS.items():
             needs = f" (data: {', '.join(data)})" if data else ""
-            click.echo(f"{target:14}{paper}: {what}{needs}")
+            click.echo(f"{target:{width}}{paper}: {what}{needs}")
         return
     outcome = papers.run(name, quick, seed)
     if as_json:

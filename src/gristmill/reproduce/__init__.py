@@ -22,7 +22,40 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "error against size",
         ("a9a", "ijcnn1"),
     ),
-}
+    "thesis-figure-6": (
+        "pairwise_auc",
+        "thesis, figures 6.1 to 6.3",
+        "AUC against buffer size, all sets",
+        (
+            "fourclass", "heart", "diabetes", "breast-cancer", "ionosphere", "german", "svmguide1", "cod-rna", "a9a",
+            "ijcnn1", "spambase",
+        ),
+    ),
+    "thesis-figure-6.2": (
+        "pairwise_auc",
+        "thesis, figure 6.2",
+        "AUC against buffer size",
+        ("fourclass", "heart", "diabetes", "breast-cancer", "ionosphere", "german"),
+    ),
+    "thesis-figure-6.3": (
+        "pairwise_auc",
+        "thesis, figure 6.3",
+        "AUC against buffer size",
+        ("svmguide1", "cod-rna", "a9a"),
+    ),
+    "pairwise-metric": (
+        "pairwise_metric",
+        "thesis, section 6.6.3",
+        "nearest neighbours before and after metric learning",
+        ("usps", "usps.t"),
+    ),
+    "pairwise-kernels": (
+        "pairwise_kernels",
+        "thesis, section 6.6.4",
+        "a learned mixture of kernels beside single ones",
+        ("ionosphere", "german", "spambase", "a9a"),
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
