@@ -29,7 +29,7 @@ class PairwiseMetric(
     ----------
     loss : Hinge, SquaredHinge, Logistic or ExponentialLoss, default=Hinge()
     buffer : buffer, default=ReservoirX(50)
-    rate : float > 0, default=0.1
+    rate : float > 0, default=1.0
         eta; the step at event t is rate/sqrt(t), or rate/(reg t) with `reg`.
     radius : float > 0 or None, default=None
         Bound on the norm of W.
@@ -66,7 +66,7 @@ class PairwiseMetric(
     >>> y = rng.integers(3, size=600)
     >>> told = rng.normal(size=(600, 2)) + 3 * np.eye(3)[y][:, :2]
     >>> X = np.hstack([told, 2 * rng.normal(size=(600, 10))]) / 5
-    >>> metric = PairwiseMetric(rate=1.0, random_state=0).fit(X[:300], y[:300])
+    >>> metric = PairwiseMetric(random_state=0).fit(X[:300], y[:300])
     >>> def accuracy(Z):
     ...     return KNeighborsClassifier(3).fit(Z[:300], y[:300]).score(Z[300:], y[300:])
     >>> print(f"{accuracy(X):.3f} before, {accuracy(metric.transform(X)):.3f} after")
@@ -79,7 +79,7 @@ class PairwiseMetric(
         self,
         loss: Any = None,
         buffer: Any = None,
-        rate: float = 0.1,
+        rate: float = 1.0,
         radius: float | None = None,
         norm: str = "frobenius",
         average: bool = False,
