@@ -17,7 +17,7 @@ Curves = dict[str, npt.NDArray[np.float64]]  # line -> (permutation, event): the
 
 _SIZE = 128  # omega in the paper
 _SIZES = (64, 128, 256, 512)  # of panels b and d; the paper's own are in its legends only
-_RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _DECAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # the share forgotten in a step
 _POLYNOMIAL = "Polynomial(9, 0.5, 0.5)"
 _GAUSSIANS = tuple(f"Gaussian({gamma})" for gamma in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0))
@@ -35,7 +35,7 @@ _NORMA = [
 ]
 _SVMD = [
     f"svmd({{k}}, rate={rate}, reg={decay / rate:.6g}, meta_rate={meta}, decay={memory}, size={_SIZE})"
-    for rate, decay, meta, memory in itertools.product(_RATES, _DECAYS, (0.01, 0.1, 1.0), (0.0, 0.95, 0.99))
+    for rate, decay, meta, memory in itertools.product(_RATES, _DECAYS, (0.001, 0.01, 0.1, 1.0), (0.0, 0.95, 0.99, 1.0))
 ]
 
 
@@ -56,7 +56,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     panels: dict[str, Curves] = {}
     rows = []
     for task, (y, yt, letters) in tasks.items():
-        texts = _lines(task, Xt, yt, 25 if quick else 1)
+        texts = _lines(task, Xt, yt, 40 if quick else 1)
         curves = _curves(texts, X, y, repeats, seed)
         ends = {line: 100 * runs[:, -1] for line, runs in curves.items()}
         rows += [[task, line, f"{e.mean():.2f} %", f"{e.std(ddof=1):.2f}", texts[line]] for line, e in ends.items()]
@@ -137,6 +137,6 @@ def _picture(panels: dict[str, Curves]) -> Any:
             events = np.arange(start, len(mean), max(1, len(mean) // 600))
             ax.plot(events + 1, mean[events], color=colour, label=line)
         ax.set(xlabel="events", ylabel="average error", title=title, ylim=(0, None))
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, loc="lower right", ncols=2)
         _tidy(ax)
     return figure

@@ -151,9 +151,22 @@ def _picture(panels: dict[str, Found]) -> Any:
     for ax, (data, found) in zip(axes[0], panels.items(), strict=True):
         for colour, (line, runs) in zip(COLOURS, found.items(), strict=False):
             sizes, errors = runs.reshape(-1, 2).T
-            ax.plot(sizes, errors, "o", color=colour, label=line, markersize=5)
+            # The Perceptron is where the curves end: a square of its own, above the dots, keeps it in sight.
+            single = runs.shape[1] == 1
+            look = {"marker": "s", "markersize": 7, "zorder": 4} if single else {"marker": "o", "markersize": 4}
+            ax.plot(sizes, errors, linestyle="", color=colour, label=line, **look)
             ax.plot(*runs.mean(axis=0).T, "-", color=colour, linewidth=1.0)
         ax.set(xlabel="stored points", ylabel="online error", xscale="log", title=data)
         ax.legend(frameon=False)
+        _sizes(ax)
         _tidy(ax)
     return figure
+
+
+def _sizes(ax: Any) -> None:
+    """Plain numbers along a logarithmic axis, whether it spans one decade or four."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
