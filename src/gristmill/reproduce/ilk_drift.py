@@ -22,7 +22,7 @@ _RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _DECAYS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # about the share forgotten in a step
 _WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
 _SIZE = 40  # points of SILK and of truncated NORMA; the paper prints none for this figure
-_EXCHANGED = ("ILK, drops the oldest", "NORMA, drops the smallest")
+_EXCHANGED = ("ILK that drops the oldest", "NORMA that drops the smallest")
 
 
 def _ilk(extra: str, rates: Sequence[float], decays: Sequence[float]) -> list[str]:
@@ -95,6 +95,7 @@ def _sequence(seed: int, options: dict[str, float]) -> tuple[Any, Any]:
 
 def _claims(kind: str, curves: Curves) -> list[Claim]:
     pairs = [("ILK", "NORMA"), ("SILK", "truncated NORMA"), ("ILK", "ILK(0)"), ("NORMA", "NORMA(0)")]
+    pairs.append(("SILK", _EXCHANGED[0]))  # section 2.1: to drop the smallest is more effective than the oldest
     return [
         fewer(f"{kind}: {less} errs less than {more}", curves[less][:, -1], curves[more][:, -1]) for less, more in pairs
     ]
