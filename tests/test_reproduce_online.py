@@ -10,12 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill import reproduce
+from gristmill._core import RowError
 from gristmill.cli import main
 from gristmill.reproduce import fewer
+from gristmill.reproduce.ilk_digits import _mistakes
 from gristmill.reproduce.mistakes import follow
 from gristmill.reproduce.projectron_digits import _smoothed
 from gristmill.reproduce.projectron_standins import _cosine, _text
 from gristmill.reproduce.projectron_tradeoff import BINARY, Panel, compare
+
+RUNAWAY = "svmd(Gaussian(0.001), rate=30.0, reg=0.0, meta_rate=100.0, decay=0.0, size=20)"
 
 
 def blobs(count: int, width: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -116,3 +120,13 @@ def test_made_up_text_has_unit_rows_that_are_almost_orthogonal():
 def test_a_difference_within_two_standard_errors_cannot_be_told():
     assert fewer("a", [1.0, 2.0, 3.0], [1.1, 1.9, 3.1]).holds is None
     assert fewer("a", [1.0, 2.0, 3.0], [2.0, 3.1, 4.0]).holds is True
+
+
+def test_a_rate_that_runs_away_counts_as_all_mistakes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    with pytest.raises(RowError):
+        follow(RUNAWAY, X, y)
+    assert _mistakes(RUNAWAY, X, y) == 300
+    assert _mistakes("perceptron(Gaussian(1.0))", X, y) < 300
