@@ -54,8 +54,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         f"{len(digit):,} digits, {repeats} permutations (the paper: one run). SILK with tau = 0.00005 and C = 100 as "
         f"printed. The parameters of NORMA and SVMD stand in another paper; ours are the best of a grid on the test "
         f"part of MNIST, as are those of tuned SILK; the Gaussian kernel has the width that is best for NORMA. The "
-        f"scale of the polynomial kernel is not printed: ours is ((1 + t)/2)^9 with t the cosine of two images. {_SIZE} points for "
-        f"all; NORMA and SVMD drop the oldest. The buffer sizes of panels b and d are ours.",
+        f"scale of the polynomial kernel is not printed: ours is ((1 + t)/2)^9 with t the cosine of two images. "
+        f"{_SIZE} points for all; NORMA and SVMD drop the oldest. The buffer sizes of panels b and d are ours.",
         missing=["SVMD for ten classes"],
     )
     tasks = {"two classes": (digit < 5, digit_t < 5, "ab"), "ten classes": (digit, digit_t, "cd")}
