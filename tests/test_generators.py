@@ -47,6 +47,14 @@ def test_silk_sequence_has_the_bayes_error_it_says():
     assert (np.where(X @ across >= 0, 1, -1) != y).mean() == pytest.approx(stream.bayes_error, abs=0.004)
 
 
+def test_silk_sequence_may_turn_until_places_change_their_class():
+    X, y = streams.silk_sequence(20_000, speed=1e-6, turns=0.5, random_state=0).arrays()
+    across = np.array([-1.0, 1.0]) / np.sqrt(2)
+    right = np.where(X @ across >= 0, 1, -1) == y
+    assert right[:1000].mean() > 0.9
+    assert right[-1000:].mean() < 0.1
+
+
 def test_sea_and_hyperplane_have_the_noise_they_say():
     X, y = streams.sea(40_000, noise=0.1).arrays()
     threshold = np.repeat([8.0, 9.0, 7.0, 9.5], 10_000)

@@ -14,14 +14,17 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "norma-2": ("norma_mistakes", "NORMA, figure 2", "mistakes on drifting and switching data", ()),
     "norma-3": ("norma_usps", "NORMA, figure 3", "novel digits of USPS", ("usps", "usps.t")),
     "ilk-1": ("ilk_drift", "ILK and SILK, figure 1", "errors on a drifting sequence", ()),
+    "ilk-4": ("ilk_digits", "ILK and SILK, figure 4", "average error on MNIST", ("mnist", "mnist.t")),
     "projectron-6": ("projectron_curves", "Projectron, figure 6", "error and size on a9a", ("a9a",)),
     "projectron-7": ("projectron_curves", "Projectron, figure 7", "error and size on the synthetic set", ()),
-    "projectron-8": (
-        "projectron_tradeoff",
-        "Projectron, figure 8 a, b",
-        "error against size",
-        ("a9a", "ijcnn1"),
+    "projectron-8": ("projectron_tradeoff", "Projectron, figure 8 a, b", "error against size", ("a9a", "ijcnn1")),
+    "projectron-8cd": (
+        "projectron_standins",
+        "Projectron, figure 8 c, d",
+        "error against size, on stand-ins for its data",
+        ("spambase", "cod-rna"),
     ),
+    "projectron-9": ("projectron_digits", "Projectron, figure 9", "error against size on digits", ("usps", "mnist")),
     "thesis-figure-6": (
         "pairwise_auc",
         "thesis, figures 6.1 to 6.3",

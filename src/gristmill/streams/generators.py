@@ -155,11 +155,14 @@ def switching_mixture(
 # -----------------------------------------------------------------------------------------
 
 
-def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0) -> Stream:
+def silk_sequence(
+    n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0, turns: float = 0.0
+) -> Stream:
     """Two classes, each a mixture of two Gaussians, that travel together along a winding path.
 
-    The paper shows a picture of its sequence and no numbers; path, speed and width are ours. The classes stay
-    side by side while both move.
+    The paper shows a picture of its sequence and no numbers; path, speed, width and turns are ours. The classes
+    stay side by side while both move. Without a turn no place ever changes its class, so that there is little
+    to gain from forgetting.
 
     Parameters
     ----------
@@ -169,6 +172,8 @@ def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35,
     width : float
         Standard deviation of each Gaussian.
     random_state : int, Generator or None
+    turns : float
+        How often the four Gaussians turn about their middle on the way.
 
     References
     ----------
@@ -190,6 +195,7 @@ def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35,
             middle = np.stack([along, np.sin(along)], axis=1)
             across = np.stack([-np.cos(along), np.ones(count)], axis=1)
             across /= np.linalg.norm(across, axis=1, keepdims=True)
+            across = _turned(across, 2 * np.pi * turns * (start + np.arange(count)) / n_events)
             ahead = np.stack([across[:, 1], -across[:, 0]], axis=1)
             labels = rng.choice(np.array([-1, 1]), size=count)
             which = rng.choice(np.array([-0.5, 0.5]), size=count)
@@ -199,6 +205,13 @@ def silk_sequence(n_events: int = 2000, speed: float = 6.0, width: float = 0.35,
     # The mixture's parts lie along the path, so across it the classes are two normals one unit apart.
     error = 0.5 * math.erfc(0.5 / width / math.sqrt(2))
     return _stream(chunks, n_events, "SILK's sequence", random_state, error)
+
+
+def _turned(vectors: Floats, angles: Floats) -> Floats:
+    """Each row turned by its own angle."""
+    cosine, sine = np.cos(angles), np.sin(angles)
+    x, y = vectors.T
+    return np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=1)
 
 
 # ---- Projectron, section 7
