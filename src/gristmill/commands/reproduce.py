@@ -33,7 +33,7 @@ def reproduce(
     if listing or name is None:
         for target, (_, paper, what, data) in papers.TARGETS.items():
             needs = f" (data: {', '.join(data)})" if data else ""
-            click.echo(f"{target:14}{paper}: {what}{needs}")
+            click.echo(f"{target:19}{paper}: {what}{needs}")
         return
     outcome = papers.run(name, quick, seed)
     if as_json:

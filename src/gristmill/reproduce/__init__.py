@@ -22,6 +22,37 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "error against size",
         ("a9a", "ijcnn1"),
     ),
+    "thesis-table-3.1": (
+        "maclaurin_table",
+        "Kar's thesis, table 3.1",
+        "exact kernels, random features and H0/1",
+        ("nursery", "spambase", "cod-rna", "a9a", "a9a.t", "ijcnn1", "ijcnn1.t"),
+    ),
+    "thesis-figure-3.1": ("maclaurin_error", "Kar's thesis, figure 3.1", "error of random features", ()),
+    "thesis-table-4.1": (
+        "landmark_classes",
+        "Kar's thesis, table 4.1",
+        "landmarks on similarity matrices",
+        ("aural-sonar", "voting", "protein"),
+    ),
+    "thesis-table-4.2": (
+        "landmark_classes",
+        "Kar's thesis, table 4.2",
+        "landmarks with a Gaussian similarity",
+        ("cod-rna", "nursery"),
+    ),
+    "thesis-table-5.1": (
+        "landmark_numbers",
+        "Kar's thesis, table 5.1",
+        "numbers and ordered labels by 50 landmarks",
+        ("abalone", "bodyfat", "cadata", "cpusmall", "puma8nh", "winequality-red", "winequality-white"),
+    ),
+    "thesis-figure-5.2": (
+        "landmark_curves",
+        "Kar's thesis, figure 5.2",
+        "error against the number of landmarks",
+        ("abalone", "bodyfat", "cadata", "cpusmall", "puma8nh", "winequality-red", "winequality-white"),
+    ),
 }
 
 
