@@ -79,12 +79,18 @@ def among_best(says: str, ours: Any, rivals: Mapping[str, Any], paper: str = "-"
     return Claim(says, paper, f"{np.mean(ours):.3f} beside {others}{better}", holds)
 
 
-def as_printed(says: str, ours: Any, mean: float, deviation: float, runs: int, rounding: float) -> Claim:
-    """Whether our mean is the printed one, within two standard errors of the difference and its rounding."""
-    ours = np.asarray(ours, dtype=float)
+def within(says: str, gap: Any, bound: float, paper: str, ours: str, error: float) -> Claim:
+    """The claim that a gap is at most a bound; nobody can tell within two standard errors of it."""
+    holds = None if abs(gap - bound) <= 2 * error else bool(gap < bound)
+    return Claim(says, paper, ours, holds)
+
+
+def as_printed(says: str, ours: Any, printed: tuple[float, float], runs: int, bound: float) -> Claim:
+    """The claim that our mean is the printed one (mean, deviation over so many runs), up to a bound."""
+    ours, (mean, deviation) = np.asarray(ours, dtype=float), printed
     error = float(np.hypot(standard_error(ours), deviation / np.sqrt(runs)))
-    holds = bool(abs(ours.mean() - mean) <= 2 * error + rounding / 2) if len(ours) > 1 else None
-    return Claim(says, f"{mean:.2g} ({deviation:.1g})", f"{ours.mean():.3g} ({ours.std(ddof=1):.1g})", holds)
+    shown = f"{ours.mean():.3g} ({ours.std():.2g}), difference {ours.mean() - mean:.2g} with standard error {error:.2g}"
+    return within(says, abs(ours.mean() - mean), bound, f"{mean:.2g} ({deviation:.2g})", shown, error)
 
 
 def mean_and_spread(values: Iterable[float], digits: str = ".2f") -> str:
