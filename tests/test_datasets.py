@@ -40,6 +40,9 @@ def test_categories_dropped_columns_and_attacks(home):
     assert datasets.load("abalone").arrays()[0].tolist() == [[0.0, 1.0, 0.5], [1.0, 0.0, 0.4]]
     put(home / "breast-cancer.csv.xz", "id,a,Class\n100,1,benign\n200,2,malignant\n")
     assert datasets.load("breast-cancer").arrays()[0].tolist() == [[1.0], [2.0]]
+    put(home / "sim-protein.csv.xz", "d1,d2,class\n0,0.5,HA\n0.5,0,G\n")
+    X, y = datasets.load("protein").arrays()
+    assert (X.tolist(), y.tolist()) == ([[0.0, 0.5], [0.5, 0.0]], ["HA", "G"])
     put(home / "kdd-http.csv.xz", "a,attack\n1,0\n2,1\n")
     assert datasets.load("kdd-http").arrays()[1].tolist() == [1, -1]
 

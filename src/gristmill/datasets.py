@@ -72,6 +72,8 @@ _ENTRIES = {
     ),
     "elec2": Entry("elec2.csv", "classification", "Electricity prices of New South Wales, in time order"),
     "voting": Entry("voting.csv", "classification", "Congressional voting records", categorical=True),
+    "aural-sonar": Entry("sim-aural-sonar.csv", "classification", "Aural Sonar, a matrix of similarities of 100 objects"),
+    "protein": Entry("sim-protein.csv", "classification", "Protein, a matrix of evolutionary distances of 213 objects"),
     "abalone": Entry("abalone.csv", "regression", "UCI Abalone, age in rings", categorical=True),
     "cadata": Entry("cadata.csv", "regression", "California housing"),
     "winequality-red": Entry("winequality-red.csv", "regression", "UCI Wine Quality, red"),

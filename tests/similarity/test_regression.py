@@ -241,17 +241,3 @@ def test_bad_targets_and_parameters():
     for name, value in (("n_nonzero", 0), ("method", "omp"), ("radius", -1.0), ("loss", "huber")):
         with pytest.raises((ValueError, TypeError), match=f"{name} must be"):
             SparseLandmarkRegressor(**{name: value}).fit(X, Y)
-
-
-def test_the_baseline_of_the_benchmark_is_kernel_regression():
-    import runpy
-    from pathlib import Path
-
-    benchmark = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "paper_similarity.py"))
-    k = Sigmoid(0.5, -1.0)
-    said = benchmark["kernel_regression"](k, X[:20], Y[:20], X[20:25])
-    for x, value in zip(X[20:25], said, strict=True):
-        weights = [k(x, other) for other in X[:20]]
-        assert value == pytest.approx(sum(w * y for w, y in zip(weights, Y, strict=False)) / sum(weights))
-    nothing = benchmark["kernel_regression"](lambda a, b: np.zeros((len(a), len(b))), X, Y, X[:2])
-    assert np.isnan(nothing).all()

@@ -38,6 +38,8 @@ def live(followers: list[Follower], total: int | None, title: str, show: bool) -
     task = bar.add_task(title, total=total)
 
     def picture() -> Any:
+        if not followers:
+            return bar
         return Group(bar, rich_table(Comparison([follower.refresh() for follower in followers])))
 
     with Live(picture(), console=Console(stderr=True), refresh_per_second=8, transient=True) as display:
