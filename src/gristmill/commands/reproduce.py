@@ -52,6 +52,10 @@ def reproduce(
             click.echo(f"picture: {path}", err=True)
     if report:
         _report(outcome, report)
+    from ..evaluate.displays import pyplot
+
+    for figure, _ in outcome.figures:
+        pyplot().close(figure)
 
 
 def _report(outcome: Any, path: str) -> None:
