@@ -113,14 +113,18 @@ void KernelRanker::commit_scores() {
         f_.shrink(keep_);
     for (std::size_t j = 0; j < now_.stream.filled(); ++j)
         if (coefs_[j] != 0) f_.adjust(now_.slot[j], 0, coefs_[j]);
-    if (settings_.radius > 0 && now_.norm2 > settings_.radius * settings_.radius) {
-        const double factor = settings_.radius / std::sqrt(now_.norm2);
-        f_.shrink(factor);
-        isa_score().scale(factor, now_.scores.data(), now_.scores.size());
-        newcomer_ *= factor;
-        after_ *= factor;
-        now_.norm2 = settings_.radius * settings_.radius;
-    }
+    const double factor = stay_inside();
+    newcomer_ *= factor;
+    after_ *= factor;
+}
+
+double KernelRanker::stay_inside() {
+    if (!(settings_.radius > 0) || now_.norm2 <= settings_.radius * settings_.radius) return 1;
+    const double factor = settings_.radius / std::sqrt(now_.norm2);
+    f_.shrink(factor);
+    isa_score().scale(factor, now_.scores.data(), now_.scores.size());
+    now_.norm2 = settings_.radius * settings_.radius;
+    return factor;
 }
 
 void KernelRanker::event(Chunk& chunk, std::size_t i) {
@@ -223,6 +227,7 @@ void KernelRanker::keep_budget(Chunk& chunk, std::size_t i) {
     }
     if (settings_.drop == Drop::nothing) return;
     for (; outside > settings_.size; --outside) drop(chunk, i, victim(outside));
+    stay_inside();  // what is handed over may point outward
 }
 
 void KernelRanker::drop(Chunk& chunk, std::size_t i, std::size_t slot) {
@@ -232,6 +237,8 @@ void KernelRanker::drop(Chunk& chunk, std::size_t i, std::size_t slot) {
         f_.points().stored_row(f_.kernel(), slot, row_.data());
         now_.norm2 = std::max(now_.norm2 - 2 * c * f_.score(0, row_.data()) + c * c * row_[slot], 0.0);
         for (std::size_t j = 0; j < now_.stream.filled(); ++j) now_.scores[j] -= c * row_[now_.slot[j]];
+        f_.adjust(slot, 0, -c);
+        hand_over(slot, c);
     }
     const std::size_t last = f_.size() - 1;
     f_.remove(slot, nullptr);
@@ -241,6 +248,26 @@ void KernelRanker::drop(Chunk& chunk, std::size_t i, std::size_t slot) {
     for (std::size_t& s : now_.slot)
         if (s == last) s = slot;
     chunk.moved(i, last, slot);
+}
+
+// c k(x, .) of the point that leaves is projected onto the stored point that is most like it. Every step adds as much above 0
+// as below; if the many small coefficients of the frequent class were simply dropped, the few large ones of the rare class
+// would stand alone, and f would say no more than how near a point is to them. requires: row_ holds the values of `slot`.
+void KernelRanker::hand_over(std::size_t slot, double c) {
+    std::size_t heir = Points::npos;
+    double most = 0;
+    for (std::size_t n = 0; n < f_.size(); ++n) {
+        const double self = f_.points().stored_self(f_.kernel(), n);
+        if (n == slot || !(self > 0) || !(row_[n] * row_[n] / self > most)) continue;
+        most = row_[n] * row_[n] / self;  // ||c k(x, .)||^2 less what is left of it
+        heir = n;
+    }
+    if (heir == Points::npos) return;
+    const double self = f_.points().stored_self(f_.kernel(), heir), share = c * row_[heir] / self;
+    f_.points().stored_row(f_.kernel(), heir, row_.data());
+    now_.norm2 = std::max(now_.norm2 + share * (2 * f_.score(0, row_.data()) + share * self), 0.0);
+    for (std::size_t j = 0; j < now_.stream.filled(); ++j) now_.scores[j] += share * row_[now_.slot[j]];
+    f_.adjust(heir, 0, share);
 }
 
 // Sums that are moved along gather rounding: now and then they are made anew.

@@ -51,11 +51,13 @@ class KernelRanker {
     void event(Chunk& chunk, std::size_t i);
     void plan(const double* row, double self, double label, double score);
     void commit_scores();
+    double stay_inside();  // returns what everything was multiplied by
     void enter(Chunk& chunk, std::size_t i, std::size_t slot);
     void gather(const std::vector<std::size_t>& sources);
     void keep_budget(Chunk& chunk, std::size_t i);
     std::size_t victim(std::size_t outside);
     void drop(Chunk& chunk, std::size_t i, std::size_t slot);
+    void hand_over(std::size_t slot, double c);
     void refresh();
 
     Settings settings_;

@@ -53,7 +53,8 @@ class PairwiseAUC(Ranker):
         Take the mean over the pairs of two classes, not over the whole buffer.
     budget : budget, default=DropSmallest(1000)
         With a kernel: which stored point leaves when more than `size` are not in the buffer. DropSmallest,
-        DropOldest, DropRandom or Unbounded.
+        DropOldest, DropRandom or Unbounded. What leaves hands its term over to the stored point that is most
+        like it (the projection onto it), so that the ranking survives.
     features : transformer or None, default=None
         A map applied to every row first, such as a random feature map. One that is not fitted is fitted on
         the first event alone: a random map needs only its width.
