@@ -16,12 +16,12 @@ current = 0.1 * speed + rng.normal(scale=0.1, size=n_events)
 X = np.column_stack([speed, heat, vibration, current])
 
 # Faults of ten events each: a loose bearing shakes although the speed is as usual.
-starts = np.arange(4_000, n_events, 2_000)
+starts = np.sort(rng.choice(np.arange(2_000, n_events, 20), size=8, replace=False))
 faulty = np.isin(np.arange(n_events), (starts[:, None] + np.arange(10)).ravel())
 X[faulty, 2] += 0.5
 
 # nu is the share of alarms; the scaling is learned on the way; 200 points are all it ever keeps.
-model = Prepared(norma_novelty(Gaussian(0.5), nu=0.01, rate=0.02, size=200))
+model = Prepared(norma_novelty(Gaussian(0.5), nu=0.01, rate=0.001, size=200))
 alarms = model.prequential(X) < 0
 
 later = np.arange(n_events) >= 2_000  # the first events teach it what is usual

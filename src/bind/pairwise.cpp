@@ -38,11 +38,12 @@ class PythonPolicy final : public ForeignPolicy {
         const nb::object answer = policy_.attr("offer")(step, row, label, filled);
         if (answer.is_none()) return;
         auto add = [&](nb::handle position) {
-            const auto slot = nb::cast<std::int64_t>(position);
-            if (slot < 0) throw nb::index_error("the buffer's offer() must return positions >= 0");
+            std::int64_t slot = -1;
+            if (!nb::try_cast(position, slot) || slot < 0) refuse(answer);
             slots.push_back(static_cast<std::size_t>(slot));
         };
         if (PyIndex_Check(answer.ptr())) return add(answer);
+        if (!nb::isinstance<nb::iterable>(answer)) refuse(answer);
         for (const nb::handle position : answer) add(position);
     }
     std::shared_ptr<ForeignPolicy> clone() const override {
@@ -51,6 +52,11 @@ class PythonPolicy final : public ForeignPolicy {
     }
 
   private:
+    [[noreturn]] static void refuse(nb::handle answer) {
+        const std::string got = nb::cast<std::string>(nb::repr(answer));
+        throw nb::value_error(("the buffer's offer() must return None, a position >= 0 or several, got " + got).c_str());
+    }
+
     nb::object policy_;
 };
 

@@ -4,7 +4,7 @@ namespace gristmill {
 
 void diverged(std::size_t row) {
     throw RowError(row, "row " + std::to_string(row) +
-                            ": the hypothesis is no longer finite (learning diverged); use a smaller rate, a radius, or "
+                            ": the hypothesis is no longer finite (learning diverged); use a smaller rate (or C), a radius, or "
                             "smaller inputs");
 }
 

@@ -25,7 +25,8 @@ _DOUBLE = np.dtype(np.float64)
 
 def _generator(random_state: Any) -> np.random.Generator:
     """scikit-learn's and NumPy's ways to say a seed, as one generator."""
-    if random_state is None or isinstance(random_state, np.random.Generator | int | np.integer):
+    whole = isinstance(random_state, int | np.integer) and random_state >= 0
+    if random_state is None or whole or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))

@@ -49,6 +49,9 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
+        except KeyboardInterrupt:  # before there was anything to keep
+            click.echo("interrupted", err=True)
+            raise SystemExit(130) from None
         except (ValueError, OSError, ImportError) as error:
             raise _Refused(" ".join(str(error).split())) from error
 

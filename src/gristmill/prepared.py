@@ -102,7 +102,16 @@ class Prepared(BaseEstimator):
 
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one event."""
-        self.partial_fit(np.asarray(x, dtype=float).reshape(1, -1), None if y is None else np.array([y]))
+        row = np.asarray(x, dtype=float).reshape(1, -1)
+        if not self._has_seen() or self.scaler_ is None:
+            self.partial_fit(row, None if y is None else np.array([y]))
+            return
+        before = self.scaler_._mark()
+        try:
+            self.model_.learn_one(self.scaler_._learn_rows(self.scaler_._checked(row))[0], y)
+        except BaseException:
+            self.scaler_._back(before)
+            raise
 
     # ---- answers
     # ------------------------------------------------------------------------------------------------
@@ -124,11 +133,17 @@ class Prepared(BaseEstimator):
 
     def predict_one(self, x: Any) -> Any:
         """What the learner predicts of one event."""
-        return self.predict(np.asarray(x, dtype=float).reshape(1, -1))[0]
+        return self.model_.predict_one(self._scaled_one(x))
 
     def score_one(self, x: Any) -> Any:
         """The learner's score of one event."""
-        return self.decision_function(np.asarray(x, dtype=float).reshape(1, -1))[0]
+        return self.model_.score_one(self._scaled_one(x))
+
+    def _scaled_one(self, x: Any) -> Any:
+        row = np.asarray(x, dtype=float).reshape(1, -1)
+        if not self._has_seen() or self.scaler_ is None:
+            return self._scaled(row)[0]
+        return self.scaler_._scale(self.scaler_._checked(row))[0]
 
     @property
     def _task(self) -> str:
@@ -187,3 +202,5 @@ class Prepared(BaseEstimator):
                 raise persist.ModelFileError("its scaling does not fit its points")
         if "columns" in fitted:
             self.columns_ = Columns.from_json(fitted["columns"])
+            if len(self.columns_.out_names) != self.model_.n_features_in_:
+                raise persist.ModelFileError("its columns do not fit its points")

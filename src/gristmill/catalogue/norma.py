@@ -115,6 +115,10 @@ def norma_novelty(
 ) -> KernelNovelty:
     """NORMA for novelty detection: nu is the long-run share of alarms.
 
+    A stored point fades by 1 - rate * reg at every event, and a new one comes about once in 1 / nu events. So
+    rate * reg should be well below nu (a tenth, say): otherwise all has faded when the next event is to be judged,
+    and alarms come by the clock.
+
     Parameters
     ----------
     kernel : kernel or callable

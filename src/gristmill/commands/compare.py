@@ -29,7 +29,11 @@ def compare(**given: Any) -> None:
 
     opened = options.Opened(given)
     workshop = options.Workshop(opened, given)
-    models = {text: workshop.build(text) for text in given["learners"] or _USUAL}
+    texts = given["learners"] or _USUAL
+    twice = next((text for place, text in enumerate(texts) if text in texts[:place]), None)
+    if twice is not None:
+        raise click.UsageError(f"--learner {twice!r} is given twice")
+    models = {text: workshop.build(text) for text in texts}
     guarded = options.Guarded(opened.stream)
     try:
         comparison = run_all(

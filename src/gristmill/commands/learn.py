@@ -30,15 +30,18 @@ def learn(**given: Any) -> None:
     columns = None
     model = None
     if given["resume"]:
+        _refuse_with_resume("learner", "target", "kernel", "scale", "categorical")
         model = persist.load(given["resume"])
         columns = getattr(model, "columns_", None)
     opened = options.Opened(given, columns)
     about: dict[str, str] = {"stream": opened.stream.name}
-    name = given["learner"]
     if model is None:
+        name = given["learner"]
         workshop = options.Workshop(opened, given)
         model = workshop.build(name)
         about = workshop.about()
+    else:
+        name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
     guarded = options.Guarded(opened.stream)
     try:
         result = prequential(
@@ -49,6 +52,14 @@ def learn(**given: Any) -> None:
         # An empty stream because its first row was bad: that is the error to tell.
         raise guarded.error or error from None
     _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error)
+
+
+def _refuse_with_resume(*names: str) -> None:
+    """What a saved model has settled cannot be said again."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is settled by the model of --resume; leave it out, or start anew")
 
 
 def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None) -> None:

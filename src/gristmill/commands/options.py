@@ -50,12 +50,24 @@ running = _all(
 )  # fmt: skip
 
 
+def check_places(options: dict[str, Any]) -> None:
+    """What will be written can be written: said now, not after the whole stream."""
+    for option, name in (("model_path", "--model"), ("report", "--report"), ("quarantine", "--quarantine")):
+        path = options.get(option)
+        folder = os.path.dirname(path or "") or "."
+        if path and not os.path.isdir(folder):
+            raise click.UsageError(f"{name} {path}: there is no folder {folder}")
+        if path and not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise click.UsageError(f"{name} {path}: it may not be written to")
+
+
 class Opened:
     """A stream with what is known about where it came from."""
 
     def __init__(self, options: dict[str, Any], columns: Any = None, labels: bool = True) -> None:
         from ..streams import BadRows, Columns
 
+        check_places(options)
         if options["quarantine"] and not options["skip_bad"]:
             raise click.UsageError("--quarantine goes with --skip-bad")
         self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
@@ -145,6 +157,7 @@ class Workshop:
 
         self.opened, self.seed = opened, options["seed"]
         first = opened.peek()
+        self.labels = first[0].y if first else None
         sparse = bool(first) and hasattr(first[0].X, "tocsr")
         said = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
@@ -153,9 +166,12 @@ class Workshop:
             return
         scaler = None if self.scale == "none" else StreamScaler(self.scale)
         finder = WidthFinder(random_state=self.seed)
+        left = _PEEK  # so many and no more, whatever the size of the first blocks: a pipe and a file give one width
         for chunk in first:
-            part = chunk.X[:_PEEK]
-            finder.update(part if scaler is None else scaler.learn_transform(part))
+            part = chunk.X[:left]
+            left -= part.shape[0]
+            if part.shape[0]:
+                finder.update(part if scaler is None else scaler.learn_transform(part))
         self.kernel = Gaussian(float(f"{finder.gamma:.3g}")) if first else Gaussian(1.0)
 
     def build(self, text: str) -> Any:
@@ -166,6 +182,12 @@ class Workshop:
         model = parse(text, self.kernel, self.seed)
         if not hasattr(model, "prequential"):
             raise NotationError(f"{text!r} is not a learner; see `gristmill learners`")
+        labels = self.labels
+        if model._task == "classification" and labels is not None and labels.dtype.kind == "f":
+            raise NotationError(
+                f"{text!r} is a classifier, and the target holds numbers such as {labels[0]:g}; for a regression "
+                "say --learner 'passive_aggressive_regressor(epsilon=0.1, size=300)'"
+            )
         prepared = Prepared(model, None if self.scale == "none" else self.scale)
         return prepared
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..streams.chunks import Chunk, size
+from ..streams.chunks import Chunk, cut, size
 from .metrics import Said, Tally, choose
 from .result import Result
 
 #: a curve longer than this loses every second entry, so that a run takes constant memory however long the
 #: stream
 _MOST_ENTRIES = 2000
+#: events of the smallest piece that a chunk is cut into: a call costs the model as much as many events
+_LEAST = 250
 
 
 def task_of(model: Any) -> str:
@@ -87,11 +89,16 @@ class Follower:
         return "classes" in inspect.signature(method).parameters
 
     def feed(self, chunk: Chunk) -> None:
-        """Score and learn one chunk."""
-        began = perf_counter()
-        scores = self._scores(chunk)
-        self.result.seconds += perf_counter() - began
-        self.note(chunk.y, scores, size(chunk))
+        """Score and learn one chunk, in pieces that end where an entry of the curve is due."""
+        start, count = 0, size(chunk)
+        while start < count:
+            stop = min(count, start + max(self._every - self._since, _LEAST))
+            piece = chunk if stop - start == count else cut(chunk, start, stop)
+            began = perf_counter()
+            scores = self._scores(piece)
+            self.result.seconds += perf_counter() - began
+            self.note(piece.y, scores, stop - start)
+            start = stop
 
     def _scores(self, chunk: Chunk) -> Any:
         """What the model says of each event before it learns it; None where it cannot say anything yet."""
@@ -107,9 +114,8 @@ class Follower:
     def note(self, y: Any, scores: Any, count: int) -> None:
         """Take down what was said of `count` events, in parts that end where an entry of the curve is due.
 
-        The model has the whole chunk behind it by now: metrics are those of the event, stored points and
-        bytes those at the end of its chunk. Cutting the chunk itself would cost the model a call for every
-        entry.
+        The model has the whole piece behind it by now: metrics are those of the event, stored points and bytes
+        those at the end of the piece, which differs only where entries are closer than the smallest piece.
         """
         start = 0
         while start < count:

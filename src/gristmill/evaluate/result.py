@@ -33,8 +33,7 @@ class Result:
     stored: int = 0  #: points
     bytes: int = 0
     seconds: float = 0.0  #: spent inside the model
-    #: one entry a window: event, every metric so far and `rolling_` over the window; stored and bytes at the
-    #: end of the chunk it fell into
+    #: one entry a window: event, every metric so far and `rolling_` over the window; stored and bytes then
     curve: list[dict[str, float]] = field(default_factory=list)
     stopped: str = ""  #: why the run ended before its stream did
     model: Any = None

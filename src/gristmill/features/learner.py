@@ -16,6 +16,7 @@ from .._base import StreamLearner
 from ..budgets import Unbounded
 from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
 from ..rules import SGD, Adatron, MarginProjection, Rule, StepSizeAdaptation
+from .files import map_from_file, map_to_file, without_map
 from .maclaurin import RandomMaclaurin
 from .mapped import MappedCore, stateless
 
@@ -170,15 +171,10 @@ class FeatureLearner(StreamLearner):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, _ = persist.flatten(self._fitted().state())
-        if type(self.map_) is not RandomMaclaurin:
-            raise TypeError(
-                f"the map {self.map_!r} is Python code, and a model file holds no code; pickle the model instead"
-            )
-        map_arrays, map_fitted = self.map_._to_file()
-        parameters = {key: persist.encode(value, key) for key, value in self.map_.get_params(deep=False).items()}
+        map_arrays, map_text = map_to_file(self.map_)
         rule, _, average = self._running
         fitted: dict[str, Any] = {
-            "map": {"parameters": parameters, "fitted": map_fitted},
+            "map": map_text,
             "rule": persist.encode(rule, "rule"),
             "average": average,
         }
@@ -186,7 +182,7 @@ class FeatureLearner(StreamLearner):
             fitted["n_features_in"] = int(self.n_features_in_)
         if hasattr(self, "feature_names_in_"):
             fitted["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return {**arrays, **{f"map.{name}": value for name, value in map_arrays.items()}}, fitted
+        return {**arrays, **map_arrays}, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         rule = persist.decode(fitted["rule"])
@@ -195,11 +191,8 @@ class FeatureLearner(StreamLearner):
         rule._for_task(self._task)
         self._running = (rule, Unbounded(), bool(fitted["average"]))
         self.kernel_ = None
-        own = {name: value for name, value in arrays.items() if not name.startswith("map.")}
-        text = fitted["map"]
-        self.map_ = RandomMaclaurin(**{key: persist.decode(value) for key, value in text["parameters"].items()})
-        self.map_._from_file({name[4:]: v for name, v in arrays.items() if name.startswith("map.")}, text["fitted"])
-        self._restore_core_arrays(persist.unflatten(own, None))
+        self.map_ = map_from_file(arrays, fitted["map"])
+        self._restore_core_arrays(persist.unflatten(without_map(arrays), None))
         if self._core.width != self.map_.n_features_in_:
             raise persist.ModelFileError("its map does not have the number of features it states")
         if "n_features_in" in fitted:

@@ -67,8 +67,17 @@ class PairStreamLearner(BaseEstimator):
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
         y = column_or_1d(y, warn=True)
         check_consistent_length(np.empty(count), y)
-        check_classification_targets(y)
-        found, places, numbers = np.unique(y, return_index=True, return_inverse=True)
+        owner = type(self).__name__
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise ValueError(f"{owner}: row {row}: the label is {y[row]}; labels must be finite or text")
+        try:
+            check_classification_targets(y)
+            found, places, numbers = np.unique(y, return_index=True, return_inverse=True)
+        except TypeError as error:
+            raise ValueError(
+                f"{owner}: the labels in y must be of one kind, all numbers or all text: {error}"
+            ) from None
         codes = dict(self.__dict__.get("_codes", {}))
         names = found.tolist()
         for k in np.argsort(places):
@@ -170,6 +179,7 @@ class PairStreamLearner(BaseEstimator):
             raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
         fitted = {
             "width": int(self._core.width),
+            "n_features_in": int(self.n_features_in_),  # before a map, if there is one
             **persist.encode_labels(list(self._codes), self.classes_.dtype),
         }
         if hasattr(self, "feature_names_in_"):
@@ -182,7 +192,9 @@ class PairStreamLearner(BaseEstimator):
         width = fitted["width"]
         if not isinstance(width, int) or not 1 <= width <= 10**7:
             raise persist.ModelFileError(f"it states {width!r} features")
-        self.n_features_in_ = width
+        self.n_features_in_ = int(fitted["n_features_in"])
+        if self.n_features_in_ < 1 or (self.n_features_in_ != width and getattr(self, "features", None) is None):
+            raise persist.ModelFileError("its points do not have the number of features it states")
         self._restore(arrays, width)
         if "feature_names_in" in fitted:
             self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core, _input
+from .. import _core, _input, persist
 from .._validate import flag, non_negative, optional, positive
 from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Unbounded
 from ..kernels import as_kernel
@@ -196,6 +196,24 @@ class PairwiseAUC(Ranker):
         except (NotFittedError, AttributeError):
             return clone(self.features).fit(event)
         return copy.deepcopy(self.features)
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = super()._to_file()
+        if self.features is not None:
+            from ..features.files import map_to_file
+
+            map_arrays, fitted["map"] = map_to_file(self.features_)
+            arrays = {**arrays, **map_arrays}
+        return arrays, fitted
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        from ..features.files import map_from_file, without_map
+
+        super()._from_file(without_map(arrays), fitted)
+        if self.features is not None:
+            self.features_ = map_from_file(arrays, fitted["map"])
+            if self.features_.n_features_in_ != self.n_features_in_:
+                raise persist.ModelFileError("its map does not have the number of features it states")
 
     def _row(self, x: Any) -> Any:
         return [x] if self._takes_objects() else super()._row(x)

@@ -163,6 +163,13 @@ class GoodnessPairs(AlignmentPairs):
         return np.outer(x, slope * (np.where(labels == y, 1.0, -1.0) @ others) / len(others))
 
 
+def _read_only(array: Array) -> Array:
+    """A view that a user's loss cannot write to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 class _Loop(Hypothesis):
     """The loop: event after event, any loss, any projection."""
 
@@ -187,9 +194,9 @@ class _Loop(Hypothesis):
     def _event(self, row: int, x: Array, y: float) -> float:
         filled, loss, w = self.rows.filled, 0.0, self.w
         if filled > 0:
-            others, labels = self.rows.points[:filled], self.rows.labels[:filled]
-            loss = float(self.loss.value(w, x, y, others, labels))
-            gradient = np.asarray(self.loss.gradient(w, x, y, others, labels), dtype=float)
+            seen = [_read_only(part) for part in (x, self.rows.points[:filled], self.rows.labels[:filled])]
+            loss = float(self._number(row, "value", _read_only(w), y, *seen))
+            gradient = self._number(row, "gradient", _read_only(w), y, *seen)
             if gradient.shape != w.shape:
                 raise ValueError(
                     f"row {row}: the gradient of {self.loss!r} must have the hypothesis's "
@@ -203,6 +210,18 @@ class _Loop(Hypothesis):
         self.rows.offer(x, y)
         self.take(w, filled)
         return loss
+
+    def _number(self, row: int, method: str, w: Array, y: float, x: Array, others: Array, labels: Array) -> Array:
+        """What the loss says, as numbers; whatever else it says is refused by name."""
+        said = getattr(self.loss, method)(w, x, y, others, labels)
+        try:
+            found = np.asarray(said)
+            if found.dtype.kind not in "biuf" or (method == "value" and found.ndim):
+                raise TypeError
+        except (TypeError, ValueError):
+            what = "a number" if method == "value" else f"an array of shape {w.shape}"
+            raise ValueError(f"row {row}: {method}() of {self.loss!r} must return {what}, got {said!r}") from None
+        return found.astype(float)
 
 
 class PairwiseLearner(PairStreamLearner):

@@ -269,6 +269,8 @@ class TwoStageMKL(PairStreamLearner):
 
     def _views(self, width: int) -> list[Kernel]:
         """The base kernels as they will run; a width of 0 leaves the columns unchecked."""
+        if isinstance(self.kernels, Kernel) or callable(self.kernels):
+            raise ValueError(f"TwoStageMKL: kernels must be a list of kernels, got {self.kernels!r}")
         kernels = [as_kernel(kernel) for kernel in self.kernels]
         if not kernels:
             raise ValueError("TwoStageMKL: kernels must hold at least one kernel, got none")

@@ -34,6 +34,7 @@ class CsvReader:
             if first:
                 block = self._settle(block)
                 first = False
+            self._refuse_text(block)
             table, error = self._decode(block) if block.data and not block.data.isspace() else (None, None)
             if table is not None:
                 yield self.columns.chunk(table, f"{self.name}, line {block.line}")
@@ -64,9 +65,24 @@ class CsvReader:
             self.names = [f"x{place}" for place in range(len(cells))]
         end = _end_of_line(block.data, _SAMPLE)
         whole = [row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)]
-        self._text = {name for place, name in enumerate(self.names) if _is_text([row[place] for row in whole])}
+        known = self.columns.names or ()  # by a model, or by an earlier reading: then it is known what is text
+        self._text = {
+            name
+            for place, name in enumerate(self.names)
+            if (name in self.columns.text if name in known else _is_text([row[place] for row in whole]))
+        }
         self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
         return block
+
+    def _refuse_text(self, block: Block) -> None:
+        """Columns of text that nobody said what to do with: the error names the first cell that is no number."""
+        columns = self.columns
+        if columns.categorical is not None or not columns.text:
+            return
+        for line, row in self._rows(block):
+            for name, cell in zip(self.names, row, strict=False):
+                if name in columns.text and not is_number(cell):
+                    columns.check_text(name, cell, f"{self.name}, line {line}")
 
     def _rows(self, block: Block) -> list[tuple[int, list[str]]]:
         """Rows of a block with their line numbers; empty lines are no rows."""
@@ -177,10 +193,23 @@ def is_number(cell: str) -> bool:
         return False
 
 
+_MISSING = {"?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing"}
+
+
+def _is_word(cell: str) -> bool:
+    """Neither a number, be it infinite, nor one of the usual ways to say that there is none."""
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().lower() not in _MISSING
+    return "_" in cell
+
+
 def _is_text(cells: list[str]) -> bool:
     """A column of text, as against one of numbers in which a few cells are amiss."""
     filled = [cell for cell in cells if cell.strip()]
-    return sum(not is_number(cell) for cell in filled) > len(filled) / 20
+    words = sum(_is_word(cell) for cell in filled)
+    return words > len(filled) / 20 and (words > 2 or words > len(filled) / 2)
 
 
 def csv_chunks(

@@ -84,6 +84,8 @@ def read(
     >>> X.tolist(), y.tolist()
     ([[1.0, 2.0], [3.0, 4.0]], ['yes', 'no'])
     """
+    if str(path) != "-" and os.path.isdir(path):
+        raise StreamError(f"{os.fspath(path)}: this is a folder; give a file")
     kind = format or format_of(path)
     if kind not in FORMATS:
         raise StreamError(f"unknown format {kind!r}: there are {', '.join(FORMATS)}")

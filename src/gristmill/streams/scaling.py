@@ -68,6 +68,9 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._state = np.stack([X[0], np.zeros(X.shape[1]), np.zeros(X.shape[1])])
             if self.method == "minmax":
                 self._state[1:] = X[0]
+        return self._learn_rows(X)
+
+    def _learn_rows(self, X: Floats) -> Floats:
         fresh = len(X) if self.warmup is None else min(len(X), max(0, self.warmup - self.n_seen_))
         scaled: Floats = np.empty_like(X)
         for start in range(0, fresh, _ROWS):
@@ -78,8 +81,25 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.n_seen_ += part.stop - part.start
         if fresh < len(X):
             self.n_seen_ += len(X) - fresh
-            scaled[fresh:] = self.transform(X[fresh:])
+            scaled[fresh:] = self._scale(X[fresh:])
         return scaled
+
+    # One row at a time scikit-learn's checks would cost a hundred times what the scaling does.
+
+    def _checked(self, row: Floats) -> Floats:
+        if row.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {row.shape[1]} features, but StreamScaler is expecting {self.n_features_in_}")
+        if not np.isfinite(row).all():
+            column = int(np.flatnonzero(~np.isfinite(row[0]))[0])
+            raise ValueError(f"Input X contains NaN or infinity: row 0, column {column} is {row[0, column]}")
+        return row
+
+    def _mark(self) -> tuple[int, Floats]:
+        """What to go back to."""
+        return self.n_seen_, self._state.copy()
+
+    def _back(self, mark: tuple[int, Floats]) -> None:
+        self.n_seen_, self._state = mark
 
     def _run(self, X: Floats) -> tuple[Floats, Floats]:
         """Centre and spread at each event, the event included; the state moves on."""
@@ -107,7 +127,9 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""
         check_is_fitted(self, "n_seen_")
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return self._scale(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _scale(self, X: Floats) -> Floats:
         if self.method == "minmax":
             return np.asarray((X - self._state[1]) / _not_zero(self._state[2] - self._state[1]))
         known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)

@@ -118,11 +118,12 @@ def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
     """The text of a file or pipe in blocks of whole lines; damage is reported with the line it struck at."""
     file, name = open_binary(path)
     # A pipe hands over what has arrived; a file fills its block.
-    read = file.read1 if str(path) == "-" and hasattr(file, "read1") else file.read
+    fill = str(path) != "-"
     rest, line = b"", 1
+    damage: Exception | None = None
     try:
-        while True:
-            data = _read(read, block, name, line + rest.count(b"\n"))
+        while damage is None:
+            data, damage = _read(file, block, fill)
             if not data:
                 break
             if b"\0" in data:
@@ -133,6 +134,9 @@ def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
             if cut:
                 yield Block(line, data[:cut])
                 line += data.count(b"\n", 0, cut)
+        if damage is not None:
+            lines = line - 1 + rest.count(b"\n")
+            raise StreamError(f"{name}: damaged or cut off after line {lines}: {damage}") from damage
         if rest.strip():
             yield Block(line, rest)
     finally:
@@ -140,11 +144,18 @@ def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
             file.close()
 
 
-def _read(read: Any, block: int, name: str, line: int) -> bytes:
+def _read(file: Any, block: int, fill: bool) -> tuple[bytes, Exception | None]:
+    """The next bytes, and what is amiss after them: what was unpacked before the damage is good."""
+    read, parts, left = getattr(file, "read1", file.read), list[bytes](), block
     try:
-        return read(block) or b""
+        while left > 0 and (part := read(left)):
+            parts.append(part)
+            left -= len(part)
+            if not fill:
+                break
     except (EOFError, LZMAError, zlib.error, OSError) as error:
-        raise StreamError(f"{name}: damaged or cut off after line {line - 1}: {error}") from error
+        return b"".join(parts), error
+    return b"".join(parts), None
 
 
 def _last_whole_line(data: bytes) -> int:

@@ -1,0 +1,32 @@
+"""A fitted map as part of a model file: its parameters as plain values, its numbers under names of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import persist
+from .maclaurin import RandomMaclaurin
+
+_PREFIX = "map."
+
+
+def map_to_file(map_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays and plain values of a map; one that is not ours is code, and is refused."""
+    if type(map_) is not RandomMaclaurin:
+        raise TypeError(f"the map {map_!r} is Python code, and a model file holds no code; pickle the model instead")
+    arrays, fitted = map_._to_file()
+    parameters = {key: persist.encode(value, key) for key, value in map_.get_params(deep=False).items()}
+    return {f"{_PREFIX}{name}": value for name, value in arrays.items()}, {"parameters": parameters, "fitted": fitted}
+
+
+def map_from_file(arrays: dict[str, Any], text: dict[str, Any]) -> RandomMaclaurin:
+    """Back from `map_to_file`; other arrays are passed over."""
+    map_ = RandomMaclaurin(**{key: persist.decode(value) for key, value in text["parameters"].items()})
+    own = {name.removeprefix(_PREFIX): value for name, value in arrays.items() if name.startswith(_PREFIX)}
+    map_._from_file(own, text["fitted"])
+    return map_
+
+
+def without_map(arrays: dict[str, Any]) -> dict[str, Any]:
+    """The arrays that are not the map's."""
+    return {name: value for name, value in arrays.items() if not name.startswith(_PREFIX)}
