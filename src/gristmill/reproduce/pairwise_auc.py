@@ -10,7 +10,7 @@ import numpy as np
 
 from ..pairwise import OAM, PairwiseAUC, ReservoirX
 from . import Claim, Outcome, fewer
-from .splits import hold_out, rows, split
+from .thesis import arrays, hold_out, split
 
 #: those of the thesis' sets that are to be had, by figure. The text does not name the four sets of figure 6.1,
 #: so the last two stand for it: large and unbalanced, and with many features.
@@ -47,7 +47,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     outcome = Outcome(f"Thesis, {which}: AUC against buffer size", _SETTING.format(splits=splits, most=most))
     panels: dict[str, tuple[str, Curves, dict[str, list[float]]]] = {}
     for data in sets:
-        X, y = rows(data)
+        X, y = arrays(data)
         if quick:
             X, y = X[:400], y[:400]
         title = f"{data} ({min(int(0.6 * len(X)), most):,} x {X.shape[1]})"

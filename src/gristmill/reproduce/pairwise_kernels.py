@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import Gaussian, Kernel, Linear, Normalized, Polynomial, _Composite
 from ..pairwise import OnColumns, TwoStageMKL
 from . import Claim, Outcome, fewer
-from .splits import hold_out, rows, split
+from .thesis import arrays, hold_out, split
 
 #: lengths of the runs of columns that belong together; () where the data have no such views
 _VIEWS: dict[str, tuple[int, ...]] = {
@@ -49,7 +49,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     found: dict[str, dict[str, list[float]]] = {}
     counts: dict[str, int] = {}
     for data, views in _VIEWS.items():
-        X, y = rows(data)
+        X, y = arrays(data)
         for repeat in range(splits):
             parts = split(X, y, seed + repeat, most, scaled=data != "a9a")
             kernels = _kernels(parts[0], views[: 2 if quick else None])

@@ -11,7 +11,7 @@ import numpy as np
 from .. import datasets
 from ..pairwise import PairwiseMetric
 from . import Claim, Outcome
-from .splits import hold_out
+from .thesis import hold_out
 
 _RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _DISTANCES = (2.0, 8.0)  # mean squared distances to begin with; 2 is where pairs of two classes cease to push

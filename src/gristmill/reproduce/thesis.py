@@ -42,6 +42,18 @@ def z_scores(X: Values, train: Rows) -> Values:
     return np.asarray((X - X[train].mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
+def split(X: Values, y: Any, seed: int, most: int, scaled: bool = True) -> tuple[Values, Any, Values, Any]:
+    """Chapter 6: 60 % to train, at most so many, in random order, the rest to test; as z-scores, or as they are."""
+    train, test = shares(len(X), 0.6, seed, most)
+    Z = z_scores(X, train) if scaled else X
+    return Z[train], y[train], Z[test], y[test]
+
+
+def hold_out(count: int) -> int:
+    """Where the training part is cut: the last fifth chooses the parameters."""
+    return int(0.8 * count)
+
+
 def unit_norms(X: Values, train: Rows) -> Values:
     """Columns to [0, 1], then divided by the largest norm, all learnt on the training rows."""
     low, high = X[train].min(axis=0), X[train].max(axis=0)
