@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from gristmill import datasets
 from gristmill.cli import main
-from gristmill.reproduce import TARGETS, pairwise_auc, pairwise_kernels, pairwise_metric, splits
+from gristmill.reproduce import TARGETS, pairwise_auc, pairwise_kernels, pairwise_metric, thesis
 
 WIDTHS = {
     "heart": 13, "diabetes": 8, "german": 24, "ionosphere": 34, "svmguide1": 4, "spambase": 57, "breast-cancer": 9,
@@ -84,7 +84,7 @@ def test_the_figures_are_parts_of_the_whole():
 
 
 def test_the_sample_number_is_no_feature(home):
-    X, y = splits.rows("breast-cancer")
+    X, y = thesis.arrays("breast-cancer")
     assert X.shape == (160, WIDTHS["breast-cancer"])
     assert np.abs(X).max() < 100
     assert len(X) == len(y) == len(datasets.load("breast-cancer").arrays()[1])
@@ -93,12 +93,12 @@ def test_the_sample_number_is_no_feature(home):
 def test_split_scales_by_the_training_part_alone():
     rng = np.random.default_rng(1)
     X, y = np.column_stack([rng.normal(5, 3, size=200), np.ones(200)]), np.arange(200)
-    train, train_y, test, test_y = splits.split(X, y, seed=0, most=50)
+    train, train_y, test, test_y = thesis.split(X, y, seed=0, most=50)
     assert (len(train), len(test)) == (50, 80)
     assert not set(train_y) & set(test_y)
     assert np.allclose(train.mean(axis=0), 0)
     assert np.allclose(train.std(axis=0), [1, 0])
-    raw, _, _, _ = splits.split(X, y, seed=0, most=50, scaled=False)
+    raw, _, _, _ = thesis.split(X, y, seed=0, most=50, scaled=False)
     assert np.array_equal(raw, X[train_y])
 
 
