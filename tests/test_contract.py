@@ -65,9 +65,8 @@ VARIED = {
 
 
 def catalogue_entries():
-    for name, function in inspect.getmembers(catalogue, inspect.isfunction):
-        if name.startswith("_") or function.__module__ != catalogue.__name__:
-            continue
+    for name in catalogue.__all__:
+        function = getattr(catalogue, name)
         parameters = inspect.signature(function).parameters
         needed = {key: NEEDED[key] for key, p in parameters.items() if p.default is inspect.Parameter.empty}
         yield pytest.param(function(**needed), id=name)

@@ -39,7 +39,8 @@ class PythonPolicy final : public ForeignPolicy {
         if (answer.is_none()) return;
         auto add = [&](nb::handle position) {
             std::int64_t slot = -1;
-            if (!nb::try_cast(position, slot) || slot < 0) refuse(answer);
+            if (!nb::try_cast(position, slot)) refuse(answer);
+            if (slot < 0) throw nb::index_error("the buffer's offer() must return positions >= 0");
             slots.push_back(static_cast<std::size_t>(slot));
         };
         if (PyIndex_Check(answer.ptr())) return add(answer);

@@ -84,11 +84,11 @@ def read(
     >>> X.tolist(), y.tolist()
     ([[1.0, 2.0], [3.0, 4.0]], ['yes', 'no'])
     """
+    if format is not None and format not in FORMATS:
+        raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
     if str(path) != "-" and os.path.isdir(path):
-        raise StreamError(f"{os.fspath(path)}: this is a folder; give a file")
+        raise StreamError(f"{os.fspath(path)}: Is a directory; give a file")
     kind = format or format_of(path)
-    if kind not in FORMATS:
-        raise StreamError(f"unknown format {kind!r}: there are {', '.join(FORMATS)}")
     if kind in ("parquet", "arrow") and str(path) == "-":
         raise StreamError(f"{kind} needs a file: it cannot be read from standard input")
     name = "standard input" if str(path) == "-" else os.fspath(path)
