@@ -76,6 +76,14 @@ def catalogue_entries():
                     yield pytest.param(function(**needed, **{key: value}), id=f"{name}-{key}={value}")
 
 
+def test_every_algorithm_of_the_catalogue_is_tried():
+    assert (
+        set(catalogue.__all__)
+        == set(gristmill._HOME["catalogue"])
+        == {param.id.split("-")[0] for param in catalogue_entries()}
+    )
+
+
 def cautious(trial):
     """A rule in plain Python: a Perceptron with a margin."""
     if trial.label * trial.score < 0.1:
