@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import numpy as np
@@ -81,12 +80,14 @@ class Prepared(BaseEstimator):
         if "model_" not in self.__dict__:
             self.model_ = clone(self.model)
             self.scaler_ = None if self.scale is None else StreamScaler(self.scale, self.warmup)
-        before = copy.deepcopy(self.scaler_)
+        began = self._has_seen()
+        before = self.scaler_._mark() if began and self.scaler_ is not None else None
         try:
             return getattr(self.model_, verb)(self._taken_in(X), y, **known)
         except BaseException:
-            self.scaler_ = before
-            if not self._has_seen():
+            if before is not None and self.scaler_ is not None:
+                self.scaler_._back(before)
+            if not began:
                 self._reset()
             raise
 
@@ -98,6 +99,8 @@ class Prepared(BaseEstimator):
             return X
         if hasattr(X, "tocsr"):
             raise TypeError("scale: sparse rows cannot be centred without losing their zeros; use scale=None")
+        if self._has_seen() and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X):
+            return self.scaler_._learn_rows(self.scaler_._checked(X))
         return self.scaler_.learn_transform(X)
 
     def learn_one(self, x: Any, y: Any = None) -> None:

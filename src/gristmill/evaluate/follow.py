@@ -16,7 +16,7 @@ from .result import Result
 #: a curve longer than this loses every second entry, so that a run takes constant memory however long the
 #: stream
 _MOST_ENTRIES = 2000
-#: events of the smallest piece that a chunk is cut into: a call costs the model as much as many events
+#: events of the smallest piece that a chunk is cut into
 _LEAST = 250
 
 
@@ -89,10 +89,11 @@ class Follower:
         return "classes" in inspect.signature(method).parameters
 
     def feed(self, chunk: Chunk) -> None:
-        """Score and learn one chunk, in pieces that end where an entry of the curve is due."""
+        """Score and learn one chunk, in pieces that end where an entry of the curve is due, or not long after."""
         start, count = 0, size(chunk)
         while start < count:
-            stop = min(count, start + max(self._every - self._since, _LEAST))
+            # A call costs the model as much as hundreds of events: late in a long stream pieces may be longer.
+            stop = min(count, start + max(self._every - self._since, _LEAST, self.result.n_events // 16))
             piece = chunk if stop - start == count else cut(chunk, start, stop)
             began = perf_counter()
             scores = self._scores(piece)
@@ -115,7 +116,7 @@ class Follower:
         """Take down what was said of `count` events, in parts that end where an entry of the curve is due.
 
         The model has the whole piece behind it by now: metrics are those of the event, stored points and bytes
-        those at the end of the piece, which differs only where entries are closer than the smallest piece.
+        those at the end of the piece, which is at most a sixteenth of the stream so far (or 250 events) later.
         """
         start = 0
         while start < count:
