@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from gristmill import (
     DropOldest,
     Exponential,
+    FeasibleSet,
     Gaussian,
     KernelClassifier,
     Laplacian,
@@ -67,6 +68,28 @@ def test_pieces_make_the_same_model(kernel, kind, learner):
     assert np.array_equal(np.concatenate(told), said)
     assert np.array_equal(pieces.dual_coef_, whole.dual_coef_)
     assert np.array_equal(pieces.support_ids_, whole.support_ids_)
+    assert pieces.norm_ == whole.norm_
+
+
+class Wavering:
+    """Drops the oldest for a while, then lets the store grow, and so on."""
+
+    def victim(self, stored):
+        ids = np.asarray(stored.ids)
+        return int(ids.argmin()) if len(ids) > 10 and ids.max() % 60 < 40 else None
+
+
+def test_a_budget_that_lets_the_store_grow_again():
+    X, y = ROWS["dense"], LABELS
+
+    def new():
+        return KernelClassifier(Gaussian(1.0), FeasibleSet(radius=2.0), Wavering())
+
+    whole, pieces = new().fit(X, y), new()
+    for start in range(0, 400, 3):
+        pieces.partial_fit(X[start : start + 3], y[start : start + 3])
+    assert whole.n_support_ > 32
+    assert np.array_equal(pieces.dual_coef_, whole.dual_coef_)
     assert pieces.norm_ == whole.norm_
 
 

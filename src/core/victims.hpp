@@ -28,6 +28,7 @@ class VictimRows {
     }
     // A new point, with these values at the slots as they were, has taken the place of the one in `slot`.
     void stored(const double* newcomer, std::size_t slot) {
+        if (slot >= stride_) return clear();  // a budget of someone's own may let the store grow again
         for (std::size_t v = 0; v < slots_.size(); ++v) {
             if (slots_[v] == slot) slots_[v] = Points::npos;
             if (slots_[v] != Points::npos) values_[v * stride_ + slot] = newcomer[slots_[v]];
