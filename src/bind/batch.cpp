@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "bind/bind.hpp"
+#include "core/sparse_points.hpp"
 
 namespace gristmill::bind {
 
@@ -24,62 +25,18 @@ bool try_sparse(nb::tuple parts, Rows& rows) {
     const auto start = nb::cast<Array1<std::int64_t>>(parts[0]);
     const auto column = nb::cast<Array1<std::int32_t>>(parts[1]);
     rows.width = nb::cast<std::size_t>(parts[3]);
+    // The core trusts the ends of the arrays; what is between them is checked with the rows.
+    const std::size_t n = start.shape(0);
+    if (n == 0 || start.data()[0] != 0 || column.shape(0) != data.shape(0) ||
+        start.data()[n - 1] != static_cast<std::int64_t>(data.shape(0)))
+        throw nb::value_error("the sparse rows are damaged: indptr, indices and data do not fit together");
     rows.batch = SparseRows<T>{start.data(), column.data(), data.data(), start.shape(0) - 1, rows.width};
     return true;
 }
 
-template <class T>
-std::size_t first_bad(const T* values, std::size_t n) {
-    // x - x is 0 for every finite number and NaN for the others: one sum tells whether to look closer.
-    // Sixteen sums abreast, because one alone waits for itself.
-    T sums[16] = {}, sum = 0;
-    std::size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        for (std::size_t k = 0; k < 16; ++k) sums[k] += values[i + k] - values[i + k];
-    for (; i < n; ++i) sum += values[i] - values[i];
-    for (const T s : sums) sum += s;
-    if (sum == T(0)) return n;
-    for (std::size_t j = 0; j < n; ++j)
-        if (!std::isfinite(values[j])) return j;
-    return n;
-}
-
-[[noreturn]] void not_finite(std::size_t row, std::size_t column, double value) {
-    char text[160];
-    // The words "NaN" and "infinity" are those that scikit-learn's users search for.
-    std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g; impute or drop such rows first",
-                  std::isnan(value) ? "NaN" : "infinity", row, column, value);
-    throw RowError(row, text);
-}
-
-void refuse_row(const Kernel& kernel, std::size_t row, double norm2) {
-    if (const auto why = kernel.refusal(norm2)) throw RowError(row, "row " + std::to_string(row) + " " + *why);
-}
-
-template <class T>
-void check(const DenseRows<T>& rows, const Kernel& kernel) {
-    for (std::size_t i = 0; i < rows.count; ++i) {
-        const T* row = rows.row(i);
-        if (const auto j = first_bad(row, rows.width); j < rows.width) not_finite(i, j, row[j]);
-        if (kernel.restricts_points()) refuse_row(kernel, i, norm2(row, rows.width));
-    }
-}
-
-template <class T>
-void check(const SparseRows<T>& rows, const Kernel& kernel) {
-    for (std::size_t i = 0; i < rows.count; ++i) {
-        const T* row = rows.values(i);
-        const std::size_t n = rows.nonzeros(i);
-        if (const auto k = first_bad(row, n); k < n) not_finite(i, rows.columns(i)[k], row[k]);
-        if (kernel.restricts_points()) refuse_row(kernel, i, norm2(row, n));
-    }
-}
-
-void check(const ForeignRows&, const Kernel&) {}
-
 // ---- foreign points -----------------------------------------------------------------------------------------------
 
-double call(const nb::object& function, nb::handle x, nb::handle y) {
+double call(nb::handle function, nb::handle x, nb::handle y) {
     const double value = nb::cast<double>(nb::float_(function(x, y)));
     if (!std::isfinite(value)) {
         const std::string text = "the kernel returned " + std::to_string(value) + " for " +
@@ -92,12 +49,12 @@ double call(const nb::object& function, nb::handle x, nb::handle y) {
 
 class ForeignPoints final : public Points {
   public:
-    explicit ForeignPoints(nb::object function) : function_(std::move(function)) {}
+    explicit ForeignPoints(nb::handle function) : function_(function) {}
     ~ForeignPoints() override {
         nb::gil_scoped_acquire gil;
         objects_.clear();
-        function_.reset();
     }
+    std::size_t width() const override { return 0; }
     bool may_fail() const override { return true; }
     std::unique_ptr<Ahead> ahead(const Kernel&, const Batch& batch) const override;
     void stored_row(const Kernel&, std::size_t slot, double* out) const override {
@@ -150,7 +107,7 @@ class ForeignPoints final : public Points {
         std::fill(out + objects_.size(), out + padded(objects_.size()), 0.0);
     }
 
-    nb::object function_;
+    nb::handle function_;  // the learner's owner keeps it alive
     std::vector<nb::object> objects_;
 };
 
@@ -223,27 +180,41 @@ Rows rows_from(nb::handle source) {
     throw nb::type_error("rows must be a C-ordered float array, (indptr, indices, data, width) or a list");
 }
 
-void check_rows(const Rows& rows, const Kernel& kernel) {
-    std::visit([&](const auto& batch) { check(batch, kernel); }, rows.batch);
+std::unique_ptr<Points> foreign_points(nb::handle function) { return std::make_unique<ForeignPoints>(function); }
+
+namespace {
+
+template <class T>
+nb::object dense_table(const DensePoints<T>& points) {
+    std::vector<T> values(points.size() * points.width());
+    for (std::size_t s = 0; s < points.size(); ++s) points.copy_out(s, values.data() + s * points.width());
+    return nb::cast(array_of(std::move(values), {points.size(), points.width()}));
 }
 
-std::unique_ptr<Points> foreign_points(nb::object function) {
-    return std::make_unique<ForeignPoints>(std::move(function));
+template <class T>
+nb::object sparse_table(const SparsePoints<T>& points) {
+    std::vector<std::int64_t> start{0};
+    std::vector<std::int32_t> column;
+    std::vector<T> value;
+    for (std::size_t s = 0; s < points.size(); ++s) {
+        const auto& row = points.row(s);
+        column.insert(column.end(), row.columns.begin(), row.columns.end());
+        value.insert(value.end(), row.values.begin(), row.values.end());
+        start.push_back(static_cast<std::int64_t>(column.size()));
+    }
+    return nb::make_tuple(array_of(std::move(start)), array_of(std::move(column)), array_of(std::move(value)), points.width());
 }
 
-nb::list foreign_objects(const Points& points) {
+}  // namespace
+
+nb::object points_of(const Points& points) {
+    if (const auto* dense = dynamic_cast<const DensePoints<double>*>(&points)) return dense_table(*dense);
+    if (const auto* dense = dynamic_cast<const DensePoints<float>*>(&points)) return dense_table(*dense);
+    if (const auto* sparse = dynamic_cast<const SparsePoints<double>*>(&points)) return sparse_table(*sparse);
+    if (const auto* sparse = dynamic_cast<const SparsePoints<float>*>(&points)) return sparse_table(*sparse);
     nb::list objects;
     for (const auto& object : static_cast<const ForeignPoints&>(points).objects()) objects.append(object);
     return objects;
-}
-
-Doubles doubles(const double* data, std::vector<std::size_t> shape) {
-    std::size_t total = 1;
-    for (const std::size_t n : shape) total *= n;
-    auto* copy = new double[total > 0 ? total : 1];
-    if (data) std::copy(data, data + total, copy);
-    nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-    return Doubles(copy, shape.size(), shape.data(), owner);
 }
 
 }  // namespace gristmill::bind

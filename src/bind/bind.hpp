@@ -1,4 +1,4 @@
-// What the binding files share: conversions in, errors out. No logic of its own.
+// What the binding files share: conversions in and out. No logic of its own.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,6 +11,7 @@
 #include "core/batch.hpp"
 #include "core/budgets.hpp"
 #include "core/kernels.hpp"
+#include "core/learner.hpp"
 #include "core/rules.hpp"
 
 namespace nb = nanobind;
@@ -31,24 +32,35 @@ struct Rows {
 };
 Rows rows_from(nb::handle source);
 
-// Throws ValueError that names the first row with a NaN or infinity, or that the kernel cannot take.
-void check_rows(const Rows& rows, const Kernel& kernel);
-
 Kernel kernel_from(nb::handle program);
+Task task_from(const std::string& name);
 Rule rule_from(nb::handle spec, const std::string& task);
 Budget budget_from(nb::handle spec);
 
-// Points that only Python understands, compared by a Python function.
-std::unique_ptr<Points> foreign_points(nb::object function);
-nb::list foreign_objects(const Points& points);
+// Points that only Python understands, compared by a Python function, which the caller keeps alive.
+std::unique_ptr<Points> foreign_points(nb::handle function);
+// Stored points as Python sees them: a table, (indptr, indices, data, width), or a list of objects.
+nb::object points_of(const Points& points);
 
-Doubles doubles(const double* data, std::vector<std::size_t> shape);
+// A NumPy array that owns its numbers.
+template <class T>
+nb::ndarray<nb::numpy, T> array_of(std::vector<T> values, std::vector<std::size_t> shape) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner);
+}
+template <class T>
+nb::ndarray<nb::numpy, T> array_of(std::vector<T> values) {
+    const std::size_t n = values.size();
+    return array_of(std::move(values), {n});
+}
+
+template <class T>
+T get(nb::dict spec, const char* name) { return nb::cast<T>(spec[name]); }
 
 void bind_learner(nb::module_& m);
 void bind_expansion(nb::module_& m);
 void bind_pairwise(nb::module_& m);
-void bind_kernel_ranker(nb::module_& m);
-void bind_features(nb::module_& m);
-void bind_additive(nb::module_& m);
+void bind_maps(nb::module_& m);
 
 }  // namespace gristmill::bind

@@ -1,5 +1,6 @@
 // Kernel matrices, and the bare expansion for the tests of its invariant.
 #include "bind/bind.hpp"
+#include "core/check.hpp"
 #include "core/expansion.hpp"
 
 namespace gristmill::bind {
@@ -21,10 +22,10 @@ nb::ndarray<nb::numpy, double> kernel_matrix(nb::handle program, nb::handle left
         throw nb::value_error(("X and Y must have the same number of features, got " + std::to_string(x.width) +
                                " and " + std::to_string(y.width)).c_str());
     if (x.batch.index() != y.batch.index()) throw nb::type_error("X and Y must be of the same kind");
-    check_rows(x, kernel);
-    check_rows(y, kernel);
+    check_rows(x.batch, kernel);
+    check_rows(y.batch, kernel);
     const std::size_t rows = batch_count(x.batch), columns = batch_count(y.batch);
-    auto result = doubles(nullptr, {rows, columns});
+    auto result = array_of(std::vector<double>(rows * columns), {rows, columns});
     {
         nb::gil_scoped_release release;
         const auto points = points_for(y);
@@ -50,11 +51,11 @@ nb::ndarray<nb::numpy, double> kernel_matrix(nb::handle program, nb::handle left
 nb::ndarray<nb::numpy, double> kernel_diagonal(nb::handle program, nb::handle source) {
     const Kernel kernel = kernel_from(program);
     const Rows x = rows_from(source);
-    check_rows(x, kernel);
+    check_rows(x.batch, kernel);
     const auto points = points_for(x);
     const auto ahead = points->ahead(kernel, x.batch);
     const std::size_t rows = batch_count(x.batch);
-    auto result = doubles(nullptr, {rows});
+    auto result = array_of(std::vector<double>(rows));
     for (std::size_t i = 0; i < rows; ++i) {
         ahead->load(i, 1);
         result.data()[i] = ahead->self(0);
@@ -74,11 +75,9 @@ class PyExpansion {
         if (slot) inside(*slot), f_.release(*slot, row_of(*slot).data());
         f_.reserve(f_.size() + 1);
         const auto row = kernel_row(batch);
-        std::vector<double> scores;
-        for (std::size_t o = 0; o < f_.outputs(); ++o) scores.push_back(f_.score(o, row.data()));
         const auto ahead = f_.points().ahead(f_.kernel(), batch);
         ahead->load(0, 1);
-        f_.add(slot.value_or(f_.size()), id, batch, 0, coefs, scores, ahead->self(0));
+        f_.add(slot.value_or(f_.size()), id, batch, 0, coefs, row.data(), ahead->self(0));
     }
     void remove(std::size_t slot) { inside(slot), f_.remove(slot, row_of(slot).data()); }
     void shrink(double factor) { f_.shrink(factor); }

@@ -8,6 +8,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_learner(m);
     gristmill::bind::bind_expansion(m);
     gristmill::bind::bind_pairwise(m);
-    gristmill::bind::bind_features(m);
-    gristmill::bind::bind_additive(m);
+    gristmill::bind::bind_maps(m);
 }

@@ -3,13 +3,11 @@
 #include <map>
 
 #include "bind/bind.hpp"
+#include "core/expansion.hpp"
 
 namespace gristmill::bind {
 
 namespace {
-
-template <class T>
-T get(nb::dict spec, const char* name) { return nb::cast<T>(spec[name]); }
 
 Loss loss_from(nb::dict spec, const std::string& task) {
     static const std::map<std::string, LossKind> kinds = {{"Hinge", LossKind::hinge},
@@ -37,13 +35,12 @@ double number_of(nb::handle step, const char* name) {
 // A Python rule: callable with a Trial, returning a Step or None.
 class PythonRule final : public ForeignRule {
   public:
-    explicit PythonRule(nb::object rule) : rule_(std::move(rule)) {
+    explicit PythonRule(nb::handle rule) : rule_(rule) {
         const auto module = nb::module_::import_("gristmill.rules");
         trial_ = module.attr("Trial");
     }
     ~PythonRule() override {
         nb::gil_scoped_acquire gil;
-        rule_.reset();
         trial_.reset();
     }
     Step propose(const Trial& t) override {
@@ -59,18 +56,18 @@ class PythonRule final : public ForeignRule {
     }
 
   private:
-    nb::object rule_, trial_;
+    nb::handle rule_;  // the learner's owner keeps it alive
+    nb::object trial_;
 };
 
 // A Python budget: victim(stored) -> position, None or -1.
 class PythonBudget final : public ForeignBudget {
   public:
-    explicit PythonBudget(nb::object budget) : budget_(std::move(budget)) {
+    explicit PythonBudget(nb::handle budget) : budget_(budget) {
         stored_ = nb::module_::import_("gristmill.budgets").attr("Stored");
     }
     ~PythonBudget() override {
         nb::gil_scoped_acquire gil;
-        budget_.reset();
         stored_.reset();
     }
     Entry choose(const Expansion& f, const Newcomer& newcomer) override {
@@ -79,11 +76,11 @@ class PythonBudget final : public ForeignBudget {
         std::vector<double> coefs;
         for (std::size_t s = 0; s < f.size(); ++s) {
             ids.append(f.points().id(s));
-            for (std::size_t o = 0; o < f.visible(); ++o) coefs.push_back(f.coef(s, o) * newcomer.shrink);
+            for (std::size_t o = 0; o < f.outputs(); ++o) coefs.push_back(f.coef(s, o) * newcomer.shrink);
         }
         const nb::object choice = budget_.attr("victim")(stored_(
-            ids, doubles(coefs.data(), {f.size(), f.visible()}), newcomer.id,
-            doubles(newcomer.coefs.data(), {newcomer.coefs.size()})));
+            ids, array_of(std::move(coefs), {f.size(), f.outputs()}), newcomer.id,
+            array_of(std::vector<double>(newcomer.coefs.begin(), newcomer.coefs.end()))));
         if (choice.is_none()) return {};
         std::int64_t slot = 0;
         if (!nb::try_cast<std::int64_t>(choice, slot))
@@ -97,7 +94,8 @@ class PythonBudget final : public ForeignBudget {
     }
 
   private:
-    nb::object budget_, stored_;
+    nb::handle budget_;  // the learner's owner keeps it alive
+    nb::object stored_;
 };
 
 }  // namespace
@@ -118,10 +116,16 @@ Kernel kernel_from(nb::handle program) {
     return Kernel(std::move(nodes));
 }
 
+Task task_from(const std::string& name) {
+    static const std::map<std::string, Task> tasks = {
+        {"classification", Task::classification}, {"regression", Task::regression}, {"novelty", Task::novelty}};
+    return tasks.at(name);
+}
+
 Rule rule_from(nb::handle source, const std::string& task) {
     if (!nb::isinstance<nb::dict>(source)) {
         const bool norm = nb::hasattr(source, "needs_norm") && nb::cast<bool>(source.attr("needs_norm"));
-        return Foreign{{}, std::make_shared<PythonRule>(nb::borrow(source)), norm};
+        return Foreign{{}, std::make_shared<PythonRule>(source), norm};
     }
     const auto spec = nb::borrow<nb::dict>(source);
     const auto name = get<std::string>(spec, "rule");
@@ -156,7 +160,7 @@ Rule rule_from(nb::handle source, const std::string& task) {
 
 Budget budget_from(nb::handle source) {
     if (!nb::isinstance<nb::dict>(source))
-        return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(nb::borrow(source))};
+        return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(source)};
     const auto spec = nb::borrow<nb::dict>(source);
     const auto name = get<std::string>(spec, "budget");
     if (name == "Unbounded") return Unbounded{};

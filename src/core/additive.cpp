@@ -59,6 +59,7 @@ class Group final : public CoordinateGroup {
         Trees trees(store_, piece_);
         for (std::size_t m = 0; m < members_.size(); ++m) trees.rescale(root(output, m), factor);
     }
+    std::size_t outputs() const override { return outputs_; }
     void add_output() override {
         roots_.resize(roots_.size() + members_.size());
         ++outputs_;
@@ -147,6 +148,9 @@ class Group final : public CoordinateGroup {
     void rollback() override {
         Trees trees(store_, piece_);
         if (copied_) {
+            for (std::size_t t = copies_.size(); t < roots_.size(); ++t) trees.clear(roots_[t]);  // outputs added since
+            roots_.resize(copies_.size());
+            outputs_ = roots_.size() / members_.size();
             for (std::size_t t = 0; t < roots_.size(); ++t) trees.build(roots_[t], copies_[t].entries, copies_[t].shape);
         } else {
             store_.journal.undo();
@@ -341,6 +345,7 @@ void AdditiveSum::commit() {
 void AdditiveSum::rollback() {
     changed();
     for (auto& group : groups_) group->rollback();
+    outputs_ = groups_.empty() ? outputs_ : groups_[0]->outputs();
 }
 
 }  // namespace gristmill

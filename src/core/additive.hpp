@@ -39,6 +39,7 @@ class CoordinateGroup {
     virtual void remove(std::size_t output, const double* keys, double coef) = 0;
     virtual void clear() = 0;
     virtual void rescale(std::size_t output, double factor) = 0;
+    virtual std::size_t outputs() const = 0;
     virtual void add_output() = 0;
     virtual void reserve_event(std::span<const std::size_t> outputs) = 0;  // an add to each of them will not allocate
     virtual void reserve_terms(std::size_t terms) = 0;  // nor will anything while there are no more terms than this

@@ -1,20 +1,36 @@
 // Budgets: how a new term enters and what leaves. Nobody else removes points.
 //
-// To add one: a struct with `Entry choose(...)` and `limit()`; a line in Budget; a line in src/bind/parts.cpp; a value in
-// budgets.py.
+// A budget looks at a store: what is kept, by slot, with ages and magnitudes. Expansions, trees, rankers and fleets are
+// stores. To add a budget: a struct with `Entry choose(...)` and `limit()`, which says in `needs()` what it asks of a
+// hypothesis beyond that; its name in `Budget` at the end; a line in src/bind/parts.cpp; a value in budgets.py.
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <variant>
 
-#include "core/expansion.hpp"
+#include "core/needs.hpp"
 #include "core/random.hpp"
 #include "core/victims.hpp"
 
 namespace gristmill {
+
+class Expansion;
+
+// What a budget may ask of a store. oldest() is npos, and so is newer() of the newest, where there is no such slot.
+template <class S>
+concept Store = requires(const S& store, std::size_t slot) {
+    { store.size() } -> std::convertible_to<std::size_t>;
+    { store.oldest() } -> std::convertible_to<std::size_t>;
+    { store.smallest() } -> std::convertible_to<std::size_t>;  // the oldest of those with the least magnitude
+    { store.magnitude(slot) } -> std::convertible_to<double>;
+};
+// A store whose points can be compared with each other.
+template <class S>
+concept ComparableStore = Store<S> && requires(const S& store) { store.points(), store.kernel(); };
 
 // The term that asks to come in. Coefficients of stored points are about to be multiplied by `shrink`.
 struct Newcomer {
@@ -41,14 +57,15 @@ struct Entry {
 };
 
 struct BudgetBase {
+    Needs needs() const { return {}; }
     template <class F>
-    void state(F&&) {}  // calls its argument with each number that changes while learning
+    void state(F&&) {}  // calls its argument with the name of each number that changes while learning, and the number
 };
 
 inline constexpr std::size_t kNoLimit = Points::npos;
 
 struct Unbounded : BudgetBase {
-    Entry choose(const Expansion&, const Newcomer&, Random&) { return {}; }
+    Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
     std::size_t limit() const { return kNoLimit; }
 };
 
@@ -56,7 +73,7 @@ struct Window : BudgetBase {
     std::int64_t steps = 0;  // tau; 0: it grows
     double growth = 0;
 
-    Entry choose(const Expansion&, const Newcomer&, Random&) { return {}; }
+    Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
     std::size_t limit() const { return steps > 0 ? static_cast<std::size_t>(steps) : kNoLimit; }
     // The oldest position that the score of event `next` may use.
     std::int64_t horizon(std::int64_t next) const {
@@ -68,22 +85,18 @@ struct Window : BudgetBase {
 
 struct DropOldest : BudgetBase {
     std::size_t size = 1;
-    Entry choose(const Expansion& f, const Newcomer&, Random&) {
-        return f.size() < size ? Entry{} : Entry::into(f.points().oldest());
+    Entry choose(const Store auto& store, const Newcomer&, Random&) {
+        return store.size() < size ? Entry{} : Entry::into(store.oldest());
     }
     std::size_t limit() const { return size; }
 };
 
 struct DropSmallest : BudgetBase {
     std::size_t size = 1;
-    Entry choose(const Expansion& f, const Newcomer& newcomer, Random&) {
-        if (f.size() < size) return {};
-        // Ties go to the oldest, so the scan runs by age and asks for strictly less.
-        std::size_t victim = f.points().oldest();
-        double least = f.magnitude(victim);
-        for (std::size_t slot = f.points().newer(victim); slot != Points::npos; slot = f.points().newer(slot))
-            if (const double magnitude = f.magnitude(slot); magnitude < least) victim = slot, least = magnitude;
-        if (newcomer.magnitude() < least * std::abs(newcomer.shrink)) return {Entry::Kind::refuse};
+    Entry choose(const Store auto& store, const Newcomer& newcomer, Random&) {
+        if (store.size() < size) return {};
+        const std::size_t victim = store.smallest();
+        if (newcomer.magnitude() < store.magnitude(victim) * std::abs(newcomer.shrink)) return {Entry::Kind::refuse};
         return Entry::into(victim);
     }
     std::size_t limit() const { return size; }
@@ -91,8 +104,8 @@ struct DropSmallest : BudgetBase {
 
 struct DropRandom : BudgetBase {
     std::size_t size = 1;
-    Entry choose(const Expansion& f, const Newcomer&, Random& random) {
-        return f.size() < size ? Entry{} : Entry::into(random.below(f.size()));
+    Entry choose(const Store auto& store, const Newcomer&, Random& random) {
+        return store.size() < size ? Entry{} : Entry::into(random.below(store.size()));
     }
     std::size_t limit() const { return size; }
 };
@@ -103,11 +116,12 @@ struct Forget : BudgetBase {
     bool basic = false;
     double mistakes = 0, damage = 0;  // M, Q
 
-    Entry choose(const Expansion& f, const Newcomer& newcomer, Random&) {
+    Needs needs() const { return {.norm = basic, .rows = true}; }
+    Entry choose(const ComparableStore auto& f, const Newcomer& newcomer, Random&) {
         mistakes += 1;
         if (f.size() < size) return {};
-        Entry entry = Entry::into(f.points().oldest());
-        const double* row = newcomer.victims->row(f, entry.slot);
+        Entry entry = Entry::into(f.oldest());
+        const double* row = newcomer.victims->row(f.points(), f.kernel(), entry.slot);
         const double oldest = f.coef(entry.slot, 0), sigma = std::abs(oldest);
         // mu = y_r f'(x_r), f' with the newcomer already in it
         const double mu =
@@ -119,7 +133,7 @@ struct Forget : BudgetBase {
     }
     std::size_t limit() const { return size; }
     template <class F>
-    void state(F&& f) { f(mistakes), f(damage); }
+    void state(F&& f) { f("mistakes", mistakes), f("damage", damage); }
 
   private:
     // The largest phi <= 1 with damage + phi^2 a + phi b <= 15/32 mistakes.
@@ -129,7 +143,7 @@ struct Forget : BudgetBase {
         if (a + b <= slack) return 1;
         return 2 * slack / (b + std::sqrt(std::max(0.0, b * b + 4 * a * slack)));
     }
-    double basic_factor(const Expansion& f, const Newcomer& newcomer) const {
+    double basic_factor(const auto& f, const Newcomer& newcomer) const {
         const double b = static_cast<double>(size) + 1, radius = std::sqrt(b / std::log(b)) / 4;  // U
         const double c = newcomer.coefs[0];
         const double norm2 = f.norm2() + 2 * c * f.score(0, newcomer.row) + c * c * newcomer.self;
@@ -137,11 +151,12 @@ struct Forget : BudgetBase {
     }
 };
 
-// A new point within `tolerance` of the span of the stored ones is folded into them, any other is stored. The learner keeps
-// the hypothesis in a Span (span.hpp) and asks this budget for nothing but the tolerance.
+// A new point within `tolerance` of the span of the stored ones is folded into them, any other is stored. That is done by
+// the hypothesis that lives in the span (projections.hpp), which asks for nothing but the tolerance.
 struct Project : BudgetBase {
     double tolerance = 0;  // eta
-    Entry choose(const Expansion&, const Newcomer&, Random&) { return {}; }
+    Needs needs() const { return {.span = true}; }
+    Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
     std::size_t limit() const { return kNoLimit; }
 };
 
@@ -152,16 +167,26 @@ struct ForeignBudget {
 };
 struct ForeignBudgetPart : BudgetBase {
     std::shared_ptr<ForeignBudget> budget;
+    Needs needs() const { return {.rows = true}; }
     Entry choose(const Expansion& f, const Newcomer& newcomer, Random&) { return budget->choose(f, newcomer); }
     std::size_t limit() const { return kNoLimit; }
 };
 
 using Budget = std::variant<Unbounded, Window, DropOldest, DropSmallest, DropRandom, Forget, Project, ForeignBudgetPart>;
 
-// Whether the budget itself needs ||f||^2.
-inline bool needs_norm(const Budget& budget) {
-    const auto* forget = std::get_if<Forget>(&budget);
-    return forget && forget->basic;
+inline Needs needs_of(const Budget& budget) {
+    return std::visit([](const auto& b) { return b.needs(); }, budget);
+}
+inline std::size_t limit_of(const Budget& budget) {
+    return std::visit([](const auto& b) { return b.limit(); }, budget);
+}
+
+// requires: the hypothesis supports what the budget needs.
+Entry choose(Budget& budget, const Store auto& store, const Newcomer& newcomer, Random& random) {
+    return std::visit([&](auto& b) -> Entry {
+        if constexpr (requires { b.choose(store, newcomer, random); }) return b.choose(store, newcomer, random);
+        else throw std::logic_error("the budget cannot work on this store");
+    }, budget);
 }
 
 }  // namespace gristmill

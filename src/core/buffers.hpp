@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/archive.hpp"
 #include "core/batch.hpp"
 #include "core/random.hpp"
 
@@ -212,11 +213,10 @@ class BufferRows {
     std::size_t bytes() const {
         return (lanes_.capacity() + labels_.capacity()) * sizeof(double) + ids_.capacity() * sizeof(std::int64_t);
     }
-    template <class V>
-    void visit(V& v) {
-        v.numbers("buffer", lanes_);
-        v.numbers("buffer_labels", labels_);
-        v.places("buffer_ids", ids_);
+    void visit(Archive& archive) {
+        archive.numbers("buffer", lanes_, lanes_.size());
+        archive.numbers("buffer_labels", labels_, labels_.size());
+        archive.numbers("buffer_ids", ids_, ids_.size());
     }
 
   private:
@@ -268,17 +268,16 @@ class SplitRows {
     std::size_t bytes() const {
         return sides_[0].bytes() + sides_[1].bytes() + 4 * place_.capacity() * sizeof(std::int64_t);
     }
-    template <class V>
-    void visit(V& v) {
-        const std::string scope = v.scope;
-        v.scope = scope + "negative_";
-        sides_[0].visit(v);
-        v.scope = scope + "positive_";
-        sides_[1].visit(v);
-        v.scope = scope;
-        v.places("place", place_);
-        v.places("side", side_);
-        if (V::loads) claim();
+    void visit(Archive& archive) {
+        const std::string scope = archive.scope;
+        archive.scope = scope + "negative_";
+        sides_[0].visit(archive);
+        archive.scope = scope + "positive_";
+        sides_[1].visit(archive);
+        archive.scope = scope;
+        archive.numbers("place", place_, place_.size());
+        archive.numbers("side", side_, side_.size());
+        if (archive.loads) claim();
     }
 
   private:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/check.hpp"
+
 namespace gristmill {
 
 Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average)
@@ -10,15 +12,33 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t 
       coef_(outputs), lag_(average ? outputs : 0), sum_(average ? outputs : 0),
       inner_(track_norm ? outputs * outputs : 0) {}
 
+Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition)
+    : Expansion(std::move(kernel), std::move(points), composition.needs.tangent ? 2 : 1, composition.needs.norm,
+                composition.average) {
+    windowed_ = std::holds_alternative<Window>(composition.budget);
+    hidden_ = composition.needs.tangent ? 1 : 0;
+    set_limit(limit_of(composition.budget));
+}
+
 double Expansion::norm2() const {
+    const auto fresh = track_norm_ ? std::vector<double>() : exact_inner();
+    const auto& inner = track_norm_ ? inner_ : fresh;
     double total = 0;
-    for (std::size_t o = 0; o < outputs(); ++o) total += inner(o, o);
+    for (std::size_t o = 0; o < outputs(); ++o) total += inner[o * coef_.size() + o];
     return total;
+}
+
+std::size_t Expansion::smallest() const {
+    // Ties go to the oldest, so the scan runs by age and asks for strictly less.
+    std::size_t slot = points_->oldest(), found = slot;
+    for (double least = magnitude(found); (slot = points_->newer(slot)) != Points::npos;)
+        if (const double here = magnitude(slot); here < least) found = slot, least = here;
+    return found;
 }
 
 double Expansion::magnitude(std::size_t slot) const {
     double largest = 0;
-    for (std::size_t o = 0; o < visible(); ++o) largest = std::max(largest, std::abs(coef_[o][slot]));
+    for (std::size_t o = 0; o < outputs(); ++o) largest = std::max(largest, std::abs(coef_[o][slot]));
     return std::abs(scale_) * largest;
 }
 
@@ -49,14 +69,16 @@ void Expansion::change(std::size_t slot, std::size_t output, double by) {
 constexpr double kRounding = 4e-16;
 
 void Expansion::repair_norm() {
-    if (!(doubt_ > std::max(1e-10 * norm2(), 1e3 * floor_))) return;
+    double total = 0;
+    for (std::size_t o = 0; o < coef_.size(); ++o) total += inner(o, o);
+    if (!(doubt_ > std::max(1e-10 * total, 1e3 * floor_))) return;
     double terms = 0;
     inner_ = exact_inner(&terms);
     doubt_ = floor_ = kRounding * terms;
 }
 
 void Expansion::count_term(std::span<const double> coefs, std::span<const double> scores, double self) {
-    const std::size_t n = outputs();
+    const std::size_t n = coef_.size();
     for (std::size_t a = 0; a < n; ++a)
         for (std::size_t b = 0; b < n; ++b) {
             inner_[a * n + b] += coefs[a] * scores[b] + coefs[b] * scores[a] + coefs[a] * coefs[b] * self;
@@ -121,15 +143,20 @@ void Expansion::reserve(std::size_t n) {
         std::copy(line.begin(), line.end(), wider.begin());
         line.swap(wider);
     };
+    grow(label_);
     for (auto& line : coef_) grow(line);
     for (auto& line : lag_) grow(line);
     for (auto& line : sum_) grow(line);
 }
 
 void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row,
-                    std::span<const double> coefs, std::span<const double> scores, double self) {
+                    std::span<const double> coefs, const double* values, double self, double label) {
     reserve(slot + 1);
+    std::vector<double> scores;
+    if (track_norm_)
+        for (std::size_t o = 0; o < coef_.size(); ++o) scores.push_back(score(o, values));
     points_->put(slot, id, batch, row);
+    label_[slot] = label;
     for (std::size_t o = 0; o < coefs.size(); ++o) change(slot, o, coefs[o] / scale_);
     if (track_norm_) count_term(coefs, scores, self);
 }
@@ -137,7 +164,7 @@ void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::
 void Expansion::release(std::size_t slot, const double* row) {
     if (track_norm_) {
         std::vector<double> gone, scores;
-        for (std::size_t o = 0; o < outputs(); ++o) {
+        for (std::size_t o = 0; o < coef_.size(); ++o) {
             gone.push_back(-coef(slot, o));
             scores.push_back(score(o, row));
         }
@@ -152,14 +179,14 @@ void Expansion::release(std::size_t slot, const double* row) {
 void Expansion::adjust(std::size_t slot, std::span<const double> by, const double* row) {
     if (track_norm_) {
         std::vector<double> scores;
-        for (std::size_t o = 0; o < outputs(); ++o) scores.push_back(score(o, row));
+        for (std::size_t o = 0; o < coef_.size(); ++o) scores.push_back(score(o, row));
         count_term(by, scores, row[slot]);
     }
     for (std::size_t o = 0; o < by.size(); ++o) change(slot, o, by[o] / scale_);
 }
 
 void Expansion::combine(std::size_t to, double keep, std::size_t from, double mix) {
-    const std::size_t n = outputs();
+    const std::size_t n = coef_.size();
     isa_score().scale(keep, coef_[to].data(), coef_[to].size());
     isa_score().axpy(mix, coef_[from].data(), coef_[to].data(), coef_[to].size());
     if (!track_norm_) return;
@@ -181,6 +208,7 @@ void Expansion::remove(std::size_t slot, const double* row) {
         line[slot] = line[last];
         line[last] = 0;
     };
+    move(label_);
     for (auto& line : coef_) move(line);
     for (auto& line : lag_) move(line);
     for (auto& line : sum_) move(line);
@@ -213,7 +241,7 @@ void Expansion::split_output(double factor) {
 }
 
 std::vector<double> Expansion::exact_inner(double* terms) const {
-    const std::size_t n = outputs();
+    const std::size_t n = coef_.size();
     std::vector<double> total(n * n);
     Lines<double> row(padded(size()));
     for (std::size_t slot = 0; slot < size(); ++slot) {
@@ -229,47 +257,180 @@ std::vector<double> Expansion::exact_inner(double* terms) const {
     return total;
 }
 
-double Expansion::exact_norm2() const {
-    const auto inner = exact_inner();
-    double total = 0;
-    for (std::size_t o = 0; o < outputs(); ++o) total += inner[o * outputs() + o];
-    return total;
-}
-
 std::size_t Expansion::bytes() const {
-    std::size_t total = points_->bytes();
+    std::size_t total = sizeof *this + points_->bytes() + label_.capacity() * sizeof(double);
     for (const auto* lines : {&coef_, &lag_, &sum_})
         for (const auto& line : *lines) total += line.capacity() * sizeof(double);
     return total;
 }
 
-void Expansion::begin() {
-    saved_ = state();
+// ---- as a hypothesis ----------------------------------------------------------------------------------------------
+
+void Expansion::check(const Batch& batch) const {
+    check_width(batch, width());
+    check_rows(batch, kernel_);
+}
+
+Sight Expansion::look_again(const Batch& batch, std::int64_t start) const {
+    Sight sight(*points_, kernel_, batch);
+    sight.start = start;
+    for (std::size_t slot = 0; slot < size(); ++slot) sight.slots[points_->id(slot)] = slot;
+    return sight;
+}
+
+void Expansion::load(Sight& sight, std::size_t first, std::size_t count) const {
+    // A window budget holds one point more for the moment between adding and forgetting.
+    sight.load(*points_, first, count, std::min(size() + count, std::max(limit_, size())) + 1);
+}
+
+void Expansion::measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial) {
+    if (track_norm_) {
+        repair_norm();
+        trial.norm2 = norm2();
+    }
+    if (hidden_ > 0) {
+        trial.tangent = score(1, sight.row(i));
+        trial.along = inner(0, 1);
+    }
+    if (!sight.start) return;
+    const auto found = sight.slots.find(*sight.start + static_cast<std::int64_t>(sight.first + i));
+    if (found == sight.slots.end()) return;
+    const auto own = static_cast<std::size_t>(std::max_element(direction.begin(), direction.end()) - direction.begin());
+    trial.present = coef(found->second, own);
+}
+
+bool Expansion::overflows(const Trial& trial, const Step& step) const {
+    const double c = step.coefficient;
+    if (!has_room_for(c, step.shrink)) return true;
+    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
+    return track_norm_ && !std::isfinite(grown);
+}
+
+Expansion::Plan Expansion::plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random) {
+    Plan plan;
+    const Step& step = term.step;
+    if (hidden_ > 0) term.coefs[1] = step.tangent;
+    if (step.coefficient == 0 && step.tangent == 0) return plan;
+    if (sight.start)
+        if (const auto found = sight.slots.find(term.id); found != sight.slots.end()) {
+            plan.present = found->second;
+            return plan;
+        }
+    plan.entry = {};  // after clearing there is room
+    sight.victims.left = windowed_ ? 1 : batch_count(*sight.batch) - sight.first - i;
+    const Newcomer newcomer{term.id, term.coefs.first(outputs()), step.shrink, sight.row(i), term.self, &sight.victims};
+    if (step.shrink != 0) plan.entry = choose(budget, *this, newcomer, random);
+    if (plan.entry.kind == Entry::Kind::append) reserve(size() + 1);
+    if (plan.entry.kind == Entry::Kind::replace && track_norm_)  // only the norm asks what a point was worth
+        plan.victim_row = sight.victims.row(*points_, kernel_, plan.entry.slot);
+    return plan;
+}
+
+void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term) {
+    const Step& step = term.step;
+    // The shrinking below multiplies v too; what v keeps is measured against that.
+    if (hidden_ > 0) combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
+    const std::size_t before = size();
+    shrink(step.shrink * plan.entry.factor);
+    if (size() < before) sight.cleared(i + 1, before);
+    for (double& c : term.coefs) c *= plan.entry.factor;
+    if (plan.present != Points::npos) {
+        adjust_present(sight, i, plan, term);
+    } else if (plan.entry.kind != Entry::Kind::refuse) {
+        std::size_t slot = size();
+        if (plan.entry.kind == Entry::Kind::replace) {
+            slot = plan.entry.slot;
+            release(slot, plan.victim_row);
+        }
+        add(slot, term.id, *sight.batch, sight.first + i, term.coefs, sight.row(i), term.self, term.label);
+        sight.stored(i, slot);
+        if (sight.start) sight.slots[term.id] = slot;
+    }
+    if (std::isfinite(step.radius)) stay_inside(step.radius);
+}
+
+void Expansion::adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term) {
+    const std::size_t slot = plan.present, last = size() - 1;
+    adjust(slot, term.coefs, sight.row(i));
+    if (magnitude(slot) != 0) return;
+    remove(slot, sight.row(i));
+    sight.moved(i + 1, last, slot);
+    sight.slots.erase(term.id);
+    if (slot != last) sight.slots[points_->id(slot)] = slot;
+}
+
+void Expansion::expire(Sight& sight, std::size_t i, std::int64_t horizon) {
+    for (std::size_t slot = oldest(); slot != Points::npos && points_->id(slot) < horizon; slot = oldest()) {
+        const std::size_t last = size() - 1;
+        sight.victims.left = 1;
+        remove(slot, track_norm_ ? sight.victims.row(*points_, kernel_, slot) : nullptr);
+        sight.moved(i + 1, last, slot);
+    }
+}
+
+void Expansion::scores(const Batch& batch, double* out) const {
+    const std::size_t rows = batch_count(batch), stride = padded(size());
+    const auto ahead = points_->ahead(kernel_, batch);
+    const std::size_t block = std::clamp<std::size_t>((8u << 20) / (8 * (stride + 1)), 16, 128);
+    Lines<double> values(std::min(rows, block) * stride);
+    for (std::size_t first = 0; first < rows; first += block) {
+        const std::size_t count = std::min(block, rows - first);
+        ahead->load(first, count);
+        ahead->rows(values.data(), stride);
+        for (std::size_t r = 0; r < count; ++r)
+            for (std::size_t o = 0; o < outputs(); ++o) {
+                const double* row = values.data() + r * stride;
+                *out++ = average_ ? average_score(o, row) : score(o, row);
+            }
+    }
+}
+
+void Expansion::begin(std::size_t, bool) {
+    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_};
     points_->begin();
 }
 
 void Expansion::rollback() {
     points_->rollback();
-    restore(std::move(*saved_));
+    coef_ = std::move(saved_->coef);
+    lag_ = std::move(saved_->lag);
+    sum_ = std::move(saved_->sum);
+    label_ = std::move(saved_->label);
+    inner_ = std::move(saved_->inner);
+    scale_ = saved_->scale, doubt_ = saved_->doubt, floor_ = saved_->floor, weight_ = saved_->weight;
+    ticks_ = saved_->ticks;
     saved_.reset();
+    reserve(size());
 }
 
-void Expansion::commit() {
+void Expansion::keep() {
     points_->commit();
     saved_.reset();
 }
 
-void Expansion::restore(State state) {
-    coef_ = std::move(state.coef);
-    lag_ = std::move(state.lag);
-    sum_ = std::move(state.sum);
-    scale_ = state.scale;
-    inner_ = std::move(state.inner);
-    doubt_ = state.doubt;
-    floor_ = state.floor;
-    weight_ = state.weight;
-    ticks_ = state.ticks;
-    reserve(size());
+void Expansion::visit(Archive& archive, std::uint64_t seen) {
+    std::vector<std::int64_t> ids(points_->ids().begin(), points_->ids().end());
+    archive.numbers("ids", ids);
+    const std::size_t n = ids.size(), all = coef_.size(), averaged = average_ ? all : 0;
+    if (archive.loads) {
+        if (size() != 0 || !archive.points || batch_count(*archive.points) != n) archive.refuse("ids", "does not fit the points");
+        check_ids(archive, ids, seen);
+        reserve(n);
+        for (std::size_t s = 0; s < n; ++s) points_->put(s, ids[s], *archive.points, s);
+        points_->order_by_id();
+    }
+    archive.table("coef", coef_, all, n);
+    archive.table("lag", lag_, averaged, n);
+    archive.table("sum", sum_, averaged, n);
+    archive.known("labels", label_, n);
+    archive.numbers("inner", inner_, inner_.size());
+    archive.number("scale", scale_);
+    archive.number("doubt", doubt_);
+    archive.number("floor", floor_);
+    archive.number("weight", weight_);
+    archive.count("ticks", ticks_);
+    if (archive.loads && scale_ == 0) archive.refuse("scale", "is 0");
+    if (archive.loads) reserve(n);
 }
 
 }  // namespace gristmill

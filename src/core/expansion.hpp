@@ -10,28 +10,44 @@
 #include <span>
 #include <vector>
 
+#include "core/hypothesis.hpp"
 #include "core/points.hpp"
+#include "core/sight.hpp"
 
 namespace gristmill {
 
 class Expansion {
   public:
+    static constexpr const char* kName = "an expansion over stored points";
+    static constexpr Needs kSupports = {.norm = true, .tangent = true, .present = true, .rows = true, .average = true};
+
     Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average);
+    Expansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
 
     const Kernel& kernel() const { return kernel_; }
     const Points& points() const { return *points_; }
+    Points& points() { return *points_; }
     std::size_t size() const { return points_->size(); }
-    std::size_t outputs() const { return coef_.size(); }
+    std::size_t outputs() const { return coef_.size() - hidden_; }  // visible ones
+    std::size_t coefs_per_term() const { return coef_.size(); }
+    std::size_t width() const { return points_->width(); }
     bool tracks_norm() const { return track_norm_; }
     bool averages() const { return average_; }
     double scale() const { return scale_; }
     // <f_a, f_b>. requires: tracks_norm().
-    double inner(std::size_t a, std::size_t b) const { return inner_[a * outputs() + b]; }
-    double norm2() const;  // sum over outputs of ||f_o||^2
+    double inner(std::size_t a, std::size_t b) const { return inner_[a * coef_.size() + b]; }
+    double norm2() const;  // sum over visible outputs of ||f_o||^2; computed afresh where it is not tracked
     double coef(std::size_t slot, std::size_t output) const { return scale_ * coef_[output][slot]; }
+    double label(std::size_t slot) const { return label_[slot]; }  // NaN where it is not known
+    double shown_coef(std::size_t slot, std::size_t output) const {
+        return average_ ? average_coef(slot, output) : coef(slot, output);
+    }
+    // As a store for budgets: they judge by visible outputs.
+    std::int64_t id(std::size_t slot) const { return points_->id(slot); }
+    std::size_t oldest() const { return points_->oldest(); }
+    std::size_t newer(std::size_t slot) const { return points_->newer(slot); }
+    std::size_t smallest() const;
     double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point in a visible output
-    void hide_last() { hidden_ = 1; }  // the last output is an auxiliary: budgets do not judge by it
-    std::size_t visible() const { return outputs() - hidden_; }
 
     // f_o(x) from the row of kernel values at x, padded(size) of them.
     double score(std::size_t output, const double* row) const;
@@ -44,9 +60,9 @@ class Expansion {
     // f <- factor f. ensures: 0 clears (with an average the points stay, their coefficients 0).
     void shrink(double factor);
     // f_o <- f_o + c_o k(x, .) in slot `slot` (== size: append; else what is there must have been emptied by `release`).
-    // scores: f_o(x) before the addition, used for the norm only.
+    // values: kernel values at the stored points, used for the norm only.
     void add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, std::span<const double> coefs,
-             std::span<const double> scores, double self);
+             const double* values, double self, double label = kUnknown);
     // f_o <- f_o + c k(x_slot, .) for a point that is stored. requires: !tracks_norm(), for the norm would need a score.
     void adjust(std::size_t slot, std::size_t output, double c) { change(slot, output, c / scale_); }
     // Takes the term of a slot out of f but leaves the slot, for `add` to fill. row: its kernel row, for the norm only.
@@ -68,29 +84,52 @@ class Expansion {
     // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
     bool has_room_for(double coefficient, double factor) const;
     void reserve(std::size_t n);
-    void set_limit(std::size_t limit) { points_->set_limit(limit); }
+    void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment
 
     std::size_t bytes() const;
     // From the Gram matrix; `terms`, if given, is the sum of absolute terms.
     std::vector<double> exact_inner(double* terms = nullptr) const;
-    double exact_norm2() const;
 
-    void begin();
-    void rollback();
-    void commit();
-
-    // Everything but the points, as plain numbers.
-    struct State {
-        std::vector<Lines<double>> coef, lag, sum;
-        std::vector<double> inner;
-        double scale = 1, doubt = 0, floor = 0, weight = 0;
-        std::uint64_t ticks = 0;
+    // ---- as a hypothesis, see hypothesis.hpp
+    using Sight = gristmill::Sight;
+    struct Plan {
+        Entry entry = {Entry::Kind::refuse};
+        std::size_t present = Points::npos;  // the event's own slot, if it came by before
+        const double* victim_row = nullptr;
     };
-    State state() const { return {coef_, lag_, sum_, inner_, scale_, doubt_, floor_, weight_, ticks_}; }
-    void restore(State state);
-    Points& points_to_restore() { return *points_; }
+    void check(const Batch& batch) const;
+    Sight look(const Batch& batch) const { return Sight(*points_, kernel_, batch); }
+    Sight look_again(const Batch& batch, std::int64_t start) const;
+    std::size_t window(std::size_t left) const { return Sight::length(size(), left); }
+    void load(Sight& sight, std::size_t first, std::size_t count) const;
+    double score(Sight& sight, std::size_t i, std::size_t output) const { return score(output, sight.row(i)); }
+    double average_score(Sight& sight, std::size_t i, std::size_t output) const { return average_score(output, sight.row(i)); }
+    double self(Sight& sight, std::size_t i) const { return sight.self(i); }
+    void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
+    bool overflows(const Trial& trial, const Step& step) const;
+    Plan plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random);
+    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Sight& sight, std::size_t i, std::int64_t horizon);
+    void finish(Sight&) {}
+    bool plans_alone() const { return !points_->may_fail(); }
+    void scores(const Batch& batch, double* out) const;
+    void split_output() { split_output(0.5); }
+    // A chunk is one transaction: after begin(), rollback() brings everything back as it was, keep() lets go.
+    void begin(std::size_t rows = 0, bool grows = false);
+    void rollback();
+    void keep();
+    void visit(Archive& archive, std::uint64_t seen);
 
   private:
+    // What a transaction has to bring back beside the points.
+    struct State {
+        std::vector<Lines<double>> coef, lag, sum;
+        Lines<double> label;
+        std::vector<double> inner;
+        double scale, doubt, floor, weight;
+        std::uint64_t ticks;
+    };
+    void adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
     void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
     // The inner products after f_o gains c_o k(x, .), from f_o(x) before and k(x, x).
     void count_term(std::span<const double> coefs, std::span<const double> scores, double self);
@@ -99,9 +138,12 @@ class Expansion {
     Kernel kernel_;
     std::unique_ptr<Points> points_;
     bool track_norm_, average_;
-    std::size_t hidden_ = 0;
+    bool windowed_ = false;   // points leave by age alone, and others move about then
+    std::size_t hidden_ = 0;  // the last outputs, which are auxiliary
+    std::size_t limit_ = Points::npos;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
     std::vector<Lines<double>> lag_, sum_;   // for the average; see change() and renormalize()
+    Lines<double> label_;                    // by slot
     std::vector<double> inner_;              // <f_a, f_b> at (a, b), if tracked
     double scale_ = 1;
     double doubt_ = 0;   // what rounding may have done to inner_

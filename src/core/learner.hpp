@@ -1,98 +1,408 @@
-// The loop and its look-ahead; the only file that knows all the others.
+// The loop: trial, rule, step, budget, intercept, averages, classes and counters, once for every hypothesis.
 //
-// Over a chunk, the kernel values of the next rows against the stored points are computed in one block (a matrix
-// product's efficiency). Then the events are handled one by one, in order; when one of them is stored, its column of the
-// block is written over. Each event is planned first (kernels, rule, budget: anything that may fail) and committed after,
-// and a chunk is one transaction: an error leaves the learner as it was.
+// Each event is planned first (kernels, rule, budget: anything that may fail) and committed after, and a chunk is one
+// transaction: an error leaves the learner as it was. However a stream is cut into chunks, the sums are the same.
 #pragma once
 
+#include <cmath>
+#include <cstdio>
 #include <functional>
-#include <optional>
 
-#include "core/budgets.hpp"
-#include "core/expansion.hpp"
-#include "core/projections.hpp"
-#include "core/random.hpp"
-#include "core/rules.hpp"
+#include "core/hypothesis.hpp"
 
 namespace gristmill {
 
-enum class Task { binary, multiclass, regression, novelty };
+enum class Task { classification, regression, novelty };
 
+[[noreturn]] inline void fail(std::size_t row, const char* what, double value) {
+    char text[240];
+    std::snprintf(text, sizeof text, "row %zu: %s %g", row, what, value);
+    throw RowError(row, text);
+}
+
+template <class Part>
+std::vector<double> state_of(Part part) {
+    std::vector<double> state;
+    std::visit([&](auto& p) { p.state([&](const char*, double& x) { state.push_back(x); }); }, part);
+    return state;
+}
+
+template <Hypothesis H>
 class Learner {
   public:
-    Learner(Kernel kernel, std::unique_ptr<Points> points, Rule rule, Budget budget, Task task, std::size_t outputs,
-            bool average, std::uint64_t seed);
+    // parts: what the hypothesis is made of. Throws std::invalid_argument where it cannot serve rule or budget.
+    template <class... Parts>
+    Learner(Rule rule, Budget budget, Task task, bool average, std::uint64_t seed, Parts&&... parts)
+        : rule_(std::move(rule)), budget_(std::move(budget)), needs_(supported(needs_of(rule_) | needs_of(budget_), average)),
+          task_(task), average_(average), hypothesis_(std::forward<Parts>(parts)..., Composition{needs_, budget_, average}),
+          intercept_(1), intercept_sum_(1) {
+        counts_.random.seed = seed;
+    }
 
-    // One pass over a chunk. labels: -1/+1, class numbers, targets, or nothing for novelty; weights: or nothing.
-    // scores, if given: what each event was said to be before it was learned, outputs() numbers a row.
-    void learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights, double* scores);
-    // One more pass over events that came before, the first of them at position `start` of the stream (Adatron).
-    void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::int64_t start);
-    void score(const Batch& batch, double* scores) const;
+    void check(const Batch& batch) const { hypothesis_.check(batch); }
 
-    // A new class: the first extra one turns the binary learner into a max-score one, f into (-f/2, f/2).
-    void add_class();
+    // One pass over a chunk. labels: class numbers in the order in which classes are met, targets, or nothing for novelty;
+    // weights: or nothing. A class that was not met before enters at the event that brings it. classes: how many are to be
+    // known beforehand. scores, if given: what each event was said to be before it was learned, outputs() numbers a row; 0
+    // for classes that had not been met by then.
+    void learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
+               std::vector<double>* scores, std::size_t classes = 0) {
+        Chunk chunk{batch, labels, weights, scores, hypothesis_.look(batch)};
+        const std::size_t rows = batch_count(batch);
+        if (scores) scores->assign(rows * outputs(), 0.0);
+        const bool grows = brings_output(labels, classes);
+        // A norm is repaired before the rule is asked, and a foreign rule may throw thereafter.
+        const bool repairs = needs_.norm && std::holds_alternative<Foreign>(rule_);
+        if (rows == 1 && hypothesis_.plans_alone() && !grows && !repairs) {
+            learn_alone(chunk, classes);  // planned, then committed: nothing to roll back
+        } else {
+            transact(rows, grows, [&] {
+                meet(chunk, classes);
+                learn_rows(chunk);
+            });
+        }
+        hypothesis_.finish(chunk.sight);
+    }
 
-    const Expansion& expansion() const { return expansion_; }
-    Expansion& expansion_to_restore() { return expansion_; }
-    std::optional<Projections>& projections() { return projections_; }
-    const std::optional<Projections>& projections() const { return projections_; }
+    // One more pass over events that came before, the first of them at position `start` of the stream.
+    void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::int64_t start)
+        requires(H::kSupports.present)
+    {
+        Chunk chunk{batch, labels, weights, nullptr, hypothesis_.look_again(batch, start)};
+        chunk.start = start;
+        transact(batch_count(batch), false, [&] { learn_rows(chunk); });
+        hypothesis_.finish(chunk.sight);
+    }
+
+    // outputs() numbers a row.
+    void score(const Batch& batch, double* scores) const {
+        hypothesis_.scores(batch, scores);
+        const double margin = this->margin();
+        const std::size_t rows = batch_count(batch);
+        for (std::size_t r = 0; r < rows; ++r)
+            for (std::size_t o = 0; o < outputs(); ++o, ++scores) {
+                *scores = *scores + shown_intercept(o) - margin;
+                if (!std::isfinite(*scores)) fail(r, "the score is not finite (kernel values too large):", *scores);
+            }
+    }
+
+    const H& hypothesis() const { return hypothesis_; }
+    H& hypothesis() { return hypothesis_; }
     Task task() const { return task_; }
+    std::size_t width() const { return hypothesis_.width(); }
     std::size_t outputs() const { return intercept_.size(); }
-    std::span<const double> intercept() const { return intercept_; }
-    double average_intercept(std::size_t output) const;
-    double margin() const;  // what a novelty score is measured from: of now, or the mean over time
-    double norm2() const;  // of the present f, over all outputs
-    std::uint64_t seen() const { return mutables_.seen; }
+    std::size_t classes() const { return counts_.classes; }
+    double shown_intercept(std::size_t output) const {
+        if (!average_) return intercept_[output];
+        return hypothesis_.ticks() == 0 ? 0.0 : intercept_sum_[output] / static_cast<double>(hypothesis_.ticks());
+    }
+    // What a novelty score is measured from: of now, or the mean over time.
+    double margin() const {
+        if (task_ != Task::novelty) return 0.0;
+        return average_ && hypothesis_.ticks() > 0 ? counts_.margins / static_cast<double>(hypothesis_.ticks())
+                                                   : novelty_margin(rule_);
+    }
+    std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
     const Budget& budget() const { return budget_; }
-    std::size_t bytes() const;
+    std::size_t bytes() const { return hypothesis_.bytes() + sizeof *this - sizeof hypothesis_; }
 
-    // Small numbers that change while learning; part of a saved model.
-    struct Mutables {
-        std::uint64_t seen = 0, steps = 0;  // events that came; events that were learned (weight above 0)
-        std::uint64_t ticks = 0;            // hypotheses in the average
-        Random random;
-        double margins = 0;                 // novelty: their sum over the hypotheses in the average
-    };
-    const Mutables& mutables() const { return mutables_; }
-    std::vector<double> rule_state() const;
-    std::vector<double> budget_state() const;
-    std::span<const double> intercept_sum() const { return intercept_sum_; }
-    void restore(const Mutables& mutables, std::span<const double> rule_state, std::span<const double> budget_state,
-                 std::span<const double> intercept, std::span<const double> intercept_sum);
+    // Everything that changes while learning, but for the points. requires, to load: a fresh learner.
+    void visit(Archive& archive) {
+        archive.count("seen", counts_.seen);
+        archive.count("steps", counts_.steps);
+        archive.number("random_seed", counts_.random.seed);
+        archive.number("random_counter", counts_.random.counter);
+        archive.number("margins", counts_.margins);
+        std::uint64_t classes = counts_.classes;
+        archive.count("classes", classes);
+        if (archive.loads) {
+            if (counts_.steps > counts_.seen && !needs_.present) archive.refuse("steps", "is more than the events seen");
+            // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
+            std::vector<double> offsets;
+            archive.numbers("intercept", offsets);
+            if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
+            while (counts_.classes < classes) add_class();
+        }
+        archive.part("rule", rule_);
+        archive.part("budget", budget_);
+        archive.numbers("intercept", intercept_, outputs());
+        archive.numbers("intercept_sum", intercept_sum_, outputs());
+        hypothesis_.visit(archive, counts_.seen);
+    }
 
-    // Called between blocks of the look-ahead; may throw to stop the chunk.
+    // Called between rows of a long chunk; may throw to stop it.
     std::function<void()> poll;
 
   private:
-    struct Chunk;
-    struct Plan;
-    void transact(const std::function<void()>& work);
-    void learn_rows(Chunk& chunk);
-    bool passes_by(Chunk& chunk);
-    void event(Chunk& chunk, std::size_t i);
-    Trial trial(Chunk& chunk, std::size_t i, Plan& plan);
-    void check_step(std::size_t at, const Trial& trial, const Step& step) const;
-    void decide(Chunk& chunk, std::size_t i, Plan& plan);
-    void commit(Chunk& chunk, std::size_t i, Plan& plan);
-    void commit_term(Chunk& chunk, std::size_t i, Plan& plan);
-    void commit_projected(Chunk& chunk, std::size_t i, Plan& plan);
-    void expire(Chunk& chunk, std::size_t i);
-    const double* victim_row(Chunk& chunk, std::size_t slot) const;
-    void report(Chunk& chunk, std::size_t i, double* out) const;
-    std::size_t window(std::size_t left) const;
+    // Small numbers that change while learning.
+    struct Counts {
+        std::uint64_t seen = 0, steps = 0;  // events that came; events that were learned (weight above 0)
+        std::size_t classes = 0;            // met or announced; one output serves the first two
+        Random random;
+        double margins = 0;                 // novelty: their sum over the hypotheses in the average
+    };
+    struct Chunk {
+        const Batch& batch;
+        std::span<const double> labels, weights;
+        std::vector<double>* out;
+        typename H::Sight sight;
+        std::size_t first = 0;               // of the rows that are loaded
+        std::optional<std::int64_t> start = {};  // of a later pass
+        std::vector<double> scores = {}, coefs = {};
+
+        double label(std::size_t at) const { return labels.empty() ? 1.0 : labels[at]; }
+        double weight(std::size_t at) const { return weights.empty() ? 1.0 : weights[at]; }
+    };
+    // All that an event is going to change beside the hypothesis, worked out before anything changes.
+    struct Decision {
+        Rule rule;
+        Budget budget;
+        Random random;
+        std::size_t own = 0, rival = 0;  // outputs that the step raises and lowers; equal where there is no rival
+    };
+
+    static Needs supported(Needs needs, bool average) {
+        needs.average |= average;
+        if (const char* what = H::kSupports.lacks(needs))
+            throw std::invalid_argument(std::string(H::kName) + " cannot serve this rule and budget, which need " + what);
+        return needs;
+    }
+    static std::size_t outputs_for(std::size_t classes) { return classes > 2 ? classes : 1; }
+
+    bool brings_output(std::span<const double> labels, std::size_t classes) const {
+        if (task_ != Task::classification) return false;
+        const auto most = static_cast<double>(std::max<std::size_t>(counts_.classes, 2));
+        return classes > std::max<std::size_t>(counts_.classes, 2) ||
+               std::any_of(labels.begin(), labels.end(), [&](double code) { return code >= most; });
+    }
+
+    void transact(std::size_t rows, bool grows, const std::function<void()>& work) {
+        const auto rule = rule_;
+        const auto budget = budget_;
+        const auto counts = counts_;
+        const auto intercept = intercept_, intercept_sum = intercept_sum_;
+        hypothesis_.begin(rows, grows);
+        try {
+            work();
+        } catch (...) {
+            hypothesis_.rollback();
+            rule_ = rule;
+            budget_ = budget;
+            counts_ = counts;
+            intercept_ = intercept;
+            intercept_sum_ = intercept_sum;
+            throw;
+        }
+        hypothesis_.keep();
+    }
+
+    void learn_alone(Chunk& chunk, std::size_t classes) {
+        const auto counts = counts_;
+        counts_.classes = std::max(counts_.classes, classes);
+        try {
+            resize(chunk);
+            hypothesis_.load(chunk.sight, 0, 1);
+            if (!passes_by(chunk)) event(chunk, 0);
+        } catch (...) {
+            counts_ = counts;
+            throw;
+        }
+    }
+
+    void learn_rows(Chunk& chunk) {
+        const std::size_t rows = batch_count(chunk.batch);
+        resize(chunk);
+        for (std::size_t first = 0; first < rows;) {
+            // A row that brings an output begins a window of its own.
+            if (new_output(chunk, first)) meet(chunk, static_cast<std::size_t>(chunk.labels[first]) + 1, first);
+            std::size_t count = hypothesis_.window(rows - first);
+            for (std::size_t i = 1; i < count; ++i)
+                if (new_output(chunk, first + i)) count = i;
+            chunk.first = first;
+            hypothesis_.load(chunk.sight, first, count);
+            for (std::size_t i = 0; i < count; ++i) event(chunk, i);
+            first += count;
+            if (poll) poll();
+        }
+    }
+
+    void resize(Chunk& chunk) const {
+        chunk.scores.resize(outputs());
+        chunk.coefs.resize(hypothesis_.coefs_per_term());
+    }
+
+    bool new_output(const Chunk& chunk, std::size_t at) const {
+        return task_ == Task::classification && chunk.labels[at] >= static_cast<double>(std::max<std::size_t>(counts_.classes, 2));
+    }
+
+    // From here on so many classes are known; rows before `at` have been reported.
+    void meet(Chunk& chunk, std::size_t classes, std::size_t at = 0) {
+        const std::size_t before = outputs();
+        while (counts_.classes < classes) add_class();
+        const std::size_t now = outputs();
+        if (now == before) return;
+        resize(chunk);
+        if (!chunk.out) return;
+        std::vector<double> wider(batch_count(chunk.batch) * now);
+        for (std::size_t r = 0; r < at; ++r) {
+            const double* old = chunk.out->data() + r * before;
+            double* fresh = wider.data() + r * now;
+            if (before == 1) fresh[0] = -0.5 * old[0], fresh[1] = 0.5 * old[0];
+            else std::copy(old, old + before, fresh);
+        }
+        chunk.out->swap(wider);
+    }
+
+    // A third class turns one output into a score a class: f into (-f/2, f/2), and 0 for the new one.
+    void add_class() {
+        if (++counts_.classes <= 2) return;
+        if (outputs() == 1) {
+            hypothesis_.split_output();
+            for (auto* b : {&intercept_, &intercept_sum_}) *b = {-0.5 * (*b)[0], 0.5 * (*b)[0]};
+        }
+        hypothesis_.add_output();
+        intercept_.push_back(0);
+        intercept_sum_.push_back(0);
+    }
+
+    // A lone event may be told from cheaper scores that it changes nothing; a wide guard keeps rounding from deciding.
+    bool passes_by(Chunk& chunk) {
+        if constexpr (requires { hypothesis_.rough_score(chunk.sight, 0); }) {
+            if (chunk.out || average_ || chunk.weight(0) == 0) return false;
+            constexpr double kGuard = 1e-6;
+            double largest = 0;
+            for (std::size_t o = 0; o < outputs(); ++o) {
+                chunk.scores[o] = hypothesis_.rough_score(chunk.sight, o) + intercept_[o];
+                largest = std::max(largest, std::abs(chunk.scores[o]));
+            }
+            if (!std::isfinite(largest)) return false;
+            Decision decision{rule_, budget_, counts_.random};
+            Trial seen = trial(chunk, 0, decision);
+            seen.residual = 0;
+            seen.projected2 = seen.tolerance = 1;
+            const double middle = seen.score;
+            for (const double side : {-1.0, 0.0, 1.0}) {
+                Rule rule = rule_;
+                seen.score = middle + side * kGuard * (1 + largest);
+                const Step step = std::visit([&](auto& r) { return r(seen); }, rule);
+                if (step.coefficient != 0 || step.shrink != 1 || step.intercept != 0 || state_of(rule) != state_of(rule_))
+                    return false;
+            }
+            count_event(chunk, 0, 1);
+            return true;
+        } else {
+            return false;
+        }
+    }
+
+    void count_event(const Chunk& chunk, std::size_t at, std::uint64_t steps) {
+        counts_.steps += steps;
+        if (chunk.start) return;
+        ++counts_.seen;
+        if (task_ == Task::classification)
+            counts_.classes = std::max(counts_.classes, static_cast<std::size_t>(chunk.labels[at]) + 1);
+    }
+
+    void event(Chunk& chunk, std::size_t i) {
+        const std::size_t at = chunk.first + i;
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            chunk.scores[o] = intercept_[o] + hypothesis_.score(chunk.sight, i, o);
+            if (!std::isfinite(chunk.scores[o]))
+                fail(at, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
+        }
+        if (chunk.out) report(chunk, i, chunk.out->data() + at * outputs());
+        const bool counts = chunk.weight(at) != 0;
+        if (counts) learn_event(chunk, i);
+        count_event(chunk, at, counts ? 1 : 0);
+        if (const auto* window = std::get_if<Window>(&budget_))
+            hypothesis_.expire(chunk.sight, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
+    }
+
+    void report(Chunk& chunk, std::size_t i, double* out) const {
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            out[o] = average_ ? shown_intercept(o) + hypothesis_.average_score(chunk.sight, i, o) : chunk.scores[o];
+            out[o] -= margin();
+        }
+    }
+
+    Trial trial(Chunk& chunk, std::size_t i, Decision& decision) const {
+        const std::size_t at = chunk.first + i;
+        const double label = chunk.label(at);
+        Trial trial{.score = chunk.scores[0], .label = label, .self = hypothesis_.self(chunk.sight, i),
+                    .step = counts_.steps + 1, .weight = chunk.weight(at)};
+        if (!std::isfinite(trial.self)) fail(at, "k(x, x) is not finite (scale the inputs, or choose another kernel):", trial.self);
+        if (task_ != Task::classification) return trial;
+        if (outputs() == 1) {
+            trial.label = 2 * label - 1;
+            return trial;
+        }
+        std::size_t &own = decision.own, &rival = decision.rival;
+        own = static_cast<std::size_t>(label);
+        rival = own == 0 ? 1 : 0;
+        for (std::size_t o = rival + 1; o < outputs(); ++o)
+            if (o != own && chunk.scores[o] > chunk.scores[rival]) rival = o;
+        trial.score = chunk.scores[own] - chunk.scores[rival];
+        trial.label = 1;
+        trial.self *= 2;
+        return trial;
+    }
+
+    // The new point's coefficients, one an output.
+    void give(Chunk& chunk, const Decision& decision, double own) const {
+        std::fill(chunk.coefs.begin(), chunk.coefs.end(), 0.0);
+        chunk.coefs[decision.own] = own;
+        if (decision.rival != decision.own) chunk.coefs[decision.rival] = -own;
+    }
+
+    void learn_event(Chunk& chunk, std::size_t i) {
+        const std::size_t at = chunk.first + i;
+        Decision decision{rule_, budget_, counts_.random};
+        Trial trial = this->trial(chunk, i, decision);
+        give(chunk, decision, 1.0);
+        hypothesis_.measure(chunk.sight, i, chunk.coefs, trial);
+        const Step step = std::visit([&](auto& r) { return r(trial); }, decision.rule);
+        check_step(at, trial, step);
+        give(chunk, decision, step.coefficient);
+        const auto id = chunk.start ? *chunk.start + static_cast<std::int64_t>(at) : static_cast<std::int64_t>(counts_.seen);
+        const double self = outputs() > 1 ? trial.self / 2 : trial.self;
+        Term term{id, chunk.label(at), self, step, chunk.coefs};
+        typename H::Plan plan = hypothesis_.plan(chunk.sight, i, term, decision.budget, decision.random);
+
+        // Nothing from here on can fail.
+        if (average_) {
+            if (task_ == Task::novelty) counts_.margins += novelty_margin(rule_);  // it belongs to the hypothesis
+            hypothesis_.tick();
+            for (std::size_t o = 0; o < outputs(); ++o) intercept_sum_[o] += intercept_[o];
+        }
+        rule_ = std::move(decision.rule);
+        budget_ = std::move(decision.budget);
+        counts_.random = decision.random;
+        hypothesis_.commit(chunk.sight, i, plan, term);
+        intercept_[decision.own] += step.intercept;
+        if (decision.rival != decision.own) intercept_[decision.rival] -= step.intercept;
+    }
+
+    void check_step(std::size_t at, const Trial& trial, const Step& step) const {
+        if (!std::isfinite(step.coefficient) || !std::isfinite(step.shrink) || !std::isfinite(step.intercept) ||
+            !std::isfinite(step.tangent))
+            fail(at, "the rule proposed a step that is not finite (learning diverged; a smaller rate may help):",
+                 step.coefficient);
+        if (!(step.radius >= 0)) fail(at, "the rule proposed a radius that is not a number >= 0:", step.radius);
+        if (std::isfinite(step.radius) && !needs_.norm)
+            fail(at, "a rule that proposes a radius must say needs_norm = True, got the radius", step.radius);
+        if (hypothesis_.overflows(trial, step))
+            fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient);
+    }
 
     Rule rule_;
     Budget budget_;
     Needs needs_;
-    bool average_;
-    Expansion expansion_;
-    std::optional<Projections> projections_;  // with the budget Project: where the hypothesis really lives
     Task task_;
+    bool average_;
+    H hypothesis_;
     std::vector<double> intercept_, intercept_sum_;
-    Mutables mutables_;
+    Counts counts_;
 };
 
 }  // namespace gristmill

@@ -1,11 +1,19 @@
 #include "core/pairwise.hpp"
 
+#include "core/check.hpp"
+
 namespace gristmill {
 
 void diverged(std::size_t row) {
     throw RowError(row, "row " + std::to_string(row) +
                             ": the hypothesis is no longer finite (learning diverged); use a smaller rate (or C), a radius, or "
                             "smaller inputs");
+}
+
+void check_dense(const Batch& batch, std::size_t width) {
+    check_width(batch, width);
+    if (!std::holds_alternative<DenseRows<double>>(batch)) throw std::invalid_argument("rows must be a table of float64");
+    check_rows(batch, Kernel({Node{Op::linear}}));
 }
 
 double margin_value(const MarginLoss& loss, double u) {

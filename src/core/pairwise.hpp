@@ -95,14 +95,19 @@ struct PairStream {
         rows.apply(change, x, label, static_cast<std::int64_t>(seen));
         ++seen;
     }
-    template <class V>
-    void visit(V& v) {
+    void visit(Archive& archive) {
         auto state = buffer.state();
-        rows.visit(v);
-        for (int side = 0; side < 2; ++side) v.number("right", right[side]), v.number("asked", asked[side]);
-        for (auto* n : {&random.seed, &random.counter, &seen, &pairs, &state.offered, &state.filled, &state.next})
-            v.count(*n);
-        if (V::loads) buffer.restore(state);
+        rows.visit(archive);
+        archive.number("right_negative", right[0]), archive.number("asked_negative", asked[0]);
+        archive.number("right_positive", right[1]), archive.number("asked_positive", asked[1]);
+        archive.number("random_seed", random.seed);
+        archive.number("random_counter", random.counter);
+        archive.count("seen", seen);
+        archive.count("pairs", pairs);
+        archive.count("offered", state.offered);
+        archive.count("filled", state.filled);
+        archive.count("next", state.next);
+        if (archive.loads) buffer.restore(state);
     }
 };
 
@@ -123,6 +128,8 @@ void transact(L& learner, std::size_t count, const Poll& poll, F event) {
 }
 
 [[noreturn]] void diverged(std::size_t row);
+// Throws for rows that are not dense doubles of this width, or not finite.
+void check_dense(const Batch& batch, std::size_t width);
 
 // The share of the opposite-label pairs that a score puts in the right order, ties by half.
 struct Order {
@@ -156,17 +163,18 @@ class LinearRanker {
     void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
     void score(const DenseRows<double>& x, double* scores) const;
     void weights(double* out) const;  // of the hypothesis that scores
+    std::size_t width() const { return rows_.width(); }
+    void check(const Batch& batch) const { check_dense(batch, width()); }
     const PairStream& stream() const { return stream_; }
     const SplitRows& rows() const { return rows_; }
     std::size_t bytes() const;
     LinearRanker separate() const;
-    template <class V>
-    void visit(V& v) {
-        stream_.visit(v);
-        rows_.visit(v);
-        v.numbers("weights", w_);
-        v.numbers("weights_sum", sum_);
-        v.count(steps_);
+    void visit(Archive& archive) {
+        stream_.visit(archive);
+        rows_.visit(archive);
+        archive.numbers("weights", w_, w_.size());
+        archive.numbers("weights_sum", sum_, sum_.size());
+        archive.count("steps", steps_);
     }
 
   private:
@@ -193,21 +201,22 @@ class TwoReservoirRanker {
     void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
     void score(const DenseRows<double>& x, double* scores) const;
     void weights(double* out) const { std::copy(w_.begin(), w_.begin() + static_cast<std::ptrdiff_t>(width_), out); }
+    std::size_t width() const { return width_; }
+    void check(const Batch& batch) const { check_dense(batch, width()); }
     const PairStream& stream(std::size_t side) const { return sides_[side]; }
     std::uint64_t seen() const { return seen_; }
     std::size_t bytes() const;
     TwoReservoirRanker separate() const { return *this; }
-    template <class V>
-    void visit(V& v) {
-        v.scope = "negative_";
-        sides_[0].visit(v);
-        v.scope = "positive_";
-        sides_[1].visit(v);
-        v.scope = "";
-        v.numbers("weights", w_);
-        v.count(seen_);
-        v.count(random_.seed);
-        v.count(random_.counter);
+    void visit(Archive& archive) {
+        archive.scope = "negative_";
+        sides_[0].visit(archive);
+        archive.scope = "positive_";
+        sides_[1].visit(archive);
+        archive.scope = "";
+        archive.numbers("weights", w_, w_.size());
+        archive.count("seen", seen_);
+        archive.number("random_seed", random_.seed);
+        archive.number("random_counter", random_.counter);
     }
 
   private:

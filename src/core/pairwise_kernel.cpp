@@ -2,36 +2,6 @@
 
 namespace gristmill {
 
-// The kernel values of the next rows of a chunk against all slots, kept true while slots change.
-struct KernelRanker::Chunk {
-    const Batch& batch;
-    std::span<const double> labels;
-    double* out;
-    std::unique_ptr<Ahead> ahead;
-    std::size_t first = 0, count = 0, stride = 0;
-    Lines<double> values, column;
-
-    double* row(std::size_t i) { return values.data() + i * stride; }
-
-    void load(const Expansion& f, std::size_t from, std::size_t rows) {
-        first = from;
-        count = rows;
-        stride = padded(f.size() + rows);
-        ahead->load(from, rows);
-        values.assign(rows * stride, 0.0);  // slots still to be filled are read with coefficient 0: they must be finite
-        ahead->rows(values.data(), stride);
-    }
-    void stored(std::size_t i, std::size_t slot) {
-        if (i + 1 >= count) return;
-        column.resize(padded(count));
-        ahead->among(i, column.data());
-        for (std::size_t r = i + 1; r < count; ++r) row(r)[slot] = column[r];
-    }
-    void moved(std::size_t i, std::size_t from, std::size_t to) {
-        for (std::size_t r = i; r < count; ++r) row(r)[to] = row(r)[from];
-    }
-};
-
 KernelRanker::KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const Settings& settings, Buffer buffer,
                            std::uint64_t seed)
     : settings_(settings), f_(std::move(kernel), std::move(points), 1, false, settings.average),
@@ -45,10 +15,11 @@ KernelRanker::KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const 
 }
 
 void KernelRanker::learn(const Batch& batch, std::span<const double> labels, double* scores, const Poll& poll) {
-    Chunk chunk{batch, labels, scores, f_.points().ahead(f_.kernel(), batch), 0, 0, 0, {}, {}};
+    Chunk chunk{f_.look(batch), labels, scores};
     const std::size_t rows = batch_count(batch);
-    if (rows == 1 && !f_.points().may_fail()) {
-        chunk.load(f_, 0, 1);
+    auto load = [&](std::size_t first, std::size_t count) { chunk.sight.load(f_.points(), first, count, f_.size() + count); };
+    if (rows == 1 && f_.plans_alone()) {
+        load(0, 1);
         return event(chunk, 0);
     }
     Now before = now_;
@@ -56,8 +27,8 @@ void KernelRanker::learn(const Batch& batch, std::span<const double> labels, dou
     f_.begin();
     try {
         for (std::size_t first = 0; first < rows;) {
-            const std::size_t count = std::min(rows - first, std::clamp<std::size_t>(f_.size() / 6 / 4 * 4, 16, 128));
-            chunk.load(f_, first, count);
+            const std::size_t count = f_.window(rows - first);
+            load(first, count);
             for (std::size_t i = 0; i < count; ++i) event(chunk, i);
             first += count;
             if (poll) poll();
@@ -67,7 +38,7 @@ void KernelRanker::learn(const Batch& batch, std::span<const double> labels, dou
         now_ = std::move(before);
         throw;
     }
-    f_.commit();
+    f_.keep();
 }
 
 // What the event changes: the coefficient of each buffer entry and of the newcomer, the scores afterwards, the norm.
@@ -128,9 +99,10 @@ double KernelRanker::stay_inside() {
 }
 
 void KernelRanker::event(Chunk& chunk, std::size_t i) {
-    const std::size_t at = chunk.first + i;
-    const double* row = chunk.row(i);
-    const double label = chunk.labels[at], self = chunk.ahead->self(i), score = f_.score(0, row);
+    Sight& sight = chunk.sight;
+    const std::size_t at = sight.first + i;
+    const double* row = sight.row(i);
+    const double label = chunk.labels[at], self = sight.self(i), score = f_.score(0, row);
     if (!std::isfinite(score)) diverged(at);
     if (chunk.out) chunk.out[at] = f_.averages() ? f_.average_score(0, row) : score;
     plan(row, self, label, score);
@@ -139,7 +111,7 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
     const bool counts = stream.filled() > 0;
     f_.reserve(f_.size() + 1);
     std::span<const double> x;
-    if (const auto* dense = std::get_if<DenseRows<double>>(&chunk.batch)) x = {dense->row(at), dense->width};
+    if (const auto* dense = std::get_if<DenseRows<double>>(sight.batch)) x = {dense->row(at), dense->width};
     stream.buffer.offer(stream.random, stream.change, x, label);
     if (counts && f_.averages()) f_.tick();
     order_.commit(stream, label);
@@ -149,23 +121,22 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
                         std::find(change.sources.begin(), change.sources.end(), change.sources.size()) != change.sources.end();
     if (enters || newcomer_ != 0) {
         const std::size_t slot = f_.size();
-        const double zero = 0;
-        f_.add(slot, static_cast<std::int64_t>(stream.seen), chunk.batch, at, {&newcomer_, 1}, {&zero, 1}, self);
+        f_.add(slot, static_cast<std::int64_t>(stream.seen), *sight.batch, at, {&newcomer_, 1}, row, self, label);
         now_.uses.push_back(0);
-        chunk.row(i)[slot] = self;
-        chunk.stored(i, slot);
-        if (!change.slots.empty() || !change.sources.empty()) enter(chunk, i, slot);
+        sight.row(i)[slot] = self;
+        sight.stored(i, slot);
+        if (!change.slots.empty() || !change.sources.empty()) enter(row, slot);
     } else if (!change.sources.empty()) {
-        enter(chunk, i, f_.size());
+        enter(row, f_.size());
     }
     stream.rows.apply(change, nullptr, label, static_cast<std::int64_t>(stream.seen));
     ++stream.seen;
-    keep_budget(chunk, i);
+    keep_budget(sight, i);
     if (stream.seen % 512 == 0) refresh();
 }
 
 // The buffer's references after `change`; the newcomer is in `slot`.
-void KernelRanker::enter(Chunk& chunk, std::size_t i, std::size_t slot) {
+void KernelRanker::enter(const double* row, std::size_t slot) {
     auto& stream = now_.stream;
     const std::size_t filled = stream.filled(), stride = padded(stream.buffer.size());
     std::vector<std::size_t> fresh = stream.change.slots;
@@ -174,7 +145,6 @@ void KernelRanker::enter(Chunk& chunk, std::size_t i, std::size_t slot) {
         for (std::size_t j = 0; j < sources.size(); ++j)
             if (sources[j] == sources.size()) fresh.push_back(j);
     }
-    const double* row = chunk.row(i);
     for (const std::size_t j : fresh) {
         now_.slot[j] = slot;
         now_.scores[j] = after_;
@@ -215,22 +185,22 @@ std::size_t KernelRanker::victim(std::size_t outside) {
     return chosen;
 }
 
-void KernelRanker::keep_budget(Chunk& chunk, std::size_t i) {
+void KernelRanker::keep_budget(Sight& sight, std::size_t i) {
     std::size_t outside = 0;
     for (std::size_t slot = f_.size(); slot-- > 0;) {
         if (now_.uses[slot] > 0) continue;
         const bool idle = f_.coef(slot, 0) == 0 && (!f_.averages() || f_.average_coef(slot, 0) == 0);
         if (idle)
-            drop(chunk, i, slot);  // the last slot moves here; it has been looked at
+            drop(sight, i, slot);  // the last slot moves here; it has been looked at
         else
             ++outside;
     }
     if (settings_.drop == Drop::nothing) return;
-    for (; outside > settings_.size; --outside) drop(chunk, i, victim(outside));
+    for (; outside > settings_.size; --outside) drop(sight, i, victim(outside));
     stay_inside();  // what is handed over may point outward
 }
 
-void KernelRanker::drop(Chunk& chunk, std::size_t i, std::size_t slot) {
+void KernelRanker::drop(Sight& sight, std::size_t i, std::size_t slot) {
     const double c = f_.coef(slot, 0);
     if (c != 0) {
         row_.resize(padded(f_.size()));
@@ -247,7 +217,7 @@ void KernelRanker::drop(Chunk& chunk, std::size_t i, std::size_t slot) {
     if (slot == last) return;
     for (std::size_t& s : now_.slot)
         if (s == last) s = slot;
-    chunk.moved(i, last, slot);
+    sight.moved(i, last, slot);
 }
 
 // c k(x, .) of the point that leaves is projected onto the stored point that is most like it. Every step adds as much above 0
@@ -277,24 +247,10 @@ void KernelRanker::refresh() {
         f_.points().stored_row(f_.kernel(), now_.slot[j], row_.data());
         now_.scores[j] = f_.score(0, row_.data());
     }
-    if (settings_.radius > 0) now_.norm2 = std::max(f_.exact_norm2(), 0.0);
+    if (settings_.radius > 0) now_.norm2 = std::max(f_.norm2(), 0.0);
 }
 
-void KernelRanker::score(const Batch& batch, double* scores) const {
-    const std::size_t rows = batch_count(batch), stride = padded(f_.size());
-    const auto ahead = f_.points().ahead(f_.kernel(), batch);
-    constexpr std::size_t block = 64;
-    Lines<double> values(std::min(rows, block) * stride);
-    for (std::size_t first = 0; first < rows; first += block) {
-        const std::size_t count = std::min(block, rows - first);
-        ahead->load(first, count);
-        ahead->rows(values.data(), stride);
-        for (std::size_t r = 0; r < count; ++r) {
-            const double* row = values.data() + r * stride;
-            scores[first + r] = f_.averages() ? f_.average_score(0, row) : f_.score(0, row);
-        }
-    }
-}
+void KernelRanker::score(const Batch& batch, double* scores) const { f_.scores(batch, scores); }
 
 std::size_t KernelRanker::bytes() const {
     std::size_t total = sizeof *this + f_.bytes() + now_.stream.rows.bytes();
@@ -302,12 +258,22 @@ std::size_t KernelRanker::bytes() const {
     return total + (now_.slot.capacity() + f_.size()) * sizeof(std::size_t);
 }
 
-void KernelRanker::restore(Now now) {
-    for (std::size_t j = 0; j < now.stream.filled(); ++j) {
-        if (now.slot[j] >= f_.size()) throw std::invalid_argument("the saved buffer names points that are not stored");
-        ++now.uses[now.slot[j]];
+void KernelRanker::visit(Archive& archive) {
+    now_.stream.visit(archive);
+    archive.numbers("scores", now_.scores, now_.scores.size());
+    archive.numbers("gram", now_.gram, now_.gram.size());
+    archive.number("norm2", now_.norm2);
+    f_.visit(archive, now_.stream.seen);
+    std::vector<std::int64_t> slots(now_.slot.begin(), now_.slot.end());
+    archive.numbers("slots", slots, now_.slot.size());
+    if (!archive.loads) return;
+    now_.uses.assign(f_.size(), 0);
+    for (std::size_t j = 0; j < slots.size(); ++j) {
+        now_.slot[j] = static_cast<std::size_t>(slots[j]);
+        if (j >= now_.stream.filled()) continue;
+        if (now_.slot[j] >= f_.size()) archive.refuse("slots", "names points that are not stored");
+        ++now_.uses[now_.slot[j]];
     }
-    now_ = std::move(now);
 }
 
 }  // namespace gristmill

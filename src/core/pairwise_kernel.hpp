@@ -29,9 +29,10 @@ class KernelRanker {
     void score(const Batch& batch, double* scores) const;
 
     const Expansion& expansion() const { return f_; }
-    Expansion& expansion_to_restore() { return f_; }
+    std::size_t width() const { return f_.width(); }
+    void check(const Batch& batch) const { f_.check(batch); }
     const PairStream& stream() const { return now_.stream; }
-    double norm2() const { return settings_.radius > 0 ? now_.norm2 : f_.exact_norm2(); }
+    double norm2() const { return settings_.radius > 0 ? now_.norm2 : f_.norm2(); }
     std::size_t bytes() const;
 
     // Everything beside the expansion: a value, so that it can be put back.
@@ -44,19 +45,24 @@ class KernelRanker {
         double norm2 = 0;
     };
     const Now& now() const { return now_; }
-    void restore(Now now);
+    void visit(Archive& archive);
 
   private:
-    struct Chunk;
+    // The look-ahead, with what belongs to a chunk.
+    struct Chunk {
+        Sight sight;
+        std::span<const double> labels;
+        double* out;
+    };
     void event(Chunk& chunk, std::size_t i);
     void plan(const double* row, double self, double label, double score);
     void commit_scores();
     double stay_inside();  // returns what everything was multiplied by
-    void enter(Chunk& chunk, std::size_t i, std::size_t slot);
+    void enter(const double* row, std::size_t slot);
     void gather(const std::vector<std::size_t>& sources);
-    void keep_budget(Chunk& chunk, std::size_t i);
+    void keep_budget(Sight& sight, std::size_t i);
     std::size_t victim(std::size_t outside);
-    void drop(Chunk& chunk, std::size_t i, std::size_t slot);
+    void drop(Sight& sight, std::size_t i, std::size_t slot);
     void hand_over(std::size_t slot, double c);
     void refresh();
 

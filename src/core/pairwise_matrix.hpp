@@ -23,18 +23,19 @@ class MatrixLearner {
     // scores: the mean loss over the buffer before the event was learned.
     void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
     void matrix(double* out) const;  // width x width, of the hypothesis that is used
+    std::size_t width() const { return stream_.rows.width(); }
+    void check(const Batch& batch) const { check_dense(batch, width()); }
     const PairStream& stream() const { return stream_; }
     std::uint64_t projections() const { return projections_; }  // how often the cone or ball had to be asked
     std::size_t bytes() const;
     MatrixLearner separate() const;
-    template <class V>
-    void visit(V& v) {
-        stream_.visit(v);
-        v.numbers("matrix", w_);
-        v.numbers("matrix_sum", sum_);
-        v.count(steps_);
-        v.count(projections_);
-        v.count(interior_);
+    void visit(Archive& archive) {
+        stream_.visit(archive);
+        archive.numbers("matrix", w_, w_.size());
+        archive.numbers("matrix_sum", sum_, sum_.size());
+        archive.count("steps", steps_);
+        archive.count("projections", projections_);
+        archive.count("interior", interior_);
     }
 
   private:

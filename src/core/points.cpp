@@ -122,11 +122,12 @@ void DensePoints<T>::reserve(std::size_t n) {
     blocks_.swap(blocks);
     norm2_.swap(norm2);
     norm1_.swap(norm1);
+    sparse_.resize(slots);
 }
 
 template <class T>
 std::size_t DensePoints<T>::bytes() const {
-    return Points::bytes() + (blocks_.capacity() + norm2_.capacity() + norm1_.capacity()) * sizeof(T);
+    return Points::bytes() + (blocks_.capacity() + norm2_.capacity() + norm1_.capacity()) * sizeof(T) + sparse_.capacity();
 }
 
 template <class T>
@@ -139,7 +140,9 @@ void DensePoints<T>::write(std::size_t slot, const T* row) {
 
 template <class T>
 void DensePoints<T>::put_data(std::size_t slot, const Batch& batch, std::size_t i) {
-    if (const auto* dense = std::get_if<DenseRows<T>>(&batch)) return write(slot, dense->row(i));
+    const auto* dense = std::get_if<DenseRows<T>>(&batch);
+    sparse_[slot] = dense ? 0 : 1;
+    if (dense) return write(slot, dense->row(i));
     const auto& sparse = std::get<SparseRows<T>>(batch);
     std::vector<T> row(width_, T(0));
     for (std::size_t k = 0; k < sparse.nonzeros(i); ++k) row[sparse.columns(i)[k]] = sparse.values(i)[k];
@@ -159,6 +162,7 @@ void DensePoints<T>::move_data(std::size_t from, std::size_t to) {
     for (std::size_t j = 0; j < width_; ++j) target[j * kLanes<T>] = source[j * kLanes<T>];
     norm2_[to] = norm2_[from];
     norm1_[to] = norm1_[from];
+    sparse_[to] = sparse_[from];
 }
 
 template <class T>
@@ -171,14 +175,16 @@ void DensePoints<T>::drop_last(std::size_t slot) {
 
 template <class T>
 std::shared_ptr<void> DensePoints<T>::copy_data(std::size_t slot) const {
-    auto row = std::make_shared<std::vector<T>>(width_);
-    copy_out(slot, row->data());
-    return row;
+    auto copy = std::make_shared<Copy>(Copy{std::vector<T>(width_), sparse_[slot]});
+    copy_out(slot, copy->row.data());
+    return copy;
 }
 
 template <class T>
 void DensePoints<T>::restore_data(std::size_t slot, const std::shared_ptr<void>& data) {
-    write(slot, static_cast<const std::vector<T>*>(data.get())->data());
+    const auto* copy = static_cast<const Copy*>(data.get());
+    write(slot, copy->row.data());
+    sparse_[slot] = copy->sparse;
 }
 
 // ---- the look-ahead over dense points -----------------------------------------------------------------------------
@@ -306,9 +312,21 @@ std::unique_ptr<Ahead> DensePoints<T>::ahead(const Kernel& kernel, const Batch& 
 template <class T>
 void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
                                  std::size_t stride) const {
+    const bool sums_differ = kernel.needs_l1() && std::any_of(slots.begin(), slots.end(), [&](auto s) { return sparse_[s]; });
+    if (sums_differ && slots.size() > 1) {
+        for (std::size_t r = 0; r < slots.size(); ++r) stored_rows(kernel, slots.subspan(r, 1), out + r * stride, stride);
+        return;
+    }
     std::vector<T> rows(slots.size() * width_);
     for (std::size_t r = 0; r < slots.size(); ++r) copy_out(slots[r], rows.data() + r * width_);
-    const Batch batch = DenseRows<T>{rows.data(), slots.size(), width_};
+    Batch batch = DenseRows<T>{rows.data(), slots.size(), width_};
+    std::vector<std::int32_t> columns;
+    const std::int64_t starts[] = {0, std::count_if(rows.begin(), rows.end(), [](T x) { return x != 0; })};
+    if (sums_differ) {
+        for (std::size_t j = 0, k = 0; j < width_; ++j)
+            if (rows[j] != 0) columns.push_back(static_cast<std::int32_t>(j)), rows[k++] = rows[j];
+        batch = SparseRows<T>{starts, columns.data(), rows.data(), 1, width_};
+    }
     DenseAhead<T> ahead(*this, kernel, batch);
     ahead.load(0, slots.size());
     ahead.rows(out, stride);

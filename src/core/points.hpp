@@ -45,6 +45,7 @@ class Points {
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
     virtual ~Points() = default;
+    virtual std::size_t width() const = 0;  // features of a point; 0 for objects
     std::size_t size() const { return ids_.size(); }
     std::int64_t id(std::size_t slot) const { return ids_[slot]; }
     std::span<const std::int64_t> ids() const { return ids_; }
@@ -69,6 +70,11 @@ class Points {
         for (std::size_t r = 0; r < slots.size(); ++r) stored_row(kernel, slots[r], out + r * stride);
     }
     virtual double stored_self(const Kernel& kernel, std::size_t slot) const = 0;
+
+    // Which points came as sparse rows into a dense store: their L1 distances are summed another way, and `stored_rows` goes
+    // that way again. Saved with a hypothesis that rebuilds numbers from its points.
+    virtual std::vector<std::uint8_t> came_sparse() const { return std::vector<std::uint8_t>(size()); }
+    virtual void set_came_sparse(std::span<const std::uint8_t>) {}
 
     // Whether evaluating a kernel runs foreign code, which may throw.
     virtual bool may_fail() const { return false; }
@@ -110,7 +116,7 @@ template <class T>
 class DensePoints final : public Points {
   public:
     explicit DensePoints(std::size_t width) : width_(width) {}
-    std::size_t width() const { return width_; }
+    std::size_t width() const override { return width_; }
     void reserve(std::size_t n) override;
     std::size_t bytes() const override;
     std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;
@@ -121,6 +127,8 @@ class DensePoints final : public Points {
                      std::size_t stride) const override;
     double stored_self(const Kernel& kernel, std::size_t slot) const override;
     void copy_out(std::size_t slot, T* to) const;
+    std::vector<std::uint8_t> came_sparse() const override { return {sparse_.begin(), sparse_.begin() + static_cast<std::ptrdiff_t>(size())}; }
+    void set_came_sparse(std::span<const std::uint8_t> flags) override { std::copy(flags.begin(), flags.end(), sparse_.begin()); }
 
   protected:
     void put_data(std::size_t slot, const Batch& batch, std::size_t row) override;
@@ -132,6 +140,10 @@ class DensePoints final : public Points {
   private:
     template <class>
     friend class DenseAhead;
+    struct Copy {
+        std::vector<T> row;
+        std::uint8_t sparse;
+    };
     void write(std::size_t slot, const T* row);
     T* lane(std::size_t slot) { return blocks_.data() + slot / kLanes<T> * width_ * kLanes<T> + slot % kLanes<T>; }
     const T* lane(std::size_t slot) const { return const_cast<DensePoints*>(this)->lane(slot); }
@@ -139,6 +151,7 @@ class DensePoints final : public Points {
     std::size_t width_;
     Lines<T> blocks_;         // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
     Lines<T> norm2_, norm1_;  // by slot; unused are 0
+    std::vector<std::uint8_t> sparse_;  // by slot: whether it came as a sparse row
 };
 
 // The store that suits the width: blocks of lanes, or an index of non-zeros for very wide sparse data.

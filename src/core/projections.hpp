@@ -1,4 +1,7 @@
-// One span an output over one shared store of points: what the budget `Project` keeps in place of coefficients.
+// A hypothesis in the span of few stored points: what the budget `Project` keeps in place of coefficients.
+//
+// One span an output over one shared store of points. The coordinates are where the hypothesis lives; the coefficients of
+// the points are worked out from them at the end of a chunk, for predictions.
 #pragma once
 
 #include "core/expansion.hpp"
@@ -8,61 +11,74 @@ namespace gristmill {
 
 class Projections {
   public:
-    Projections(std::size_t outputs, double tolerance) : tolerance_(tolerance), spans_(outputs) {}
+    static constexpr const char* kName = "a hypothesis in the span of stored points";
+    static constexpr Needs kSupports = {.norm = true, .projection = true, .span = true, .average = true};
 
-    // Coordinates of the look-ahead's rows on every output's basis.
-    class Window {
-      public:
-        double* row(std::size_t output, std::size_t i) { return z_[output].data() + i * stride_; }
+    // requires: the budget of the composition is Project.
+    Projections(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
 
-      private:
-        friend class Projections;
-        std::size_t count_ = 0, stride_ = 0;
-        std::vector<Lines<double>> z_;
-        Lines<double> values_;  // kernel values of an output's members, gathered
-    };
-    // values: kernel values of `count` rows at all slots, `stride` apart.
-    void load(Window& window, const double* values, std::size_t stride, std::size_t count) const;
-
-    double tolerance() const { return tolerance_; }
-    double score(Window& window, std::size_t i, std::size_t output) const;
-    double average_score(Window& window, std::size_t i, std::size_t output, std::uint64_t ticks) const;
+    const Expansion& expansion() const { return store_; }
+    std::size_t outputs() const { return spans_.size(); }
+    std::size_t coefs_per_term() const { return spans_.size(); }
+    std::size_t width() const { return store_.width(); }
+    std::size_t bytes() const;
     double norm2() const;
 
-    // How row i lies to the spans of the outputs that a step would touch (those with a coefficient).
-    struct Fit {
-        double residual = 0, projected2 = 0;  // over those outputs together
+    // Kernel values of the rows ahead, and their coordinates on every output's basis.
+    struct Sight : gristmill::Sight {
+        explicit Sight(gristmill::Sight&& sight) : gristmill::Sight(std::move(sight)) {}
+        double* coordinates(std::size_t output, std::size_t i) { return z[output].data() + i * z_stride; }
+
+        std::size_t z_stride = 0, solved = 0;  // how many rows have coordinates
+        std::vector<Lines<double>> z;
+        Lines<double> members;  // kernel values at an output's members, gathered
+        double residual = 0;    // of the row measured last
+        bool changed = false;   // whether coefficients no longer are what the coordinates say
     };
-    Fit fit(Window& window, std::size_t i, std::span<const double> coefs, double self) const;
-
-    void scale(double factor);
+    struct Plan {
+        bool fold = false;  // into the span, not into the store
+    };
+    void check(const Batch& batch) const { store_.check(batch); }
+    Sight look(const Batch& batch) const { return Sight(store_.look(batch)); }
+    std::size_t window(std::size_t left) const { return store_.window(left); }
+    void load(Sight& sight, std::size_t first, std::size_t count) const;
+    // By the coefficients, which cost no substitution; agrees with `score` to rounding.
+    double rough_score(Sight& sight, std::size_t output) const { return store_.score(output, sight.row(0)); }
+    double score(Sight& sight, std::size_t i, std::size_t output) const;
+    double average_score(Sight& sight, std::size_t i, std::size_t output) const;
+    double self(Sight& sight, std::size_t i) const { return sight.self(i); }
+    void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
+    bool overflows(const Trial& trial, const Step& step) const { return store_.overflows(trial, step); }
+    Plan plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random);
+    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Sight&, std::size_t, std::int64_t) {}
+    void finish(Sight& sight) { if (sight.changed) refresh(); }
     void tick();
-    // f_o += c_o P_o k(x,.)
-    void fold(Window& window, std::size_t i, std::span<const double> coefs);
-    // f_o += c_o k(x,.), x being the point in `slot`; an output whose span holds it already folds it. column: its kernel
-    // values at the rows of the window, which get their new coordinate.
-    void add(Window& window, std::size_t i, std::span<const double> coefs, double self, std::size_t slot,
-             const double* column);
-    void stay_inside(double radius);
-    void add_output() { spans_.emplace_back(); }
-    void split_output(double factor);  // one output f becomes two: -factor f and factor f
-
-    // Coefficients of the points, from the coordinates; or of the mean over time.
-    void refresh(Expansion& expansion, bool mean, std::uint64_t ticks) const;
-    std::size_t bytes() const;
-    const std::vector<Span>& spans() const { return spans_; }
-    // Rebuilds the factors from the points: the same numbers in the same order, so the same bits.
-    void restore(const Expansion& expansion, const std::vector<std::vector<std::size_t>>& members,
-                 const std::vector<std::vector<double>>& g, const std::vector<std::vector<double>>& sum);
-
-    void begin();
+    std::uint64_t ticks() const { return ticks_; }
+    bool plans_alone() const { return store_.plans_alone(); }
+    void add_output();
+    void split_output();
+    void scores(const Batch& batch, double* out) const { store_.scores(batch, out); }
+    void begin(std::size_t rows, bool grows);
+    void keep();
     void rollback();
-    void commit() { marks_.clear(); }
+    void visit(Archive& archive, std::uint64_t seen);
 
   private:
+    void solve(Sight& sight) const;
+    void store(Sight& sight, std::size_t i, const Term& term);
+    void rebuild(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& members);
+    void refresh();  // coefficients of the points from the coordinates, or of the mean over time
+
+    Expansion store_;
     double tolerance_;
+    bool norm_, average_;  // whether the rule asks for the norm; whether the mean is what is shown
+    std::uint64_t ticks_ = 0;
     std::vector<Span> spans_;
+    // For the time of a transaction.
     std::vector<Span::Mark> marks_;
+    std::vector<Span> narrower_;  // the spans as they were when outputs were added
+    std::uint64_t ticks_before_ = 0;
 };
 
 }  // namespace gristmill

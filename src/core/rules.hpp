@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "core/losses.hpp"
+#include "core/needs.hpp"
 
 namespace gristmill {
 
@@ -45,10 +46,6 @@ struct Step {
     double tangent_keep = 1, tangent_mix = 0;  // v <- keep v + mix f, with the f before this step
 };
 
-struct Needs {
-    bool norm = false, projection = false, tangent = false;
-};
-
 enum class Schedule { constant, inv_sqrt };
 
 inline double scheduled(double rate, Schedule schedule, std::uint64_t step) {
@@ -58,7 +55,8 @@ inline double scheduled(double rate, Schedule schedule, std::uint64_t step) {
 struct RuleBase {
     Needs needs() const { return {}; }
     template <class F>
-    void state(F&&) {}  // calls its argument with each number that changes while learning
+    void state(F&&) {}  // calls its argument with the name of each number that changes while learning, and the number
+    double novelty_margin() const { return 1.0; }  // what a novelty score is measured from
 };
 
 struct Perceptron : RuleBase {
@@ -80,7 +78,8 @@ struct Sgd : RuleBase {  // NORMA
         return {.coefficient = push, .shrink = 1 - rate_now * reg, .intercept = intercept ? push : 0.0};
     }
     template <class F>
-    void state(F&& f) { f(loss.width); }
+    void state(F&& f) { f("width", loss.width); }
+    double novelty_margin() const { return loss.width; }
 };
 
 // The loss with margin 1 (or a free tube), and the sign of the step that lowers it.
@@ -139,6 +138,7 @@ struct Implicit : RuleBase {  // ILK: the minimiser of 1/2 ||f - f_t||^2 + rate 
         }
         return {.coefficient = step, .shrink = keep};
     }
+    double novelty_margin() const { return loss.width; }
 
     // The root of u = cap/(1 + exp(margin + u self)) in (0, cap): Newton, kept inside a shrinking bracket.
     static double logistic_root(double margin, double self, double cap) {
@@ -169,7 +169,7 @@ struct Alma : RuleBase {  // ALMA_2
         return {.coefficient = trial.label * trial.weight * size / root, .radius = 1.0};
     }
     template <class F>
-    void state(F&& f) { f(corrections); }
+    void state(F&& f) { f("corrections", corrections); }
 };
 
 struct Romma : RuleBase {  // the smallest w that gets this event right and keeps what is known
@@ -206,6 +206,7 @@ struct MarginProjection : RuleBase {  // Projectron++
 struct Adatron : RuleBase {  // clipped dual coordinate ascent; later passes come back to the same points
     double rate = 1, limit = kInfinity;  // eta, C
 
+    Needs needs() const { return {.present = true}; }
     Step operator()(const Trial& trial) {
         if (!(trial.self > 0)) return {};
         const double old = trial.label * trial.present;
@@ -234,7 +235,8 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate d
                 .tangent_mix = -rate * reg};
     }
     template <class F>
-    void state(F&& f) { f(rate); }
+    void state(F&& f) { f("rate", rate); }
+    double novelty_margin() const { return loss.width; }
 };
 
 // A rule from outside the core.
@@ -256,12 +258,8 @@ inline Needs needs_of(const Rule& rule) {
     return std::visit([](const auto& r) { return r.needs(); }, rule);
 }
 
-// The margin that a novelty score is measured from.
 inline double novelty_margin(const Rule& rule) {
-    if (const auto* sgd = std::get_if<Sgd>(&rule)) return sgd->loss.width;
-    if (const auto* implicit = std::get_if<Implicit>(&rule)) return implicit->loss.width;
-    if (const auto* svmd = std::get_if<StepSizeAdaptation>(&rule)) return svmd->loss.width;
-    return 1.0;
+    return std::visit([](const auto& r) { return r.novelty_margin(); }, rule);
 }
 
 }  // namespace gristmill

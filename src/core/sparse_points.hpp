@@ -17,7 +17,7 @@ class SparsePoints final : public Points {
     };
 
     explicit SparsePoints(std::size_t width) : width_(width) {}
-    std::size_t width() const { return width_; }
+    std::size_t width() const override { return width_; }
     const Row& row(std::size_t slot) const { return rows_[slot]; }
     std::size_t bytes() const override;
     std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;

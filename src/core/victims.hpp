@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/expansion.hpp"
+#include "core/points.hpp"
 
 namespace gristmill {
 
@@ -18,10 +18,10 @@ class VictimRows {
     std::size_t left = 1;
 
     // The values of the point in `slot` at all slots, until the next point is stored.
-    const double* row(const Expansion& f, std::size_t slot) {
+    const double* row(const Points& points, const Kernel& kernel, std::size_t slot) {
         auto at = std::find(slots_.begin(), slots_.end(), slot);
         if (at == slots_.end()) {
-            load(f, slot);
+            load(points, kernel, slot);
             at = slots_.begin();
         }
         return values_.data() + static_cast<std::size_t>(at - slots_.begin()) * stride_;
@@ -37,17 +37,16 @@ class VictimRows {
     void clear() { slots_.clear(); }
 
   private:
-    void load(const Expansion& f, std::size_t slot) {
-        const Points& points = f.points();
+    void load(const Points& points, const Kernel& kernel, std::size_t slot) {
         // Over sparse rows a distance by coordinates is not summed alike both ways; foreign functions may do what they like.
-        const bool symmetric = !f.kernel().needs_l1() && !points.may_fail();
+        const bool symmetric = !kernel.needs_l1() && !points.may_fail();
         const std::size_t most = symmetric && slot == points.oldest() ? std::min<std::size_t>(left, 8) : 1;
         slots_.clear();
         for (std::size_t next = slot; slots_.size() < most && next != Points::npos; next = points.newer(next))
             slots_.push_back(next);
-        stride_ = padded(f.size());
+        stride_ = padded(points.size());
         values_.resize(slots_.size() * stride_);
-        points.stored_rows(f.kernel(), slots_, values_.data(), stride_);
+        points.stored_rows(kernel, slots_, values_.data(), stride_);
     }
 
     std::vector<std::size_t> slots_;  // npos: it has left

@@ -1,0 +1,205 @@
+// A learner behind one door: one fair lock, one check of the rows, one poll for interrupts, one way to files and back.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <shared_mutex>
+
+#include "bind/archive.hpp"
+#include "bind/bind.hpp"
+#include "bind/stored.hpp"
+
+namespace gristmill::bind {
+
+// Lets Ctrl-C through during a long chunk, at most ten times a second.
+struct Interrupts {
+    std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+    void operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last < std::chrono::milliseconds(100)) return;
+        last = now;
+        nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+};
+
+// One writer, or many readers, and never the same thread twice. The GIL is given up before the lock is asked for, so that a
+// kernel, rule, budget or buffer written in Python can have it.
+class Door {
+  public:
+    template <class F>
+    void write(F f) {
+        enter();
+        nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
+        std::unique_lock lock(mutex_);
+        turn.unlock();
+        const Inside inside(this);
+        f();
+    }
+    template <class F>
+    void read(F f) const {
+        enter();
+        nb::gil_scoped_release release;
+        std::unique_lock turn(turn_);
+        std::shared_lock lock(mutex_);
+        turn.unlock();
+        const Inside inside(this);
+        f();
+    }
+    // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
+    template <class F>
+    auto look(F f) const {
+        enter();
+        std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
+        {
+            nb::gil_scoped_release release;
+            const std::lock_guard turn(turn_);
+            lock.lock();
+        }
+        const Inside inside(this);
+        return f();
+    }
+
+    // Parts written in Python; the learner borrows them, so that the garbage collector sees who owns them.
+    std::vector<nb::object> parts;
+    bool collected = false;
+
+  private:
+    // The learners that this thread is inside of: a lock must not be asked for twice.
+    struct Inside {
+        inline static thread_local std::vector<const Door*> doors;
+        explicit Inside(const Door* door) { doors.push_back(door); }
+        ~Inside() { doors.pop_back(); }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+    };
+    void enter() const {
+        if (collected) throw std::runtime_error("the model has been collected");
+        if (std::find(Inside::doors.begin(), Inside::doors.end(), this) != Inside::doors.end())
+            throw std::runtime_error(
+                "the model is at work: a kernel, rule, budget or buffer must not call the model that calls it");
+    }
+    mutable std::shared_mutex mutex_;
+    mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
+};
+
+// How a chunk goes into a learner. The loop of learner.hpp takes everything; pairwise learners have neither weights nor
+// classes that grow, and most of them take dense rows only.
+template <class L>
+void learn_chunk(L& learner, const Batch& batch, std::span<const double> labels, std::span<const double> weights,
+                 std::vector<double>* scores, std::size_t classes) {
+    if constexpr (requires { learner.poll; }) {
+        learner.poll = Interrupts();
+        learner.learn(batch, labels, weights, scores, classes);
+    } else {
+        if (scores) scores->resize(batch_count(batch));
+        double* out = scores ? scores->data() : nullptr;
+        if constexpr (requires { learner.learn(batch, labels, out, Interrupts()); })
+            learner.learn(batch, labels, out, Interrupts());
+        else
+            learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
+    }
+}
+
+template <class L>
+class Held : public Door {
+  public:
+    template <class... A>
+    explicit Held(std::vector<nb::object> python, A&&... args) : learner(std::forward<A>(args)...) { parts = std::move(python); }
+    Held(const Held&) = delete;
+
+    L learner;
+
+    Rows checked(nb::handle source) const {
+        Rows rows = rows_from(source);
+        learner.check(rows.batch);
+        return rows;
+    }
+    Rows checked(const Array1<double>& x) const {
+        Rows rows{DenseRows<double>{x.data(), 1, x.shape(0)}, x.shape(0), {}};
+        learner.check(rows.batch);
+        return rows;
+    }
+    static std::size_t columns(const std::vector<double>& scores, std::size_t rows) {
+        return scores.size() / std::max<std::size_t>(rows, 1);
+    }
+
+    nb::object learn(nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights, bool want,
+                     std::size_t classes) {
+        const Rows rows = checked(source);
+        const std::size_t count = batch_count(rows.batch);
+        if (labels.shape(0) != count || (weights && weights->shape(0) != count))
+            throw nb::value_error("rows, labels and weights must have one length");
+        const std::span<const double> y(labels.data(), count);
+        const std::span<const double> w = weights ? std::span(weights->data(), count) : std::span<const double>();
+        std::vector<double> scores;
+        write([&] { learn_chunk(learner, rows.batch, y, w, want ? &scores : nullptr, classes); });
+        if (!want) return nb::none();
+        const std::size_t outputs = columns(scores, count);
+        return nb::cast(array_of(std::move(scores), {count, outputs}));
+    }
+    // The short way for one event: no chunk, no copies.
+    void learn_one(Array1<double> x, double label, double weight) {
+        const Rows rows = checked(x);
+        write([&] { learn_chunk(learner, rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
+    }
+
+    nb::dict state() const {
+        return look([&] {
+            Archive archive;
+            const_cast<L&>(learner).visit(archive);  // saving changes nothing
+            nb::dict out = to_dict(std::move(archive));
+            if constexpr (requires { stored(learner); }) out["points"] = points_of_store(stored(learner));
+            return out;
+        });
+    }
+    // requires: nobody else has the learner yet.
+    void restore(nb::dict state) {
+        Archive archive = from_dict(state);
+        Rows rows;
+        if (state.contains("points")) {
+            rows = rows_from(state["points"]);
+            learner.check(rows.batch);
+            archive.points = rows.batch;
+        }
+        learner.visit(archive);
+    }
+};
+
+// The garbage collector's view of a held learner.
+template <class L>
+int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    for (const auto& part : nb::inst_ptr<Held<L>>(self)->parts) Py_VISIT(part.ptr());
+    return 0;
+}
+template <class L>
+int clear(PyObject* self) {
+    auto* held = nb::inst_ptr<Held<L>>(self);
+    held->collected = true;
+    held->parts.clear();
+    return 0;
+}
+
+// What every learner has.
+template <class L>
+nb::class_<Held<L>> bind_held(nb::module_& m, const char* name) {
+    using H = Held<L>;
+    static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse<L>)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(clear<L>)},
+                                  {0, nullptr}};
+    return nb::class_<H>(m, name, nb::type_slots(slots))
+        .def("learn", &H::learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"),
+             nb::arg("classes") = 0)
+        .def("learn_one", &H::learn_one)
+        .def("check", [](const H& h, nb::handle source) { h.checked(source); })
+        .def("state", &H::state)
+        .def("restore", &H::restore)
+        .def_prop_ro("width", [](const H& h) { return h.learner.width(); })
+        .def_prop_ro("memory_bytes", [](const H& h) { return h.look([&] { return h.learner.bytes(); }); });
+}
+
+}  // namespace gristmill::bind

@@ -1,0 +1,34 @@
+// What rules and budgets ask of a hypothesis beyond scores, and what a hypothesis supports. Parts declare, and the learner
+// compares: nobody keeps a list of which go together.
+#pragma once
+
+namespace gristmill {
+
+struct Needs {
+    bool norm = false;        // ||f||^2 at every step
+    bool projection = false;  // how the new point lies to the span of the stored ones
+    bool tangent = false;     // a second function beside f, with its values and its inner product with f
+    bool present = false;     // the new point's own coefficient, where it is stored already
+    bool rows = false;        // kernel values and coefficients of stored points, one by one
+    bool span = false;        // a hypothesis that lives in the span of few points
+    bool average = false;     // the mean of all hypotheses
+
+    // The first need of `asked` that is not among these; nullptr if all are.
+    const char* lacks(const Needs& asked) const {
+        if (asked.norm && !norm) return "the norm of f at every step";
+        if (asked.projection && !projection) return "the projection of a new point onto the stored ones (budget Project)";
+        if (asked.tangent && !tangent) return "a second function beside f";
+        if (asked.present && !present) return "points that it comes back to";
+        if (asked.rows && !rows) return "stored points that can be looked at one by one";
+        if (asked.span && !span) return "the span of stored points";
+        if (asked.average && !average) return "the mean of all hypotheses";
+        return nullptr;
+    }
+    friend Needs operator|(Needs a, const Needs& b) {
+        a.norm |= b.norm, a.projection |= b.projection, a.tangent |= b.tangent, a.present |= b.present;
+        a.rows |= b.rows, a.span |= b.span, a.average |= b.average;
+        return a;
+    }
+};
+
+}  // namespace gristmill
