@@ -57,7 +57,7 @@ LEARNERS = [
 
 
 def same(a, b, X):
-    state_a, state_b = a._core.state(), b._core.state()
+    state_a, state_b = a._engine.state(), b._engine.state()
     return all(np.array_equal(state_a[name], state_b[name]) for name in state_a) and np.array_equal(
         scores_of(a, X), scores_of(b, X)
     )
@@ -260,7 +260,7 @@ def test_compiled_models_serve_until_they_learn_again():
     assert [model.score_one(x) for x in X[:30]] == model.predict(X[:30]).tolist()
     assert model.memory_bytes_ > memory
     model.learn_one(X[1], 10.0)
-    assert not model._core.is_compiled
+    assert not model._engine.is_compiled
     assert model.memory_bytes_ <= memory + 4096
 
 

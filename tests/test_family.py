@@ -129,7 +129,7 @@ def same(model, twin, what):
         if hasattr(model, name):
             agree(getattr(model, name), wanted, f"{what}: {name}")
     if isinstance(twin.budget, Forget):
-        agree(model._core.budget_state(), [twin.mistakes, twin.damage], f"{what}: damage")
+        agree(model._engine.budget_state(), [twin.mistakes, twin.damage], f"{what}: damage")
 
 
 def follow(task, kernel, rule, budget, X, y):

@@ -159,9 +159,9 @@ def test_kept_scores_and_norm_are_those_of_the_expansion(data):
         Gaussian(0.3), buffer=ReservoirX(15), budget=DropRandom(12), rate=3.0, radius=2.0, random_state=0
     )
     model.partial_fit(X[:333], y[:333])
-    report, points = model._core.report(), model._core.points()
+    report, points = model._engine.report(), model._engine.points()
     np.testing.assert_allclose(
-        report["scores"], model._core.score(np.ascontiguousarray(points[report["slots"]])), atol=1e-10
+        report["scores"], model._engine.score(np.ascontiguousarray(points[report["slots"]]))[0], atol=1e-10
     )
     K = Gaussian(0.3)(model.support_vectors_)
     assert model.norm_ == pytest.approx(float(np.sqrt(model.dual_coef_[:, 0] @ K @ model.dual_coef_[:, 0])), abs=1e-9)

@@ -35,7 +35,7 @@ def stream(steps=400, classes=2, seed=0, width=3):
 
 def spans(model):
     """Each output's members (rows of the stored points) and coordinates."""
-    state = model._core.state()
+    state = model._engine.state()
     edges = np.concatenate([[0], np.cumsum(state["span_sizes"])])
     for a, b in pairwise(edges):
         yield state["members"][a:b], state["coordinates"][a:b], state["coordinate_sums"][a:b]
@@ -43,7 +43,7 @@ def spans(model):
 
 def state_table(model):
     """Points and coefficients by slot, as the members are numbered."""
-    slots = np.argsort(np.argsort(model._core.state()["ids"]))  # the estimator shows them by age
+    slots = np.argsort(np.argsort(model._engine.state()["ids"]))  # the estimator shows them by age
     return model.support_vectors_[slots], model.dual_coef_[slots]
 
 
@@ -226,13 +226,13 @@ def test_a_chunk_that_fails_half_way_is_undone(classes, failure):
     model, straight = learner(), learner()
     straight.partial_fit(X, y, **more)
     model.partial_fit(X[:40], y[:40], **more)
-    before = model._core.state()
+    before = model._engine.state()
     for left in (0, 5, 200, 1000):
         calls["left"] = left
         with pytest.raises((RuntimeError, ValueError), match=r"out of order|nan"):
             model.partial_fit(X[40:], y[40:], **more)
         calls["left"] = math.inf
-        now = model._core.state()
+        now = model._engine.state()
         for name, value in before.items():
             assert name == "points" or np.array_equal(value, now[name]), name
     model.partial_fit(X[40:], y[40:], **more)

@@ -386,7 +386,7 @@ def test_a_failure_in_the_middle_of_a_chunk():
     model = StructuredLearner(kernel, LABELS, rule=Perceptron(), budget=Unbounded())
     with pytest.raises(ValueError, match=r"row \d+: the joint kernel returned nan"):
         model.fit(X0, Y0)
-    assert "_hypothesis" not in vars(model)
+    assert model._run is None
     calls["left"] = math.inf
     model.fit(X0[:5], Y0[:5])
     before = hypothesis(model)
@@ -404,7 +404,7 @@ def test_a_part_must_not_call_the_model():
     model = StructuredLearner(KERNEL, LABELS, argmax=meddling)
     with pytest.raises(RuntimeError, match="must not call the model"):
         model.fit(X0, Y0)
-    assert "_hypothesis" not in vars(model)
+    assert model._run is None
 
 
 @pytest.mark.parametrize(

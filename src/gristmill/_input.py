@@ -87,3 +87,8 @@ def objects(X: Any) -> list[Any]:
     if len(X) == 0:
         raise ValueError("Found array with 0 sample(s): X must hold at least one object")
     return [x.copy() if isinstance(x, np.ndarray) else x for x in X]
+
+
+def single(x: Any) -> Any:
+    """One event as a table, or list, of one."""
+    return x if is_sparse(x) else [x]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -331,6 +332,48 @@ def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single
         outputs=outputs,
         seed=seed,
     )
+
+
+def widened(state: dict[str, Any], kernel: Any, old: int, width: int) -> dict[str, Any]:
+    """The trees' state with a tree for each new coordinate, where every stored point has the value 0."""
+    before, after = kernel._coordinates(old), kernel._coordinates(width)
+    ends = state["shape_ends"]
+    shapes = [state["shapes"][first:last] for first, last in pairwise([0, *ends.tolist()])]
+    outputs, lone = len(state["intercept"]), _one_entry()
+    trees, moved = [], {}
+    for output in range(outputs):
+        at = output * len(before)
+        mine = {place: at + number for number, place in enumerate(before)}
+        for coordinate in after:
+            if coordinate in mine:
+                moved[mine[coordinate]] = len(trees)
+                trees.append(shapes[mine[coordinate]])
+            else:
+                trees.append(lone if np.any(state["coef"][output] != 0) else lone[:0])
+    odd = state["odd_at"].copy()
+    odd[:, 0] = [moved[tree] for tree in odd[:, 0].tolist()]
+    order = np.lexsort((odd[:, 1], odd[:, 0]))
+    # k(0, 0) = 1 on each new coordinate, times its weight, for every pair of points
+    more = sum(coordinate[4] for coordinate in after) - sum(coordinate[4] for coordinate in before)
+    scalars = state["scalars"].copy()
+    scalars[1] += more * float(((scalars[0] * state["coef"].sum(axis=1)) ** 2).sum())
+    return {
+        **state,
+        "shapes": np.concatenate(trees),
+        "shape_ends": np.cumsum([len(shape) for shape in trees], dtype=np.int64),
+        "odd_at": odd[order],
+        "odd_values": state["odd_values"][order],
+        "scalars": scalars,
+    }
+
+
+def _one_entry() -> npt.NDArray[np.uint8]:
+    """The shape of a tree with one entry, as the core writes it."""
+    from .rules import Perceptron
+
+    core = make_core(Additive(Laplacian(1.0)), Perceptron()._spec(), Unbounded(), "classification", 1, False, 1, 0)
+    core.learn(np.zeros((1, 1)), np.ones(1), None, False)
+    return np.asarray(core.state()["shapes"])
 
 
 def mark_tags(kernel: Any, tags: Any) -> None:

@@ -13,11 +13,11 @@ from .additive import is_additive
 class AdditiveParts:
     """Methods of a learner that have a meaning when its kernel is additive."""
 
-    _core: Any
+    _engine: Any
     kernel_: Any
 
     def _additive_core(self, asked: str) -> Any:
-        core = self._fitted()  # type: ignore[attr-defined]
+        core = self._engine
         if not is_additive(self.kernel_):
             raise TypeError(f"{asked} needs an additive kernel such as Additive(Spline()), got {self.kernel_!r}")
         return core
@@ -57,9 +57,9 @@ class AdditiveParts:
         True
         """
         core = self._additive_core("components()")
-        parts = core.components(self._rows(self._validate_X(X, first=False)))  # type: ignore[attr-defined]
+        parts = core.components(self._rows(core, self._read(X, first=False)))  # type: ignore[attr-defined]
         rows, outputs, coordinates = parts.shape
-        shown = self._shown_columns(parts.transpose(0, 2, 1).reshape(-1, outputs))
+        shown = self._outward(parts.transpose(0, 2, 1).reshape(-1, outputs))  # type: ignore[attr-defined]
         shown = shown.reshape(rows, coordinates, -1)
         return shown[:, :, 0] if shown.shape[2] == 1 else shown
 
@@ -77,7 +77,3 @@ class AdditiveParts:
             str(feature_names[a]) if b is None else f"{feature_names[a]} × {feature_names[b]}"
             for _, _, a, b, _ in coordinates
         ]
-
-    def _shown_columns(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Outputs of the core, in the last axis, as they are shown outside."""
-        return values

@@ -1,7 +1,8 @@
 """Save and load: one safetensors file of numbers, parameters as JSON, classes from a closed list, no code.
 
 Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
-version, the estimator's class, its parameters and its few fitted values. Anything that does not fit is refused.
+version, the estimator's class, its parameters and its few fitted values, and under "checksum" a digest of that text and
+all arrays. Anything that does not fit is refused. Format 1, which has no checksum, is read (`_older.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 import math
 import os
@@ -19,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._validate import Checked
 from ._version import __version__
 
-FORMAT = 1
+FORMAT = 2
 
 
 class ModelFileError(ValueError):
@@ -122,13 +125,13 @@ def unpack_core(packed: Any) -> dict[str, Any]:
 
 def flatten(state: dict[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
     arrays = dict(state)
-    points = arrays.pop("points")
+    points = arrays.pop("points", None)
     if isinstance(points, list):
         return arrays, points
     if isinstance(points, tuple):
         arrays["indptr"], arrays["indices"], arrays["data"] = points[:3]
         arrays["width"] = np.array([points[3]], dtype=np.int64)
-    else:
+    elif points is not None:
         arrays["points"] = points
     return arrays, None
 
@@ -216,14 +219,27 @@ def save(model: Any, path: Any) -> None:
     if name not in ESTIMATORS or type(model) is not _estimator(name):
         raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
     arrays, fitted = model._to_file()
-    text = {
-        "format": FORMAT,
-        "version": __version__,
-        "class": name,
-        "parameters": {key: encode(value, key) for key, value in model.get_params(deep=False).items()},
-        "fitted": fitted,
-    }
-    _write(Path(path), to_bytes(arrays, metadata={"gristmill": json.dumps(text)}))
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "version": __version__,
+            "isa": _core.isa(),
+            "class": name,
+            "parameters": encode_parameters(model),
+            "fitted": fitted,
+        }
+    )
+    arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+    _write(Path(path), to_bytes(arrays, metadata={"gristmill": text, "checksum": _checksum(text, arrays)}))
+
+
+def _checksum(text: str, arrays: dict[str, Any]) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -272,31 +288,71 @@ def _read(data: bytes) -> Any:
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     if "gristmill" not in header.get("__metadata__", {}):
         raise ModelFileError("it has no gristmill metadata")
-    text = json.loads(header["__metadata__"]["gristmill"])
-    if text["format"] != FORMAT:
+    text = header["__metadata__"]["gristmill"]
+    said = json.loads(text)
+    if said["format"] not in (1, FORMAT):
         raise ModelFileError(
-            f"it has format {text['format']} (written by gristmill {text.get('version')}), "
-            f"and gristmill {__version__} reads format {FORMAT}"
+            f"it has format {said['format']} (written by gristmill {said.get('version')}), "
+            f"and gristmill {__version__} reads formats 1 and {FORMAT}"
         )
-    cls = _estimator(text["class"])
-    model = cls(**{name: decode(value) for name, value in text["parameters"].items()})
-    model._from_file(arrays, text["fitted"])
+    if said["format"] == FORMAT and header["__metadata__"].get("checksum") != _checksum(text, arrays):
+        raise ModelFileError("its checksum is wrong, so it is damaged")
+    cls = _estimator(said["class"])
+    model = cls(**{name: decode(value) for name, value in said["parameters"].items()})
+    model._check_parameters()
+    if said["format"] == 1:
+        from ._older import upgraded
+
+        arrays, said["fitted"] = upgraded(said["class"], said["parameters"], arrays, said["fitted"])
+    model._from_file(arrays, said["fitted"])
     return model
 
 
-# ---- class labels, which several estimators keep ---------------------------------------------------------------
+def justify(needed: float, arrays: dict[str, Any], what: str) -> None:
+    """Refuse what would take more memory than the size of the file gives reason for."""
+    held = sum(int(array.nbytes) for array in arrays.values())
+    if not 0 <= needed <= 2**20 + 64 * held:
+        raise ModelFileError(f"its {what} ask for {needed:.3g} bytes, which {held} bytes of numbers do not justify")
 
 
-def encode_labels(labels: list[Any], dtype: np.dtype[Any]) -> dict[str, Any]:
-    return {"labels": [encode(label, "classes_") for label in labels], "labels_dtype": dtype.str}
+# ---- what several estimators keep -------------------------------------------------------------------------------
 
 
-def decode_labels(fitted: dict[str, Any]) -> tuple[list[Any], Any]:
-    """The labels in the order they were met, and sorted as an array of their own type."""
-    dtype, labels = np.dtype(fitted["labels_dtype"]), fitted["labels"]
-    if dtype.kind not in "biufUO":
-        raise ModelFileError(f"its class labels have the type {dtype}")
-    classes = np.unique(np.array(labels, dtype=dtype))
-    if not labels or len(classes) != len(labels):
-        raise ModelFileError("its class labels are not distinct")
-    return labels, classes
+def encode_parameters(model: Any) -> dict[str, Any]:
+    return {key: encode(value, key) for key, value in model.get_params(deep=False).items()}
+
+
+def encode_labels(labels: Any) -> list[Any]:
+    return [encode(label, "classes_") for label in labels]
+
+
+def decode_labels(labels: Any) -> list[Any]:
+    """The labels in the order they were met."""
+    found = [decode(label) for label in labels]
+    kinds = {isinstance(label, str) for label in found}
+    plain = all(isinstance(label, bool | int | float | str) for label in found)
+    if not found or not plain or len(kinds) > 1 or len(set(found)) != len(found):
+        raise ModelFileError("its class labels are not distinct numbers or strings")
+    return found
+
+
+def encode_features(model: Any) -> dict[str, Any]:
+    """Number and names of the inputs."""
+    fitted: dict[str, Any] = {}
+    if hasattr(model, "n_features_in_"):
+        fitted["n_features_in"] = int(model.n_features_in_)
+    if hasattr(model, "feature_names_in_"):
+        fitted["feature_names_in"] = [str(name) for name in model.feature_names_in_]
+    return fitted
+
+
+def decode_features(model: Any, fitted: dict[str, Any]) -> None:
+    if "n_features_in" in fitted:
+        model.n_features_in_ = int(fitted["n_features_in"])
+        if model.n_features_in_ < 1:
+            raise ModelFileError(f"it states {model.n_features_in_} features")
+    if "feature_names_in" in fitted:
+        names = [str(name) for name in fitted["feature_names_in"]]
+        if len(names) != model.n_features_in_:
+            raise ModelFileError("it does not have as many names as features")
+        model.feature_names_in_ = np.array(names, dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from . import persist
+from ._validate import count, one_of, optional
 from .streams.columns import Columns
 from .streams.scaling import StreamScaler
 
@@ -49,23 +51,14 @@ class Prepared(BaseEstimator):
         self.scale = scale
         self.warmup = warmup
 
-    # ---- learning
-    # -----------------------------------------------------------------------------------------------
+    _began: _Begun | None = None  # nothing is learned yet
+
+    # ---- learning ------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and learn from X, y in one pass, in order."""
-        before = dict(self.__dict__)
-        self._reset()
-        try:
-            return self.partial_fit(X, y)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _reset(self) -> None:
-        for name in ("model_", "scaler_", "columns_"):
-            self.__dict__.pop(name, None)
+        self._learn("partial_fit", X, y, {}, fresh=True)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None, **known: Any) -> Self:
         """Go on learning from X, y, in order."""
@@ -76,134 +69,182 @@ class Prepared(BaseEstimator):
         """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
         return self._learn("prequential", X, y, {} if classes is None else {"classes": classes})
 
-    def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-        if "model_" not in self.__dict__:
-            self.model_ = clone(self.model)
-            self.scaler_ = None if self.scale is None else StreamScaler(self.scale, self.warmup)
-        began = self._has_seen()
-        before = self.scaler_._mark() if began and self.scaler_ is not None else None
+    def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
+        self._check_parameters()
+        began = None if fresh else self._began
+        if began is None:
+            scaler = None if self.scale is None else StreamScaler(self.scale, self.warmup)
+            began = _Begun(clone(self.model), scaler)
+        before = None if fresh or self._began is None else began.mark()
         try:
-            return getattr(self.model_, verb)(self._taken_in(X), y, **known)
+            said = getattr(began.model, verb)(began.taken_in(X), y, **known)
         except BaseException:
-            if before is not None and self.scaler_ is not None:
-                self.scaler_._back(before)
-            if not began:
-                self._reset()
+            began.back(before)
             raise
-
-    def _has_seen(self) -> bool:
-        return "model_" in self.__dict__ and "_core" in self.model_.__dict__
-
-    def _taken_in(self, X: Any) -> Any:
-        if self.scaler_ is None:
-            return X
-        if hasattr(X, "tocsr"):
-            raise TypeError("scale: sparse rows cannot be centred without losing their zeros; use scale=None")
-        if self._has_seen() and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X):
-            return self.scaler_._learn_rows(self.scaler_._checked(X))
-        return self.scaler_.learn_transform(X)
+        if fresh:
+            self.__dict__.pop("columns_", None)
+        self._began = began
+        return said
 
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one event."""
-        row = np.asarray(x, dtype=float).reshape(1, -1)
-        if not self._has_seen() or self.scaler_ is None:
-            self.partial_fit(row, None if y is None else np.array([y]))
+        began = self._began
+        if began is None or began.scaler is None:
+            self.partial_fit(_row(x), None if y is None else [y])
             return
-        before = self.scaler_._mark()
+        before = began.mark()
         try:
-            self.model_.learn_one(self.scaler_._learn_rows(self.scaler_._checked(row))[0], y)
+            began.model.learn_one(began.taken_in(_row(x))[0], y)
         except BaseException:
-            self.scaler_._back(before)
+            began.back(before)
             raise
 
-    # ---- answers
-    # ------------------------------------------------------------------------------------------------
+    # ---- answers -------------------------------------------------------------------------------------------
+
+    def _started(self) -> _Begun:
+        if self._began is None:
+            raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
+        return self._began
 
     def _scaled(self, X: Any) -> Any:
-        if not self._has_seen():
-            raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
-        return X if self.scaler_ is None else self.scaler_.transform(X)
+        scaler = self._started().scaler
+        if scaler is None:
+            return X
+        width = np.shape(X)[1] if np.ndim(X) == 2 else None
+        if width is not None and width != scaler.n_features_in_:
+            raise ValueError(
+                f"X has {width} features, but Prepared is expecting {scaler.n_features_in_} features as input"
+            )
+        return scaler.transform(X)
 
     def predict(self, X: Any) -> Any:
         """What the learner predicts of each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.predict(scaled)
+        return self._started().model.predict(self._scaled(X))
 
     def decision_function(self, X: Any) -> Any:
         """The learner's scores of each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.decision_function(scaled)
+        return self._started().model.decision_function(self._scaled(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """The learner's own measure: accuracy of classes, R^2 of numbers."""
+        model = self._started().model
+        if not hasattr(model, "score"):
+            raise AttributeError(f"{type(model).__name__} has no measure of its own; see gristmill.evaluate")
+        return float(model.score(self._scaled(X), y))
 
     def predict_one(self, x: Any) -> Any:
-        """What the learner predicts of one event."""
-        return self.model_.predict_one(self._scaled_one(x))
+        """What the learner predicts of one event; before anything was learned, what it says then."""
+        return self._answer_one("predict_one", x)
 
     def score_one(self, x: Any) -> Any:
-        """The learner's score of one event."""
-        return self.model_.score_one(self._scaled_one(x))
+        """The learner's score of one event; before anything was learned, what it says then."""
+        return self._answer_one("score_one", x)
 
-    def _scaled_one(self, x: Any) -> Any:
-        row = np.asarray(x, dtype=float).reshape(1, -1)
-        if not self._has_seen() or self.scaler_ is None:
-            return self._scaled(row)[0]
-        return self.scaler_._scale(self.scaler_._checked(row))[0]
+    def _answer_one(self, verb: str, x: Any) -> Any:
+        began = self._began
+        if began is None:
+            return getattr(self.model, verb)(x)
+        if began.scaler is None:
+            return getattr(began.model, verb)(x)
+        return getattr(began.model, verb)(began.scaler._scale(began.scaler._checked(_row(x)))[0])
 
     @property
-    def _task(self) -> str:
-        return str(self.model._task)
+    def model_(self) -> Any:
+        """The fitted learner."""
+        return self._started().model
+
+    @property
+    def scaler_(self) -> StreamScaler | None:
+        """The scaling, or None."""
+        return self._started().scaler
 
     @property
     def memory_bytes_(self) -> int:
         """Bytes that the learner and the scaling keep."""
-        scaling = 0 if self.scaler_ is None else self.scaler_._state.nbytes
-        return int(self.model_.memory_bytes_) + scaling
+        began = self._started()
+        scaling = 0 if began.scaler is None else began.scaler._state.nbytes
+        return int(began.model.memory_bytes_) + scaling
 
     def __getattr__(self, name: str) -> Any:
         # What was learned is the learner's: n_support_, classes_, n_seen_, margin_ ...
-        if name.endswith("_") and not name.startswith("_") and "model_" in self.__dict__:
-            return getattr(self.model_, name)
+        if name.endswith("_") and not name.startswith("_") and self._began is not None:
+            return getattr(self._began.model, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._has_seen()
+        return self._began is not None
 
     def __sklearn_tags__(self) -> Any:
         tags = self.model.__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.sparse and self.scale is None
         return tags
 
-    # ---- saving
-    # -------------------------------------------------------------------------------------------------
+    # ---- saving --------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Write learner, scaling and columns to one file that holds no code; see `gristmill.load`."""
         persist.save(self, path)
 
+    def _check_parameters(self) -> None:
+        if not hasattr(self.model, "partial_fit") or not hasattr(self.model, "_check_parameters"):
+            raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
+        optional(one_of("standard", "minmax")).check("Prepared", "scale", self.scale)
+        optional(count).check("Prepared", "warmup", self.warmup)
+
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if not self._has_seen():
-            raise NotFittedError("This Prepared instance is not fitted yet: there is nothing to save")
-        arrays, fitted = self.model_._to_file()
+        began = self._started()
+        arrays, fitted = began.model._to_file()
         together = {f"model.{name}": array for name, array in arrays.items()}
         plain: dict[str, Any] = {"model": fitted}
-        if self.scaler_ is not None:
-            found, plain["scaler"] = self.scaler_._to_file()
+        if began.scaler is not None:
+            found, plain["scaler"] = began.scaler._to_file()
             together |= found
-        columns = self.__dict__.get("columns_")
+        columns = getattr(self, "columns_", None)
         if columns is not None:
             plain["columns"] = columns.to_json()
         return together, plain
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        self.model_ = clone(self.model)
+        model, scaler = clone(self.model), None
+        model._check_parameters()
         inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
-        self.model_._from_file(inner, fitted["model"])
-        self.scaler_ = None
+        model._from_file(inner, fitted["model"])
         if self.scale is not None:
-            self.scaler_ = StreamScaler(self.scale, self.warmup)
-            self.scaler_._from_file(arrays, fitted["scaler"])
-            if self.scaler_.n_features_in_ != self.model_.n_features_in_:
+            scaler = StreamScaler(self.scale, self.warmup)
+            scaler._from_file(arrays, fitted["scaler"])
+            if scaler.n_features_in_ != model.n_features_in_:
                 raise persist.ModelFileError("its scaling does not fit its points")
         if "columns" in fitted:
             self.columns_ = Columns.from_json(fitted["columns"])
-            if len(self.columns_.out_names) != self.model_.n_features_in_:
+            if len(self.columns_.out_names) != model.n_features_in_:
                 raise persist.ModelFileError("its columns do not fit its points")
+        self._began = _Begun(model, scaler)
+
+
+def _row(x: Any) -> Any:
+    return x if hasattr(x, "tocsr") else np.asarray(x, dtype=float).reshape(1, -1)
+
+
+@dataclasses.dataclass
+class _Begun:
+    """The learner and the scaling that its inputs went through."""
+
+    model: Any
+    scaler: StreamScaler | None
+
+    def taken_in(self, X: Any) -> Any:
+        """X scaled by what is known at each event, which the scaling takes in."""
+        if self.scaler is None:
+            return X
+        if hasattr(X, "tocsr"):
+            raise TypeError("scale: sparse rows cannot be centred without losing their zeros; use scale=None")
+        if self.scaler.n_seen_ and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X):
+            return self.scaler._learn_rows(self.scaler._checked(X))
+        return self.scaler.learn_transform(X)
+
+    def mark(self) -> Any:
+        return None if self.scaler is None else self.scaler._mark()
+
+    def back(self, mark: Any) -> None:
+        if self.scaler is not None and mark is not None:
+            self.scaler._back(mark)

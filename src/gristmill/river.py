@@ -2,12 +2,13 @@
 
 Features may come, go and change their order from event to event. Each name gets a column when it is first
 learned; a name that an event does not have counts as 0, and a name that was never learned is passed over in
-predictions.
+predictions. A learner over a map, which is drawn for so many columns, has room for 64 names; later ones share those columns.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -20,7 +21,11 @@ except ImportError:  # pragma: no cover
     raise ImportError("gristmill.river needs River: pip install 'gristmill[river]'") from None
 from sklearn.base import clone
 
+from ._stream import task_of
+
 Row = npt.NDArray[np.float64]
+
+_ROOM = 64  # columns of a map
 
 
 class _Adapter:
@@ -30,14 +35,15 @@ class _Adapter:
     model: Any
 
     def _begin(self, model: Any) -> None:
-        if getattr(model, "_task", None) != self._task:
+        if not hasattr(model, "learn_one") or task_of(model) != self._task:
             raise TypeError(
                 f"{type(self).__name__} wants a gristmill learner for {self._task}, got {type(model).__name__}"
             )
         self.model = model
         self._learner = clone(model)
-        self._columns: dict[Any, int] = {}
+        self._columns: dict[Any, tuple[int, float]] = {}
         self._width = 0
+        self._widens = bool(getattr(model, "widens", False))
 
     # ---- columns
     # ------------------------------------------------------------------------------------------------
@@ -52,44 +58,43 @@ class _Adapter:
         fresh = [name for name in names if name not in self._columns]
         if not fresh and self._width:
             return
+        if self._width and not self._widens and len(self._columns) + len(fresh) > self._width:
+            self._share(fresh)
+            return
         # In sorted order: the order of a dict must not decide the order of a sum.
         for name in sorted(fresh, key=str):
-            self._columns[name] = len(self._columns)
-        if len(self._columns) > self._width:
-            self._width = max(8, len(self._columns), 2 * self._width if self._width else len(self._columns))
-            self._widen()
-        self._width = max(self._width, 1)
+            self._columns[name] = (len(self._columns), 1.0)
+        if len(self._columns) > self._width or not self._width:
+            least = 8 if self._widens else getattr(getattr(self.model, "map", None), "n_features_in_", _ROOM)
+            self._width = max(least, len(self._columns), 2 * self._width)
+            if self._started:
+                self._learner.widen(self._width)
 
-    def _widen(self) -> None:
-        """Give every stored point zeros for the new columns; its kernel values stay as they are."""
-        core = self._learner.__dict__.get("_core")
-        if core is None:
-            return
-        state = core.state()
-        points = np.zeros((len(state["points"]), self._width), dtype=state["points"].dtype)
-        points[:, : state["points"].shape[1]] = state["points"]
-        self._learner._restore_core_arrays({**state, "points": points})
-        self._learner.n_features_in_ = self._width
+    def _share(self, fresh: list[Any]) -> None:
+        """A map was drawn for so many columns: names that come later share them, with a sign of their own."""
+        for name in fresh:
+            code = zlib.crc32(repr(name).encode())
+            self._columns[name] = (code % self._width, 1.0 if code >> 31 else -1.0)
 
     def _row(self, x: Mapping[Any, Any]) -> Row:
-        row = np.zeros(self._width)
+        row = np.zeros(max(self._width, 1))
         for name, value in x.items():
-            column = self._columns.get(name)
-            if column is not None:
-                row[column] = _number(name, value)
+            place = self._columns.get(name)
+            if place is not None:
+                row[place[0]] += place[1] * _number(name, value)
         return row
 
     def _table(self, X: Any) -> Row:
-        table = np.zeros((len(X), self._width))
+        table = np.zeros((len(X), max(self._width, 1)))
         for name in X.columns:
-            column = self._columns.get(name)
-            if column is not None:
-                table[:, column] = X[name].to_numpy()
+            place = self._columns.get(name)
+            if place is not None:
+                table[:, place[0]] += place[1] * X[name].to_numpy()
         return table
 
     @property
     def _started(self) -> bool:
-        return "_core" in self._learner.__dict__
+        return bool(self._learner.__sklearn_is_fitted__())
 
     # ---- River's manners
     # ----------------------------------------------------------------------------------------
@@ -97,7 +102,7 @@ class _Adapter:
     @property
     def n_support_(self) -> int:
         """How many points are stored."""
-        return int(self._learner.n_support_) if self._started else 0
+        return int(getattr(self._learner, "n_support_", 0)) if self._started else 0
 
     @property
     def _raw_memory_usage(self) -> int:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from . import _input, _joint, _joint_files, persist
-from ._base import _generator
-from ._joint import Ahead, Hypothesis, PairSight, SharedSight, Sight, Vector, values_at
-from ._joint_steps import Event, Search, check_label, plain
+from . import _input, _joint_files, persist
+from ._joint import Hypothesis, Vector
+from ._joint_core import JointCore
+from ._joint_steps import Search, check_label, plain
+from ._labels import LabelTable, LabelView
+from ._stream import Run, WeightedStream, seed_of
 from .budgets import DropOldest, DropRandom, DropSmallest, Project, Unbounded
 from .composition import check_composition
 from .kernels import Kernel
 from .losses import Hinge
 from .rules import Implicit, MarginProjection, Perceptron
 
-_BLOCK = 64  # rows of the look-ahead
 
-
-class StructuredLearner(BaseEstimator):
+class StructuredLearner(WeightedStream):
     """Online learner of f(x, label) for labels of any kind: classes, sequences, trees.
 
     The answer for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds
@@ -107,8 +101,8 @@ class StructuredLearner(BaseEstimator):
 
     # ---- composition ---------------------------------------------------------------------------------------
 
-    def _parts(self) -> tuple[Any, Any]:
-        """Rule and budget as they will run; what makes no sense is refused here."""
+    def _parts(self) -> Search:
+        """Rule, budget and search as they will run; what makes no sense is refused here."""
         rule = Implicit() if self.rule is None else self.rule
         budget = DropSmallest(1000) if self.budget is None else self.budget
         if isinstance(self.kernel, type) or not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
@@ -133,7 +127,7 @@ class StructuredLearner(BaseEstimator):
         elif self.cost is not None:
             raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out")
         self._label_list()
-        return rule, budget
+        return Search(rule, budget, self.argmax, self.cost, bool(self.average))
 
     def _label_list(self) -> list[Any] | None:
         if self.labels is None:
@@ -151,21 +145,14 @@ class StructuredLearner(BaseEstimator):
 
     # ---- input ---------------------------------------------------------------------------------------------
 
-    def _rows(self, X: Any, first: bool) -> Any:
-        """X as a list of objects, or as a checked table of the stored points' own type."""
-        if not isinstance(self.kernel, Kernel) or not self.kernel.is_native:
-            return _input.objects(X)
-        if not first and _is_event(X, self.n_features_in_):
-            rows = X[0][None]  # the short way: scikit-learn's checks cost more than learning one event
-        else:
-            rows = validate_data(
-                self,
-                X,
-                reset=first,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-            )
+    def _takes_objects(self) -> bool:
+        return not isinstance(self.kernel, Kernel) or not self.kernel.is_native
+
+    def _read(self, X: Any, first: bool) -> Any:
+        """X as a list of objects, or as a checked table."""
+        rows = super()._read(X, first)
+        if isinstance(rows, list):
+            return rows
         values = rows.tocoo() if _input.is_sparse(rows) else rows
         flat = values.data if _input.is_sparse(rows) else rows
         bad = np.argwhere(~np.isfinite(flat))
@@ -174,151 +161,56 @@ class StructuredLearner(BaseEstimator):
             row, column = (values.row[at], values.col[at]) if _input.is_sparse(rows) else at
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {flat[at]}")
         self.kernel.diagonal(rows)  # refuses rows that the kernel cannot take, by their number in the whole chunk
-        if first:
-            return rows
-        points = self._hypothesis.points
-        if _input.is_sparse(points) and not _input.is_sparse(rows):
+        return rows
+
+    def _rows(self, core: JointCore, X: Any) -> Any:
+        """A table of the stored points' own type."""
+        points = core.f.points
+        if isinstance(X, list):
+            return X
+        if _input.is_sparse(points) and not _input.is_sparse(X):
             from scipy.sparse import csr_array
 
-            rows = csr_array(rows)
-        elif _input.is_sparse(rows) and not _input.is_sparse(points):
-            rows = rows.toarray()
-        return rows.astype(points.dtype, copy=False)
+            X = csr_array(X)
+        elif _input.is_sparse(X) and not _input.is_sparse(points):
+            X = X.toarray()
+        return X.astype(points.dtype, copy=False)
 
-    def _targets(self, y: Any, count: int, known: dict[Any, int] | None) -> list[Any]:
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         if y is None or isinstance(y, str | bytes) or not hasattr(y, "__len__"):
             raise ValueError(f"StructuredLearner requires y, one label an event, got {y!r}")
-        labels = plain(y)
+        known, labels = self._label_list(), plain(y)
         if len(labels) != count:
             raise ValueError(f"X has {count} events and y {len(labels)} labels")
         for row, label in enumerate(labels):
             check_label(label, f"y, row {row}")
             if known is not None and label not in known:
                 raise ValueError(f"row {row}: the label {label!r} is not in labels")
-        return labels
+        return run.labels, labels, 0
 
-    def _fresh(self, rows: Any, budget: Any) -> Hypothesis:
-        empty = () if isinstance(rows, list) else rows[:0].copy()
-        seed = int(_generator(self.random_state).integers(2**63))
-        return Hypothesis.empty(empty, self._label_list(), isinstance(budget, Project), seed)
+    def _begin(self, run: Run, X: Any) -> JointCore:
+        empty = () if isinstance(X, list) else X[:0].copy()
+        projects = isinstance(run.parts.budget, Project)
+        f = Hypothesis.empty(empty, self._label_list(), projects, seed_of(self.random_state))
+        return JointCore(self.kernel, run.parts, f)
 
-    def _sights(self, f: Callable[[], Hypothesis], rows: Any) -> Iterator[Sight]:
-        """Each event as the hypothesis of its moment sees it."""
-        shared, objects = isinstance(self.kernel, Kernel), isinstance(rows, list)
-        count, block = _joint.row_count(rows), 1 if objects else _BLOCK
-        for first in range(0, count, block):
-            if not shared:
-                yield PairSight(f(), self.kernel, rows[first], f"row {first}")
-                continue
-            piece = rows[first : first + block]
-            ahead = Ahead(self.kernel, f(), piece, first)
-            for i in range(_joint.row_count(piece)):
-                yield ahead.sight(f(), i)
-
-    # ---- learning ------------------------------------------------------------------------------------------
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any, want: bool, fresh: bool = False) -> Any:
-        """One pass in order; kept only when all of it went well."""
-        if "_search" in self.__dict__:
-            raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
-        before = dict(self.__dict__)
-        try:
-            rule, budget = self._parts()
-            self._search = Search(rule, budget, self.argmax, self.cost, bool(self.average))
-            first = fresh or "_hypothesis" not in self.__dict__
-            f, answers = self._pass(X, y, sample_weight, want, first)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-        del self._search
-        self._hypothesis = f
-        return answers
-
-    def _pass(self, X: Any, y: Any, sample_weight: Any, want: bool, first: bool) -> tuple[Hypothesis, list[Any]]:
-        rows = self._rows(X, first)
-        count = _joint.row_count(rows)
-        f = self._fresh(rows, self._search.budget) if first else self._hypothesis
-        targets = self._targets(y, count, f.numbers if f.closed else None)
-        weights = np.ones(count)
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
-            )
-        answers: list[Any] = []
-        sights = self._sights(lambda: f, rows)
-        for i, label in enumerate(targets):
-            event = Event(next(sights), rows[i : i + 1], f"row {i}")
-            if want:
-                answers.append(self._search.answer(f, event, scores=True))
-            if weights[i] > 0:
-                f = self._search.learned(f, event, label, float(weights[i]))
-            f = f.having(seen=f.seen + 1)
-        if first:
-            self._warn_if_nothing_is_stored(f)
-        return f, answers
-
-    def _warn_if_nothing_is_stored(self, f: Hypothesis) -> None:
-        budget = self._search.budget
-        if isinstance(budget, Project) and len(f.ids) == 0:
-            # The first event is a mistake always, because every score is 0: it was folded into nothing.
-            warnings.warn(
-                f"Project: tolerance={budget.tolerance!r} is not below the norm of any difference "
-                "k((x, y), .) - k((x, r), .) of the first chunk, so nothing is stored; use a smaller one",
-                UserWarning,
-                stacklevel=5,
-            )
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything and learn from X, y in one pass, in order.
-
-        Parameters
-        ----------
-        X : table of rows (kernel of gristmill), or sequence of objects
-        y : sequence of labels
-        sample_weight : array of numbers >= 0, optional
-            Multiplies the loss of an event; an event of weight 0 is passed over.
-        """
-        self._learn(X, y, sample_weight, want=False, fresh=True)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning from X, y, in order; however the stream is cut, the model is the same."""
-        self._learn(X, y, sample_weight, want=False)
-        return self
-
-    def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
-        """Learn one event."""
-        self._learn(_single(x), [y], None if sample_weight == 1.0 else [sample_weight], want=False)
-
-    def prequential(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn as `partial_fit` does, and return what was said of each event before it was learned.
 
         With a label list these are the scores of `decision_function`, a column a label; without one, the list
         of labels that `predict` would have given.
         """
-        answers = self._learn(X, y, sample_weight, want=True)
-        return np.array(answers) if self._hypothesis.closed else answers
+        return self._learn(X, y, sample_weight, want_scores=True)
+
+    def _shown(self, scores: Any, view: LabelView) -> Any:
+        return scores
 
     # ---- answers -------------------------------------------------------------------------------------------
 
     def _answers(self, X: Any, scores: bool) -> list[Any]:
-        f = self._fitted()
-        search = Search(None, None, self.argmax, None, bool(self.average))
-        rows = self._rows(X, first=False)
-        answers = []
-        for first in range(0, _joint.row_count(rows), _BLOCK):
-            piece = rows[first : first + _BLOCK]
-            values = values_at(self.kernel, f, piece, first) if isinstance(self.kernel, Kernel) else None
-            for i in range(_joint.row_count(piece)):
-                place = f"row {first + i}"
-                sight = (
-                    PairSight(f, self.kernel, piece[i], place)
-                    if values is None
-                    else SharedSight(f, values[i], math.nan)  # k(x, x) is not asked for here
-                )
-                answers.append(search.answer(f, Event(sight, piece[i : i + 1], place), scores))
-        return answers
+        core = self._engine
+        found: list[Any] = core.answers(self._rows(core, self._read(X, first=False)), scores)
+        return found
 
     def decision_function(self, X: Any) -> Vector:
         """f(x, label): a row an event, a column a label. Needs a label list."""
@@ -328,9 +220,9 @@ class StructuredLearner(BaseEstimator):
     def score_one(self, x: Any) -> Vector:
         """`decision_function` of one event; zeros before anything was learned."""
         self._need_labels("score_one")
-        if "_hypothesis" not in self.__dict__:
+        if self._run is None:
             return np.zeros(len(self._label_list() or ()))
-        return np.array(self._answers(_single(x), scores=True)[0], dtype=np.float64)
+        return np.array(self._answers(_input.single(x), scores=True)[0], dtype=np.float64)
 
     def _need_labels(self, what: str) -> None:
         if self.labels is None:
@@ -342,41 +234,35 @@ class StructuredLearner(BaseEstimator):
 
     def predict_one(self, x: Any) -> Any:
         """The label of one event; None before anything was learned."""
-        return self._answers(_single(x), scores=False)[0] if "_hypothesis" in self.__dict__ else None
+        return None if self._run is None else self._answers(_input.single(x), scores=False)[0]
 
     # ---- fitted attributes ---------------------------------------------------------------------------------
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_hypothesis" in self.__dict__
-
-    def _fitted(self) -> Hypothesis:
-        if "_hypothesis" not in self.__dict__:
-            raise NotFittedError(
-                "This StructuredLearner instance is not fitted yet: call fit, partial_fit or learn_one first"
-            )
-        found: Hypothesis = self.__dict__["_hypothesis"]
-        return found
+    @property
+    def _hypothesis(self) -> Hypothesis:
+        f: Hypothesis = self._engine.f
+        return f
 
     @property
     def classes_(self) -> list[Any]:
         """The label list; without one, the labels of the stored functions."""
-        return list(self._fitted().numbers)
+        return list(self._hypothesis.numbers)
 
     @property
     def support_vectors_(self) -> Any:
         """The stored inputs, oldest first: a table, a CSR array, or a list of objects."""
-        points = self._fitted().points
+        points = self._hypothesis.points
         return list(points) if isinstance(points, tuple) else points
 
     @property
     def support_ids_(self) -> npt.NDArray[np.int64]:
         """Position in the stream of each stored input, from 0; oldest first."""
-        return self._fitted().ids
+        return self._hypothesis.ids
 
     @property
     def dual_coef_(self) -> Vector:
         """Coefficients: a row a stored input, a column a label of `classes_`."""
-        f = self._fitted()
+        f = self._hypothesis
         table = np.zeros((len(f.ids), len(f.numbers)))
         table[f.of, f.labels] = f.weights(bool(self.average))
         return table
@@ -384,17 +270,7 @@ class StructuredLearner(BaseEstimator):
     @property
     def n_support_(self) -> int:
         """How many inputs are stored."""
-        return len(self._fitted().ids)
-
-    @property
-    def n_seen_(self) -> int:
-        """How many events have come."""
-        return self._fitted().seen
-
-    @property
-    def memory_bytes_(self) -> int:
-        """Bytes that the model keeps (of objects, the references to them)."""
-        return self._fitted().bytes()
+        return len(self._hypothesis.ids)
 
     # ---- saving --------------------------------------------------------------------------------------------
 
@@ -403,10 +279,10 @@ class StructuredLearner(BaseEstimator):
 
         Needs a kernel of gristmill, a list of plain labels, no argmax and no cost; else it is refused.
         """
-        persist.save(self, path)
+        super().save(path)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        f = self._fitted()
+        f = self._hypothesis
         for name in ("kernel", "argmax", "cost"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Kernel) and value.is_native):
@@ -416,21 +292,18 @@ class StructuredLearner(BaseEstimator):
                 raise TypeError(
                     f"the label {label!r} is not a plain value, and a file holds no others; pickle the model"
                 )
-        return _joint_files.to_arrays(f), {"n_features_in": int(self.n_features_in_)}
+        return _joint_files.to_arrays(f), persist.encode_features(self)
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        _, budget = self._parts()
-        width = int(fitted["n_features_in"])
-        self._hypothesis = _joint_files.from_arrays(arrays, self._label_list(), isinstance(budget, Project), width)
-        self.n_features_in_ = width
+        parts = self._parts()
+        persist.decode_features(self, fitted)
+        projects = isinstance(parts.budget, Project)
+        f = _joint_files.from_arrays(arrays, self._label_list(), projects, self.n_features_in_)
+        self._run = Run(parts, JointCore(self.kernel, parts, f))
 
+    def _packed(self, core: JointCore) -> Any:
+        return core.kernel, core.f
 
-def _is_event(X: Any, width: int) -> bool:
-    return (
-        type(X) is list and len(X) == 1 and type(X[0]) is np.ndarray and X[0].dtype == np.float64
-        and X[0].shape == (width,)
-    )  # fmt: skip
-
-
-def _single(x: Any) -> Any:
-    return x if hasattr(x, "tocsr") else [x]
+    def _unpacked(self, parts: Any, packed: Any) -> JointCore:
+        kernel, f = packed
+        return JointCore(kernel, parts, f)

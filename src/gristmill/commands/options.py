@@ -176,6 +176,7 @@ class Workshop:
 
     def build(self, text: str) -> Any:
         """A learner from its text, behind the scaling."""
+        from .._stream import task_of
         from ..notation import NotationError, parse
         from ..prepared import Prepared
 
@@ -183,7 +184,7 @@ class Workshop:
         if not hasattr(model, "prequential"):
             raise NotationError(f"{text!r} is not a learner; see `gristmill learners`")
         labels = self.labels
-        if model._task == "classification" and labels is not None and labels.dtype.kind == "f":
+        if task_of(model) == "classification" and labels is not None and labels.dtype.kind == "f":
             raise NotationError(
                 f"{text!r} is a classifier, and the target holds numbers such as {labels[0]:g}; for a regression "
                 "say --learner 'passive_aggressive_regressor(epsilon=0.1, size=300)'"

@@ -22,16 +22,12 @@ _LEAST = 250
 
 def task_of(model: Any) -> str:
     """classification, regression or novelty, as scikit-learn's tags say."""
-    known = getattr(model, "_task", None)
-    if isinstance(known, str):
-        return known
-    from sklearn.utils import get_tags
+    from .._stream import task_of
 
-    kind = get_tags(model).estimator_type
-    tasks = {"classifier": "classification", "regressor": "regression", "outlier_detector": "novelty"}
-    if kind not in tasks:
+    task = task_of(model)
+    if task is None:
         raise TypeError(f"{type(model).__name__} is neither a classifier, a regressor nor an outlier detector")
-    return tasks[kind]
+    return task
 
 
 def _outlier_labels(y: Any) -> Any:

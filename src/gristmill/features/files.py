@@ -15,18 +15,13 @@ def map_to_file(map_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if type(map_) is not RandomMaclaurin:
         raise TypeError(f"the map {map_!r} is Python code, and a model file holds no code; pickle the model instead")
     arrays, fitted = map_._to_file()
-    parameters = {key: persist.encode(value, key) for key, value in map_.get_params(deep=False).items()}
-    return {f"{_PREFIX}{name}": value for name, value in arrays.items()}, {"parameters": parameters, "fitted": fitted}
+    text = {"parameters": persist.encode_parameters(map_), "fitted": fitted}
+    return {f"{_PREFIX}{name}": value for name, value in arrays.items()}, text
 
 
 def map_from_file(arrays: dict[str, Any], text: dict[str, Any]) -> RandomMaclaurin:
-    """Back from `map_to_file`; other arrays are passed over."""
+    """Back from `map_to_file`; takes the map's arrays out of the others."""
     map_ = RandomMaclaurin(**{key: persist.decode(value) for key, value in text["parameters"].items()})
-    own = {name.removeprefix(_PREFIX): value for name, value in arrays.items() if name.startswith(_PREFIX)}
-    map_._from_file(own, text["fitted"])
+    names = [name for name in arrays if name.startswith(_PREFIX)]
+    map_._from_file({name.removeprefix(_PREFIX): arrays.pop(name) for name in names}, text["fitted"])
     return map_
-
-
-def without_map(arrays: dict[str, Any]) -> dict[str, Any]:
-    """The arrays that are not the map's."""
-    return {name: value for name, value in arrays.items() if not name.startswith(_PREFIX)}

@@ -12,11 +12,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import persist
-from .._base import StreamLearner
+from .._base import Parts, StreamLearner
+from .._stream import Run
 from ..budgets import Unbounded
 from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
 from ..rules import SGD, Adatron, MarginProjection, Rule, StepSizeAdaptation
-from .files import map_from_file, map_to_file, without_map
+from .files import map_from_file, map_to_file
 from .maclaurin import RandomMaclaurin
 from .mapped import MappedCore, stateless
 
@@ -70,7 +71,8 @@ class FeatureLearner(StreamLearner):
     """
 
     stores_points = False
-    kernel_: Any
+    widens = False  # a map is drawn for so many columns
+    kernel_ = None  # type: ignore[assignment]
     kernel = None  # the map is in its place
     budget = None  # nothing is stored that could have to leave
 
@@ -98,14 +100,10 @@ class FeatureLearner(StreamLearner):
 
     # ---- composition ---------------------------------------------------------------------------------------
 
-    def _parts(self) -> tuple[Any, Any]:
+    def _parts(self) -> Parts:
         if self.task is not None and self.task != self._task:
             raise ValueError(f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner")
-        rule = self._default_rule if self.rule is None else self.rule
-        if isinstance(rule, Rule):
-            rule._for_task(self._task)
-        elif isinstance(rule, type) or not callable(rule):
-            raise TypeError(f"rule must be a rule such as Perceptron() or callable with a Trial, got {rule!r}")
+        rule = self._checked_rule()
         if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation):
             raise ValueError(
                 f"{type(rule).__name__} works on stored points, and explicit weights have "
@@ -114,14 +112,18 @@ class FeatureLearner(StreamLearner):
             )
         if self.map is not None and (isinstance(self.map, type) or not hasattr(self.map, "transform")):
             raise TypeError(f"map must be a transformer such as RandomMaclaurin(Polynomial(3)), got {self.map!r}")
-        return rule, Unbounded()  # nothing is stored that could have to leave
+        # The map stands where a kernel does, once it is drawn; nothing is stored that could have to leave.
+        return Parts(None, rule, Unbounded(), bool(self.average)).copied()
 
-    def _start(self, width: int, sparse: bool, single: bool, outputs: int) -> None:
-        # What runs is the model's own: later changes of the parameters are for the next fit.
-        self._running = (*copy.deepcopy(self._parts()), bool(self.average))
-        self.kernel_ = None
-        self.map_ = self._drawn_map(width)
-        self._core = self._make_core(None, width, sparse, single, outputs, 0)
+    def _begin(self, run: Run, X: Any) -> Any:
+        run.parts = run.parts._replace(kernel=self._drawn_map(X.shape[1]))
+        return self._mapped_core(run.parts, X.shape[1], X.dtype == np.float32)
+
+    def _look_at(self, parts: Parts, X: Any, classes: int) -> None:
+        """Nothing is stored that could be missing."""
+
+    def _takes_objects(self) -> bool:
+        return False
 
     def _drawn_map(self, width: int) -> Any:
         chosen = RandomMaclaurin(n_components=500) if self.map is None else self.map
@@ -143,64 +145,45 @@ class FeatureLearner(StreamLearner):
             drawn.set_params(random_state=self.random_state)
         return drawn.fit(np.zeros((1, width)))
 
-    def _make_core(self, kernel: Any, width: int, sparse: bool, single: bool, outputs: int, seed: int) -> Any:
-        rule, _, average = self._running
-        spec = rule._spec() if isinstance(rule, Rule) else rule
-        return MappedCore(self.map_, width, spec, self._task, outputs, single, average)
+    def _mapped_core(self, parts: Parts, width: int, single: bool, outputs: int = 1) -> MappedCore:
+        spec = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
+        return MappedCore(parts.kernel, width, spec, self._task, outputs, single, parts.average)
 
-    def _restore_core_arrays(self, arrays: dict[str, Any]) -> None:
-        points = arrays["points"]
-        single, outputs = points.dtype == np.float32, arrays["coef"].shape[0]
-        self._core = self._make_core(None, points.shape[1], False, single, outputs, 0)
-        self._core.restore(arrays)
-
-    def _reset(self) -> None:
-        super()._reset()
-        for name in ("map_", "_running"):
-            self.__dict__.pop(name, None)
+    def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
+        points = state["points"]
+        core = self._mapped_core(parts, points.shape[1], points.dtype == np.float32, state["coef"].shape[0])
+        core.restore(state)
+        return core
 
     # ---- fitted attributes ---------------------------------------------------------------------------------
 
     @property
     def coef_(self) -> npt.NDArray[np.float64]:
         """The weights at their true scale: a row an output, a column a feature of the map."""
-        coef: npt.NDArray[np.float64] = self._fitted().coef()
-        return coef
+        return np.ascontiguousarray(self._outward(self._engine.coef().T).T)
+
+    @property
+    def map_(self) -> Any:
+        """The map as it runs."""
+        if self._run is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'map_' before it has learned")
+        return self._run.parts.kernel
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, _ = persist.flatten(self._fitted().state())
-        map_arrays, map_text = map_to_file(self.map_)
-        rule, _, average = self._running
-        fitted: dict[str, Any] = {
-            "map": map_text,
-            "rule": persist.encode(rule, "rule"),
-            "average": average,
-        }
-        if hasattr(self, "n_features_in_"):
-            fitted["n_features_in"] = int(self.n_features_in_)
-        if hasattr(self, "feature_names_in_"):
-            fitted["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return {**arrays, **map_arrays}, fitted
+    def _parts_to_file(self, parts: Parts) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, text = map_to_file(parts.kernel)
+        return arrays, {"map": text, "rule": persist.encode(parts.rule, "rule"), "average": parts.average}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:
         rule = persist.decode(fitted["rule"])
         if not isinstance(rule, Rule):
             raise persist.ModelFileError(f"its rule is {rule!r}")
         rule._for_task(self._task)
-        self._running = (rule, Unbounded(), bool(fitted["average"]))
-        self.kernel_ = None
-        self.map_ = map_from_file(arrays, fitted["map"])
-        self._restore_core_arrays(persist.unflatten(without_map(arrays), None))
-        if self._core.width != self.map_.n_features_in_:
+        map_ = map_from_file(arrays, fitted["map"])
+        if map_.n_features_in_ != fitted.get("n_features_in", map_.n_features_in_):
             raise persist.ModelFileError("its map does not have the number of features it states")
-        if "n_features_in" in fitted:
-            self.n_features_in_ = int(fitted["n_features_in"])
-            if self._core.width != self.n_features_in_:
-                raise persist.ModelFileError("its map does not have the number of features it states")
-        if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
+        return Parts(map_, rule, Unbounded(), bool(fitted["average"]))
 
 
 def _task_of(rule: Any) -> str:
@@ -234,11 +217,6 @@ class FeatureClassifier(_NoPoints, KernelClassifier, FeatureLearner):
     """
 
     __init__ = FeatureLearner.__init__
-
-    @property
-    def coef_(self) -> npt.NDArray[np.float64]:
-        """The weights at their true scale: a row an output, a column a feature of the map."""
-        return np.ascontiguousarray(self._shown_columns(self._fitted().coef().T).T)
 
 
 class FeatureRegressor(_NoPoints, KernelRegressor, FeatureLearner):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core, _input, persist
-from .._base import _generator
+from .._stream import generator
 from .._validate import count, flag, one_of, optional, real
 from ..kernels import Exponential
 from . import domain
@@ -22,6 +22,9 @@ from .drawn import DrawnInner, draw_inner
 from .series import Series, series_of
 
 _SAMPLE = 256  # rows from which measure="optimal" takes its moments
+
+#: a degree that no law of the data reaches
+_HIGHEST = 4096
 
 
 class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -107,7 +110,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     # ---- parameters ----------------------------------------------------------------------------------------
 
-    def _check(self) -> Series:
+    def _check_parameters(self) -> Series:
         name = type(self).__name__
         count.check(name, "n_components", self.n_components)
         for key in ("exact_low_order", "stratified", "structured"):
@@ -153,9 +156,9 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         X : array, DataFrame or sparse matrix
         y : not used
         """
-        series = self._check()
+        series = self._check_parameters()
         X = self._validate(X, reset=True)
-        rng = _generator(self.random_state)
+        rng = generator(self.random_state)
         seed = int(rng.integers(2**63))
         kernel = self._kernel()
         self._inner: DrawnInner | None = None
@@ -339,20 +342,17 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             "seed": np.array([self._seed], dtype=np.uint64),
             "lead": np.array(self._lead),
         }
-        fitted: dict[str, Any] = {"n_features_in": int(self.n_features_in_)}
-        if hasattr(self, "feature_names_in_"):
-            fitted["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        fitted = persist.encode_features(self)
         if self._inner is not None:
             inner_arrays, fitted["inner"] = self._inner.to_file()
             arrays |= {f"inner.{name}": value for name, value in inner_arrays.items()}
         return arrays, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        self._series = self._check()
+        self._series = self._check_parameters()
         self.kernel_ = self._kernel()
-        self.n_features_in_ = self._width = int(fitted["n_features_in"])
-        if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
+        persist.decode_features(self, fitted)
+        self._width = self.n_features_in_
         self._degrees = _checked_array(arrays, "degrees", np.int32)
         self._pair_degrees = _checked_array(arrays, "pair_degrees", np.int32)
         self._weights = _checked_array(arrays, "weights", np.float64)
@@ -365,11 +365,17 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if self._random_inner():
             inner = {name[6:]: value for name, value in arrays.items() if name.startswith("inner.")}
             self._inner = DrawnInner.from_file(self.kernel_.inner, inner, fitted["inner"])
-        projections = int(self._degrees.sum(dtype=np.int64)) + 2 * int(self._pair_degrees.sum(dtype=np.int64))
-        if self._width < 1 or projections * self._width > 2**33:
-            raise persist.ModelFileError("its map is too large to be one")
+        self._check_degrees()
         self._start()
-        self._map(np.float64)  # refuses degrees and weights that do not fit together
+
+    def _check_degrees(self) -> None:
+        """The signs are drawn at the first transform, as many as the degrees say: so these must be likely ones."""
+        likely = 64 + 64 / (self.p - 1) if self.measure == "geometric" else _HIGHEST
+        for degrees, weights in ((self._degrees, self._weights), (self._pair_degrees, self._pair_weights)):
+            falls = bool(np.all(np.diff(degrees) <= 0))  # highest first
+            within = len(degrees) == 0 or 0 <= degrees.min() <= degrees.max() <= likely
+            if not falls or not within or len(degrees) != len(weights):
+                raise persist.ModelFileError("its array 'degrees' is damaged")
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -380,7 +386,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_degrees" in self.__dict__:
-            self._series = self._check()
+            self._series = self._check_parameters()
             self._maps = {}
 
     def __sklearn_is_fitted__(self) -> bool:

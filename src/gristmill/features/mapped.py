@@ -9,6 +9,8 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from .. import _core
+from .._bridge import Coded
+from .._labels import wide
 from .maclaurin import RandomMaclaurin
 
 _SLICE = 1024  # rows mapped at a time: memory does not grow with the length of a chunk
@@ -37,8 +39,20 @@ class MappedCore:
     def __init__(self, map_: Any, width: int, rule: Any, task: str, outputs: int, single: bool, average: bool) -> None:
         self.map, self.width, self.is_single = map_, width, single
         self.is_plain = not single  # a vector of doubles may come in as it is
-        mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
-        self.linear = _core.LinearLearner(width=mapped, rule=rule, task=task, outputs=outputs, average=average)
+        if isinstance(map_, RandomMaclaurin):
+            mapped = map_._n_features_out
+        else:
+            mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
+
+        def make(n: int) -> Any:
+            return _core.LinearLearner(width=mapped, rule=rule, task=task, outputs=n, average=average)
+
+        self._fresh = lambda n: Coded(make, task == "classification", n)
+        self.linear = self._fresh(outputs)
+
+    def __getattr__(self, name: str) -> Any:
+        # outputs, classes, seen, norm2, margin, coef(), intercept(), rule_state(): those of the weights
+        return getattr(self.linear, name)
 
     # ---- rows ----------------------------------------------------------------------------------------------
 
@@ -76,35 +90,36 @@ class MappedCore:
 
     # ---- learning and scoring ------------------------------------------------------------------------------
 
-    def learn(self, rows: Any, labels: Any, weights: Any, want_scores: bool) -> Any:
+    def learn(self, rows: Any, labels: Any, weights: Any, want_scores: bool, classes: int = 0) -> Any:
         X = self._as_table(rows)
         count = X.shape[0]
         if count <= _SLICE:
-            return self.linear.learn(self._mapped(X), labels, weights, want_scores)
-        before = self.linear.state()
+            return self.linear.learn(self._mapped(X), labels, weights, want_scores, classes)
+        twin = self._fresh(int(self.linear.outputs))  # kept when all slices went well
+        twin.restore(self.linear.state())
         scores: list[Any] = []
-        try:
-            for at in range(0, count, _SLICE):
-                here = slice(at, min(at + _SLICE, count))
-                some = None if weights is None else weights[here]
-                scores.append(self.linear.learn(self._mapped(X[here]), labels[here], some, want_scores))
-        except BaseException:
-            self.linear.restore(before)
-            raise
-        return np.concatenate(scores) if want_scores else None
+        for at in range(0, count, _SLICE):
+            here = slice(at, min(at + _SLICE, count))
+            some = None if weights is None else weights[here]
+            scores.append(twin.learn(self._mapped(X[here]), labels[here], some, want_scores, classes))
+        self.linear = twin
+        return np.concatenate([wide(part, twin.outputs) for part in scores]) if want_scores else None
 
-    def score(self, rows: Any) -> Any:
+    def score(self, rows: Any) -> tuple[Any, int]:
         self.check(rows)
         X = self._as_table(rows)
-        parts = [self.linear.score(self._mapped(X[at : at + _SLICE])) for at in range(0, X.shape[0], _SLICE)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        slices = range(0, X.shape[0], _SLICE)
+        parts = [self.linear.score(self._mapped(X[at : at + _SLICE])) for at in slices]
+        classes = parts[0][1]  # a class that comes in between has no scores in the first slices
+        if any(part[1] != classes for part in parts):
+            return self.score(rows)
+        return np.concatenate([part[0] for part in parts]), classes
 
     def learn_one(self, x: Any, label: float, weight: float) -> None:
-        row = self._one(x)
-        self.linear.learn(self._mapped(row), np.array([label]), np.array([weight]), False)
+        self.linear.learn(self._mapped(self._one(x)), np.array([float(label)]), np.array([weight]), False)
 
     def score_one(self, x: Any) -> float:
-        return float(self.linear.score(self._mapped(self._one(x)))[0, 0])
+        return float(self.linear.score(self._mapped(self._one(x)))[0][0, 0])
 
     def _one(self, x: Any) -> Any:
         row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
@@ -115,34 +130,6 @@ class MappedCore:
         return row
 
     # ---- what the estimators ask of a core -----------------------------------------------------------------
-
-    def add_class(self) -> None:
-        self.linear.add_class()
-
-    def coef(self) -> Any:
-        return self.linear.coef()
-
-    def intercept(self) -> Any:
-        return self.linear.intercept()
-
-    def rule_state(self) -> Any:
-        return self.linear.rule_state()
-
-    @property
-    def outputs(self) -> int:
-        return int(self.linear.outputs)
-
-    @property
-    def seen(self) -> int:
-        return int(self.linear.seen)
-
-    @property
-    def norm2(self) -> float:
-        return float(self.linear.norm2)
-
-    @property
-    def margin(self) -> float:
-        return float(self.linear.margin)
 
     @property
     def memory_bytes(self) -> int:

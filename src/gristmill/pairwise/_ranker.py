@@ -8,52 +8,40 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from .._stream import Classifying
 from ._stream import Array, PairStreamLearner
 
 
-class Ranker(ClassifierMixin, PairStreamLearner):
+class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2
-
-    def _numbers(self, codes: Array) -> Array:
-        return 2.0 * codes - 1.0
+    _ranks = True
+    _threshold: tuple[int, int, float] = (0, -1, 0.0)
 
     def _sign(self) -> float:
-        return 1.0 if len(self._codes) < 2 or self._codes[self.classes_.tolist()[1]] == 1 else -1.0
+        return self._view(self._started()).sign
 
     # ---- scores ------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
         """f(x): the higher, the more like classes_[1]. Only the order has a meaning; `threshold_` cuts it."""
-        core = self._fitted()
-        return self._sign() * np.asarray(core.score(self._rows(X, first=False)))
+        return super().decision_function(X)
 
-    def prequential(self, X: Any, y: Any = None) -> Array:
+    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Array:
         """Learn from X, y as `partial_fit` does, and return f(x) of each event before it was learned.
 
         The AUC along the way is `buffer_auc_`: it compares each event with the buffer, not with the whole
         past.
         """
-        scores = np.asarray(self._learn(X, y, want_scores=True))
-        return self._sign() * scores
-
-    def score_one(self, x: Any) -> float:
-        """f(x) of one event; 0 before anything was learned."""
-        if "_core" not in self.__dict__:
-            return 0.0
-        return float(self.decision_function(self._row(x))[0])
+        return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each event: f(x) against `threshold_`."""
-        scores = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(scores))
-        return np.asarray(self.classes_[(scores >= self.threshold_).astype(int)])
+        return super().predict(X)
 
-    def predict_one(self, x: Any) -> Any:
-        """The class of one event; None before anything was learned."""
-        return None if "_core" not in self.__dict__ else self.predict(self._row(x))[0]
+    def _cut(self) -> float:
+        return self.threshold_
 
     # ---- what the buffer says ----------------------------------------------------------------------------
 
@@ -62,12 +50,18 @@ class Ranker(ClassifierMixin, PairStreamLearner):
         report = self._report()
         if len(report["labels"]) == 0:
             return np.empty(0), np.empty(0)
-        scores = np.asarray(self._core.score(np.ascontiguousarray(report["points"])))
-        return self._sign() * scores, self._sign() * report["labels"]
+        scores, _ = self._engine.score(np.ascontiguousarray(report["points"]))
+        return self._sign() * np.ravel(scores), self._sign() * report["labels"]
 
     @property
     def threshold_(self) -> float:
         """Where `predict` cuts: the cut with the fewest errors on the buffer; 0 while it has one class."""
+        run, seen = self._started(), self.n_seen_
+        if self._threshold[:2] != (id(run.core), seen):  # found once for each state of the model
+            self._threshold = (id(run.core), seen, self._best_cut())
+        return self._threshold[2]
+
+    def _best_cut(self) -> float:
         scores, labels = self._buffer_scores()
         if len(np.unique(labels)) < 2:
             return 0.0

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core, _input, persist
+from .._stream import Run
 from .._validate import flag, non_negative, optional, positive
 from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Unbounded
 from ..kernels import as_kernel
@@ -113,7 +114,7 @@ class PairwiseAUC(Ranker):
 
     # ---- composition -------------------------------------------------------------------------------------
 
-    def _make_core(self, width: int, seed: int) -> Any:
+    def _parts(self) -> Any:
         common = {
             "loss": check_margin_loss(self.loss, "PairwiseAUC")._spec(),
             "rate": float(self._check_range("rate", positive)),
@@ -121,15 +122,13 @@ class PairwiseAUC(Ranker):
             "average": bool(self._check_range("average", flag)),
             "opposite_only": bool(self._check_range("opposite_only", flag)),
             "buffer": check_buffer(self.buffer, 100),
-            "width": width,
-            "seed": seed,
         }
         radius = self._check_range("radius", optional(positive))
         if self.norm not in ("l2", "l1"):
             raise ValueError(f"PairwiseAUC: norm must be 'l2' or 'l1', got {self.norm!r}")
         if self.kernel is None:
             ball = None if radius is None else (L2Ball if self.norm == "l2" else L1Ball)(radius)._ball()
-            return _core.LinearRanker(ball=ball, **common)
+            return _core.LinearRanker, {**common, "ball": ball}
         if self.norm == "l1":
             raise ValueError("PairwiseAUC: norm='l1' is for linear scorers; with a kernel use norm='l2'")
         kernel = as_kernel(self.kernel)
@@ -139,13 +138,13 @@ class PairwiseAUC(Ranker):
                 stacklevel=4,
             )
         drop, size = self._budget()
-        return _core.KernelRanker(
-            kernel=kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
-            radius=0.0 if radius is None else float(radius),
-            drop=drop,
-            size=size,
+        return _core.KernelRanker, {
             **common,
-        )
+            "kernel": kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
+            "radius": 0.0 if radius is None else float(radius),
+            "drop": drop,
+            "size": size,
+        }
 
     def _budget(self) -> tuple[str, int]:
         budget = DropSmallest(1000) if self.budget is None else self.budget
@@ -164,28 +163,21 @@ class PairwiseAUC(Ranker):
 
     # ---- input -------------------------------------------------------------------------------------------
 
-    def _reset(self) -> None:
-        super()._reset()
-        self.__dict__.pop("features_", None)
-
     def _takes_objects(self) -> bool:
         return self.kernel is not None and not as_kernel(self.kernel).is_native
 
-    def _rows(self, X: Any, first: bool) -> Any:
-        if self._takes_objects():
-            return _input.objects(X)
-        rows = super()._rows(X, first)
-        if self.features is None:
-            return rows
+    def _read(self, X: Any, first: bool) -> Any:
+        X = super()._read(X, first)
+        if self.features is None or isinstance(X, list):
+            return X
+        rows = X.toarray() if _input.is_sparse(X) else X
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         if first:
             self.features_ = self._ready_features(rows[:1])
-        mapped = self.features_.transform(rows)
-        mapped = mapped.toarray() if _input.is_sparse(mapped) else mapped
-        return np.ascontiguousarray(mapped, dtype=np.float64)
+        return self.features_.transform(rows)
 
     def _ready_features(self, event: Array) -> Any:
         from sklearn.base import clone
@@ -197,41 +189,37 @@ class PairwiseAUC(Ranker):
             return clone(self.features).fit(event)
         return copy.deepcopy(self.features)
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = super()._to_file()
+    def _number(self, run: Run, y: Any) -> float | None:
+        return None if self.features is not None else super()._number(run, y)
+
+    def _scores_one(self, x: Any) -> Any:
+        run = self._started()
+        if self.features is None:
+            return super()._scores_one(x)
+        scores, view = self._scores_of_row(run, x)
+        return scores[0], view
+
+    def _parts_to_file(self, parts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.features is None:
+            return super()._parts_to_file(parts)
+        from ..features.files import map_to_file
+
+        arrays, text = map_to_file(self.features_)
+        return arrays, {"map": text}
+
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
         if self.features is not None:
-            from ..features.files import map_to_file
+            from ..features.files import map_from_file
 
-            map_arrays, fitted["map"] = map_to_file(self.features_)
-            arrays = {**arrays, **map_arrays}
-        return arrays, fitted
-
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        from ..features.files import map_from_file, without_map
-
-        super()._from_file(without_map(arrays), fitted)
-        if self.features is not None:
             self.features_ = map_from_file(arrays, fitted["map"])
             if self.features_.n_features_in_ != self.n_features_in_:
                 raise persist.ModelFileError("its map does not have the number of features it states")
-
-    def _row(self, x: Any) -> Any:
-        return [x] if self._takes_objects() else super()._row(x)
-
-    def learn_one(self, x: Any, y: Any) -> None:
-        """Learn one event."""
-        core: Any = self.__dict__.get("_core")
-        if type(core) is _core.LinearRanker and type(x) is np.ndarray and x.ndim == 1 and self.features is None:
-            code = self._codes.get(y)
-            if code is not None:
-                core.learn_one(x, 2.0 * code - 1.0)
-                return
-        super().learn_one(x, y)
+        return super()._parts_from_file(arrays, fitted)
 
     # ---- fitted attributes -------------------------------------------------------------------------------
 
     def _kernel_core(self) -> Any:
-        core = self._fitted()
+        core = self._engine
         if self.kernel is None:
             raise AttributeError("a linear scorer stores no support points; its weights are coef_")
         return core
@@ -239,7 +227,7 @@ class PairwiseAUC(Ranker):
     @property
     def coef_(self) -> Array:
         """The weights of a linear scorer."""
-        core = self._fitted()
+        core = self._engine
         if self.kernel is not None:
             raise AttributeError("a kernel expansion has no weights of features; see dual_coef_ and support_vectors_")
         return self._sign() * np.asarray(core.weights())
@@ -272,7 +260,7 @@ class PairwiseAUC(Ranker):
         """||w||, in the space of the kernel if there is one."""
         if self.kernel is None:
             return float(np.linalg.norm(self.coef_))
-        return float(np.sqrt(max(self._fitted().norm2, 0.0)))
+        return float(np.sqrt(max(self._engine.norm2, 0.0)))
 
     def _buffer_scores(self) -> tuple[Array, Array]:
         if self.kernel is None:
@@ -280,6 +268,7 @@ class PairwiseAUC(Ranker):
         report = self._report()
         if len(report["labels"]) == 0:
             return np.empty(0), np.empty(0)
-        points, slots = self._core.points(), report["slots"]
+        points, slots = self._engine.points(), report["slots"]
         rows = [points[i] for i in slots] if isinstance(points, list) else np.ascontiguousarray(points[slots])
-        return self._sign() * np.asarray(self._core.score(rows)), self._sign() * report["labels"]
+        scores, _ = self._engine.score(rows)
+        return self._sign() * np.ravel(scores), self._sign() * report["labels"]

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.base import clone
 
-from .. import persist
+from .. import _labels
+from .._labels import LabelTable, LabelView
+from .._stream import Run
 from .._validate import Checked, Range, flag, instance_of, non_negative, positive
 from ..losses import Hinge, Loss
-from ._hypothesis import Hypothesis
+from ._loop import PairLoop
 from ._rows import BufferedRows
 from ._stream import PairStreamLearner
 from .buffers import check_buffer
@@ -170,26 +172,24 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-class _Loop(Hypothesis):
+class _Loop(PairLoop):
     """The loop: event after event, any loss, any projection."""
 
     def __init__(self, owner: PairwiseLearner, width: int, seed: int) -> None:
         self.loss, self.set, self.width = owner._loss(), owner.projection, width
+        if isinstance(self.set, ConvexSet):
+            # a set of the wrong dimension shows here
+            self.set.project(self.set.start(self.loss.shape(width)))
         shape = self.loss.shape(width)
         start: Array = np.zeros(shape) if self.set is None else np.asarray(self.set.start(shape), dtype=float)
         rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
         super().__init__(start, rows, owner.rate, owner.reg, owner.average)
 
-    def learn(self, rows: Array, labels: Array, want_scores: bool) -> Array | None:
-        bad = np.argwhere(~np.isfinite(rows))
-        if len(bad):
-            row, column = bad[0]
-            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
-        losses = np.zeros(len(rows))
-        with self.transaction():
-            for i, (x, y) in enumerate(zip(rows, labels.tolist(), strict=True)):
-                losses[i] = self._event(i, x, y)
-        return losses if want_scores else None
+    def _classes_of(self, labels: Array) -> int:
+        return 0  # labels are numbers for the loss
+
+    def _pass(self, rows: Array, labels: Array) -> Array:
+        return np.array([self._event(i, x, y) for i, (x, y) in enumerate(zip(rows, labels.tolist(), strict=True))])
 
     def _event(self, row: int, x: Array, y: float) -> float:
         filled, loss, w = self.rows.filled, 0.0, self.w
@@ -288,7 +288,7 @@ class PairwiseLearner(PairStreamLearner):
         self.random_state = random_state
         self.reg = reg
 
-    def _make_core(self, width: int, seed: int) -> Any:
+    def _parts(self) -> Any:
         self._check_range("rate", positive)
         self._check_range("reg", non_negative)
         self._check_range("average", flag)
@@ -300,24 +300,22 @@ class PairwiseLearner(PairStreamLearner):
             raise TypeError(
                 f"PairwiseLearner: projection must be a set such as L2Ball(1.0) or None, got {self.projection!r}"
             )
-        if isinstance(self.projection, ConvexSet):
-            # a set of the wrong dimension shows here
-            self.projection.project(self.projection.start(loss.shape(width)))
-        return _Loop(self, width, seed)
+        check_buffer(self.buffer, 100)
+        return _Loop, {"owner": clone(self, safe=False)}
 
     def _loss(self) -> Any:
         return AUCPairs() if self.loss is None else self.loss
 
-    def _labels(self, y: Any, count: int) -> Array:
-        if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(np.empty(count), y)
-        values = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(values).all():
-            row = int(np.argwhere(~np.isfinite(values))[0, 0])
-            raise ValueError(f"Input y contains NaN or infinity: row {row} is {values[row]}")
-        return values
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        return run.labels, _labels.targets(type(self).__name__, y, count), 0
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """A loss of any labels has no classes."""
+        raise AttributeError("PairwiseLearner has no classes: its labels are numbers for the loss")
+
+    def _shown(self, scores: Array, view: LabelView) -> Array:
+        return scores
 
     def prequential(self, X: Any, y: Any = None) -> Array:
         """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""
@@ -326,14 +324,4 @@ class PairwiseLearner(PairStreamLearner):
     @property
     def weights_(self) -> Array:
         """The hypothesis."""
-        return np.asarray(self._fitted().weights())
-
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self._fitted().state(), {"width": int(self._core.width)}
-
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        width = fitted["width"]
-        if not isinstance(width, int) or not 1 <= width <= 10**7:
-            raise persist.ModelFileError(f"it states {width!r} features")
-        self.n_features_in_ = width
-        self._restore(arrays, width)
+        return np.asarray(self._engine.weights())

@@ -103,7 +103,7 @@ class PairwiseMetric(
     @property
     def metric_(self) -> Array:
         """W."""
-        return np.asarray(self._fitted().matrix())
+        return np.asarray(self._engine.matrix())
 
     def get_mahalanobis_matrix(self) -> Array:
         """W, by the name that users of metric-learn know."""
@@ -118,12 +118,11 @@ class PairwiseMetric(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._fitted().width)
+        return int(self._engine.width)
 
     def transform(self, X: Any) -> Array:
         """X L^T: Euclidean distances there are the learned ones here."""
-        self._fitted()
-        rows = self._rows(X, first=False)
+        rows = self._table(X)
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")

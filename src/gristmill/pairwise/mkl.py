@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
-from .. import persist
+from .._labels import LabelView
 from .._validate import flag, is_whole, non_negative, one_of, positive
 from ..kernels import Kernel, _Composite, as_kernel, pair_value
-from ._hypothesis import Hypothesis
+from ._loop import PairLoop
 from ._rows import BufferedRows
 from ._stream import PairStreamLearner
 from .buffers import check_buffer
@@ -125,7 +126,7 @@ class Mixture(_Composite):
         return " + ".join(f"{w!r} * {k!r}" for w, k in zip(self.weights, self.kernels, strict=True))
 
 
-class _Mixing(Hypothesis):
+class _Mixing(PairLoop):
     """The loop over a chunk, whose kernel values are computed in blocks; w is mu."""
 
     _block: ClassVar[int] = 128
@@ -138,13 +139,12 @@ class _Mixing(Hypothesis):
         rows = BufferedRows(check_buffer(owner.buffer, 100), width, seed)
         super().__init__(start, rows, owner.rate, owner.reg, owner.average)
 
-    def learn(self, rows: Array, labels: Array, want_scores: bool) -> Array | None:
+    def _pass(self, rows: Array, labels: Array) -> Array:
         losses = np.zeros(len(rows))
-        with self.transaction():
-            for first in range(0, len(rows), self._block):
-                block = slice(first, first + self._block)
-                losses[block] = self._learn_block(first, np.ascontiguousarray(rows[block]), labels[block])
-        return losses if want_scores else None
+        for first in range(0, len(rows), self._block):
+            block = slice(first, first + self._block)
+            losses[block] = self._learn_block(first, np.ascontiguousarray(rows[block]), labels[block])
+        return losses
 
     def _learn_block(self, first: int, rows: Array, labels: Array) -> Array:
         """All kernel values of a block first: against the buffer, and of its rows with each other."""
@@ -285,38 +285,37 @@ class TwoStageMKL(PairStreamLearner):
                 raise ValueError(f"TwoStageMKL: column {max(view.columns)} is asked for, but X has {width} features")
         return views
 
-    def _make_core(self, width: int, seed: int) -> Any:
+    def _parts(self) -> Any:
         self._check_range("rate", positive)
         self._check_range("reg", non_negative)
         self._check_range("average", flag)
         self._check_range("constraint", one_of("simplex", "l2"))
         check_margin_loss(self.loss, "TwoStageMKL")
-        for kernel in self._views(width):
+        for kernel in self._views(0):
             if not kernel.positive_definite:
                 warnings.warn(
                     f"TwoStageMKL: {kernel!r} is not positive definite, so the mixture may not be a kernel",
                     stacklevel=4,
                 )
-        return _Mixing(self, width, seed)
+        check_buffer(self.buffer, 100)
+        return _Mixing, {"owner": clone(self, safe=False)}
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then learn the weights from X, y in one pass, in order."""
-        super().fit(X, y)
-        return self
+    def _shown(self, scores: Array, view: LabelView) -> Array:
+        return scores
 
-    def prequential(self, X: Any, y: Any = None) -> Array:
+    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Array:
         """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""
-        return np.asarray(self._learn(X, y, want_scores=True))
+        return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
     @property
     def weights_(self) -> Array:
         """mu."""
-        return np.asarray(self._fitted().weights())
+        return np.asarray(self._engine.weights())
 
     @property
     def kernel_(self) -> Kernel:
         """The mixture as a kernel."""
-        views = self._views(self._fitted().width)
+        views = self._views(self._engine.width)
         kept = [(float(w), view) for w, view in zip(self.weights_, views, strict=True) if w > 0]
         if not kept:
             raise ValueError("TwoStageMKL: every weight is 0, so there is no kernel; learn longer or use the simplex")
@@ -326,8 +325,3 @@ class TwoStageMKL(PairStreamLearner):
         for weight, view in kept[1:]:
             mixture = mixture + weight * view
         return mixture
-
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        if not isinstance(self.kernels, list):
-            raise persist.ModelFileError("its kernels are not a list")
-        super()._from_file(arrays, fitted)

@@ -59,17 +59,15 @@ class OAM(Ranker):
         self.size = size
         self.random_state = random_state
 
-    def _make_core(self, width: int, seed: int) -> Any:
-        return _core.TwoReservoirRanker(
+    def _parts(self) -> Any:
+        return _core.TwoReservoirRanker, dict(
             C=float(self._check_range("C", positive)),
             sequential=self._check_range("method", one_of("gra", "seq")) == "seq",
             size=int(self._check_range("size", _pair_of_reservoirs)),
-            width=width,
-            seed=seed,
         )
 
     def _report(self) -> dict[str, Any]:
-        negative, positive_ = self._fitted().report()
+        negative, positive_ = self._engine.report()
         joined = {name: np.concatenate([negative[name], positive_[name]]) for name in ("points", "labels", "ids")}
         return {
             **joined,
@@ -85,4 +83,4 @@ class OAM(Ranker):
     @property
     def coef_(self) -> Array:
         """The weights of the scorer."""
-        return self._sign() * np.asarray(self._fitted().weights())
+        return self._sign() * np.asarray(self._engine.weights())

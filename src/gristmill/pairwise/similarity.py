@@ -100,13 +100,12 @@ class PairwiseSimilarity(MatrixStreamLearner):
     @property
     def matrix_(self) -> Array:
         """W."""
-        return np.asarray(self._fitted().matrix())
+        return np.asarray(self._engine.matrix())
 
     def similarity(self, X: Any, Y: Any = None) -> Array:
         """The matrix of x^T W y over the rows of X and of Y (or of X)."""
-        self._fitted()
-        left = self._rows(X, first=False)
-        right = left if Y is None else self._rows(Y, first=False)
+        left = self._table(X)
+        right = left if Y is None else self._table(Y)
         return np.asarray(left @ self.matrix_ @ right.T)
 
     def pair_score(self, pairs: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._base import _generator
+from .._stream import generator
 from .._validate import count, fraction, is_real, non_negative, one_of, positive
 from .compare import take
 from .labels import class_codes
@@ -191,7 +191,7 @@ def goodness(
     (True, 1.0)
     """
     _check(task, gamma, epsilon, n_reference, n_points, confidence)
-    rng = _generator(random_state)
+    rng = generator(random_state)
     reader = Landmarks(similarity, distance=distance)
     X = reader._read(X, first=True)
     if task == "classification":

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .. import persist
+from .._labels import label_array
 from .model import check_same_length
 
 
@@ -41,8 +42,8 @@ class Labelled:
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, fitted = super()._to_file()  # type: ignore[misc]
-        return arrays, {**fitted, **persist.encode_labels(self.classes_.tolist(), self.classes_.dtype)}
+        return arrays, {**fitted, "labels": persist.encode_labels(self.classes_.tolist())}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        _, self.classes_ = persist.decode_labels(fitted)
+        self.classes_ = label_array(sorted(persist.decode_labels(fitted["labels"])))
         super()._from_file(arrays, fitted)  # type: ignore[misc]

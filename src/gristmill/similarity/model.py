@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _input, persist
-from .._base import _generator
+from .._stream import generator
 from .._validate import Range, count, flag
 from . import selection as selecting
 from .compare import Block, Comparison, Positions, TrainingBlock, default_similarity, size_of, take
@@ -72,7 +72,7 @@ class LandmarkModel(BaseEstimator):
             range_.check(type(self).__name__, name, getattr(self, name))
         if self.similarity is not None:
             self._comparison()
-        return _generator(self.random_state)
+        return generator(self.random_state)
 
     def _comparison(self, width: int = 0) -> Comparison:
         similarity = default_similarity(width) if self.similarity is None else self.similarity
@@ -168,13 +168,10 @@ class LandmarkModel(BaseEstimator):
         fitted: dict[str, Any] = {
             "scale": float(self.scale_),
             "n_evaluations": int(self.n_evaluations_),
-            "n_features_in": int(self.n_features_in_),
         }
         if self.landmarks_ is not None:
             fitted["similarity"] = persist.encode(self.similarity_, "similarity")
-        if hasattr(self, "feature_names_in_"):
-            fitted["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return arrays, fitted
+        return arrays, {**fitted, **persist.encode_features(self)}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         own = {name: arrays.pop(name) for name in (*self._numbers, "landmark_indices_")}
@@ -184,12 +181,10 @@ class LandmarkModel(BaseEstimator):
             setattr(self, name, array)
         self.n_landmarks_ = len(self.landmark_indices_)
         self.scale_, self.n_evaluations_ = float(fitted["scale"]), int(fitted["n_evaluations"])
-        self.n_features_in_ = int(fitted["n_features_in"])
+        persist.decode_features(self, fitted)
         if not (np.isfinite(self.scale_) and self.scale_ > 0 and self.n_landmarks_ > 0):
             raise persist.ModelFileError("its numbers are damaged")
         self._landmarks_from_file(arrays, fitted)
-        if "feature_names_in" in fitted:
-            self.feature_names_in_ = np.array([str(name) for name in fitted["feature_names_in"]], dtype=object)
         self._check_shapes()
 
     def _landmarks_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:

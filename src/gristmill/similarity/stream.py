@@ -9,16 +9,113 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .. import persist
-from .._validate import Range, non_negative
-from . import linear
-from .labels import class_labels
-from .regression import real_targets
-from .reservoir import NOTES, PARAMETERS, StreamLandmarkModel
+from .._labels import LabelView
+from .._stream import Classifying, Measuring, Run, StreamEstimator, seed_of
+from .._validate import Range, count, flag, non_negative, optional, positive_or_inf
+from .compare import Comparison, default_similarity
+from .reservoir import LandmarkCore, Sample, Settings
 
 Values = npt.NDArray[np.float64]
 
+PARAMETERS = """similarity : kernel or callable, default=Gaussian(1 / n_features)
+        A kernel object, or any function of two objects; called once a landmark at every event.
+    n_landmarks : int >= 1, default=100
+    freeze : int, optional
+        After so many events the landmarks stay as they are; without it the reservoir goes on sampling the
+        stream.
+    C : float > 0, default=1.0
+        Most that one event may change a weight's multiplier (PA-I); inf for no bound."""
 
-class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):
+NOTES = """The first n_landmarks events become landmarks; then event t takes the place of one with
+probability n_landmarks / t,
+    so that the landmarks are at all times a uniform sample of the stream. A landmark that leaves takes its
+    weights along. The linear part learns by passive-aggressive steps, which need no rate whatever the scale
+    of the similarity. However the stream is cut into chunks, the model is the same, bit for bit."""
+
+
+class StreamLandmarkModel(StreamEstimator):
+    """Base of the two stream learners."""
+
+    _ranges: ClassVar[dict[str, Range]] = {
+        "n_landmarks": count,
+        "freeze": optional(count),
+        "C": positive_or_inf,
+        "distance": flag,
+    }
+    _takes_sparse = False
+
+    similarity: Any
+    n_landmarks: int
+    freeze: int | None
+    C: float
+    distance: bool
+    random_state: Any
+
+    def _parts(self) -> Settings:
+        for name, range_ in self._ranges.items():
+            range_.check(type(self).__name__, name, getattr(self, name))
+        comparison = Comparison(default_similarity(1) if self.similarity is None else self.similarity, self.distance)
+        if comparison.takes == "precomputed":
+            raise ValueError("similarity='precomputed' has no meaning on a stream: give a kernel or a function")
+        return Settings(comparison, self.n_landmarks, self.freeze, self.C, getattr(self, "epsilon", None))
+
+    def _begin(self, run: Run, X: Any) -> LandmarkCore:
+        width = None if isinstance(X, list) else X.shape[1]
+        if self.similarity is None:
+            run.parts = run.parts._replace(comparison=Comparison(default_similarity(width or 0), self.distance))
+        return LandmarkCore(run.parts, width, seed_of(self.random_state))
+
+    def _takes_objects(self) -> bool:
+        return self.similarity is not None and Comparison(self.similarity).takes == "objects"
+
+    @property
+    def _sample(self) -> Sample:
+        sample: Sample = self._engine.sample
+        return sample
+
+    @property
+    def similarity_(self) -> Any:
+        """What compares two objects."""
+        return self._started().parts.comparison.kernel
+
+    @property
+    def landmarks_(self) -> Any:
+        """The landmarks now; `landmark_ids_` says which events they were."""
+        sample = self._sample
+        return sample.points[: sample.used]
+
+    @property
+    def landmark_ids_(self) -> npt.NDArray[np.int64]:
+        """The events that the landmarks were, counted from 0; -1 where none is yet."""
+        return self._sample.ids
+
+    @property
+    def coef_(self) -> Values:
+        """The weights of the landmarks: a row a class."""
+        return self._sample.coef
+
+    @property
+    def intercept_(self) -> Values:
+        """The offset of each class."""
+        return self._sample.intercept
+
+    # ---- saving --------------------------------------------------------------------------------------------
+
+    def _parts_to_file(self, parts: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {"similarity": persist.encode(parts.comparison.kernel, "similarity")}
+
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Settings:
+        persist.justify(8.0 * self.n_landmarks, arrays, "landmarks")
+        return self._parts()._replace(comparison=Comparison(persist.decode(fitted["similarity"]), self.distance))
+
+    def _restored(self, parts: Settings, state: dict[str, Any]) -> LandmarkCore:
+        points = state["points"]
+        core = LandmarkCore(parts, None if isinstance(points, list) else points.shape[1])
+        core.restore(state)
+        return core
+
+
+class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classifying):
     __doc__ = f"""Classify a stream with any similarity, in constant memory.
 
     {NOTES}
@@ -69,94 +166,35 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel):
         self.distance = distance
         self.random_state = random_state
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Go on learning from X, y, in order; `classes`, all labels that will come, is optional."""
         self._learn(X, y, classes=classes)
         return self
 
-    def prequential(self, X: Any, y: Any, classes: Any = None) -> Values:
+    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Values:
         """Learn as `partial_fit` does, and return what `decision_function` said of each event before."""
-        return self._shown(self._learn(X, y, classes=classes))
+        return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
-    def _targets(self, X: Any, y: Any, classes: Any) -> Any:
-        y = class_labels(type(self).__name__, X, y)
-        if classes is not None and not np.isin(y, classes).all():
-            stray = y[~np.isin(y, classes)].tolist()[0]
-            raise ValueError(f"y holds the label {stray!r}, which is not in classes={list(classes)!r}")
-        coming = np.unique(y if classes is None else np.concatenate([np.asarray(classes), y]))
-        known = self.__dict__.get("classes_")
-        self.classes_ = coming if known is None else np.unique(np.concatenate([known, coming]))
-        if known is not None and len(self.classes_) > len(known):
-            # A new class begins with no weights; the rows stand in the order of classes_.
-            places = np.searchsorted(self.classes_, known)
-            for name in ("coef_", "intercept_", "class_count_"):
-                grown = np.zeros((len(self.classes_), *self.__dict__[name].shape[1:]))
-                grown[places] = self.__dict__[name]
-                self.__dict__[name] = grown
-        return np.searchsorted(self.classes_, y)
+    def _shown(self, scores: Values, view: LabelView) -> Any:
+        return view.sign * (scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else super()._shown(scores, view)
 
-    def _outputs(self) -> int:
-        return len(self.classes_)
+    @property
+    def coef_(self) -> Values:
+        """The weights of the landmarks: a row a class."""
+        return self._sample.coef[self._view(self._started()).columns]
 
-    def _start(self, X: Any) -> None:
-        super()._start(X)
-        self.class_count_ = np.zeros(self._outputs())
+    @property
+    def intercept_(self) -> Values:
+        """The offset of each class."""
+        return self._sample.intercept[self._view(self._started()).columns]
 
-    def _unshare(self) -> None:
-        super()._unshare()
-        self.class_count_ = self.class_count_.copy()
-
-    def _step(self, features: Values, scores: Values, target: int) -> None:
-        self.class_count_[target] += 1.0
-        # Only classes that have come are rivals: so it does not matter whether later ones are known already.
-        rivals = np.where(self.class_count_ > 0, scores, -np.inf)
-        rivals[target] = -np.inf
-        rival = int(np.argmax(rivals))
-        if rivals[rival] == -np.inf:
-            return
-        loss = 1.0 - (scores[target] - scores[rival])
-        if loss > 0:
-            step = self._move(features, float(loss), copies=2)
-            for row, sign in ((target, step), (rival, -step)):
-                self.coef_[row] += sign * features
-                self.intercept_[row] += sign
-
-    def _shown(self, scores: Values) -> Values:
-        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
-
-    def decision_function(self, X: Any) -> Values:
-        """One number an event for two classes (positive: classes_[1]), else one a class."""
-        return self._shown(self._scores(X))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of each event."""
-        scores = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(scores))
-        return np.asarray(self.classes_[linear.answers(scores.reshape(len(scores), -1))])
-
-    def score_one(self, x: Any) -> Any:
-        """`decision_function` of one event; 0 before anything was learned."""
-        return self.decision_function([x])[0] if "coef_" in self.__dict__ else 0.0
-
-    def predict_one(self, x: Any) -> Any:
-        """The class of one event; None before anything was learned."""
-        return self.predict([x])[0] if "coef_" in self.__dict__ else None
-
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = super()._to_file()
-        arrays["class_count"] = self.class_count_
-        return arrays, {**fitted, **persist.encode_labels(self.classes_.tolist(), self.classes_.dtype)}
-
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        _, self.classes_ = persist.decode_labels(fitted)
-        self.class_count_ = arrays["class_count"].copy()
-        if self.class_count_.shape != self.classes_.shape or self.class_count_.dtype != np.float64:
-            raise persist.ModelFileError("its classes do not fit together")
-        super()._from_file(arrays, fitted)
+    @property
+    def class_count_(self) -> Values:
+        """How many events of each class have come."""
+        return self._sample.class_count[self._view(self._started()).columns]
 
 
-class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
+class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, Measuring):
     __doc__ = f"""Regress on a stream with any similarity, in constant memory.
 
     {NOTES}
@@ -211,33 +249,3 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
         self.epsilon = epsilon
         self.distance = distance
         self.random_state = random_state
-
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Go on learning from X, y, in order."""
-        self._learn(X, y)
-        return self
-
-    def prequential(self, X: Any, y: Any) -> Values:
-        """Learn as `partial_fit` does, and return what `predict` said of each event before."""
-        return np.asarray(self._learn(X, y)[:, 0])
-
-    def _targets(self, X: Any, y: Any, classes: Any) -> Any:
-        return real_targets(type(self).__name__, X, y)
-
-    def _step(self, features: Values, scores: Values, target: float) -> None:
-        error = target - float(scores[0])
-        loss = abs(error) - self.epsilon
-        if loss > 0:
-            step = np.sign(error) * self._move(features, loss, copies=1)
-            self.coef_[0] += step * features
-            self.intercept_[0] += step
-
-    def predict(self, X: Any) -> Values:
-        """A number for each event."""
-        return self._scores(X)[:, 0]
-
-    def predict_one(self, x: Any) -> float:
-        """A number for one event; 0 before anything was learned."""
-        return float(self.predict([x])[0]) if "coef_" in self.__dict__ else 0.0
-
-    score_one = predict_one

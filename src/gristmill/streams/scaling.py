@@ -35,14 +35,18 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [0.0, 1.0, 1.225]
     """
 
+    n_seen_ = 0
+
     def __init__(self, method: str = "standard", warmup: int | None = None) -> None:
         self.method = method
         self.warmup = warmup
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.n_seen_ > 0
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and take in X."""
-        for name in ("n_seen_", "_state", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
+        self.n_seen_ = 0
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -60,10 +64,9 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"method must be 'standard' or 'minmax', got {self.method!r}")
         if self.warmup is not None and self.warmup < 1:
             raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
-        first = "n_seen_" not in self.__dict__
+        first = self.n_seen_ == 0
         X = validate_data(self, X, reset=first, dtype=np.float64)
         if first:
-            self.n_seen_ = 0
             # Sums are taken of differences from the first event: large offsets would drown small variances.
             self._state = np.stack([X[0], np.zeros(X.shape[1]), np.zeros(X.shape[1])])
             if self.method == "minmax":
@@ -129,7 +132,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self)
         return self._scale(validate_data(self, X, reset=False, dtype=np.float64))
 
     def _scale(self, X: Floats) -> Floats:
@@ -142,7 +145,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # ---- part of a model file (persist.py) -----------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self)
         return {"scaler_state": self._state}, {"n_seen": self.n_seen_}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:

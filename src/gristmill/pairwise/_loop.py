@@ -1,4 +1,4 @@
-"""A hypothesis whose loss is written in Python; from outside it looks like the core's learners."""
+"""A loop over pairs whose loss is written in Python; from outside it looks like the core's learners."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ import numpy as np
 from ._rows import Array, BufferedRows
 
 
-class Hypothesis:
+class PairLoop:
     """Weights, the sum of all weights that met a buffer, and the buffer; a chunk is one transaction."""
 
     def __init__(self, w: Array, rows: BufferedRows, rate: float, reg: float, average: bool) -> None:
         self.w, self.sum, self.rows = w, np.zeros(w.shape), rows
         self.rate, self.reg, self.average = float(rate), float(reg), bool(average)
-        self.steps = self.pairs = 0
+        self.steps = self.pairs = self.classes = 0
+
+    is_plain = False
+    outputs = 1
+
+    @property
+    def seen(self) -> int:
+        return self.rows.seen
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -28,6 +35,26 @@ class Hypothesis:
         except BaseException:
             self.w, self.sum, self.steps, self.pairs, self.rows = before
             raise
+
+    def check(self, rows: Array) -> None:
+        """Everything that can be said against the rows, before anything is learned from them."""
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            row, column = bad[0]
+            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
+
+    def learn(self, rows: Array, labels: Array, weights: Any, want_scores: bool, classes: int = 0) -> Array | None:
+        """One pass in order; the loss of each event before it was learned."""
+        with self.transaction():
+            losses = self._pass(rows, labels)
+        self.classes = max(self.classes, classes, self._classes_of(labels))
+        return losses if want_scores else None
+
+    def _classes_of(self, labels: Array) -> int:
+        return int(labels.max()) + 1
+
+    def _pass(self, rows: Array, labels: Array) -> Array:
+        raise NotImplementedError
 
     def stepped(self, gradient: Array) -> Array:
         """One step of the next event: rate / sqrt(t), or rate / (reg t) with a regulariser."""
@@ -55,7 +82,9 @@ class Hypothesis:
 
     def state(self) -> dict[str, Any]:
         counts = np.array([self.steps, self.pairs], dtype=np.int64)
-        return {**self.rows.state(), "weights": self.w.copy(), "weights_sum": self.sum.copy(), "counts": counts}
+        own = {"weights": self.w.copy(), "weights_sum": self.sum.copy(), "counts": counts}
+        sizes = {"classes": self.classes, "width": self.rows.points.shape[1]}
+        return {**self.rows.state(), **own, **{name: np.array([n], dtype=np.int64) for name, n in sizes.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rows.restore(state)
@@ -65,6 +94,7 @@ class Hypothesis:
                 raise ValueError(f"the saved {name} do not fit")
         self.w, self.sum = np.array(state["weights"]), np.array(state["weights_sum"])
         self.steps, self.pairs = (int(n) for n in state["counts"])
+        self.classes = int(state["classes"][0])
 
     def _may_be(self, weights: Array) -> bool:
         """Whether saved weights can be weights of this learner."""

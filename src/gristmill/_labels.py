@@ -1,0 +1,175 @@
+"""Class labels and their numbers: codes in the order of arrival, shown outside in sorted order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+#: types a label may have
+PLAIN = {bool, int, float, str}
+
+
+class LabelView:
+    """The first so many labels of a table as they are shown: sorted, with the core's column of each."""
+
+    __slots__ = ("classes", "columns", "sign")
+
+    def __init__(self, names: tuple[Any, ...]) -> None:
+        order = sorted(range(len(names)), key=names.__getitem__)
+        self.classes = label_array([names[code] for code in order])
+        self.columns = order
+        # The core's second class is positive; outside it is classes[1]. A lone class is the negative one.
+        self.sign = -1.0 if order == [1, 0] else 1.0
+
+
+class LabelTable:
+    """Labels in the order they were met. A table never changes; a longer one follows it.
+
+    Whoever predicts takes the number of classes that came with the scores and looks at so many labels only, so that
+    a class that another thread brings in the meantime is not seen.
+    """
+
+    __slots__ = ("_views", "codes", "names")
+
+    def __init__(self, names: Any = ()) -> None:
+        self.names = tuple(names)
+        self.codes = {label: code for code, label in enumerate(self.names)}
+        self._views: dict[int, LabelView] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def extended(self, labels: Any) -> LabelTable:
+        """This table, followed by the labels that it does not hold, in their order."""
+        fresh = [label for label in dict.fromkeys(labels) if label not in self.codes]
+        if not fresh:
+            return self
+        names = (*self.names, *fresh)
+        if isinstance(names[0], str) != isinstance(fresh[0], str):
+            raise ValueError(f"class labels must be all strings or all numbers, got {list(names)!r}")
+        return LabelTable(names)
+
+    def numbers(self, labels: list[Any]) -> npt.NDArray[np.float64]:
+        return np.array([self.codes[label] for label in labels], dtype=np.float64)
+
+    def view(self, count: int) -> LabelView:
+        found = self._views.get(count)
+        if found is None:
+            found = self._views[count] = LabelView(self.names[:count])
+        return found
+
+
+def label_array(labels: list[Any]) -> npt.NDArray[Any]:
+    """Labels as an array whose type follows from the labels alone."""
+    if all(isinstance(label, str) for label in labels):
+        # NumPy's strings lose zeros at their end.
+        return np.array(labels, dtype=object if any(label.endswith("\0") for label in labels) else None)
+    kinds = {type(label) for label in labels}
+    if kinds == {bool}:
+        return np.array(labels, dtype=bool)
+    whole = [label for label in labels if not isinstance(label, float)]
+    if float in kinds:
+        return np.array(labels, dtype=np.float64 if all(float(label) == label for label in whole) else object)
+    if min(whole) >= -(2**63) and max(whole) < 2**63:
+        return np.array(labels, dtype=np.int64)
+    return np.array(labels, dtype=np.uint64 if min(whole) >= 0 and max(whole) < 2**64 else object)
+
+
+def read_labels(owner: str, y: Any, count: int) -> list[Any]:
+    """One label an event, as Python's own numbers or strings; NaN, fractions and mixtures are refused."""
+    if y is None:
+        raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    labels = _flat(y)
+    if len(labels) != count:
+        check_consistent_length(np.empty(count), np.empty(len(labels)))
+    kinds = set(map(type, labels))
+    if not kinds <= PLAIN:
+        labels = [_plain(owner, row, label) for row, label in enumerate(labels)]
+        kinds = set(map(type, labels))
+    if str in kinds and len(kinds) > 1:
+        raise ValueError(f"class labels must be all strings or all numbers: y holds {_kinds(labels)}")
+    if float in kinds:
+        _refuse_fractions(labels)
+    return labels
+
+
+def _flat(y: Any) -> list[Any]:
+    if type(y) is list and (not y or type(y[0]) in PLAIN):
+        return y
+    if not (isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y)) and np.ndim(y) != 1:
+        y = column_or_1d(y, warn=True)
+    if hasattr(y, "tolist"):
+        return list(y.tolist())
+    return list(y)
+
+
+def _plain(owner: str, row: int, label: Any) -> Any:
+    label = label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, str):
+        return str(label)
+    if type(label) not in PLAIN:
+        raise ValueError(f"{owner}: Unknown label type: y, row {row} is {label!r}; labels are numbers or strings")
+    return label
+
+
+def _kinds(labels: list[Any]) -> str:
+    """The first string and the first number, for a message."""
+    text = next(i for i, label in enumerate(labels) if isinstance(label, str))
+    number = next(i for i, label in enumerate(labels) if not isinstance(label, str))
+    return f"{labels[text]!r} in row {text} and {labels[number]!r} in row {number}"
+
+
+def _refuse_fractions(labels: list[Any]) -> None:
+    for row, label in enumerate(labels):
+        if not math.isfinite(label):
+            raise ValueError(f"Input y contains {'NaN' if math.isnan(label) else 'infinity'}: row {row} is {label}")
+    for row, label in enumerate(labels):
+        if label != int(label):
+            raise ValueError(
+                f"Unknown label type: continuous: row {row} is {label}. Maybe you are trying to fit a classifier, which "
+                "expects discrete classes on a regression target with continuous values"
+            )
+
+
+def coded(
+    owner: str, table: LabelTable, y: Any, count: int, classes: Any
+) -> tuple[LabelTable, npt.NDArray[np.float64], int]:
+    """The table after these events, the code of each, and how many classes are to be known before the first."""
+    labels = read_labels(owner, y, count)
+    if classes is not None:
+        known = read_labels(owner, classes, len(classes))
+        stray = next((label for label in labels if label not in set(known)), None) if set(labels) - set(known) else None
+        if stray is not None:
+            raise ValueError(f"y holds the label {stray!r}, which is not in classes={list(classes)!r}")
+        table = table.extended(sorted(set(known) - set(table.codes)))
+    before = len(table)
+    table = table.extended(labels)
+    return table, table.numbers(labels), before
+
+
+def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:
+    """Numbers to be predicted, one an event, all finite."""
+    if y is None:
+        raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    if type(y) is not list or len(y) != 1 or type(y[0]) is not float:
+        y = column_or_1d(y, warn=True)
+    if len(y) != count:
+        check_consistent_length(np.empty(count), y)
+    numbers = np.ascontiguousarray(y, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if bad.size:
+        row = int(bad[0])
+        kind = "NaN" if np.isnan(numbers[row]) else "infinity"
+        raise ValueError(f"Input y contains {kind}: row {row} is {numbers[row]}")
+    return numbers
+
+
+def wide(scores: Any, outputs: int) -> Any:
+    """Scores of fewer classes as those of more: two are -f/2 and f/2, and 0 is said of a class not yet met."""
+    if scores.shape[1] == 1 and outputs > 1:
+        scores = np.hstack([-0.5 * scores, 0.5 * scores])
+    return np.pad(scores, ((0, 0), (0, outputs - scores.shape[1])))

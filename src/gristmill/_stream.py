@@ -1,0 +1,468 @@
+"""The one base of every learner on a stream: one pass in order, undone on any error, behind scikit-learn's manners.
+
+A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, `score`, `check`,
+`state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A subclass says how its parts become a core, how
+a label becomes a number, and how scores become answers.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import secrets
+import threading
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+
+from . import _input, _labels, persist
+from ._labels import LabelTable, LabelView
+
+Scores = npt.NDArray[np.float64]
+
+_DOUBLE = np.dtype(np.float64)
+
+
+@dataclasses.dataclass
+class Run:
+    """What a learner runs on: its parts as they were when it began, the core, and the labels met so far.
+
+    A reader takes the run once, then scores, then looks at the labels; so it never sees half of a change.
+    """
+
+    parts: Any
+    core: Any = None
+    labels: LabelTable = dataclasses.field(default_factory=LabelTable)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """scikit-learn's and NumPy's ways to say a seed, as one generator."""
+    whole = isinstance(random_state, int | np.integer) and random_state >= 0
+    if random_state is None or whole or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_seed(random_state: int) -> int:
+    return int(generator(random_state).integers(2**63))
+
+
+def seed_of(random_state: Any) -> int:
+    """The core's seed; cheap where there is nothing to compute."""
+    if random_state is None:
+        return secrets.randbits(63)
+    return _known_seed(random_state) if type(random_state) is int else int(generator(random_state).integers(2**63))
+
+
+def task_of(model: Any) -> str | None:
+    """What a learner is for: classification, regression, novelty, or something else (None)."""
+    kinds = {"classification": is_classifier, "regression": is_regressor, "novelty": is_outlier_detector}
+    return next((task for task, asks in kinds.items() if asks(model)), None)
+
+
+def is_event(x: Any) -> bool:
+    return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
+
+
+class StreamEstimator(BaseEstimator):
+    """Base of the learners on a stream."""
+
+    _run: Run | None = None  # nothing is learned yet
+    _learning_in: int | None = None  # the thread that learns now
+    #: whether `widen` gives it more columns in mid-stream
+    widens: ClassVar[bool] = False
+    #: whether sparse rows are handed on as such
+    _takes_sparse: ClassVar[bool] = True
+
+    # ---- what a subclass says -----------------------------------------------------------------------------------
+
+    def _parts(self) -> Any:
+        """The parts as they will run; parameters that are out of range, or make no sense together, are refused here."""
+        raise NotImplementedError
+
+    def _begin(self, run: Run, X: Any) -> Any:
+        """A fresh core for rows like X; parts that wait for the number of columns are settled here."""
+        raise NotImplementedError
+
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        """The labels known afterwards, the core's number of each event, and how many classes it knows before the first."""
+        raise NotImplementedError
+
+    def _number(self, run: Run, y: Any) -> float | None:
+        """The core's number for a label that it has met; None: it takes the long way."""
+        return None
+
+    def _takes_objects(self) -> bool:
+        """Whether events are objects of any kind for a function of the user's."""
+        return False
+
+    def _shown(self, scores: Scores, view: LabelView) -> Any:
+        """Scores as they are shown outside."""
+        return scores if scores.ndim == 1 else scores[:, 0]
+
+    # ---- what is learned ----------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._run is not None
+
+    def _started(self) -> Run:
+        if self._run is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
+        return self._run
+
+    @property
+    def _engine(self) -> Any:
+        return self._started().core
+
+    @property
+    def n_seen_(self) -> int:
+        """How many events have come."""
+        return int(self._engine.seen)
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that the model keeps; they do not grow with the stream once a budget is full."""
+        return int(self._engine.memory_bytes)
+
+    # ---- input --------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, first: bool) -> Any:
+        """X checked: an array or CSR array of floats, or a list of objects."""
+        if self._takes_objects():
+            return _input.objects(X)
+        if type(X) is list and len(X) == 1 and is_event(X[0]):  # scikit-learn's checks cost more than one event
+            if first:
+                self.__dict__.pop("feature_names_in_", None)
+                self.n_features_in_ = len(X[0])
+            if len(X[0]) == self.n_features_in_:
+                return X[0][None]
+        return validate_data(
+            self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+
+    def _rows(self, core: Any, X: Any) -> Any:
+        """Checked X as the core takes it."""
+        if isinstance(X, list):
+            return X
+        if not self._takes_sparse:
+            return np.ascontiguousarray(X.toarray() if _input.is_sparse(X) else X, dtype=np.float64)
+        return _input.core_rows(X, core.is_single, core.is_sparse)
+
+    # ---- learning -----------------------------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        want_scores: bool = False,
+        classes: Any = None,
+        fresh: bool = False,
+        passes: int = 1,
+    ) -> Any:
+        """One pass in order. Everything is checked, and on any error undone, before it is kept."""
+        if self._learning_in == threading.get_ident():
+            raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
+        before, known = dict(self.__dict__), None if fresh else self._run
+        labels = None if known is None else known.labels
+        spare = None if known is None else self._spare(known)
+        self._learning_in = threading.get_ident()
+        try:
+            run = Run(self._parts()) if known is None else known
+            scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if known is not None and labels is not None:
+                known.labels = labels
+                if spare is not None:
+                    self._run = Run(spare, self._restored(spare, known.core.state()), labels)
+            raise
+        self._run = run
+        self.__dict__.pop("_learning_in", None)
+        return None if scores is None else self._shown(scores, run.labels.view(len(run.labels)))
+
+    def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: int) -> Any:
+        first = run.core is None
+        X = self._read(X, first)
+        count = len(X) if isinstance(X, list) else X.shape[0]
+        weights = None if weights is None else _input.weights(weights, count)
+        labels, numbers, known = self._targets(run, y, count, classes)
+        core = self._begin(run, X) if first else run.core
+        rows = self._rows(core, X)
+        core.check(rows)
+        if first:
+            self._look_at(run.parts, X, len(labels))
+        run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
+        start = core.seen if passes > 1 else 0
+        scores = core.learn(rows, numbers, weights, want_scores, known)
+        for _ in range(passes - 1):
+            core.revisit(rows, numbers, weights, start)
+        return scores
+
+    def _look_at(self, parts: Any, X: Any, classes: int) -> None:
+        """The first chunk comes by: warn where nothing will come of it."""
+
+    def _spare(self, run: Run) -> Any:
+        """A copy of parts that are Python objects, whose own state the core cannot take back."""
+        return None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from X, y in one pass, in order.
+
+        Parameters
+        ----------
+        X : array, DataFrame, sparse matrix or array, or sequence of objects (with a function of two objects)
+        y : labels or targets
+        """
+        self._learn(X, y, fresh=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
+        self._learn(X, y)
+        return self
+
+    def prequential(self, X: Any, y: Any = None) -> Any:
+        """Learn from X, y as `partial_fit` does, and return what was said of each event before it was learned."""
+        return self._learn(X, y, want_scores=True)
+
+    def learn_one(self, x: Any, y: Any = None) -> None:
+        """Learn one event."""
+        self._learn_event(x, y)
+
+    def _learn_event(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
+        run = self._run
+        if run is not None and sample_weight == 1.0 and is_event(x) and run.core.is_plain:
+            number = self._number(run, y)
+            if number is not None:
+                run.core.learn_one(x, number, 1.0)
+                return
+        self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
+
+    # ---- saving -------------------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
+        persist.save(self, path)
+
+    def _check_parameters(self) -> None:
+        """Raise where a parameter is none that a learner could begin with."""
+        self._parts()
+
+    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+        """A core with these parts in this state; a state that does not fit is refused."""
+        raise NotImplementedError
+
+    def _parts_to_file(self, parts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parts as arrays and plain values."""
+        return {}, {}
+
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+        """Back from `_parts_to_file`; takes its arrays out of `arrays`."""
+        return self._parts()
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        run = self._started()
+        extra, fitted = self._parts_to_file(run.parts)
+        arrays, objects = persist.flatten(run.core.state())
+        if objects is not None:
+            raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
+        if len(run.labels):
+            fitted["labels"] = persist.encode_labels(run.labels.names)
+        return {**arrays, **extra}, {**fitted, **persist.encode_features(self)}
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        labels = LabelTable(persist.decode_labels(fitted["labels"]) if "labels" in fitted else ())
+        persist.decode_features(self, fitted)
+        parts = self._parts_from_file(arrays, fitted)
+        core = self._restored(parts, persist.unflatten(arrays, None))
+        if core.classes != len(labels):
+            raise persist.ModelFileError("its classes do not fit its labels")
+        self._run = Run(parts, core, labels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        run = state.pop("_run", None)
+        state.pop("_learning_in", None)
+        if run is not None:
+            state["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": self._packed(run.core)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("_run", None)
+        super().__setstate__(state)
+        if packed is not None:
+            parts = copy.deepcopy(packed["parts"])  # copy.copy hands over the original's own
+            self._run = Run(parts, self._unpacked(parts, packed["core"]), LabelTable(packed["labels"]))
+
+    def _packed(self, core: Any) -> Any:
+        """A core as what pickle keeps: the bytes of a model file, and objects beside them."""
+        return persist.pack_core(core)
+
+    def _unpacked(self, parts: Any, packed: Any) -> Any:
+        return self._restored(parts, persist.unpack_core(packed))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+
+class WeightedStream(StreamEstimator):
+    """A learner whose events may have weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything and learn from X, y in one pass, in order.
+
+        Parameters
+        ----------
+        X : array, DataFrame, sparse matrix or array, or sequence of objects (with a callable kernel)
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            Multiplies the loss of an event; an event of weight 0 is passed over.
+        """
+        if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
+            raise ValueError("sample_weight is zero for every event: there is nothing to fit")
+        self._learn(X, y, sample_weight, fresh=True, passes=self._passes())
+        return self
+
+    def _passes(self) -> int:
+        return 1
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
+        self._learn(X, y, sample_weight)
+        return self
+
+    def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from X, y as `partial_fit` does, and return what was said of each event before it was learned."""
+        return self._learn(X, y, sample_weight, want_scores=True)
+
+    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
+        """Learn one event."""
+        self._learn_event(x, y, sample_weight)
+
+
+class Scoring(StreamEstimator):
+    """A learner that says a number, or one a class, of each event."""
+
+    def _scores(self, X: Any) -> tuple[Any, LabelView]:
+        """Scores as they are shown, and the labels they are of: one look."""
+        run = self._started()
+        scores, classes = run.core.score(self._rows(run.core, self._read(X, first=False)))
+        view = run.labels.view(classes)
+        return self._shown(scores, view), view
+
+    def _scores_one(self, x: Any) -> tuple[Any, LabelView]:
+        """The same of one event: the short way for a vector, the long way for everything else."""
+        run = self._started()
+        core = run.core
+        if core.is_plain and is_event(x) and core.outputs == 1:
+            classes, score = core.classes, core.score_one(x)
+            view = run.labels.view(classes)
+            if core.classes == classes:  # else another class came in between
+                return view.sign * score, view
+        scores, view = self._scores_of_row(run, x)
+        return scores[0], view
+
+    def _scores_of_row(self, run: Run, x: Any) -> tuple[Any, LabelView]:
+        if not self._takes_objects() and not _input.is_sparse(x):
+            if np.iscomplexobj(x):
+                raise ValueError(f"Complex data not supported: {x!r}")
+            x = np.asarray(x, dtype=np.float64)
+            if x.ndim != 1:
+                raise ValueError(f"x must be one event, a vector of {run.core.width} numbers, got {x.ndim} dimensions")
+        scores, classes = run.core.score(self._rows(run.core, self._read(_input.single(x), first=False)))
+        view = run.labels.view(classes)
+        return self._shown(scores, view), view
+
+    def score_one(self, x: Any) -> Any:
+        """`decision_function` (`predict` in regression) of one event; 0 before anything was learned."""
+        return 0.0 if self._run is None else self._scores_one(x)[0]
+
+
+class Labelled(StreamEstimator):
+    """A learner that is told classes. New ones may come at any event."""
+
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        return _labels.coded(type(self).__name__, run.labels, y, count, classes)
+
+    def _number(self, run: Run, y: Any) -> float | None:
+        return run.labels.codes.get(y) if type(y) in _labels.PLAIN or isinstance(y, np.generic) else None
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes met so far (and those of `classes=`), sorted."""
+        if self._run is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_' before it has learned")
+        return self._view(self._run).classes
+
+    def _view(self, run: Run) -> LabelView:
+        return run.labels.view(run.core.classes)
+
+
+class Classifying(Labelled, Scoring):
+    """A learner that answers with a class."""
+
+    def _shown(self, scores: Scores, view: LabelView) -> Any:
+        if scores.ndim == 1 or scores.shape[1] == 1:
+            return view.sign * (scores if scores.ndim == 1 else scores[:, 0])
+        return scores[:, view.columns]
+
+    def decision_function(self, X: Any) -> Scores:
+        """One number an event for two classes (positive: classes_[1]), else one a class."""
+        return self._scores(X)[0]
+
+    def _cut(self) -> float:
+        """Where the scores of two classes are cut."""
+        return 0.0
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of each event; at a score of exactly 0 it is classes_[1]."""
+        scores, view = self._scores(X)
+        return self._answers(scores, view)
+
+    def predict_one(self, x: Any) -> Any:
+        """The class of one event; None before anything was learned."""
+        if self._run is None:
+            return None
+        score, view = self._scores_one(x)
+        return self._answers(np.asarray(score)[None], view)[0]
+
+    def _answers(self, scores: Scores, view: LabelView) -> npt.NDArray[Any]:
+        if scores.ndim == 2:
+            return view.classes[scores.argmax(axis=1)]
+        if len(view.classes) == 1:
+            return np.repeat(view.classes, len(scores))
+        return view.classes[(scores >= self._cut()).astype(int)]
+
+
+class Measuring(Scoring):
+    """A learner that is told numbers and answers with one."""
+
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        return run.labels, _labels.targets(type(self).__name__, y, count), 0
+
+    def _number(self, run: Run, y: Any) -> float | None:
+        number = float(y)
+        return number if number - number == 0 else None
+
+    def predict(self, X: Any) -> Scores:
+        """A number for each event."""
+        return self._scores(X)[0]
+
+    def predict_one(self, x: Any) -> float:
+        """The number of one event; 0 before anything was learned."""
+        return float(self.score_one(x))
