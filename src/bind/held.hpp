@@ -85,23 +85,9 @@ class Door {
     mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
 };
 
-// How a chunk goes into a learner. The loop of learner.hpp takes everything; pairwise learners have neither weights nor
-// classes that grow, and most of them take dense rows only.
+// The loop of learner.hpp counts classes and takes weights; a pairwise learner takes labels as they are, or signs.
 template <class L>
-void learn_chunk(L& learner, const Batch& batch, std::span<const double> labels, std::span<const double> weights,
-                 std::vector<double>* scores, std::size_t classes) {
-    if constexpr (requires { learner.poll; }) {
-        learner.poll = Interrupts();
-        learner.learn(batch, labels, weights, scores, classes);
-    } else {
-        if (scores) scores->resize(batch_count(batch));
-        double* out = scores ? scores->data() : nullptr;
-        if constexpr (requires { learner.learn(batch, labels, out, Interrupts()); })
-            learner.learn(batch, labels, out, Interrupts());
-        else
-            learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
-    }
-}
+concept Looping = requires(L& learner) { learner.poll; };
 
 template <class L>
 class Held : public Door {
@@ -112,6 +98,16 @@ class Held : public Door {
 
     L learner;
 
+    std::size_t classes() const {
+        if constexpr (Looping<L>) return learner.classes();
+        else return met_;
+    }
+    // Dense doubles and no Python inside: an event can take the short way.
+    bool is_plain() const {
+        if (!parts.empty()) return false;
+        if constexpr (requires { stored(learner); }) return keeps_doubles(stored(learner));
+        else return true;
+    }
     Rows checked(nb::handle source) const {
         Rows rows = rows_from(source);
         learner.check(rows.batch);
@@ -135,7 +131,7 @@ class Held : public Door {
         const std::span<const double> y(labels.data(), count);
         const std::span<const double> w = weights ? std::span(weights->data(), count) : std::span<const double>();
         std::vector<double> scores;
-        write([&] { learn_chunk(learner, rows.batch, y, w, want ? &scores : nullptr, classes); });
+        write([&] { run(rows.batch, y, w, want ? &scores : nullptr, classes); });
         if (!want) return nb::none();
         const std::size_t outputs = columns(scores, count);
         return nb::cast(array_of(std::move(scores), {count, outputs}));
@@ -143,13 +139,13 @@ class Held : public Door {
     // The short way for one event: no chunk, no copies.
     void learn_one(Array1<double> x, double label, double weight) {
         const Rows rows = checked(x);
-        write([&] { learn_chunk(learner, rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
+        write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 
     nb::dict state() const {
         return look([&] {
             Archive archive;
-            const_cast<L&>(learner).visit(archive);  // saving changes nothing
+            const_cast<Held*>(this)->visit(archive);  // saving changes nothing
             nb::dict out = to_dict(std::move(archive));
             if constexpr (requires { stored(learner); }) out["points"] = points_of_store(stored(learner));
             return out;
@@ -164,8 +160,45 @@ class Held : public Door {
             learner.check(rows.batch);
             archive.points = rows.batch;
         }
+        visit(archive);
+    }
+
+  private:
+    void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
+             std::size_t classes) {
+        if constexpr (Looping<L>) {
+            learner.poll = Interrupts();
+            learner.learn(batch, labels, weights, scores, classes);
+        } else {
+            std::size_t met = std::max(met_, classes);
+            for (const double code : labels) met = std::max(met, static_cast<std::size_t>(code) + 1);
+            std::vector<double> signs;
+            if constexpr (requires { L::kRanks; }) {  // the first class is the negative one
+                for (const double code : labels) signs.push_back(2 * code - 1);
+                labels = signs;
+            }
+            if (scores) scores->resize(batch_count(batch));
+            double* out = scores ? scores->data() : nullptr;
+            if constexpr (requires { learner.learn(batch, labels, out, Interrupts()); })
+                learner.learn(batch, labels, out, Interrupts());
+            else
+                learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
+            met_ = met;
+        }
+    }
+    void visit(Archive& archive) {
+        if constexpr (!Looping<L>) {
+            std::uint64_t met = met_;
+            archive.count("classes", met);
+            met_ = met;
+            std::vector<std::int64_t> width{static_cast<std::int64_t>(learner.width())};
+            archive.numbers("width", width, 1);
+            if (archive.loads && width[0] != static_cast<std::int64_t>(learner.width())) archive.refuse("width", "does not fit");
+        }
         learner.visit(archive);
     }
+
+    std::size_t met_ = 0;  // classes that a pairwise learner has met
 };
 
 // The garbage collector's view of a held learner.
@@ -198,6 +231,8 @@ nb::class_<Held<L>> bind_held(nb::module_& m, const char* name) {
         .def("check", [](const H& h, nb::handle source) { h.checked(source); })
         .def("state", &H::state)
         .def("restore", &H::restore)
+        .def_prop_ro("is_plain", &H::is_plain)
+        .def_prop_ro("classes", [](const H& h) { return h.look([&] { return h.classes(); }); })
         .def_prop_ro("width", [](const H& h) { return h.learner.width(); })
         .def_prop_ro("memory_bytes", [](const H& h) { return h.look([&] { return h.learner.bytes(); }); });
 }

@@ -44,18 +44,6 @@ double score_one(const Held<Learner<H>>& held, Array1<double> x) {
     return scores[0];
 }
 
-// Dense doubles and no Python inside: an event can take the short way.
-template <class H>
-bool is_plain(const Held<Learner<H>>& held) {
-    if (!held.parts.empty()) return false;
-    if constexpr (requires { stored(held.learner).points(); })
-        return dynamic_cast<const DensePoints<double>*>(&stored(held.learner).points()) != nullptr;
-    else if constexpr (requires { stored(held.learner).terms(); })
-        return !stored(held.learner).terms().single();
-    else
-        return true;
-}
-
 // What the learners of this file have.
 template <class H>
 auto bind_loop(nb::module_& m, const char* name) {
@@ -78,11 +66,9 @@ auto bind_loop(nb::module_& m, const char* name) {
         .def("rule_state", [](const Py& h) { return h.look([&] { return state_of(h.learner.rule()); }); })
         .def("budget_state", [](const Py& h) { return h.look([&] { return state_of(h.learner.budget()); }); })
         .def_prop_ro("outputs", [](const Py& h) { return h.look([&] { return h.learner.outputs(); }); })
-        .def_prop_ro("classes", [](const Py& h) { return h.look([&] { return h.learner.classes(); }); })
         .def_prop_ro("seen", [](const Py& h) { return h.look([&] { return h.learner.seen(); }); })
         .def_prop_ro("norm2", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().norm2(); }); })
-        .def_prop_ro("margin", [](const Py& h) { return h.look([&] { return h.learner.margin(); }); })
-        .def_prop_ro("is_plain", &is_plain<H>);
+        .def_prop_ro("margin", [](const Py& h) { return h.look([&] { return h.learner.margin(); }); });
     if constexpr (requires(const L& l) { stored(l); }) {
         // What is kept a slot, with the slots by age: one look, so that both are of the same moment.
         c.def("dual_coef", [](const Py& h) {

@@ -99,14 +99,38 @@ nb::dict stream_report(const PairStream& stream) {
 }
 
 template <class L>
-Doubles score(const Held<L>& held, nb::handle source) {
-    const Rows rows = held.checked(source);
+std::vector<double> scores_of(const Held<L>& held, const Rows& rows, std::size_t& classes) {
     std::vector<double> scores(batch_count(rows.batch));
     held.read([&] {
+        classes = held.classes();
         if constexpr (requires { held.learner.score(rows.batch, scores.data()); }) held.learner.score(rows.batch, scores.data());
         else held.learner.score(std::get<DenseRows<double>>(rows.batch), scores.data());
     });
-    return array_of(std::move(scores));
+    return scores;
+}
+
+template <class L>
+nb::tuple score(const Held<L>& held, nb::handle source) {
+    std::size_t classes = 0;
+    auto scores = scores_of(held, held.checked(source), classes);
+    const std::size_t n = scores.size();
+    return nb::make_tuple(array_of(std::move(scores), {n, 1}), classes);
+}
+
+template <class L>
+double score_one(const Held<L>& held, Array1<double> x) {
+    std::size_t classes = 0;
+    return scores_of(held, held.checked(x), classes)[0];
+}
+
+// What the learners of a ranking have: one score an event.
+template <class L>
+auto bind_ranker(nb::module_& m, const char* name) {
+    using H = Held<L>;
+    return bind_held<L>(m, name)
+        .def("score", &score<L>)
+        .def("score_one", &score_one<L>)
+        .def_prop_ro("outputs", [](const H&) { return 1; });
 }
 
 template <class L>
@@ -118,13 +142,12 @@ Doubles weights(const Held<L>& held) {
 
 void bind_linear(nb::module_& m) {
     using H = Held<LinearRanker>;
-    bind_held<LinearRanker>(m, "LinearRanker").def("__init__", [](H* self, nb::dict loss, double rate, double reg, nb::handle ball, bool average,
+    bind_ranker<LinearRanker>(m, "LinearRanker").def("__init__", [](H* self, nb::dict loss, double rate, double reg, nb::handle ball, bool average,
                          bool opposite_only, nb::handle buffer, std::size_t width, std::uint64_t seed) {
         new (self) H(no_parts, LinearRanker::Settings{margin_loss_from(loss), {rate, reg}, ball_from(ball), average, opposite_only},
                      buffer_from(buffer), width, seed);
     }, nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("ball").none(), nb::arg("average"),
        nb::arg("opposite_only"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
-        .def("score", &score<LinearRanker>)
         .def("weights", &weights<LinearRanker>)
         .def("report", [](const H& h) {
             return h.look([&] {
@@ -140,11 +163,10 @@ void bind_linear(nb::module_& m) {
 
 void bind_two_reservoirs(nb::module_& m) {
     using H = Held<TwoReservoirRanker>;
-    bind_held<TwoReservoirRanker>(m, "TwoReservoirRanker").def("__init__", [](H* self, double aggressiveness, bool sequential, std::size_t size, std::size_t width,
+    bind_ranker<TwoReservoirRanker>(m, "TwoReservoirRanker").def("__init__", [](H* self, double aggressiveness, bool sequential, std::size_t size, std::size_t width,
                          std::uint64_t seed) {
         new (self) H(no_parts, TwoReservoirRanker::Settings{aggressiveness, sequential}, size, width, seed);
     }, nb::arg("C"), nb::arg("sequential"), nb::arg("size"), nb::arg("width"), nb::arg("seed"))
-        .def("score", &score<TwoReservoirRanker>)
         .def("weights", &weights<TwoReservoirRanker>)
         .def("report", [](const H& h) {
             return h.look([&] {
@@ -191,7 +213,7 @@ KernelRanker::Settings settings_from(nb::dict loss, double rate, double reg, dou
 
 void bind_kernel_ranker(nb::module_& m) {
     using H = Held<KernelRanker>;
-    bind_held<KernelRanker>(m, "KernelRanker").def("__init__", [](H* self, nb::handle kernel, nb::dict loss, double rate, double reg,
+    bind_ranker<KernelRanker>(m, "KernelRanker").def("__init__", [](H* self, nb::handle kernel, nb::dict loss, double rate, double reg,
             double radius, bool average, bool opposite_only, const std::string& drop, std::size_t size, nb::handle buffer,
             std::size_t width, std::uint64_t seed) {
         const bool foreign = PyCallable_Check(kernel.ptr());
@@ -200,7 +222,6 @@ void bind_kernel_ranker(nb::module_& m) {
                      settings_from(loss, rate, reg, radius, average, opposite_only, drop, size), buffer_from(buffer), seed);
     }, nb::arg("kernel"), nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("radius"), nb::arg("average"),
        nb::arg("opposite_only"), nb::arg("drop"), nb::arg("size"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
-        .def("score", &score<KernelRanker>)
         .def("points", [](const H& h) { return h.look([&] { return points_of_store(stored(h.learner)); }); })
         .def("ids", [](const H& h) { return h.look([&] { return ids_of(stored(h.learner)); }); })
         .def("dual_coef", [](const H& h) { return h.look([&] { return coefs_of(stored(h.learner)); }); })

@@ -50,6 +50,8 @@ inline bool is_sparse(const Expansion& f) {
     return dynamic_cast<const SparsePoints<double>*>(&f.points()) || dynamic_cast<const SparsePoints<float>*>(&f.points());
 }
 inline bool is_sparse(const Trees&) { return false; }
+inline bool keeps_doubles(const Expansion& f) { return dynamic_cast<const DensePoints<double>*>(&f.points()) != nullptr; }
+inline bool keeps_doubles(const Trees& trees) { return !trees.terms().single(); }
 inline bool is_single(const Expansion& f) {
     return dynamic_cast<const DensePoints<float>*>(&f.points()) || dynamic_cast<const SparsePoints<float>*>(&f.points());
 }

@@ -67,7 +67,10 @@ class Archive {
     // One number a stored point, NaN where it is not known; older files have none.
     template <class List>
     void known(const char* name, List& list, std::size_t size) {
-        if (!loads) return numbers(name, list);
+        if (!loads) {
+            std::vector<double> first(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size));
+            return numbers(name, first);
+        }
         const Field* field = find(name);
         if (!field) return list.assign(size, std::numeric_limits<double>::quiet_NaN());
         const auto* read = std::get_if<std::vector<double>>(&field->values);

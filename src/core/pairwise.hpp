@@ -151,6 +151,7 @@ inline double norm_of(const Lines<double>& v) { return std::sqrt(isa_score().dot
 // AUC by a linear scorer: u = y <w, x - x'> over the pairs of opposite labels. Pairs of one label have no slope.
 class LinearRanker {
   public:
+    static constexpr bool kRanks = true;  // labels are signs
     struct Settings {
         MarginLoss loss;
         Pace pace;
@@ -192,6 +193,7 @@ class LinearRanker {
 // The two algorithms of Zhao, Hoi, Jin and Yang for AUC: a reservoir a class.
 class TwoReservoirRanker {
   public:
+    static constexpr bool kRanks = true;  // labels are signs
     struct Settings {
         double aggressiveness = 1;  // C
         bool sequential = false;    // a passive-aggressive step a pair; else one gradient step

@@ -12,6 +12,7 @@ namespace gristmill {
 
 class KernelRanker {
   public:
+    static constexpr bool kRanks = true;  // labels are signs
     enum class Drop { nothing, smallest, oldest, random };
     struct Settings {
         MarginLoss loss;

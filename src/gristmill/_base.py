@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _input, additive, persist
-from ._bridge import Coded
 from ._labels import LabelTable
 from ._stream import Run, WeightedStream, seed_of
 from .budgets import Budget, DropSmallest
@@ -94,30 +93,21 @@ class StreamLearner(AdditiveParts, WeightedStream):
             run.parts = run.parts._replace(kernel=Gaussian(1.0 / width))
         return self._make_core(run.parts, width, _input.is_sparse(X), single, seed_of(self.random_state))
 
-    def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int, outputs: int = 1) -> Any:
+    def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
         kernel = parts.kernel
         rule = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
         if additive.is_additive(kernel):
-            return Coded(
-                lambda n: additive.make_core(kernel, rule, parts.budget, self._task, width, single, n, seed),
-                self._task == "classification",
-                outputs,
-            )
-        return Coded(
-            lambda n: _core.Learner(
-                kernel=kernel._program() if kernel.is_native else kernel._pair,
-                rule=rule,
-                budget=parts.budget._spec() if isinstance(parts.budget, Budget) else parts.budget,
-                task=self._task,
-                outputs=n,
-                width=width,
-                sparse=sparse,
-                single=single,
-                average=parts.average,
-                seed=seed,
-            ),
-            self._task == "classification",
-            outputs,
+            return additive.make_core(kernel, rule, parts.budget, self._task, width, single, seed)
+        return _core.learner(
+            kernel=kernel._program() if kernel.is_native else kernel._pair,
+            rule=rule,
+            budget=parts.budget._spec() if isinstance(parts.budget, Budget) else parts.budget,
+            task=self._task,
+            width=width,
+            sparse=sparse,
+            single=single,
+            average=parts.average,
+            seed=seed,
         )
 
     def widen(self, width: int) -> None:
@@ -226,10 +216,7 @@ class StreamLearner(AdditiveParts, WeightedStream):
         width = 0 if objects else int(points[3]) if sparse else points.shape[1]
         values = points[2] if sparse else points
         single = not objects and values.dtype == np.float32
-        outputs = len(state["intercept"])  # a rule may keep more rows of coefficients than it shows
-        if outputs < 1:
-            raise ValueError("the saved model has no output")
-        core = self._make_core(parts, width, sparse, single, 0, outputs)
+        core = self._make_core(parts, width, sparse, single, 0)
         core.restore(state)  # the generator's true state is among the arrays
         return core
 

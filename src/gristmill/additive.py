@@ -317,11 +317,11 @@ def refuse_parts(kernel: Any, rule: Any, budget: Any, average: bool) -> None:
         raise ValueError(f"average=True is not kept for {kernel!r}, whose trees hold the present hypothesis only")
 
 
-def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single: bool, outputs: int, seed: int) -> Any:
+def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single: bool, seed: int) -> Any:
     """The core's learner over trees; the same methods as its learner over stored points."""
     from . import _core
 
-    return _core.AdditiveLearner(
+    return _core.TreeLearner(
         coordinates=kernel._coordinates(width),
         width=width,
         single=single,
@@ -329,7 +329,6 @@ def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single
         rule=rule,
         budget=budget._spec(),
         task=task,
-        outputs=outputs,
         seed=seed,
     )
 
@@ -350,20 +349,19 @@ def widened(state: dict[str, Any], kernel: Any, old: int, width: int) -> dict[st
                 trees.append(shapes[mine[coordinate]])
             else:
                 trees.append(lone if np.any(state["coef"][output] != 0) else lone[:0])
-    odd = state["odd_at"].copy()
+    odd = state["odd_at"].reshape(-1, 2).copy()
     odd[:, 0] = [moved[tree] for tree in odd[:, 0].tolist()]
     order = np.lexsort((odd[:, 1], odd[:, 0]))
     # k(0, 0) = 1 on each new coordinate, times its weight, for every pair of points
     more = sum(coordinate[4] for coordinate in after) - sum(coordinate[4] for coordinate in before)
-    scalars = state["scalars"].copy()
-    scalars[1] += more * float(((scalars[0] * state["coef"].sum(axis=1)) ** 2).sum())
+    grown = more * float(((state["scale"] * state["coef"].sum(axis=1)) ** 2).sum())
     return {
         **state,
         "shapes": np.concatenate(trees),
         "shape_ends": np.cumsum([len(shape) for shape in trees], dtype=np.int64),
-        "odd_at": odd[order],
-        "odd_values": state["odd_values"][order],
-        "scalars": scalars,
+        "odd_at": odd[order].ravel(),
+        "odd_values": state["odd_values"].reshape(-1, 2)[order].ravel(),
+        "norm2": state["norm2"] + grown,
     }
 
 
@@ -371,7 +369,7 @@ def _one_entry() -> npt.NDArray[np.uint8]:
     """The shape of a tree with one entry, as the core writes it."""
     from .rules import Perceptron
 
-    core = make_core(Additive(Laplacian(1.0)), Perceptron()._spec(), Unbounded(), "classification", 1, False, 1, 0)
+    core = make_core(Additive(Laplacian(1.0)), Perceptron()._spec(), Unbounded(), "classification", 1, False, 0)
     core.learn(np.zeros((1, 1)), np.ones(1), None, False)
     return np.asarray(core.state()["shapes"])
 

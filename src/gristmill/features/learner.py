@@ -145,13 +145,13 @@ class FeatureLearner(StreamLearner):
             drawn.set_params(random_state=self.random_state)
         return drawn.fit(np.zeros((1, width)))
 
-    def _mapped_core(self, parts: Parts, width: int, single: bool, outputs: int = 1) -> MappedCore:
+    def _mapped_core(self, parts: Parts, width: int, single: bool) -> MappedCore:
         spec = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
-        return MappedCore(parts.kernel, width, spec, self._task, outputs, single, parts.average)
+        return MappedCore(parts.kernel, width, spec, self._task, single, parts.average)
 
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
         points = state["points"]
-        core = self._mapped_core(parts, points.shape[1], points.dtype == np.float32, state["coef"].shape[0])
+        core = self._mapped_core(parts, points.shape[1], points.dtype == np.float32)
         core.restore(state)
         return core
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from .. import _core
-from .._bridge import Coded
 from .._labels import wide
 from .maclaurin import RandomMaclaurin
 
@@ -36,7 +35,7 @@ class MappedCore:
 
     is_sparse = False
 
-    def __init__(self, map_: Any, width: int, rule: Any, task: str, outputs: int, single: bool, average: bool) -> None:
+    def __init__(self, map_: Any, width: int, rule: Any, task: str, single: bool, average: bool) -> None:
         self.map, self.width, self.is_single = map_, width, single
         self.is_plain = not single  # a vector of doubles may come in as it is
         if isinstance(map_, RandomMaclaurin):
@@ -44,11 +43,8 @@ class MappedCore:
         else:
             mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
 
-        def make(n: int) -> Any:
-            return _core.LinearLearner(width=mapped, rule=rule, task=task, outputs=n, average=average)
-
-        self._fresh = lambda n: Coded(make, task == "classification", n)
-        self.linear = self._fresh(outputs)
+        self._fresh = lambda: _core.WeightLearner(width=mapped, rule=rule, task=task, average=average)
+        self.linear = self._fresh()
 
     def __getattr__(self, name: str) -> Any:
         # outputs, classes, seen, norm2, margin, coef(), intercept(), rule_state(): those of the weights
@@ -95,7 +91,7 @@ class MappedCore:
         count = X.shape[0]
         if count <= _SLICE:
             return self.linear.learn(self._mapped(X), labels, weights, want_scores, classes)
-        twin = self._fresh(int(self.linear.outputs))  # kept when all slices went well
+        twin = self._fresh()  # kept when all slices went well
         twin.restore(self.linear.state())
         scores: list[Any] = []
         for at in range(0, count, _SLICE):

@@ -16,7 +16,6 @@ class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2
-    _ranks = True
     _threshold: tuple[int, int, float] = (0, -1, 0.0)
 
     def _sign(self) -> float:

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import persist
-from .._bridge import Paired
 from .._labels import LabelTable
 from .._stream import Labelled, Run, seed_of
 from .._validate import Range
@@ -22,8 +21,6 @@ class PairStreamLearner(Labelled):
     #: how many classes there may be
     _most_classes: int | None = None
     _takes_sparse = False
-    #: the core's first class is negative and its second positive
-    _ranks = False
 
     def _check_range(self, name: str, range_: Range) -> Any:
         value = getattr(self, name)
@@ -32,8 +29,7 @@ class PairStreamLearner(Labelled):
 
     def _make_core(self, parts: tuple[Any, dict[str, Any]], width: int, seed: int) -> Any:
         kind, named = parts
-        core = kind(**named, width=width, seed=seed)
-        return core if hasattr(core, "classes") else Paired(core, self._ranks)
+        return kind(**named, width=width, seed=seed)
 
     def _begin(self, run: Run, X: Any) -> Any:
         width = 0 if isinstance(X, list) else X.shape[1]
