@@ -220,6 +220,11 @@ class StreamLearner(AdditiveParts, WeightedStream):
         check_composition(rule, budget, bool(fitted["average"]))
         return Parts(kernel, rule, budget, bool(fitted["average"]))
 
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        super()._from_file(arrays, fitted)
+        if self._engine.width != self.n_features_in_:
+            raise persist.ModelFileError("its points do not have the number of features it states")
+
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
         points = state["points"]
         objects, sparse = isinstance(points, list), isinstance(points, tuple)

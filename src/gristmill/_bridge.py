@@ -75,7 +75,7 @@ class Coded:
     def restore(self, state: dict[str, Any]) -> None:
         arrays = dict(state)
         classes = arrays.pop("classes")
-        if classes.shape != (1,) or classes.dtype != np.int64 or (self._counts and not 1 <= classes[0] <= 2**31):
+        if classes.shape != (1,) or classes.dtype != np.int64 or not 0 <= classes[0] <= 2**31:
             raise ValueError("the saved number of classes is damaged")
         if max(int(classes[0]), 2) != max(int(self.bound.outputs), 2):
             raise ValueError("the saved outputs do not fit the number of classes")

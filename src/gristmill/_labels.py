@@ -100,11 +100,9 @@ def read_labels(owner: str, y: Any, count: int) -> list[Any]:
 def _flat(y: Any) -> list[Any]:
     if type(y) is list and (not y or type(y[0]) in PLAIN):
         return y
-    if not (isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y)) and np.ndim(y) != 1:
-        y = column_or_1d(y, warn=True)
-    if hasattr(y, "tolist"):
-        return list(y.tolist())
-    return list(y)
+    flat = all(np.ndim(label) == 0 for label in y) if isinstance(y, list | tuple) else getattr(y, "ndim", 0) == 1
+    y = y if flat else column_or_1d(y, warn=True)
+    return list(y.tolist()) if hasattr(y, "tolist") else list(y)
 
 
 def _plain(owner: str, row: int, label: Any) -> Any:

@@ -28,7 +28,7 @@ Scores = npt.NDArray[np.float64]
 _DOUBLE = np.dtype(np.float64)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Run:
     """What a learner runs on: its parts as they were when it began, the core, and the labels met so far.
 
@@ -38,6 +38,7 @@ class Run:
     parts: Any
     core: Any = None
     labels: LabelTable = dataclasses.field(default_factory=LabelTable)
+    found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -146,6 +147,10 @@ class StreamEstimator(BaseEstimator):
                 self.n_features_in_ = len(X[0])
             if len(X[0]) == self.n_features_in_:
                 return X[0][None]
+        if (
+            not self._takes_sparse or getattr(X, "format", "csr") != "csr"
+        ):  # else it is looked at on its way to the core
+            _input.check_sparse(X)
         return validate_data(
             self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
         )

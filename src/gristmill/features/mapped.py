@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class MappedCore:
         def make(n: int) -> Any:
             return _core.LinearLearner(width=mapped, rule=rule, task=task, outputs=n, average=average)
 
-        self._fresh = lambda n: Coded(make, task == "classification", n)
+        self._fresh: Callable[[int], Coded] = lambda n: Coded(make, task == "classification", n)
         self.linear = self._fresh(outputs)
 
     def __getattr__(self, name: str) -> Any:

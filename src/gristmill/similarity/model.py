@@ -89,6 +89,7 @@ class LandmarkModel(BaseEstimator):
         if kind == "objects":
             return _input.objects(X)
         if kind == "vectors":
+            _input.check_sparse(X)
             X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32])
             return X.tocsr() if _input.is_sparse(X) else np.ascontiguousarray(X)
         if first:
