@@ -6,27 +6,31 @@ listed in `__init__.pyi`; parts of a family live in their family, such as `grist
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ._lazy import attach, listed
 
 _NAMES = listed(__file__)
 _find = attach(__name__, _NAMES)
-#: where names are that stood here before there were families; they are still found
-_FAMILIES = ("features", "pairwise", "similarity", "kernels", "additive_display")
-
 __all__ = list(_NAMES)
 
 
+@functools.cache
+def _moved() -> dict[str, str]:
+    """Names that stood here before there were families, and their homes: they are still found."""
+    found = {"AdditiveDisplay": "additive_display", "Kernel": "kernels", "PythonKernel": "kernels"}
+    for family in ("features", "pairwise", "similarity"):
+        found |= dict.fromkeys(listed(str(Path(__file__).parent / family / "__init__.py")), family)
+    return found
+
+
 def __getattr__(name: str) -> Any:
-    if name in _NAMES or not name[:1].isalpha():
+    if name in _NAMES or name not in _moved():
         return _find(name)
-    for family in _FAMILIES:
-        home = import_module(f".{family}", __name__)
-        if name in getattr(home, "__all__", vars(home)):
-            return getattr(home, name)
-    return _find(name)
+    return getattr(import_module(f".{_moved()[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -75,8 +75,10 @@ def core_rows(X: Any, single: bool, sparse_store: bool) -> Rows:
     dtype = np.float32 if single else np.float64
     if is_sparse(X):
         return sparse_rows(X, dtype)
-    with np.errstate(over="ignore"):  # the core names the row that became infinite
-        array = np.ascontiguousarray(X, dtype=dtype)
+    array = X
+    if X.dtype != dtype or not X.flags.c_contiguous:
+        with np.errstate(over="ignore"):  # the core names the row that became infinite
+            array = np.ascontiguousarray(X, dtype=dtype)
     if not sparse_store:
         return array
     # A very wide model keeps an index of non-zeros; a dense row is one with many of them.

@@ -63,6 +63,9 @@ class LabelTable:
         return found
 
 
+NO_LABELS = LabelTable()
+
+
 def label_array(labels: list[Any]) -> npt.NDArray[Any]:
     """Labels as an array whose type follows from the labels alone."""
     if all(isinstance(label, str) for label in labels):
@@ -153,14 +156,13 @@ def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:
     """Numbers to be predicted, one an event, all finite."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
-    if type(y) is not list or len(y) != 1 or type(y[0]) is not float:
+    if type(y) is not list or len(y) != 1 or not isinstance(y[0], float | int | np.floating):
         y = column_or_1d(y, warn=True)
     if len(y) != count:
         check_consistent_length(np.empty(count), y)
     numbers = np.ascontiguousarray(y, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        row = int(bad[0])
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         kind = "NaN" if np.isnan(numbers[row]) else "infinity"
         raise ValueError(f"Input y contains {kind}: row {row} is {numbers[row]}")
     return numbers

@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from . import _input, _labels, persist
-from ._labels import LabelTable, LabelView
+from ._labels import NO_LABELS, LabelTable, LabelView
 
 Scores = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Run:
 
     parts: Any
     core: Any = None
-    labels: LabelTable = dataclasses.field(default_factory=LabelTable)
+    labels: LabelTable = NO_LABELS
     found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
 
 
