@@ -244,16 +244,19 @@ class StreamEstimator(BaseEstimator):
 
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one event."""
-        self._learn_event(x, y)
+        if not self._learned(x, y):
+            self._learn(_input.single(x), [y])
 
-    def _learn_event(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
+    def _learned(self, x: Any, y: Any) -> bool:
+        """The short way of an event: a vector of doubles for a core without Python inside."""
         run = self._run
-        if run is not None and sample_weight == 1.0 and is_event(x) and run.core.is_plain:
-            number = self._number(run, y)
-            if number is not None:
-                run.core.learn_one(x, number, 1.0)
-                return
-        self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
+        if run is None or type(x) is not np.ndarray or x.ndim != 1 or x.dtype is not _DOUBLE or not run.core.is_plain:
+            return False
+        number = self._number(run, y)
+        if number is None:
+            return False
+        run.core.learn_one(x, number, 1.0)
+        return True
 
     # ---- saving -------------------------------------------------------------------------------------------------
 
@@ -357,7 +360,8 @@ class WeightedStream(StreamEstimator):
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        self._learn_event(x, y, sample_weight)
+        if sample_weight != 1.0 or not self._learned(x, y):
+            self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
 
 
 class Scoring(StreamEstimator):
@@ -405,7 +409,10 @@ class Labelled(StreamEstimator):
         return _labels.coded(type(self).__name__, run.labels, y, count, classes)
 
     def _number(self, run: Run, y: Any) -> float | None:
-        return run.labels.codes.get(y) if type(y) in _labels.PLAIN or isinstance(y, np.generic) else None
+        try:
+            return run.labels.codes.get(y)
+        except TypeError:  # nothing that could be a label: the long way says so
+            return None
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -444,7 +451,9 @@ class Classifying(Labelled, Scoring):
         if self._run is None:
             return None
         score, view = self._scores_one(x)
-        return self._answers(np.asarray(score)[None], view)[0]
+        if isinstance(score, float):
+            return view.classes[-1 if score >= self._cut() else 0]
+        return view.classes[score.argmax()]
 
     def _answers(self, scores: Scores, view: LabelView) -> npt.NDArray[Any]:
         if scores.ndim == 2:
