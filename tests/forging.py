@@ -17,7 +17,7 @@ def opened(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     data = path.read_bytes()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     text = json.loads(header["__metadata__"]["gristmill"])
-    text.pop("checksum")
+    text.pop("checksum", None)
     return from_bytes(data), text
 
 

@@ -13,6 +13,7 @@ import forging
 import gristmill
 import learners
 from gristmill import Prepared, persist
+from saved import write
 
 NAMES = list(learners.public())
 CLASSIFIERS = [name for name in NAMES if is_classifier(learners.made(name))]
@@ -169,27 +170,35 @@ def test_a_file_with_a_changed_bit_is_refused(name, tmp_path):
             gristmill.load(path)
 
 
+def file_of(name, path):
+    """A file of an estimator as it is written today: of the first that is kept of its class."""
+    for kept in sorted((write.HERE / "format1").glob("*.safetensors")):
+        if forging.opened(kept)[1]["class"] == name:
+            gristmill.load(kept).save(path)
+            return forging.opened(path)
+    raise AssertionError(f"tests/saved holds no {name}")
+
+
+#: True and False are both fine, or anything is, or nothing but None is plain
+ANYTHING = ("random_state", "columns", "labels", "argmax", "cost", "n_jobs", "features", "feature_names")
+
+
 @pytest.mark.parametrize("name", persist.ESTIMATORS)
 def test_parameters_of_a_file_are_checked_as_for_learning(name, tmp_path):
-    files = {path: forging.opened(path)[1] for path in []}  # kept files have format 1, without checksum
-    from saved import write
-
-    for path in sorted((write.HERE / "format1").glob("*.safetensors")):
-        arrays, text = forging.opened(path)
-        if text["class"] == name:
-            files[path] = (arrays, text)
-    arrays, text = next(iter(files.values()))
+    arrays, text = file_of(name, tmp_path / "model")
     for key, value in text["parameters"].items():
-        if key in ("random_state", "columns", "labels", "argmax", "cost", "task", "n_jobs", "features"):
+        if key in ANYTHING or isinstance(value, bool):
             continue
-        wrong = [-1e308, {"type": "float", "value": "nan"}] if isinstance(value, float) else [[]]
-        if isinstance(value, bool):
-            continue
-        for one in wrong:
-            forged = {**text, "parameters": {**text["parameters"], key: one}}
+        for wrong in (-1e308, False, {"type": "float", "value": "nan"}):
+            if wrong is False and isinstance(value, float | int):
+                continue
+            forged = {**text, "parameters": {**text["parameters"], key: wrong}}
             (tmp_path / "forged").write_bytes(forging.closed(arrays, forged))
-            with pytest.raises(gristmill.ModelFileError):
+            try:
                 gristmill.load(tmp_path / "forged")
+            except gristmill.ModelFileError:
+                continue
+            raise AssertionError(f"{name}({key}={wrong!r}) was loaded")
 
 
 def test_no_number_of_a_file_asks_for_more_memory_than_it_justifies(tmp_path):

@@ -70,6 +70,7 @@ class LandmarkModel(BaseEstimator):
     def _check_parameters(self) -> np.random.Generator:
         for name, range_ in {**_BASE_RANGES, **self._ranges}.items():
             range_.check(type(self).__name__, name, getattr(self, name))
+        selecting.check_selection(getattr(self, "selection", "random"))
         if self.similarity is not None:
             self._comparison()
         return generator(self.random_state)
