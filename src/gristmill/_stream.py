@@ -399,7 +399,8 @@ class Scoring(StreamEstimator):
 
     def score_one(self, x: Any) -> Any:
         """`decision_function` (`predict` in regression) of one event; 0 before anything was learned."""
-        return 0.0 if self._run is None else self._scores_one(x)[0]
+        score = 0.0 if self._run is None else self._scores_one(x)[0]
+        return float(score) if isinstance(score, float) else score
 
 
 class Labelled(StreamEstimator):
