@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import forging
 import gristmill
 from gristmill import Gaussian, Prepared, norma_novelty, passive_aggressive
 from gristmill.streams import Columns, StreamScaler, WidthFinder
@@ -142,17 +143,10 @@ def test_prepared_is_an_estimator():
 
 
 def test_a_forged_scaling_is_refused(tmp_path):
-    from safetensors.numpy import load as from_bytes
-    from safetensors.numpy import save as to_bytes
-
     model = prepared().fit(X, Y)
     model.save(tmp_path / "model")
-    data = (tmp_path / "model").read_bytes()
-    import json
-
-    text = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-    arrays = from_bytes(data)
+    arrays, text = forging.opened(tmp_path / "model")
     arrays["scaler_state"] = np.ones((3, 2))
-    (tmp_path / "forged").write_bytes(to_bytes(arrays, metadata=text))
+    (tmp_path / "forged").write_bytes(forging.closed(arrays, text))
     with pytest.raises(gristmill.ModelFileError, match="its scaling does not fit its points"):
         gristmill.load(tmp_path / "forged")

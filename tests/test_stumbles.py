@@ -190,9 +190,9 @@ def test_a_buffer_must_answer_in_positions(answer):
 
 
 def test_labels_and_parameters_are_named():
-    with pytest.raises(ValueError, match="PairwiseAUC: row 2: the label is nan"):
+    with pytest.raises(ValueError, match="Input y contains NaN: row 2 is nan"):
         PairwiseAUC().fit(X[:4], [1.0, 0.0, np.nan, 1.0])
-    with pytest.raises(ValueError, match="PairwiseMetric: the labels in y must be of one kind"):
+    with pytest.raises(ValueError, match="PairwiseMetric: Unknown label type: y, row 1 is None"):
         PairwiseMetric().fit(X[:3], np.array(["a", None, "b"], dtype=object))
     with pytest.raises(ValueError, match="random_state must be None, an int >= 0"):
         PairwiseAUC(random_state=-1).fit(X, Y)

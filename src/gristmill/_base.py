@@ -17,6 +17,8 @@ from .composition import check_composition, check_outputs, warn_if_nothing_is_st
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
 
+_DEFAULT_BUDGET = DropSmallest(1000)
+
 
 class Parts(NamedTuple):
     """What runs is the model's own: later changes of the parameters or of a Python part are for the next fit."""
@@ -28,6 +30,8 @@ class Parts(NamedTuple):
 
     def copied(self) -> Parts:
         """Rules and budgets of gristmill are values; Python objects have a state of their own."""
+        if isinstance(self.rule, Rule) and isinstance(self.budget, Budget):
+            return self
         rule = self.rule if isinstance(self.rule, Rule) else copy.deepcopy(self.rule)
         budget = self.budget if isinstance(self.budget, Budget) else copy.deepcopy(self.budget)
         return self._replace(rule=rule, budget=budget)
@@ -59,7 +63,7 @@ class StreamLearner(AdditiveParts, WeightedStream):
     def _parts(self) -> Any:
         """Kernel, rule and budget as they will run; a combination that makes no sense is refused here."""
         kernel = None if self.kernel is None else as_kernel(self.kernel)
-        budget = DropSmallest(1000) if self.budget is None else self.budget
+        budget = _DEFAULT_BUDGET if self.budget is None else self.budget
         rule = self._checked_rule()
         if not isinstance(budget, Budget) and (isinstance(budget, type) or not hasattr(budget, "victim")):
             raise TypeError(
@@ -209,6 +213,11 @@ class StreamLearner(AdditiveParts, WeightedStream):
         rule._for_task(self._task)
         check_composition(rule, budget, bool(fitted["average"]))
         return Parts(kernel, rule, budget, bool(fitted["average"]))
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        super()._from_file(arrays, fitted)
+        if self._engine.width != self.n_features_in_:
+            raise persist.ModelFileError("its points do not have the number of features it states")
 
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
         points = state["points"]

@@ -17,8 +17,32 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
+def check_sparse(X: Any) -> None:
+    """Refuse a CSR or CSC table whose indices point outside it: SciPy and the core follow them without looking."""
+    if getattr(X, "format", None) not in ("csr", "csc"):
+        return  # made by SciPy itself, which looked
+    lines, across = X.shape if X.format == "csr" else X.shape[::-1]
+    ends, indices = X.indptr, X.indices
+    if (
+        len(ends) != lines + 1
+        or ends[0] != 0
+        or ends[-1] > min(len(indices), len(X.data))
+        or (ends[1:] < ends[:-1]).any()
+    ):
+        raise ValueError("X is a damaged sparse table: its indptr does not fit its indices")
+    used = indices[: ends[-1]]
+    if len(used) and (used.min() < 0 or used.max() >= across):
+        at = int(np.flatnonzero((used < 0) | (used >= across))[0])
+        line = int(np.searchsorted(ends, at, side="right")) - 1
+        what = ("row", "column") if X.format == "csr" else ("column", "row")
+        raise ValueError(
+            f"X is a damaged sparse table: {what[0]} {line} has the {what[1]} {used[at]}, and there are {across}"
+        )
+
+
 def sparse_rows(X: Any, dtype: Any = None) -> Rows:
     """A scipy.sparse matrix or array as the core's tuple; columns ascend within a row and are distinct."""
+    check_sparse(X)
     X = X.tocsr()
     if dtype is not None and X.dtype != dtype:
         with np.errstate(over="ignore"):  # the core names the row that became infinite
@@ -51,8 +75,10 @@ def core_rows(X: Any, single: bool, sparse_store: bool) -> Rows:
     dtype = np.float32 if single else np.float64
     if is_sparse(X):
         return sparse_rows(X, dtype)
-    with np.errstate(over="ignore"):  # the core names the row that became infinite
-        array = np.ascontiguousarray(X, dtype=dtype)
+    array = X
+    if X.dtype != dtype or not X.flags.c_contiguous:
+        with np.errstate(over="ignore"):  # the core names the row that became infinite
+            array = np.ascontiguousarray(X, dtype=dtype)
     if not sparse_store:
         return array
     # A very wide model keeps an index of non-zeros; a dense row is one with many of them.

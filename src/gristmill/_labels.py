@@ -63,6 +63,9 @@ class LabelTable:
         return found
 
 
+NO_LABELS = LabelTable()
+
+
 def label_array(labels: list[Any]) -> npt.NDArray[Any]:
     """Labels as an array whose type follows from the labels alone."""
     if all(isinstance(label, str) for label in labels):
@@ -100,11 +103,9 @@ def read_labels(owner: str, y: Any, count: int) -> list[Any]:
 def _flat(y: Any) -> list[Any]:
     if type(y) is list and (not y or type(y[0]) in PLAIN):
         return y
-    if not (isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y)) and np.ndim(y) != 1:
-        y = column_or_1d(y, warn=True)
-    if hasattr(y, "tolist"):
-        return list(y.tolist())
-    return list(y)
+    flat = all(np.ndim(label) == 0 for label in y) if isinstance(y, list | tuple) else getattr(y, "ndim", 0) == 1
+    y = y if flat else column_or_1d(y, warn=True)
+    return list(y.tolist()) if hasattr(y, "tolist") else list(y)
 
 
 def _plain(owner: str, row: int, label: Any) -> Any:
@@ -155,14 +156,13 @@ def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:
     """Numbers to be predicted, one an event, all finite."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
-    if type(y) is not list or len(y) != 1 or type(y[0]) is not float:
+    if type(y) is not list or len(y) != 1 or not isinstance(y[0], float | int | np.floating):
         y = column_or_1d(y, warn=True)
     if len(y) != count:
         check_consistent_length(np.empty(count), y)
     numbers = np.ascontiguousarray(y, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        row = int(bad[0])
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         kind = "NaN" if np.isnan(numbers[row]) else "infinity"
         raise ValueError(f"Input y contains {kind}: row {row} is {numbers[row]}")
     return numbers

@@ -39,8 +39,8 @@ _CHANGING = {
     "StepSizeAdaptation": ("rate",),
     "Forget": ("mistakes", "damage"),
 }
-_STREAM_NUMBERS = ("right_negative", "asked_negative", "right_positive", "asked_positive")
-_STREAM_COUNTS = ("random_seed", "random_counter", "seen", "pairs", "offered", "filled", "next")
+_STREAM_NUMBERS: tuple[str, ...] = ("right_negative", "asked_negative", "right_positive", "asked_positive")
+_STREAM_COUNTS: tuple[str, ...] = ("random_seed", "random_counter", "seen", "pairs", "offered", "filled", "next")
 
 
 def _number(value: Any) -> Any:

@@ -21,14 +21,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from . import _input, _labels, persist
-from ._labels import LabelTable, LabelView
+from ._labels import NO_LABELS, LabelTable, LabelView
 
 Scores = npt.NDArray[np.float64]
 
 _DOUBLE = np.dtype(np.float64)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Run:
     """What a learner runs on: its parts as they were when it began, the core, and the labels met so far.
 
@@ -37,7 +37,8 @@ class Run:
 
     parts: Any
     core: Any = None
-    labels: LabelTable = dataclasses.field(default_factory=LabelTable)
+    labels: LabelTable = NO_LABELS
+    found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -146,6 +147,10 @@ class StreamEstimator(BaseEstimator):
                 self.n_features_in_ = len(X[0])
             if len(X[0]) == self.n_features_in_:
                 return X[0][None]
+        if (
+            not self._takes_sparse or getattr(X, "format", "csr") != "csr"
+        ):  # else it is looked at on its way to the core
+            _input.check_sparse(X)
         return validate_data(
             self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
         )
@@ -239,16 +244,19 @@ class StreamEstimator(BaseEstimator):
 
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one event."""
-        self._learn_event(x, y)
+        if not self._learned(x, y):
+            self._learn(_input.single(x), [y])
 
-    def _learn_event(self, x: Any, y: Any, sample_weight: float = 1.0) -> None:
+    def _learned(self, x: Any, y: Any) -> bool:
+        """The short way of an event: a vector of doubles for a core without Python inside."""
         run = self._run
-        if run is not None and sample_weight == 1.0 and is_event(x) and run.core.is_plain:
-            number = self._number(run, y)
-            if number is not None:
-                run.core.learn_one(x, number, 1.0)
-                return
-        self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
+        if run is None or type(x) is not np.ndarray or x.ndim != 1 or x.dtype is not _DOUBLE or not run.core.is_plain:
+            return False
+        number = self._number(run, y)
+        if number is None:
+            return False
+        run.core.learn_one(x, number, 1.0)
+        return True
 
     # ---- saving -------------------------------------------------------------------------------------------------
 
@@ -352,7 +360,8 @@ class WeightedStream(StreamEstimator):
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event."""
-        self._learn_event(x, y, sample_weight)
+        if sample_weight != 1.0 or not self._learned(x, y):
+            self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
 
 
 class Scoring(StreamEstimator):
@@ -390,7 +399,8 @@ class Scoring(StreamEstimator):
 
     def score_one(self, x: Any) -> Any:
         """`decision_function` (`predict` in regression) of one event; 0 before anything was learned."""
-        return 0.0 if self._run is None else self._scores_one(x)[0]
+        score = 0.0 if self._run is None else self._scores_one(x)[0]
+        return float(score) if isinstance(score, float) else score
 
 
 class Labelled(StreamEstimator):
@@ -400,7 +410,10 @@ class Labelled(StreamEstimator):
         return _labels.coded(type(self).__name__, run.labels, y, count, classes)
 
     def _number(self, run: Run, y: Any) -> float | None:
-        return run.labels.codes.get(y) if type(y) in _labels.PLAIN or isinstance(y, np.generic) else None
+        try:
+            return run.labels.codes.get(y)
+        except TypeError:  # nothing that could be a label: the long way says so
+            return None
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -439,7 +452,9 @@ class Classifying(Labelled, Scoring):
         if self._run is None:
             return None
         score, view = self._scores_one(x)
-        return self._answers(np.asarray(score)[None], view)[0]
+        if isinstance(score, float):
+            return view.classes[-1 if score >= self._cut() else 0]
+        return view.classes[score.argmax()]
 
     def _answers(self, scores: Scores, view: LabelView) -> npt.NDArray[Any]:
         if scores.ndim == 2:

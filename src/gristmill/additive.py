@@ -339,7 +339,8 @@ def widened(state: dict[str, Any], kernel: Any, old: int, width: int) -> dict[st
     ends = state["shape_ends"]
     shapes = [state["shapes"][first:last] for first, last in pairwise([0, *ends.tolist()])]
     outputs, lone = len(state["intercept"]), _one_entry()
-    trees, moved = [], {}
+    trees: list[Any] = []
+    moved: dict[int, int] = {}
     for output in range(outputs):
         at = output * len(before)
         mine = {place: at + number for number, place in enumerate(before)}

@@ -17,22 +17,16 @@ class NotationError(ValueError):
 
 
 def vocabulary() -> dict[str, Any]:
-    """Every name that may be called: kernels, losses, rules, budgets, estimators and the catalogue."""
-    from . import budgets, catalogue, kernels, learners, losses, rules
+    """Every name that may be called: the parts that a model file may name, the learners, and the catalogue."""
+    from . import catalogue, persist
+    from ._stream import StreamEstimator
 
-    words: dict[str, Any] = {}
-    bases = (kernels.Kernel, losses.Loss, rules.Rule, budgets.Budget)
-    for module in (kernels, losses, rules, budgets):
-        for name, value in vars(module).items():
-            if isinstance(value, type) and issubclass(value, bases) and not name.startswith("_"):
-                words[name] = value
-    for base in (*bases, kernels.PythonKernel):
-        words.pop(base.__name__, None)
-    for name in catalogue_names():
-        words[name] = getattr(catalogue, name)
-    for name in ("KernelClassifier", "KernelRegressor", "KernelNovelty"):
-        words[name] = getattr(learners, name)
-    return words
+    words: dict[str, Any] = dict(persist.parts())
+    for name in persist.ESTIMATORS:
+        found = persist.estimator(name)
+        if issubclass(found, StreamEstimator) or hasattr(found, "transform"):
+            words[name] = found
+    return {**words, **{name: getattr(catalogue, name) for name in catalogue_names()}}
 
 
 def catalogue_names() -> list[str]:

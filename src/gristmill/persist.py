@@ -1,8 +1,8 @@
 """Save and load: one safetensors file of numbers, parameters as JSON, classes from a closed list, no code.
 
 Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
-version, the estimator's class, its parameters and its few fitted values, and under "checksum" a digest of that text and
-all arrays. Anything that does not fit is refused. Format 1, which has no checksum, is read (`_older.py`).
+version, the estimator's class, its parameters, its few fitted values, and a checksum of all that and the arrays. Anything
+that does not fit is refused. Format 1, which has no checksum, is read (`_older.py`).
 """
 
 from __future__ import annotations
@@ -51,13 +51,18 @@ PART_MODULES = (
 
 
 @functools.cache
-def _closed_list() -> dict[str, type]:
+def parts() -> dict[str, type]:
     """Every class that a model file may name as a parameter."""
     found: dict[str, type] = {}
     for home in PART_MODULES:
         module = import_module(f".{home}", __package__)
         for name, value in vars(module).items():
-            if isinstance(value, type) and issubclass(value, Checked) and dataclasses.is_dataclass(value):
+            if (
+                isinstance(value, type)
+                and issubclass(value, Checked)
+                and dataclasses.is_dataclass(value)
+                and name[0] != "_"
+            ):
                 found[name] = value
     del found["PythonKernel"]  # holds code
     return found
@@ -65,10 +70,10 @@ def _closed_list() -> dict[str, type]:
 
 def encode(value: Any, where: str) -> Any:
     """A parameter as JSON; Python code is refused by name."""
-    if dataclasses.is_dataclass(value) and type(value) is _closed_list().get(type(value).__name__):
+    if dataclasses.is_dataclass(value) and type(value) is parts().get(type(value).__name__):
         fields = {f.name: encode(getattr(value, f.name), where) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
-    if type(value).__name__ in ESTIMATORS and type(value) is _estimator(type(value).__name__):
+    if type(value).__name__ in ESTIMATORS and type(value) is estimator(type(value).__name__):
         parameters = value.get_params(deep=False)
         return {"type": type(value).__name__, **{name: encode(part, name) for name, part in parameters.items()}}
     if isinstance(value, tuple):
@@ -100,7 +105,7 @@ def decode(value: Any) -> Any:
         return float(fields["value"])
     if name == "tuple":
         return tuple(decode(item) for item in fields["items"])
-    part = _estimator(name) if name in ESTIMATORS else _closed_list().get(name)  # the list itself never changes
+    part = estimator(name) if name in ESTIMATORS else parts().get(name)  # the list itself never changes
     if part is None:
         raise ModelFileError(f"it names a part {name!r} that gristmill {__version__} does not have")
     return part(**{key: decode(field) for key, field in fields.items()})
@@ -199,7 +204,7 @@ ESTIMATORS = {
 }
 
 
-def _estimator(name: str) -> Any:
+def estimator(name: str) -> Any:
     if name not in ESTIMATORS:
         raise ModelFileError(f"it names an estimator {name!r} that gristmill {__version__} does not have")
     return getattr(import_module(f".{ESTIMATORS[name]}", __package__), name)
@@ -216,25 +221,26 @@ def save(model: Any, path: Any) -> None:
     from safetensors.numpy import save as to_bytes
 
     name = type(model).__name__
-    if name not in ESTIMATORS or type(model) is not _estimator(name):
+    if name not in ESTIMATORS or type(model) is not estimator(name):
         raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
+    model._check_parameters()  # else it could not be loaded
     arrays, fitted = model._to_file()
-    text = json.dumps(
-        {
-            "format": FORMAT,
-            "version": __version__,
-            "isa": _core.isa(),
-            "class": name,
-            "parameters": encode_parameters(model),
-            "fitted": fitted,
-        }
-    )
+    said = {
+        "format": FORMAT,
+        "version": __version__,
+        "isa": _core.isa(),
+        "class": name,
+        "parameters": encode_parameters(model),
+        "fitted": fitted,
+    }
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-    _write(Path(path), to_bytes(arrays, metadata={"gristmill": text, "checksum": _checksum(text, arrays)}))
+    text = json.dumps({**said, "checksum": checksum(said, arrays)})
+    _write(Path(path), to_bytes(arrays, metadata={"gristmill": text}))
 
 
-def _checksum(text: str, arrays: dict[str, Any]) -> str:
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
+def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
+    """Of everything in a file but itself."""
+    digest = hashlib.blake2b(json.dumps(said).encode(), digest_size=16)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -288,16 +294,15 @@ def _read(data: bytes) -> Any:
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     if "gristmill" not in header.get("__metadata__", {}):
         raise ModelFileError("it has no gristmill metadata")
-    text = header["__metadata__"]["gristmill"]
-    said = json.loads(text)
+    said = json.loads(header["__metadata__"]["gristmill"])
     if said["format"] not in (1, FORMAT):
         raise ModelFileError(
             f"it has format {said['format']} (written by gristmill {said.get('version')}), "
             f"and gristmill {__version__} reads formats 1 and {FORMAT}"
         )
-    if said["format"] == FORMAT and header["__metadata__"].get("checksum") != _checksum(text, arrays):
+    if said.pop("checksum", None) != (checksum(said, arrays) if said["format"] == FORMAT else None):
         raise ModelFileError("its checksum is wrong, so it is damaged")
-    cls = _estimator(said["class"])
+    cls = estimator(said["class"])
     model = cls(**{name: decode(value) for name, value in said["parameters"].items()})
     model._check_parameters()
     if said["format"] == 1:

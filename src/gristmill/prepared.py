@@ -8,11 +8,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 
 from . import persist
 from ._validate import count, one_of, optional
 from .streams.columns import Columns
 from .streams.scaling import StreamScaler
+
+
+def _as_the_model_has(method: Any) -> Any:
+    """A verb that is there where the learner has it."""
+    return available_if(lambda prepared: hasattr(prepared.model, method.__name__))(method)
 
 
 class Prepared(BaseEstimator):
@@ -108,29 +114,37 @@ class Prepared(BaseEstimator):
 
     def _scaled(self, X: Any) -> Any:
         scaler = self._started().scaler
-        if scaler is None:
-            return X
-        width = np.shape(X)[1] if np.ndim(X) == 2 else None
-        if width is not None and width != scaler.n_features_in_:
-            raise ValueError(
-                f"X has {width} features, but Prepared is expecting {scaler.n_features_in_} features as input"
-            )
-        return scaler.transform(X)
+        return X if scaler is None else scaler.transform(X)
 
+    @_as_the_model_has
     def predict(self, X: Any) -> Any:
         """What the learner predicts of each event, scaled by what is known now."""
-        return self._started().model.predict(self._scaled(X))
+        scaled = self._scaled(X)
+        return self.model_.predict(scaled)
 
+    @_as_the_model_has
     def decision_function(self, X: Any) -> Any:
         """The learner's scores of each event, scaled by what is known now."""
-        return self._started().model.decision_function(self._scaled(X))
+        scaled = self._scaled(X)
+        return self.model_.decision_function(scaled)
 
+    @_as_the_model_has
+    def score_samples(self, X: Any) -> Any:
+        """How familiar the learner finds each event, scaled by what is known now."""
+        scaled = self._scaled(X)
+        return self.model_.score_samples(scaled)
+
+    @_as_the_model_has
+    def transform(self, X: Any) -> Any:
+        """What the learner makes of each event, scaled by what is known now."""
+        scaled = self._scaled(X)
+        return self.model_.transform(scaled)
+
+    @_as_the_model_has
     def score(self, X: Any, y: Any) -> float:
         """The learner's own measure: accuracy of classes, R^2 of numbers."""
-        model = self._started().model
-        if not hasattr(model, "score"):
-            raise AttributeError(f"{type(model).__name__} has no measure of its own; see gristmill.evaluate")
-        return float(model.score(self._scaled(X), y))
+        scaled = self._scaled(X)
+        return float(self.model_.score(scaled, y))
 
     def predict_one(self, x: Any) -> Any:
         """What the learner predicts of one event; before anything was learned, what it says then."""

@@ -164,13 +164,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn a batch; the same as learning its rows one by one."""
         self._make_room(X.columns)
-        labels = [_plain(label) for label in y]
-        table = self._table(X)
-        if self._started and set(labels) <= set(self._learner._codes):
-            self._learner.partial_fit(table, np.array(labels))
-            return
-        for row, label in zip(table, labels, strict=True):  # a class enters at its own event
-            self._learner.learn_one(row, label)
+        self._learner.partial_fit(self._table(X), [_plain(label) for label in y])
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
         """The logistic function (two classes) or the softmax (more) of the scores."""

@@ -150,6 +150,7 @@ class StructuredLearner(WeightedStream):
 
     def _read(self, X: Any, first: bool) -> Any:
         """X as a list of objects, or as a checked table."""
+        _input.check_sparse(X)
         rows = super()._read(X, first)
         if isinstance(rows, list):
             return rows

@@ -14,8 +14,7 @@ Y = np.sin(2 * X[:, 0])
 
 
 def state(model):
-    names = [n for n in vars(model) if n not in model.get_params() and n != "similarity_"]
-    return {n: model._rng.bit_generator.state if n == "_rng" else vars(model)[n] for n in names}
+    return model._engine.state()
 
 
 def same(one, other):

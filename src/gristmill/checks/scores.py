@@ -33,7 +33,8 @@ def check_scores_are_the_naive_sums(case: Case) -> None:
 def check_attributes_fit_together(case: Case) -> None:
     """The fitted attributes have the promised shapes and meanings."""
     model = case.fitted()
-    outputs = len(case.classes) if case.classes is not None else 1
+    classes = len(set(case.y)) if is_classifier(model) else 0
+    outputs = classes if classes > 2 else 1
     require(model.n_seen_ == len(case), "n_seen_ counts the events")
     require(
         model.dual_coef_.shape == (model.n_support_, outputs),
@@ -58,9 +59,9 @@ def check_prequential_scores_before_it_learns(case: Case) -> None:
     """
     model, twin = case.new(), case.new()
     said = case.learn(model, slice(None), "prequential")
-    # Of two classes the score points to the second: the comparison starts when both have come.
-    two = is_classifier(model) and case.classes is None
-    start = 1 + (int(np.argmax(case.y != case.y[0])) if two else 0)
+    # The scores have a column for each class, or point to the second: the comparison starts when all have come.
+    places = np.unique(case.y, return_index=True)[1] if is_classifier(model) else [0]
+    start = 1 + int(max(places))
     case.learn(twin, slice(0, start))
     projects = isinstance(model.budget, Project)
     for i in range(start, len(case)):

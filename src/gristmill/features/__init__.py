@@ -1,22 +1,13 @@
 """Random maps for dot-product kernels, and the same online rules over explicit weights in their space."""
 
-from .bounds import n_components_for, truncation_degree, truncation_error
-from .compose import Compose, FourierFeatures, HomogeneousFeatures
-from .learner import FeatureClassifier, FeatureLearner, FeatureNovelty, FeatureRegressor
-from .maclaurin import RandomMaclaurin
-from .series import DotProduct
+from __future__ import annotations
 
-__all__ = [
-    "Compose",
-    "DotProduct",
-    "FeatureClassifier",
-    "FeatureLearner",
-    "FeatureNovelty",
-    "FeatureRegressor",
-    "FourierFeatures",
-    "HomogeneousFeatures",
-    "RandomMaclaurin",
-    "n_components_for",
-    "truncation_degree",
-    "truncation_error",
-]
+from .._lazy import attach, listed
+
+_NAMES = listed(__file__)
+__getattr__ = attach(__name__, _NAMES)
+__all__ = list(_NAMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -67,7 +67,7 @@ class FeatureLearner(StreamLearner):
     >>> model = FeatureLearner(map, PassiveAggressive())
     >>> scores = model.prequential(X / 70, y)
     >>> print(f"{(scores.argmax(axis=1) != y).mean():.3f} wrong with {model.coef_.shape[1]} weights a class")
-    0.096 wrong with 500 weights a class
+    0.100 wrong with 500 weights a class
     """
 
     stores_points = False

@@ -120,7 +120,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         real.check(name, "p", self.p)
         if not self.p >= 1.001:
             raise ValueError(f"{name}: p must be at least 1.001 (degrees average 1/(p - 1)), got {self.p!r}")
-        if self.max_degree is not None and self.max_degree != 0:
+        if self.max_degree is not None and (isinstance(self.max_degree, bool) or self.max_degree != 0):
             optional(count).check(name, "max_degree", self.max_degree)
         kernel = self._kernel()
         if self._random_inner() and (self.exact_low_order or self.measure == "optimal"):
@@ -255,6 +255,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise TypeError(
                 f"X is a sparse matrix of {X.dtype}; the map works on floats: pass X.astype(np.float64) (or np.float32)"
             )
+        _input.check_sparse(X)
         # The core refuses NaN by itself, row and column named; what does not go there is looked at here.
         elsewhere = reset or not self._runs_in_core()
         return validate_data(

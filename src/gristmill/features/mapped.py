@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class MappedCore:
         else:
             mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
 
-        self._fresh = lambda: _core.WeightLearner(width=mapped, rule=rule, task=task, average=average)
+        self._fresh: Callable[[], Any] = lambda: _core.WeightLearner(width=mapped, rule=rule, task=task, average=average)
         self.linear = self._fresh()
 
     def __getattr__(self, name: str) -> Any:

@@ -7,73 +7,11 @@ the event is offered to the buffer. P. Kar, Topics in Resource-efficient Kernel 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from .._lazy import attach, listed
 
-if TYPE_CHECKING:
-    from .auc import PairwiseAUC
-    from .buffers import Fifo, PairBuffer, Reservoir, ReservoirX
-    from .learner import AlignmentPairs, AUCPairs, GoodnessPairs, MetricPairs, PairwiseLearner, PairwiseLoss
-    from .losses import ExponentialLoss, SquaredHinge
-    from .metric import PairwiseMetric
-    from .mkl import OnColumns, TwoStageMKL
-    from .oam import OAM
-    from .projections import ConvexSet, GroupBall, L1Ball, L2Ball, PSDCone, Simplex, TraceBall
-    from .similarity import PairwiseSimilarity
-
-_HOME = {
-    "auc": ("PairwiseAUC",),
-    "buffers": ("Fifo", "PairBuffer", "Reservoir", "ReservoirX"),
-    "learner": (
-        "AUCPairs",
-        "AlignmentPairs",
-        "GoodnessPairs",
-        "MetricPairs",
-        "PairwiseLearner",
-        "PairwiseLoss",
-    ),
-    "losses": ("ExponentialLoss", "SquaredHinge"),
-    "metric": ("PairwiseMetric",),
-    "mkl": ("OnColumns", "TwoStageMKL"),
-    "oam": ("OAM",),
-    "projections": ("ConvexSet", "GroupBall", "L1Ball", "L2Ball", "PSDCone", "Simplex", "TraceBall"),
-    "similarity": ("PairwiseSimilarity",),
-}
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = [
-    "OAM",
-    "AUCPairs",
-    "AlignmentPairs",
-    "ConvexSet",
-    "ExponentialLoss",
-    "Fifo",
-    "GoodnessPairs",
-    "GroupBall",
-    "L1Ball",
-    "L2Ball",
-    "MetricPairs",
-    "OnColumns",
-    "PSDCone",
-    "PairBuffer",
-    "PairwiseAUC",
-    "PairwiseLearner",
-    "PairwiseLoss",
-    "PairwiseMetric",
-    "PairwiseSimilarity",
-    "Reservoir",
-    "ReservoirX",
-    "Simplex",
-    "SquaredHinge",
-    "TraceBall",
-    "TwoStageMKL",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_NAMES = listed(__file__)
+__getattr__ = attach(__name__, _NAMES)
+__all__ = list(_NAMES)
 
 
 def __dir__() -> list[str]:

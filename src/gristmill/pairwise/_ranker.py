@@ -16,7 +16,6 @@ class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2
-    _threshold: tuple[int, int, float] = (0, -1, 0.0)
 
     def _sign(self) -> float:
         return self._view(self._started()).sign
@@ -56,9 +55,10 @@ class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
     def threshold_(self) -> float:
         """Where `predict` cuts: the cut with the fewest errors on the buffer; 0 while it has one class."""
         run, seen = self._started(), self.n_seen_
-        if self._threshold[:2] != (id(run.core), seen):  # found once for each state of the model
-            self._threshold = (id(run.core), seen, self._best_cut())
-        return self._threshold[2]
+        at, cut = run.found.get("cut", (-1, 0.0))
+        if at != seen:  # found once for each state of the model
+            run.found["cut"] = seen, (cut := self._best_cut())
+        return float(cut)
 
     def _best_cut(self) -> float:
         scores, labels = self._buffer_scores()

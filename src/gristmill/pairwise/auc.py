@@ -126,6 +126,7 @@ class PairwiseAUC(Ranker):
         radius = self._check_range("radius", optional(positive))
         if self.norm not in ("l2", "l1"):
             raise ValueError(f"PairwiseAUC: norm must be 'l2' or 'l1', got {self.norm!r}")
+        drop, size = self._budget()
         if self.kernel is None:
             ball = None if radius is None else (L2Ball if self.norm == "l2" else L1Ball)(radius)._ball()
             return _core.LinearRanker, {**common, "ball": ball}
@@ -137,7 +138,6 @@ class PairwiseAUC(Ranker):
                 f"PairwiseAUC: {kernel!r} is not positive definite, so guarantees and radius have no meaning",
                 stacklevel=4,
             )
-        drop, size = self._budget()
         return _core.KernelRanker, {
             **common,
             "kernel": kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
@@ -148,7 +148,7 @@ class PairwiseAUC(Ranker):
 
     def _budget(self) -> tuple[str, int]:
         budget = DropSmallest(1000) if self.budget is None else self.budget
-        if self.average and not (isinstance(budget, Budget) and not budget.evicts):
+        if self.average and self.kernel is not None and not (isinstance(budget, Budget) and not budget.evicts):
             raise ValueError(
                 f"average=True needs every point that was ever stored, and {budget!r} drops points; "
                 "use budget=Unbounded()"

@@ -94,6 +94,11 @@ class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):
         self.progress = progress
         self.random_state = random_state
 
+    def _check_parameters(self) -> np.random.Generator:
+        rng = super()._check_parameters()
+        linear.c_values(self.C)
+        return rng
+
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""

@@ -70,6 +70,7 @@ class LandmarkModel(BaseEstimator):
     def _check_parameters(self) -> np.random.Generator:
         for name, range_ in {**_BASE_RANGES, **self._ranges}.items():
             range_.check(type(self).__name__, name, getattr(self, name))
+        selecting.check_selection(getattr(self, "selection", "random"))
         if self.similarity is not None:
             self._comparison()
         return generator(self.random_state)
@@ -89,6 +90,7 @@ class LandmarkModel(BaseEstimator):
         if kind == "objects":
             return _input.objects(X)
         if kind == "vectors":
+            _input.check_sparse(X)
             X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32])
             return X.tocsr() if _input.is_sparse(X) else np.ascontiguousarray(X)
         if first:

@@ -142,6 +142,7 @@ class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         super()._from_file(arrays, fitted)
         self.classes_ = np.asarray(fitted["labels"], dtype=self.classes_.dtype)  # in the user's order
+        given_thresholds(self.thresholds, len(self.classes_))
         if self.thresholds_.shape != (len(self.classes_) - 1,) or np.any(np.diff(self.thresholds_) < 0):
             raise persist.ModelFileError("its thresholds do not fit its labels")
 

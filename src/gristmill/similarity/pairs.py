@@ -124,6 +124,13 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
 
     # ---- fitting -------------------------------------------------------------------------------------------
 
+    def _check_parameters(self) -> np.random.Generator:
+        rng = super()._check_parameters()
+        transfer.family(self.transfer, self.slopes)
+        if self.solver != "boost":
+            linear.c_values(self.C)
+        return rng
+
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Draw the pairs, choose transfer function and C, and learn the weights."""

@@ -75,11 +75,19 @@ def choose(block: TrainingBlock, selection: Any, count: int, rng: np.random.Gene
     return _given(selection, size)
 
 
+_SAYS = "selection must be 'random', 'diverse' or distinct positions in the training set"
+
+
+def check_selection(selection: Any) -> None:
+    """Refuse what is no choice of landmarks, whatever the training set."""
+    given = not isinstance(selection, str) and np.ndim(selection) == 1 and np.asarray(selection).dtype.kind in "iu"
+    if not given and not (isinstance(selection, str) and selection in ("random", "diverse")):
+        raise ValueError(f"{_SAYS}, got {selection!r}")
+
+
 def _given(selection: Any, size: int) -> Positions:
-    says = "selection must be 'random', 'diverse' or distinct positions in the training set"
-    if isinstance(selection, str):
-        raise ValueError(f"{says}, got {selection!r}")
-    positions = np.asarray(selection)
+    check_selection(selection)
+    says, positions = _SAYS, np.asarray(selection)
     if positions.ndim != 1 or positions.size == 0 or not np.issubdtype(positions.dtype, np.integer):
         raise ValueError(f"{says}, got {selection!r}")
     if positions.min() < 0 or positions.max() >= size:

@@ -102,7 +102,8 @@ class StreamLandmarkModel(StreamEstimator):
     # ---- saving --------------------------------------------------------------------------------------------
 
     def _parts_to_file(self, parts: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {"similarity": persist.encode(parts.comparison.kernel, "similarity")}
+        kernel = parts.comparison.kernel if self.similarity is None else self.similarity
+        return {}, {"similarity": persist.encode(kernel, "similarity")}
 
     def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Settings:
         persist.justify(8.0 * self.n_landmarks, arrays, "landmarks")

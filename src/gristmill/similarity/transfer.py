@@ -79,10 +79,11 @@ class Sign(Transfer):
 
 def family(transfer: Any, slopes: Any) -> list[Callable[[Any], Any]]:
     """The transfer functions that a parameter means: one, or those to choose among."""
+    ramps = [Ramp(float(slope)) for slope in sorted(slopes)]  # refused here if they are none
     if isinstance(transfer, str):
         named: dict[str, Transfer] = {"identity": Identity(), "sign": Sign()}
         if transfer == "tune":
-            return [Ramp(float(slope)) for slope in sorted(slopes)]
+            return [*ramps]
         if transfer not in named:
             raise ValueError(
                 "transfer must be 'tune', 'identity', 'sign', a function f(t) with f(-t) = -f(t), "

@@ -91,7 +91,9 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _checked(self, rows: Floats) -> Floats:
         if rows.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {rows.shape[1]} features, but StreamScaler is expecting {self.n_features_in_}")
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but StreamScaler is expecting {self.n_features_in_} features as input"
+            )
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
