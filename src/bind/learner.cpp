@@ -84,6 +84,8 @@ auto bind_loop(nb::module_& m, const char* name) {
             .def_prop_ro("is_sparse", [](const Py& h) { return is_sparse(stored(h.learner)); })
             .def_prop_ro("is_single", [](const Py& h) { return is_single(stored(h.learner)); });
     }
+    if constexpr (H::kSupports.partners)
+        c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (H::kSupports.present)
         c.def("revisit", [](Py& h, nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights,
                             std::int64_t start) {
