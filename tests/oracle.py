@@ -415,7 +415,9 @@ class Twin:
             likeness = [gram[v, u] ** 2 / gram[u, u] for u in partners]
             best = int(np.argmax(likeness)) if partners else 0
             u = partners[best] if partners and likeness[best] > 0 else None
-            cost = float(self.coef[v] @ self.coef[v]) * max(gram[v, v] - (likeness[best] if u is not None else 0.0), 0.0)
+            cost = float(self.coef[v] @ self.coef[v]) * max(
+                gram[v, v] - (likeness[best] if u is not None else 0.0), 0.0
+            )
             folds.append((cost, v, u))
         _, v, u = min(folds, key=lambda fold: (fold[0], fold[1]))  # the oldest on ties
         if u is not None:

@@ -6,13 +6,29 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
+from tests.oracle import Twin
 
 import gristmill
 from gristmill import (
-    SGD, Alma, EpsilonInsensitive, Gaussian, Hinge, KernelClassifier, KernelNovelty, KernelRegressor, Laplacian, Linear, Merge,
-    PassiveAggressive, Perceptron, Polynomial, Romma, Squared, StepSizeAdaptation, Unbounded,
+    SGD,
+    Alma,
+    EpsilonInsensitive,
+    Gaussian,
+    Hinge,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    Laplacian,
+    Linear,
+    Merge,
+    PassiveAggressive,
+    Perceptron,
+    Polynomial,
+    Romma,
+    Squared,
+    StepSizeAdaptation,
+    Unbounded,
 )  # fmt: skip
-from tests.oracle import Twin
 
 KERNELS = [Gaussian(0.7), Laplacian(0.4), Polynomial(2, 0.5, 1.0), Linear()]
 RULES = [
@@ -53,7 +69,8 @@ def test_two_classes_agree_with_the_naive_twin(kernel, rule):
 def test_many_classes_agree_with_the_naive_twin():
     X, _ = stream(width=3)
     y = (np.floor(X[:, 0] * 2).astype(int) % 4).tolist()
-    model, twin = KernelClassifier(Laplacian(0.5), PassiveAggressive(), Merge(20)), Twin(Laplacian(0.5), PassiveAggressive(), Merge(20), n_classes=4)  # fmt: skip
+    parts = Laplacian(0.5), PassiveAggressive(), Merge(20)
+    model, twin = KernelClassifier(*parts), Twin(*parts, n_classes=4)
     scores = model.partial_fit(X[:1], y[:1], classes=[0, 1, 2, 3]).prequential(X[1:], y[1:])
     twin.step(X[0], y[0])
     assert_allclose(scores, [twin.step(x, label) for x, label in zip(X[1:], y[1:], strict=True)], rtol=1e-6, atol=1e-8)
@@ -65,7 +82,10 @@ def test_regression_and_novelty_agree_with_the_naive_twin():
     y = np.sin(2 * X[:, 0]) + X[:, 1]
     for loss in (Squared(), EpsilonInsensitive(0.1)):
         rule = SGD(loss, rate=0.4, reg=0.01)
-        model, twin = KernelRegressor(Gaussian(0.5), rule, Merge(15)), Twin(Gaussian(0.5), rule, Merge(15), "regression")
+        model, twin = (
+            KernelRegressor(Gaussian(0.5), rule, Merge(15)),
+            Twin(Gaussian(0.5), rule, Merge(15), "regression"),
+        )
         said = [twin.step(x, target) for x, target in zip(X, y, strict=True)]
         assert_allclose(model.prequential(X, y), said, rtol=1e-6, atol=1e-8)
     rule = SGD(Hinge(0.0, nu=0.1), rate=0.1, reg=0.2)
@@ -77,7 +97,9 @@ def test_regression_and_novelty_agree_with_the_naive_twin():
 def test_every_cut_save_and_load_give_the_same_bits(form, tmp_path):
     X, y = stream(400, 6)
     X[np.random.default_rng(1).random(X.shape) < 0.5] = 0
-    rows = {"float32": X.astype(np.float32), "csr": csr_array(X), "wide csr": csr_array((csr_array(X).data, csr_array(X).indices * 300, csr_array(X).indptr), shape=(400, 1700))}.get(form, X)  # fmt: skip
+    sparse = csr_array(X)
+    wide = csr_array((sparse.data, sparse.indices * 300, sparse.indptr), shape=(400, 1700))
+    rows = {"float32": X.astype(np.float32), "csr": sparse, "wide csr": wide}.get(form, X)
     rule = Alma(0.9) if form == "norm" else PassiveAggressive(C=0.7)
 
     def fresh():
@@ -119,7 +141,8 @@ def test_points_like_nobody_are_dropped_and_points_of_no_length_are_no_partners(
     # Over the linear kernel the axes have nothing in common, and the origin is like nothing.
     X = np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3], [0, 5, 0]])
     model = KernelRegressor(Linear(), SGD(Squared(), rate=0.5), Merge(3)).fit(X, [1.0, 2.0, 3.0, 4.0, 5.0])
-    assert model.n_support_ == 3 and np.isfinite(model.dual_coef_).all()
+    assert model.n_support_ == 3
+    assert np.isfinite(model.dual_coef_).all()
 
 
 def test_memory_stays_and_few_rows_are_worked_out():

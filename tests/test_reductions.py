@@ -16,7 +16,6 @@ from gristmill import (
     Forget,
     Hinge,
     Implicit,
-    KernelClassifier,
     Linear,
     Logistic,
     PassiveAggressive,
@@ -26,10 +25,8 @@ from gristmill import (
     Squared,
     StepSizeAdaptation,
     Unbounded,
-    _core,
 )
 from twins import (
-    CLASSIFIERS,
     KERNEL,
     LEARNERS,
     agree,
@@ -90,42 +87,3 @@ def test_step_size_adaptation_that_stands_still_is_norma():
     for loss in (Hinge(), Logistic()):
         still = StepSizeAdaptation(loss, 0.2, 0.1, meta_rate=0.0)
         agree(scores(still)[0], scores(SGD(loss, 0.2, 0.1))[0], repr(loss))
-
-
-def two_outputs(kernel, rule, budget, X, y):
-    """The max-score code with two classes: f_1 - f_0, and the points."""
-    core = _core.Learner(
-        kernel=kernel._program(),
-        rule=rule._spec(),
-        budget=budget._spec(),
-        task="classification",
-        outputs=2,
-        width=X.shape[1],
-        sparse=False,
-        single=False,
-        average=False,
-        seed=0,
-    )
-    said = core.learn(X, (y > 0).astype(float), None, True)
-    ids, order = core.ids()
-    return said[:, 1] - said[:, 0], np.array(ids)[order]
-
-
-@pytest.mark.parametrize(
-    ("rule", "budget"),
-    [value for name, value in CLASSIFIERS.items() if name not in ("projected norma", "random budget")],
-    ids=lambda part: repr(part),
-)
-def test_two_classes_with_half_the_kernel_are_the_binary_learner(rule, budget):
-    X, y = stream("noisy", "binary", 200)
-    model = KernelClassifier(KERNEL, rule, budget)
-    wanted = model.prequential(X, y, classes=[-1, 1])
-    if isinstance(rule, Alma) or getattr(rule, "radius", None):
-        X, wanted = (
-            X[:1],
-            wanted[:1],
-        )  # the ball is about ||(f_0, f_1)||, half of ||f||: only the first step agrees
-        model = KernelClassifier(KERNEL, rule, budget).fit(X, y[:1])
-    found, ids = two_outputs(0.5 * KERNEL, rule, budget, X, y[: len(X)])
-    agree(found, wanted, "f_1 - f_0 = f")
-    assert ids.tolist() == model.support_ids_.tolist()
