@@ -7,7 +7,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench lint types core-test sanitize docs clean
+.PHONY: run test bench lint types core-test test-neon sanitize docs clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
@@ -29,6 +29,20 @@ core-test: $(VENV)/.dev
 	cmake --build build/core --parallel
 	build/core/core_tests
 	build/core/core_pairwise_tests
+	build/core/core_elementary_tests
+	for isa in $$(build/core/core_digests --isas); do \
+	  GRISTMILL_ISA=$$isa build/core/core_digests tests/core/digests || exit 1; done
+
+# The core on ARM: cross-compiled and run by an emulator, which on Debian come by
+# apt-get install g++-aarch64-linux-gnu qemu-user
+ARM ?= aarch64-linux-gnu
+test-neon:
+	@command -v $(ARM)-g++ qemu-aarch64 >/dev/null || \
+	  { echo "make test-neon needs: apt-get install g++-$(ARM) qemu-user"; exit 1; }
+	cmake -S . -B build/neon -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DCMAKE_SYSTEM_NAME=Linux \
+	  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=$(ARM)-g++ "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/$(ARM)"
+	cmake --build build/neon --parallel
+	ctest --test-dir build/neon --output-on-failure
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
