@@ -7,7 +7,8 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench lint types core-test test-neon sanitize docs clean
+.PHONY: run test bench lint types core-test test-neon test-compilers test-oldest sanitize docs \
+  wheel quickest stub clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
@@ -19,6 +20,7 @@ test: lint types core-test
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -43,6 +45,37 @@ test-neon:
 	  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=$(ARM)-g++ "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/$(ARM)"
 	cmake --build build/neon --parallel
 	ctest --test-dir build/neon --output-on-failure
+
+# The core by GCC and by Clang, warnings as errors, the digests of each instruction set; then the Python module by Clang.
+# On Debian: apt-get install g++ clang
+test-compilers: $(VENV)/.dev
+	@command -v g++ clang++ >/dev/null || { echo "make test-compilers needs: apt-get install g++ clang"; exit 1; }
+	for compiler in g++ clang++; do \
+	  cmake -S . -B build/$$compiler -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DCMAKE_CXX_COMPILER=$$compiler \
+	    -DCMAKE_CXX_FLAGS=-Werror && \
+	  cmake --build build/$$compiler --parallel && ctest --test-dir build/$$compiler --output-on-failure && \
+	  for isa in $$(build/$$compiler/core_digests --isas); do \
+	    GRISTMILL_ISA=$$isa build/$$compiler/core_digests tests/core/digests || exit 1; done || exit 1; done
+	CXX=clang++ $(BIN)/pip install --quiet --no-build-isolation --no-deps --upgrade --target build/clang-python/site . \
+	  -C build-dir=build/clang-python/cmake
+	PYTHONPATH=build/clang-python/site $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_isas.py tests/test_exactness.py
+
+# The tests with the oldest dependencies that pyproject.toml allows, in an environment of their own.
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt '.[dev]'
+	.venv-oldest/bin/python -m pytest tests
+
+# The sdist and a wheel, tried in an empty environment; tests/quickest.txt names the tests.
+wheel: $(VENV)/.wheel
+	$(BIN)/python chores/wheel.py
+
+quickest: $(VENV)/.dev
+	$(BIN)/python -m pytest tests -q --durations=0 --durations-min=0 -p no:xdist | $(BIN)/python chores/quickest.py
+
+# The types of the compiled core; a test says when they are stale.
+stub: $(VENV)/.dev
+	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -83,5 +116,9 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/pip install --quiet --no-build-isolation '.[docs]'
 	touch $@
 
+$(VENV)/.wheel: $(VENV)/.dev
+	$(BIN)/pip install --quiet --no-build-isolation '.[wheel]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .venv-oldest build dist

@@ -158,9 +158,10 @@ void expansions() {
     expand("projectron", stream, gaussian, Perceptron{}, project);
     expand("projectron laplacian sparse", stream, kernels().at("laplacian"), Perceptron{}, project, Task::binary, false, true);
     expand("projectron++", stream, gaussian, with<MarginProjection>([](MarginProjection& r) { r.squared = true; }), project);
-    expand("three classes", stream, gaussian, sgd, oldest, Task::multiclass, true);
+    expand("three classes", stream, gaussian, sgd, oldest, Task::multiclass);
+    expand("three classes averaged", stream, gaussian, sgd, Unbounded{}, Task::multiclass, true);
     expand("three classes projectron", stream, gaussian, Perceptron{}, project, Task::multiclass);
-    expand("squared", stream, gaussian, with<Sgd>([](Sgd& r) { r.loss.kind = LossKind::squared, r.reg = 0.01; }), oldest,
+    expand("squared", stream, gaussian, with<Sgd>([](Sgd& r) { r.loss.kind = LossKind::squared, r.reg = 0.01; }), Unbounded{},
            Task::regression, true);
     expand("implicit squared", stream, gaussian, with<Implicit>([](Implicit& r) { r.loss.kind = LossKind::squared; }), oldest,
            Task::regression);
