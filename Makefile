@@ -21,6 +21,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/defect.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -117,7 +119,8 @@ $(VENV)/.docs: $(VENV)/.dev
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.dev
-	$(BIN)/pip install --quiet --no-build-isolation '.[wheel]'
+	$(BIN)/python chores/extra.py wheel > $(VENV)/wheel.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/wheel.txt
 	touch $@
 
 clean:
