@@ -73,11 +73,12 @@ wheel: $(VENV)/.wheel
 	$(BIN)/python chores/wheel.py
 
 quickest: $(VENV)/.dev
-	$(BIN)/python -m pytest tests -q --durations=0 --durations-min=0 -p no:xdist | $(BIN)/python chores/quickest.py
+	PYTHONPATH=chores $(BIN)/python -m pytest tests -q -p quickest --durations=20
 
 # The types of the compiled core; a test says when they are stale.
 stub: $(VENV)/.dev
 	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
+	touch $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
