@@ -14,8 +14,10 @@ run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
 
 test: lint types core-test
-	$(BIN)/python -m pytest tests
-	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill
+	$(BIN)/python -m pytest tests -n auto --dist worksteal --durations=20
+	$(BIN)/python -m pytest -n auto --doctest-modules --pyargs gristmill
+	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
+	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n auto tests/test_exactness.py tests/test_cuts.py || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
