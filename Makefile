@@ -7,18 +7,24 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench lint types core-test sanitize docs clean
+.PHONY: run test bench lint types core-test test-neon test-compilers test-oldest sanitize docs \
+  wheel quickest stub clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
 
 test: lint types core-test
-	$(BIN)/python -m pytest tests
-	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill
+	$(BIN)/python -m pytest tests -n auto --dist worksteal --durations=20
+	$(BIN)/python -m pytest -n auto --doctest-modules --pyargs gristmill
+	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
+	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n auto tests/test_exactness.py tests/test_cuts.py || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/defect.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -29,6 +35,52 @@ core-test: $(VENV)/.dev
 	cmake --build build/core --parallel
 	build/core/core_tests
 	build/core/core_pairwise_tests
+	build/core/core_elementary_tests
+	for isa in $$(build/core/core_digests --isas); do \
+	  GRISTMILL_ISA=$$isa build/core/core_digests tests/core/digests || exit 1; done
+
+# The core on ARM: cross-compiled and run by an emulator, which on Debian come by
+# apt-get install g++-aarch64-linux-gnu qemu-user
+ARM ?= aarch64-linux-gnu
+test-neon:
+	@command -v $(ARM)-g++ qemu-aarch64 >/dev/null || \
+	  { echo "make test-neon needs: apt-get install g++-$(ARM) qemu-user"; exit 1; }
+	cmake -S . -B build/neon -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DCMAKE_SYSTEM_NAME=Linux \
+	  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=$(ARM)-g++ "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/$(ARM)"
+	cmake --build build/neon --parallel
+	ctest --test-dir build/neon --output-on-failure
+
+# The core by GCC and by Clang, warnings as errors, the digests of each instruction set; then the Python module by Clang.
+# On Debian: apt-get install g++ clang
+test-compilers: $(VENV)/.dev
+	@command -v g++ clang++ >/dev/null || { echo "make test-compilers needs: apt-get install g++ clang"; exit 1; }
+	for compiler in g++ clang++; do \
+	  cmake -S . -B build/$$compiler -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DCMAKE_CXX_COMPILER=$$compiler \
+	    -DCMAKE_CXX_FLAGS=-Werror && \
+	  cmake --build build/$$compiler --parallel && ctest --test-dir build/$$compiler --output-on-failure && \
+	  for isa in $$(build/$$compiler/core_digests --isas); do \
+	    GRISTMILL_ISA=$$isa build/$$compiler/core_digests tests/core/digests || exit 1; done || exit 1; done
+	CXX=clang++ $(BIN)/pip install --quiet --no-build-isolation --no-deps --upgrade --target build/clang-python/site . \
+	  -C build-dir=build/clang-python/cmake
+	PYTHONPATH=build/clang-python/site $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_isas.py tests/test_exactness.py
+
+# The tests with the oldest dependencies that pyproject.toml allows, in an environment of their own.
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt '.[dev]'
+	.venv-oldest/bin/python -m pytest tests
+
+# The sdist and a wheel, tried in an empty environment; tests/quickest.txt names the tests.
+wheel: $(VENV)/.wheel
+	$(BIN)/python chores/wheel.py
+
+quickest: $(VENV)/.dev
+	PYTHONPATH=chores $(BIN)/python -m pytest tests -q -p quickest --durations=20
+
+# The types of the compiled core; a test says when they are stale.
+stub: $(VENV)/.dev
+	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
+	touch $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -69,5 +121,10 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/pip install --quiet --no-build-isolation '.[docs]'
 	touch $@
 
+$(VENV)/.wheel: $(VENV)/.dev
+	$(BIN)/python chores/extra.py wheel > $(VENV)/wheel.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/wheel.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .venv-oldest build dist

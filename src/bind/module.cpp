@@ -3,7 +3,12 @@
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
     m.doc() = "The C++ core of gristmill; private.";
+    gristmill::isa_name();  // an unknown GRISTMILL_ISA is an ImportError
     m.def("isa", [] { return std::string(gristmill::isa_name()); }, "The instruction set chosen at load.");
+    m.def("isas", [] {
+        const gristmill::IsaNames names = gristmill::isas();
+        return std::vector<std::string>(names.begin(), names.end());
+    }, "The instruction sets that GRISTMILL_ISA may name here, the narrowest first.");
     nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);
     gristmill::bind::bind_learner(m);
     gristmill::bind::bind_expansion(m);

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/elementary.hpp"
+
 namespace gristmill {
 
 // A node is full, and is divided at once, with this many entries or children. A leaf of 31 with its header fills whole
@@ -71,7 +73,7 @@ struct LaplacePiece {
         double bridge = 0;                                       // factor from the node's high to `next`
     };
 
-    double factor(double distance) const { return std::exp(-gamma * distance); }
+    double factor(double distance) const { return elementary::exp(-gamma * distance); }
     double self(double) const { return 1; }
     double value(double p, double q) const { return factor(std::abs(p - q)); }
     const char* refusal(double) const { return nullptr; }

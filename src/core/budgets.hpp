@@ -12,6 +12,7 @@
 #include <span>
 #include <variant>
 
+#include "core/elementary.hpp"
 #include "core/needs.hpp"
 #include "core/random.hpp"
 #include "core/victims.hpp"
@@ -81,7 +82,7 @@ struct Window : BudgetBase {
     // The oldest position that the score of event `next` may use.
     std::int64_t horizon(std::int64_t next) const {
         if (steps > 0) return next - steps;
-        const double age = std::ceil(std::pow(static_cast<double>(next + 1), 0.5 + growth));
+        const double age = std::ceil(elementary::pow(static_cast<double>(next + 1), 0.5 + growth));
         return age > static_cast<double>(next) ? 0 : next - static_cast<std::int64_t>(age);
     }
 };
@@ -160,10 +161,10 @@ struct Forget : BudgetBase {
         return 2 * slack / (b + std::sqrt(std::max(0.0, b * b + 4 * a * slack)));
     }
     double basic_factor(const auto& f, const Newcomer& newcomer) const {
-        const double b = static_cast<double>(size) + 1, radius = std::sqrt(b / std::log(b)) / 4;  // U
+        const double b = static_cast<double>(size) + 1, radius = std::sqrt(b / elementary::log(b)) / 4;  // U
         const double c = newcomer.coefs[0];
         const double norm2 = f.norm2() + 2 * c * f.score(0, newcomer.row) + c * c * newcomer.self;
-        return std::min(std::pow(b, -1 / (2 * b)), radius / std::sqrt(norm2));
+        return std::min(elementary::pow(b, -1 / (2 * b)), radius / std::sqrt(norm2));
     }
 };
 

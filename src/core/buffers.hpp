@@ -15,6 +15,7 @@
 
 #include "core/archive.hpp"
 #include "core/batch.hpp"
+#include "core/elementary.hpp"
 #include "core/random.hpp"
 
 namespace gristmill {
@@ -110,7 +111,7 @@ class Buffer {
     // P[no slot is replaced in t+1 .. T] = (t/T)^s, solved for T.
     std::uint64_t next_after(std::uint64_t step, Random& random) const {
         const double u = 1.0 - random.uniform();
-        const double next = std::ceil(static_cast<double>(step) * std::pow(u, -1.0 / static_cast<double>(size_)));
+        const double next = std::ceil(static_cast<double>(step) * elementary::pow(u, -1.0 / static_cast<double>(size_)));
         if (!(next < 0x1.0p62)) return std::uint64_t{1} << 62;
         return std::max(step + 1, static_cast<std::uint64_t>(next));
     }
@@ -119,9 +120,9 @@ class Buffer {
     // first by a geometric law cut at s, the others by plain geometric gaps.
     void skip(std::uint64_t step, Random& random, Change& change) {
         if (step != next_) return;
-        const double log_miss = std::log1p(-1.0 / static_cast<double>(step));
-        const auto gap = [&](double u) { return std::floor(std::log1p(-u) / log_miss); };
-        const double any = -std::expm1(static_cast<double>(size_) * log_miss);
+        const double log_miss = elementary::log1p(-1.0 / static_cast<double>(step));
+        const auto gap = [&](double u) { return std::floor(elementary::log1p(-u) / log_miss); };
+        const double any = -elementary::expm1(static_cast<double>(size_) * log_miss);
         double slot = std::min(gap(random.uniform() * any), static_cast<double>(size_ - 1));
         while (slot < static_cast<double>(size_)) {
             change.slots.push_back(static_cast<std::size_t>(slot));
@@ -133,7 +134,7 @@ class Buffer {
     // K by inversion of its law, then K slots without repeats.
     void binomial(std::uint64_t step, Random& random, Change& change) {
         const double p = 1.0 / static_cast<double>(step), s = static_cast<double>(size_);
-        double mass = std::exp(s * std::log1p(-p)), left = random.uniform();
+        double mass = elementary::exp(s * elementary::log1p(-p)), left = random.uniform();
         std::size_t count = 0;
         while (left >= mass && count < size_) {
             left -= mass;

@@ -79,7 +79,7 @@ void Spectrum::iterate() {
             while (m + 1 < n && std::abs(e[m + 1]) > tiny * (std::abs(d[m]) + std::abs(d[m + 1]))) ++m;
             if (m == l) break;
             double g = (d[l + 1] - d[l]) / (2 * e[l + 1]);
-            double r = std::hypot(g, 1.0);
+            double r = std::sqrt(g * g + 1);
             g = d[m] - d[l] + e[l + 1] / (g + std::copysign(r, g));
             double s = 1, c = 1, p = 0;
             bool early = false;

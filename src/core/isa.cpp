@@ -1,19 +1,26 @@
-// Choose the widest instruction set that this machine has. GRISTMILL_ISA in the environment may ask for a narrower one.
+// Choose the widest instruction set that this machine has. GRISTMILL_ISA in the environment may ask for another one of them.
 #include "core/isa.hpp"
 
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace gristmill {
 
-#define GRISTMILL_DECLARE(name)          \
-    namespace name {                     \
-    extern const Isa<double> kDouble;    \
-    extern const Isa<float> kFloat;      \
-    extern const IsaScore kScore;        \
+#define GRISTMILL_DECLARE(name)       \
+    namespace name {                  \
+    extern const Isa<double> kDouble; \
+    extern const Isa<float> kFloat;   \
+    extern const IsaScore kScore;     \
     }
+#if defined(__aarch64__)
+GRISTMILL_DECLARE(neon)  // every such machine has it
+#else
 GRISTMILL_DECLARE(baseline)
-#if defined(__x86_64__) || defined(_M_X64)
+#endif
+#if defined(__x86_64__)
 GRISTMILL_DECLARE(avx2)
 GRISTMILL_DECLARE(avx512)
 #endif
@@ -21,24 +28,42 @@ GRISTMILL_DECLARE(avx512)
 namespace {
 
 struct Choice {
-    const Isa<double>* doubles = &baseline::kDouble;
-    const Isa<float>* floats = &baseline::kFloat;
-    const IsaScore* score = &baseline::kScore;
+    const Isa<double>* doubles;
+    const Isa<float>* floats;
+    const IsaScore* score;
 };
+#define GRISTMILL_CHOICE(name) Choice{&name::kDouble, &name::kFloat, &name::kScore}
+
+// The narrowest first.
+std::vector<Choice> available() {
+    std::vector<Choice> found;
+#if defined(__aarch64__)
+    found.push_back(GRISTMILL_CHOICE(neon));
+#else
+    found.push_back(GRISTMILL_CHOICE(baseline));
+#endif
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool fuses = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (fuses) found.push_back(GRISTMILL_CHOICE(avx2));
+    if (fuses && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        found.push_back(GRISTMILL_CHOICE(avx512));
+#endif
+    return found;
+}
 
 Choice choose() {
-    Choice choice;
-#if defined(__x86_64__) || defined(_M_X64)
+    const std::vector<Choice> choices = available();
     const char* asked = std::getenv("GRISTMILL_ISA");
-    auto wanted = [&](const char* name) { return asked == nullptr || std::strcmp(asked, name) == 0; };
-    __builtin_cpu_init();
-    if (wanted("avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-        return {&avx512::kDouble, &avx512::kFloat, &avx512::kScore};
-    if (wanted("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return {&avx2::kDouble, &avx2::kFloat, &avx2::kScore};
-#endif
-    return choice;
+    if (asked == nullptr || *asked == '\0') return choices.back();
+    std::string names;
+    for (const Choice& choice : choices) {
+        if (std::strcmp(asked, choice.doubles->name) == 0) return choice;
+        names += (names.empty() ? "" : ", ") + std::string(choice.doubles->name);
+    }
+    throw std::invalid_argument("GRISTMILL_ISA is '" + std::string(asked) + "', but this machine has: " + names +
+                                "; name one of them, or leave the variable unset for the widest");
 }
 
 const Choice& chosen() {
@@ -54,5 +79,10 @@ template <>
 const Isa<float>& isa<float>() { return *chosen().floats; }
 const IsaScore& isa_score() { return *chosen().score; }
 const char* isa_name() { return chosen().doubles->name; }
+IsaNames isas() {
+    IsaNames names{{}, 0};
+    for (const Choice& choice : available()) names.name[names.count++] = choice.doubles->name;
+    return names;
+}
 
 }  // namespace gristmill

@@ -1,4 +1,8 @@
 // The door to the vector code: plain functions behind a table, one table an instruction set, chosen once at load.
+//
+// All sets that fuse a multiplication with an addition (avx2, avx512, neon) give the same bits: a lane is a stored point, sums
+// over points run in kPad partial sums and one tree, whatever the width of a vector. The baseline of x86-64 cannot fuse and
+// rounds twice: it is as exact, but not the same.
 #pragma once
 
 #include <cstddef>
@@ -91,5 +95,13 @@ T norm2(const T* row, std::size_t width) {
 }
 const IsaScore& isa_score();
 const char* isa_name();
+// The instruction sets that this build and this machine have, the narrowest first. (No std::vector: simd.cpp includes this.)
+struct IsaNames {
+    const char* name[4];
+    std::size_t count;
+    const char* const* begin() const { return name; }
+    const char* const* end() const { return name + count; }
+};
+IsaNames isas();
 
 }  // namespace gristmill

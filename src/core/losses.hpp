@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "core/elementary.hpp"
+
 namespace gristmill {
 
 enum class LossKind { hinge, logistic, squared, epsilon_insensitive, huber };
@@ -64,8 +66,8 @@ struct Loss {
     }
 
     static double sigmoid(double t) {  // 1/(1+e^-t) without overflow
-        if (t >= 0) return 1.0 / (1.0 + std::exp(-t));
-        const double e = std::exp(t);
+        if (t >= 0) return 1.0 / (1.0 + elementary::exp(-t));
+        const double e = elementary::exp(t);
         return e / (1.0 + e);
     }
 };

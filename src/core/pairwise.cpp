@@ -21,8 +21,8 @@ double margin_value(const MarginLoss& loss, double u) {
     switch (loss.kind) {
         case MarginKind::hinge: return std::max(gap, 0.0);
         case MarginKind::squared_hinge: return gap > 0 ? gap * gap : 0.0;
-        case MarginKind::logistic: return u >= 0 ? std::log1p(std::exp(-u)) : -u + std::log1p(std::exp(u));
-        case MarginKind::exponential: return std::exp(-u);
+        case MarginKind::logistic: return std::max(-u, 0.0) + elementary::log1p(elementary::exp(-std::abs(u)));
+        case MarginKind::exponential: return elementary::exp(-u);
     }
     return 0;
 }

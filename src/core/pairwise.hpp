@@ -10,6 +10,7 @@
 
 #include "core/buffers.hpp"
 #include "core/convex.hpp"
+#include "core/elementary.hpp"
 
 namespace gristmill {
 
@@ -41,11 +42,11 @@ struct MarginLoss {
             case MarginKind::hinge: return u < margin ? -1.0 : 0.0;
             case MarginKind::squared_hinge: return u < margin ? -2 * (margin - u) : 0.0;
             case MarginKind::logistic: {
-                if (u <= 0) return -1 / (1 + std::exp(u));
-                const double e = std::exp(-u);
+                if (u <= 0) return -1 / (1 + elementary::exp(u));
+                const double e = elementary::exp(-u);
                 return -e / (1 + e);
             }
-            case MarginKind::exponential: return -std::exp(-u);
+            case MarginKind::exponential: return -elementary::exp(-u);
         }
         return 0;
     }

@@ -226,7 +226,7 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate d
         const double slope = -trial.weight * loss.push(trial.score, trial.label);  // l'
         const double bend = trial.weight * loss.curvature(trial.score, trial.label);  // l''
         const double gain = meta_rate * (reg * trial.along + slope * trial.tangent);
-        rate *= linear ? std::max(0.5, 1 - gain) : std::exp(-gain);
+        rate *= linear ? std::max(0.5, 1 - gain) : elementary::exp(-gain);
         if (reg > 0) rate = std::min(rate, kLargestShare / reg);
         return {.coefficient = -rate * slope,
                 .shrink = 1 - rate * reg,

@@ -21,6 +21,9 @@ inline constexpr int kTileRows = 8, kTileBlocks = 3;
 #elif defined(__AVX2__)
 inline constexpr std::size_t kBytes = 32;
 inline constexpr int kTileRows = 3, kTileBlocks = 2;
+#elif defined(__aarch64__)
+inline constexpr std::size_t kBytes = 16;
+inline constexpr int kTileRows = 4, kTileBlocks = 1;  // sixteen sums, four values of y, four of x: 24 of 32 registers
 #else
 inline constexpr std::size_t kBytes = 16;
 inline constexpr int kTileRows = 2, kTileBlocks = 1;

@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 def isa() -> str:
     """The instruction set chosen at load."""
 
+def isas() -> list[str]:
+    """
+    The instruction sets that GRISTMILL_ISA may name here, the narrowest first.
+    """
+
 class RowError(ValueError):
     pass
 
