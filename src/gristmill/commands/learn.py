@@ -70,8 +70,7 @@ def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, st
         result.stopped = str(error)
     model.columns_ = opened.columns if opened.columns.names is not None else None
     if given["model_path"] and (error is None or given["keep"]):
-        model.save(given["model_path"])
-        click.echo(f"model: {given['model_path']} after {result.n_events:,} events", err=True)
+        options.save(model, given["model_path"], result.n_events)
     comparison = Comparison([result])
     options.show(comparison, given["as_json"])
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)

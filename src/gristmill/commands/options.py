@@ -30,7 +30,7 @@ reading = _all(
                  help="Of the data; by the name of the file otherwise, of standard input CSV."),
     click.option("--target", default="last", show_default=True, help="Column of the labels, or 'none'."),
     click.option("--categorical", type=click.Choice(["onehot", "hash"]), help="Columns of text become ..."),
-    click.option("--features", type=click.IntRange(min=1), help="Number of features of LIBSVM text."),
+    click.option("--features", type=click.IntRange(1, 2**31 - 2), help="Number of features of LIBSVM text."),
     click.option("--skip-bad", is_flag=True, help="Count rows that cannot be read and go on."),
     click.option("--quarantine", type=click.Path(dir_okay=False), help="File for what --skip-bad skips."),
     click.option("--limit", type=click.IntRange(min=1), help="Read at most so many events."),
@@ -53,12 +53,27 @@ running = _all(
 def check_places(options: dict[str, Any]) -> None:
     """What will be written can be written: said now, not after the whole stream."""
     for option, name in (("model_path", "--model"), ("report", "--report"), ("quarantine", "--quarantine")):
-        path = options.get(option)
-        folder = os.path.dirname(path or "") or "."
-        if path and not os.path.isdir(folder):
-            raise click.UsageError(f"{name} {path}: there is no folder {folder}")
-        if path and not os.access(path if os.path.exists(path) else folder, os.W_OK):
-            raise click.UsageError(f"{name} {path}: it may not be written to")
+        if not options.get(option):
+            continue
+        path = through_links(options[option])
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise click.UsageError(f"{name} {options[option]}: there is no folder {folder}")
+        if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
+            raise click.UsageError(f"{name} {options[option]}: it is not a file")
+        if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise click.UsageError(f"{name} {options[option]}: it may not be written to")
+
+
+def through_links(path: str) -> str:
+    """The file that a path leads to: a model replaces its file at a stroke, and a link to it is to stay a link."""
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+def save(model: Any, path: str, n_events: int) -> None:
+    """Keep a model where --model says, and say so."""
+    model.save(through_links(path))
+    click.echo(f"model: {path} after {n_events:,} events", err=True)
 
 
 class Opened:
@@ -161,6 +176,8 @@ class Workshop:
         sparse = bool(first) and hasattr(first[0].X, "tocsr")
         said = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
+        if sparse and self.scale != "none":
+            raise click.UsageError(f"--scale {self.scale}: sparse rows cannot be centred without losing their zeros")
         if options["kernel"] != "auto":
             self.kernel = parse(options["kernel"])
             return

@@ -11,7 +11,7 @@ from .chunks import Chunk, Stream
 from .columns import Columns
 from .csv_text import csv_chunks
 from .json_lines import json_chunks
-from .libsvm_text import libsvm_chunks
+from .libsvm_text import LARGEST, libsvm_chunks
 from .source import BadRows, StreamError
 
 FORMATS = ("csv", "libsvm", "jsonl", "parquet", "arrow")
@@ -88,6 +88,8 @@ def read(
         raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
     if str(path) != "-" and os.path.isdir(path):
         raise StreamError(f"{os.fspath(path)}: Is a directory; give a file")
+    if n_features is not None and not 1 <= n_features <= LARGEST:
+        raise StreamError(f"n_features must be between 1 and {LARGEST}, got {n_features!r}")
     kind = format or format_of(path)
     if kind in ("parquet", "arrow") and str(path) == "-":
         raise StreamError(f"{kind} needs a file: it cannot be read from standard input")
