@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import itertools
 import json
 
 import numpy as np
@@ -50,7 +51,7 @@ def tables(draw):
 @st.composite
 def cuts(draw, count):
     places = sorted(draw(st.sets(st.integers(1, max(count - 1, 1)), max_size=4)) | {0, count})
-    return [(start, stop) for start, stop in zip(places, places[1:], strict=False) if start < stop <= count]
+    return [(start, stop) for start, stop in itertools.pairwise(places) if start < stop <= count]
 
 
 def padded(parts, width):
@@ -271,7 +272,7 @@ def test_kinds_can_be_overruled_and_columns_dropped():
     assert [kind_of(x) for x in (1, "1e3", True, "False", "2024-01-01", "01/02/24", "x")] == [
         "number", "number", "boolean", "boolean", "time", "category", "category",
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="columns: 'a' must be one of number, .* got 'numeric'"):
+    with pytest.raises(ValueError, match=r"columns: 'a' must be one of number, .* got 'numeric'"):
         Table(columns={"a": "numeric"})
     stamps = Table(columns={"t": "time"}).learn_transform([{"t": 0}, {"t": 86_400}])
     assert stamps[:, 0].tolist() == [0.0, 1.0]
@@ -351,7 +352,8 @@ def test_a_forged_file_is_refused():
     for forged in (
         [*entries, ["value", 1, "z"]], [*entries, ["value", 0, "z"]], [*entries, ["kind", 0, "number"]],
         [*entries, ["column", "a"]], [*entries, ["missing", 9]], [*entries, ["missing", -1]], [*entries, ["missing", 0]],
-        [*entries, "x"], [["kind", 0, "number"]], [*entries, ["exec", 0]], [*entries, ["column"]], entries[:-3] + [["gap", 0]],
+        [*entries, "x"], [["kind", 0, "number"]], [*entries, ["exec", 0]], [*entries, ["column"]],
+        [*entries[:-3], ["gap", 0]],
     ):  # fmt: skip
         with pytest.raises(ValueError, match="damaged"):
             Table.from_file(arrays, {**plain, "entries": forged})

@@ -156,7 +156,7 @@ def category_of(value: Any) -> str:
     """A category as text; 7, 7.0 and "7" are one and the same, and so are True and "true"."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
-    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(value) < 2**53:
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53:
         value = int(value)
     text = str(value.item() if isinstance(value, np.generic) else value).strip()
     if len(text) > LONGEST:

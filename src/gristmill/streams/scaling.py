@@ -41,7 +41,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and take in X."""
-        self._forget()
+        for name in ("n_seen_", "_state", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -55,7 +56,10 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def learn_transform(self, X: Any) -> Floats:
         """Take in events, and scale each by what was known when it came."""
-        self._refuse_bad_settings()
+        if self.method not in ("standard", "minmax"):
+            raise ValueError(f"method must be 'standard' or 'minmax', got {self.method!r}")
+        if self.warmup is not None and self.warmup < 1:
+            raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
         first = "n_seen_" not in self.__dict__
         X = validate_data(self, X, reset=first, dtype=np.float64)
         if first:
@@ -65,12 +69,6 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if self.method == "minmax":
                 self._state[1:] = X[0]
         return self._learn_rows(X)
-
-    def _refuse_bad_settings(self) -> None:
-        if self.method not in ("standard", "minmax"):
-            raise ValueError(f"method must be 'standard' or 'minmax', got {self.method!r}")
-        if self.warmup is not None and self.warmup < 1:
-            raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
 
     def _learn_rows(self, X: Floats) -> Floats:
         fresh = len(X) if self.warmup is None else min(len(X), max(0, self.warmup - self.n_seen_))
@@ -96,25 +94,21 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         return rows
 
-    def _mark(self) -> tuple[int, Floats] | None:
+    def _mark(self) -> tuple[int, Floats | None]:
         """What to go back to."""
-        return (self.n_seen_, self._state.copy()) if "n_seen_" in self.__dict__ else None
+        seen = getattr(self, "n_seen_", 0)
+        return seen, self._state.copy() if seen else None
 
-    def _back(self, mark: tuple[int, Floats] | None) -> None:
-        if mark is None:
-            self._forget()
+    def _back(self, mark: tuple[int, Floats | None]) -> None:
+        if mark[1] is None:
+            self.__dict__.pop("n_seen_", None)
         else:
-            self.n_seen_, self._state = mark
+            self.n_seen_, self._state = mark[0], mark[1]
             self.n_features_in_ = self._state.shape[1]
-
-    def _forget(self) -> None:
-        for name in ("n_seen_", "_state", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
 
     def _widen(self, first: Floats, n_seen: int) -> None:
         """Columns that come after `n_seen` events, as if each had had its first value in all of them."""
-        self._refuse_bad_settings()
-        if "n_seen_" not in self.__dict__:
+        if not getattr(self, "n_seen_", 0):
             self.n_seen_, self._state = n_seen, np.empty((3, 0))
         fresh = np.stack([first, np.zeros(len(first)), np.zeros(len(first))])
         if self.method == "minmax":

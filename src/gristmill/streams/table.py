@@ -1,4 +1,4 @@
-"""Any table to the rows of the core, online: the first value of a column tells its kind, categories and gaps grow columns."""
+"""Any table to the rows of the core, online: a column's first value tells its kind, categories and gaps grow columns."""
 
 from __future__ import annotations
 
@@ -181,9 +181,8 @@ class Table:
             raise ValueError(f"the column name {twice!r} comes twice")
         # After arrays, whose columns have no names, a table under names is another one; a new key of a dict is not.
         if "x0" in self._layout.by_name and not any(name in self._layout.by_name for name in frame.names):
-            raise ValueError(
-                f"none of the columns {listed(frame.names)} was there before; there were {listed(list(self._layout.by_name))}"
-            )
+            before = listed(list(self._layout.by_name))
+            raise ValueError(f"none of the columns {listed(frame.names)} was there before; there were {before}")
         return frame
 
     def _by_position(self, frame: Frame) -> Frame:
@@ -275,10 +274,7 @@ class Table:
         if learn and before < len(slots):
             by_slot = dict(zip(slots, readings, strict=True))
             means.widen([values[by_slot[slot].start, slot] for slot in range(before, len(slots))])
-        if learn and self.missing == "fill":
-            filled = means.learn(values, gone)
-        else:
-            filled = means.fill(values, gone)
+        filled = means.learn(values, gone) if learn and self.missing == "fill" else means.fill(values, gone)
         # Of a time the number is what has elapsed since the first.
         for slot, column in enumerate(layout.numbers):
             if column.kind == "time":
