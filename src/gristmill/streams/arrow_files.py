@@ -16,25 +16,30 @@ _ROWS = 16_384
 
 def arrow_chunks(path: Any, name: str, columns: Columns) -> Iterator[Chunk]:
     """The chunks of a Parquet or Arrow file, which may be larger than memory."""
+    row = 1
+    for batch in batches_of(path, name):
+        if columns.names is None:
+            text = [field.name for field in batch.schema if _is_text(field.type)]
+            columns.settle(batch.schema.names, text, name)
+        else:
+            columns.settle(batch.schema.names, (), name)
+        if batch.num_rows:
+            yield columns.chunk(_table(batch, columns, name, row), f"{name}, row {row}")
+        row += batch.num_rows
+    if row == 1:
+        raise StreamError(f"{name}: the file is empty")
+
+
+def batches_of(path: Any, name: str) -> Iterator[Any]:
+    """The batches of a Parquet or Arrow file; what pyarrow says of a bad one is an error of ours."""
     try:
         import pyarrow as pa
     except ImportError:
         raise StreamError(f"{name}: reading this needs pyarrow: pip install 'gristmill[data]'") from None
     try:
-        row = 1
-        for batch in _batches(path):
-            if columns.names is None:
-                text = [field.name for field in batch.schema if _is_text(field.type)]
-                columns.settle(batch.schema.names, text, name)
-            else:
-                columns.settle(batch.schema.names, (), name)
-            if batch.num_rows:
-                yield columns.chunk(_table(batch, columns, name, row), f"{name}, row {row}")
-            row += batch.num_rows
+        yield from _batches(path)
     except (pa.ArrowException, OSError) as error:
         raise StreamError(f"{name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
-    if row == 1:
-        raise StreamError(f"{name}: the file is empty")
 
 
 def _batches(path: Any) -> Iterator[Any]:

@@ -16,14 +16,20 @@ from .source import LONE_CR, BadRows, Block, StreamError, shown, text_blocks
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 1 << 17  # bytes of the first block from which the kinds of columns are told
-_MANY = 10_000  # columns: a block then holds so few rows that a column costs pyarrow more than its cells do Python
+MANY = 10_000  # columns: a block then holds so few rows that a column costs pyarrow more than its cells do Python
 
 
 class CsvReader:
     """Decodes blocks of one CSV source. The first block settles delimiter, names and kinds of columns."""
 
-    def __init__(self, name: str, columns: Columns, header: bool | None, delimiter: str | None, bad: Any) -> None:
-        self.name, self.columns, self.bad = name, columns, bad
+    columns: Columns
+
+    def __init__(
+        self, name: str, columns: Columns | None, header: bool | None, delimiter: str | None, bad: Any
+    ) -> None:
+        self.name, self.bad = name, bad
+        if columns is not None:
+            self.columns = columns
         self._header, self._delimiter = header, delimiter
         self.names: list[str] = []
         self._text: set[str] = set()
@@ -32,12 +38,9 @@ class CsvReader:
 
     def chunks(self, blocks: Iterator[Block]) -> Iterator[Chunk]:
         first = True
-        for block in blocks:
+        for block in self._headed(blocks):
             if first:
-                block = _without_blank_head(block)
-                if not block.data:
-                    continue
-                block = self._settle(block)
+                self._settle(block)
                 first = False
             self._refuse_text(block)
             table, error = self._decode(block) if block.data and not block.data.isspace() else (None, None)
@@ -45,13 +48,25 @@ class CsvReader:
                 yield self.columns.chunk(table, f"{self.name}, line {block.line}")
             if error is not None:
                 raise error
+
+    def _headed(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The blocks without blank lines at the beginning and without the header, whose names are known then."""
+        first = True
+        for block in blocks:
+            if first:
+                block = _without_blank_head(block)
+                if not block.data:
+                    continue
+                block = self._name(block)
+                first = False
+            yield block
         if first:
             raise StreamError(f"{self.name}: the file is empty")
 
     # ---- the first block
     # ------------------------------------------------------------------------------------
 
-    def _settle(self, block: Block) -> Block:
+    def _name(self, block: Block) -> Block:
         head = block.data.split(b"\n", 1)[0].decode("utf-8", errors="replace")
         if self._delimiter is None:
             self._delimiter = max(_DELIMITERS, key=head.count)
@@ -67,6 +82,9 @@ class CsvReader:
         else:
             self.names = [f"x{place}" for place in range(len(cells))]
         refuse_twins(self.names, f"{self.name}, line {line}")
+        return block
+
+    def _settle(self, block: Block) -> None:
         end = _end_of_line(block.data, _SAMPLE)
         whole = [row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)]
         known, text = set(self.columns.names or ()), set(self.columns.text)
@@ -78,7 +96,6 @@ class CsvReader:
         self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
         wanted = {*(self.columns.names or ()), self.columns.target}
         self._wanted = [name for name in self.names if name in wanted]
-        return block
 
     def _refuse_text(self, block: Block) -> None:
         """Columns of text that nobody said what to do with: the error names the first cell that is no number."""
@@ -115,31 +132,41 @@ class CsvReader:
 
     def _decode(self, block: Block) -> tuple[dict[str, Any] | None, StreamError | None]:
         """A block as a table, and what ended it early: the rows before a bad one are still good."""
-        alone = block.data.count(b"\r") != block.data.count(b"\r\n")  # pyarrow would end a line there
-        if self._fast and len(self.names) < _MANY and not alone:
+        if self._can_be_fast(block):
             table = self._decode_fast(block)
             if table is not None:
                 return table, None
         return self._decode_slow(block)
 
-    def _decode_fast(self, block: Block) -> dict[str, Any] | None:
+    def _can_be_fast(self, block: Block) -> bool:
+        alone = block.data.count(b"\r") != block.data.count(b"\r\n")  # pyarrow would end a line there
+        return self._fast and len(self.names) < MANY and not alone
+
+    def _parse(self, block: Block, kinds: dict[str, Any], missing: list[str], wanted: list[str] | None = None) -> Any:
         """Through pyarrow; None where anything at all is amiss, for the slow way to find out what."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        kinds = {name: pa.string() if name in self._text else pa.float64() for name in self.names}
         try:
-            table = arrow_csv.read_csv(
+            return arrow_csv.read_csv(
                 pa.BufferReader(block.data),
                 read_options=arrow_csv.ReadOptions(
                     column_names=self.names, use_threads=False, block_size=len(block.data) + 1
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types=kinds, null_values=[], include_columns=self._wanted
+                    column_types=kinds, null_values=missing, include_columns=wanted or self.names
                 ),
             )
         except pa.ArrowInvalid:
+            return None
+
+    def _decode_fast(self, block: Block) -> dict[str, Any] | None:
+        import pyarrow as pa
+
+        kinds = {name: pa.string() if name in self._text else pa.float64() for name in self.names}
+        table = self._parse(block, kinds, [], self._wanted)
+        if table is None:
             return None
         found = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
@@ -176,10 +203,16 @@ class CsvReader:
         columns = zip(self._wanted, zip(*kept, strict=True), strict=True)
         return self._labelled({name: np.array(values) for name, values in columns}), ended
 
+    def _misshapen(self, line: int, row: list[str]) -> StreamError | None:
+        if len(row) == len(self.names):
+            return None
+        return StreamError(f"{self.name}, line {line}: {len(row)} columns where there were {len(self.names)}")
+
     def _values(self, line: int, row: list[str]) -> list[Any]:
+        misshapen = self._misshapen(line, row)
+        if misshapen is not None:
+            raise misshapen
         where = f"{self.name}, line {line}"
-        if len(row) != len(self.names):
-            raise StreamError(f"{where}: {len(row)} columns where there were {len(self.names)}")
         cells = dict(zip(self.names, row, strict=True))
         values: list[Any] = []
         for name in self._wanted:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,15 @@ class Frame:
         Of rows.
     since : tuple of int
         The row in which each name first came, where rows are dicts; 0 otherwise.
+    where : callable, optional
+        Tells of a row where it came from, such as "data.csv, line 7".
     """
 
     names: tuple[str, ...]
     columns: tuple[Any, ...]
     count: int
     since: tuple[int, ...]
+    where: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,7 +46,22 @@ class Frame:
     def __getitem__(self, part: slice) -> Frame:
         columns = tuple(column[part] for column in self.columns)
         start, stop, _ = part.indices(self.count)
-        return Frame(self.names, columns, max(stop - start, 0), tuple(max(row - start, 0) for row in self.since))
+        where = None if self.where is None else partial(_shifted, self.where, start)
+        since = tuple(max(row - start, 0) for row in self.since)
+        return Frame(self.names, columns, max(stop - start, 0), since, where)
+
+    def without(self, name: str | None) -> tuple[Frame, Any]:
+        """The other columns, and this one; None if it is not there."""
+        if name not in self.names:
+            return self, None
+        at = self.names.index(name)
+        names, since = self.names[:at] + self.names[at + 1 :], self.since[:at] + self.since[at + 1 :]
+        columns = self.columns[:at] + self.columns[at + 1 :]
+        return replace(self, names=names, columns=columns, since=since), self.columns[at]
+
+
+def _shifted(where: Callable[[int], str], start: int, row: int) -> str:
+    return where(start + row)
 
 
 def framed(names: Sequence[str], columns: Sequence[Any], count: int) -> Frame:

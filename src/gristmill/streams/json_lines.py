@@ -20,11 +20,11 @@ Found = tuple[str, Mapping[str, Any] | StreamError, str]
 
 def json_chunks(path: Any, name: str, columns: Columns, bad: BadRows | None) -> Iterator[Chunk]:
     """The chunks of a file or pipe with one JSON object a line."""
-    yield from _row_chunks(_objects(path, name), name, columns, bad)
+    yield from _row_chunks(object_lines(path, name), name, columns, bad)
 
 
-def _objects(path: Any, name: str) -> Iterator[list[Found]]:
-    """One list a block."""
+def object_lines(path: Any, name: str) -> Iterator[list[Found]]:
+    """The objects of a file or pipe, one list a block."""
     for block in text_blocks(path):
         found: list[Found] = []
         for number, line in enumerate(block.data.split(b"\n"), start=block.line):

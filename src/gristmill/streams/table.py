@@ -131,7 +131,8 @@ class Table:
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=False)
         frame = self._frame(X)
-        readings = self._readings([part for part in self._parts(frame) if part[0] in self._layout.by_name])
+        settled = {column.name for column in self._layout.columns if column.kind is not None}
+        readings = self._readings([part for part in self._parts(frame) if part[0] in settled])
         return self._rows(frame.count, readings, scaler, learn=False)
 
     def _plain_rows(self, X: Any) -> Any:
