@@ -167,8 +167,12 @@ class Columns:
         }
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Columns:
-        """Back from `to_json`; unknown keys are refused."""
+    def from_json(cls, plain: Mapping[str, Any]) -> Any:
+        """Back from `to_json`, or from that of `TableColumns`; unknown keys are refused."""
+        if "table" in plain:
+            from .tabled import TableColumns
+
+            return TableColumns.from_json(plain)
         names = plain["names"]
         found = {"names": None if names is None else tuple(names), "text": tuple(plain["text"])}
         return cls(**{**plain, **found})

@@ -110,7 +110,7 @@ def raw_chunks(frames: Iterator[Frame], name: str, labels: Labels, bad: BadRows 
             bad.take(what, text_of_row(frame, fault[0]))
             frame = frame[fault[0] + 1 :]
     if empty:
-        raise StreamError(f"{name}: the file is empty")
+        raise StreamError(f"{name}: the file is empty: there is no row")
 
 
 def text_of_row(frame: Frame, row: int) -> str:
@@ -160,6 +160,8 @@ class CsvFrames(CsvReader):
             table = self._parse(block, types, ["", "NA", "NaN", "nan", "null", "?"])
             if table is not None:
                 frame = frame_of(table)
+                if any(isinstance(c, np.ndarray) and np.isinf(c).any() for c in frame.columns):
+                    continue  # as text: an error shows the cell, and not what has become of it
                 long = [
                     v
                     for c in frame.columns

@@ -124,7 +124,7 @@ def read(
     if str(path) != "-" and not os.path.exists(path):
         raise StreamError(f"{name}: there is no such file")
     if raw and kind != "libsvm":
-        labels = Labels(target, require_target)
+        labels = target if isinstance(target, Labels) else Labels(target, require_target)
         return Stream(tables, name=os.path.basename(name))
     return Stream(chunks, name=os.path.basename(name))
 

@@ -318,6 +318,16 @@ class Table:
         return self._sparse_width or max(self._layout.width, 1)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the rows are the table itself: all numbers, and none was ever missing."""
+        return self._layout.plain
+
+    @property
+    def n_scaled(self) -> int:
+        """How many columns of the rows a scaler takes in: numbers, and elapsed times."""
+        return len(self._layout.places[1])
+
+    @property
     def n_features_in_(self) -> int:
         return self._sparse_width or len(self._layout.columns)
 
