@@ -137,6 +137,79 @@ def test_learning_goes_on_where_it_stopped(table, tmp_path):
     assert outputs[0] == outputs[1]
 
 
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory):
+    """Mixed kinds, gaps, a time, a number that is none and a column to leave out."""
+    path = tmp_path_factory.mktemp("messy") / "machine.csv"
+    rng = np.random.default_rng(0)
+    lines = ["id,when,machine,heat,door,zip,state"]
+    for number in range(1200):
+        machine, heat, hour = rng.choice(["press", "lathe", "mill"]), rng.normal(60, 5), number % 24
+        state = "bad" if (heat > 60) == (machine == "press") else "good"
+        cells = [machine if rng.random() > 0.05 else "", f"{heat:.2f}" if rng.random() > 0.05 else "NA"]
+        when = f"2024-05-{1 + number // 60:02d} {hour:02d}:30"
+        lines.append(
+            ",".join([str(number), when, *cells, rng.choice(["true", "false"]), rng.choice(["01067", "1067"]), state])
+        )
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_messy_table(messy, tmp_path):
+    model, options = tmp_path / "m", ("--drop", "id", "--column", "zip=category")
+    learned = call("learn", str(messy), *options, "--model", str(model), "--json", "--kernel", "Gaussian(0.2)")
+    assert json.loads(learned.stdout)["metrics"]["error"] < 0.3
+    facts = json.loads(call("inspect", str(model), "--json").stdout)
+    assert facts["kinds"] == {
+        "when": "time", "machine": "category of 3 values, with gaps", "heat": "number, with gaps", "door": "boolean",
+        "zip": "category of 2 values",
+    }  # fmt: skip
+    assert (facts["features"], facts["target"], facts["scaling"]) == (5, "state", "standard")
+    assert "column machine  category of 3 values, with gaps" in call("inspect", str(model)).stdout
+    whole = call("predict", str(model), str(messy), "--json").stdout
+    # Other columns in another order, no label, a value that was never met, and a second half that goes on.
+    lines = [line.split(",") for line in messy.read_text().splitlines()]
+    order = [3, 2, 4, 1, 5]
+    shuffled = "\n".join(",".join(cells[place] for place in order) for cells in lines)
+    assert call("predict", str(model), "-", "--json", input=shuffled).stdout == whole
+    assert call("predict", str(model), "-", input="machine,heat\nrobot,61\n").exit_code == 0
+    halves = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    text = messy.read_text().splitlines()
+    halves[0].write_text("\n".join(text[:500]) + "\n")
+    halves[1].write_text("\n".join([text[0], *text[500:]]) + "\n")
+    call("learn", str(halves[0]), *options, "--model", str(tmp_path / "half"), "--kernel", "Gaussian(0.2)")
+    again = call("learn", str(halves[1]), "--resume", str(tmp_path / "half"), "--model", str(tmp_path / "both"))
+    assert again.exit_code == 0
+    assert call("predict", str(tmp_path / "both"), str(messy), "--json").stdout == whole
+    refused = call("learn", str(halves[1]), "--resume", str(tmp_path / "half"), "--column", "zip=number")
+    assert "--column is settled by the model of --resume" in refused.stderr
+    assert "write NAME=KIND" in call("learn", str(messy), "--column", "zip=words").stderr
+
+
+def test_a_messy_table_in_other_formats_and_commands(messy, tmp_path):
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    frame = pyarrow.csv.read_csv(messy, convert_options=pyarrow.csv.ConvertOptions(column_types={"zip": "string"}))
+    pyarrow.parquet.write_table(frame, tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps(row, default=str) for row in frame.to_pylist()))
+    options = ("--drop", "id", "--column", "zip=category", "--json")
+    said = [call("learn", str(path), *options).stdout for path in (messy, tmp_path / "t.parquet", tmp_path / "t.jsonl")]
+    assert len({json.dumps(json.loads(one)["metrics"]) for one in said}) == 1
+    compared = call("compare", str(messy), "--drop", "id", "--learner", "perceptron", "--json")
+    assert json.loads(compared.stdout)["n_events"] == 1200
+    found = call(
+        "search", str(messy), "--drop", "id", "--learner", "passive_aggressive(C={C}, size=50)", "--grid", "C=0.1,1",
+        "--jobs", "1", "--model", str(tmp_path / "best"),
+    )  # fmt: skip
+    assert found.exit_code == 0
+    assert call("predict", str(tmp_path / "best"), str(messy), "--limit", "7").stdout.count("\n") == 7
+    texts = call("learn", str(messy), "--drop", "id", "--column", "machine=text", "--json", "--limit", "300")
+    assert json.loads(texts.stdout)["n_events"] == 300
+    late = '{"a": 1, "y": 0}\n{"a": 2, "y": 1}\n{"a": 2, "b": 3, "c": 4, "y": 1}\n'
+    assert call("learn", "--format", "jsonl", "--target", "y", input=late).exit_code == 0
+
+
 def test_compare_and_search(table, tmp_path):
     compared = call(
         "compare",

@@ -35,7 +35,9 @@ def small_blocks(monkeypatch):
     """Blocks so small that every file has many."""
     original = source.text_blocks
     for module in ("csv_text", "libsvm_text", "json_lines"):
-        monkeypatch.setattr(f"gristmill.streams.{module}.text_blocks", lambda path: original(path, block=1 << 12))
+        monkeypatch.setattr(
+            f"gristmill.streams.{module}.text_blocks", lambda path, quoted=False: original(path, quoted, 1 << 12)
+        )
 
 
 def written(tmp_path, name, text):
@@ -217,7 +219,9 @@ def test_truncated_archives_keep_what_came_before(tmp_path, pack, monkeypatch):
     data = pack(csv_text().encode())
     path = written(tmp_path, "t.csv.gz", data[: len(data) * 3 // 4])
     original = source.text_blocks
-    monkeypatch.setattr("gristmill.streams.csv_text.text_blocks", lambda path: original(path, block=1 << 10))
+    monkeypatch.setattr(
+        "gristmill.streams.csv_text.text_blocks", lambda path, quoted=False: original(path, quoted, 1 << 10)
+    )
     seen: list[int] = []
     with pytest.raises(StreamError, match=r"damaged or cut off after line \d+"):
         seen.extend(len(chunk.y) for chunk in read(path))

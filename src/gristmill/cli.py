@@ -54,6 +54,9 @@ class LazyGroup(click.Group):
             raise SystemExit(130) from None
         except (ValueError, OSError, ImportError) as error:
             raise _Refused(" ".join(str(error).split())) from error
+        except (MemoryError, RecursionError) as error:
+            what = "is nested too deeply" if isinstance(error, RecursionError) else "asks for more memory than there is"
+            raise _Refused(f"what was given {what}") from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -22,6 +22,9 @@ def inspect(model: str, as_json: bool) -> None:
         click.echo(json.dumps(facts))
         return
     facts["memory"] = size_text(facts.pop("bytes"))
+    if "kinds" in facts:
+        del facts["columns"]
+        facts |= {f"column {name}": kind for name, kind in facts.pop("kinds").items()}
     width = max(map(len, facts))
     for name, value in facts.items():
         click.echo(f"{name.ljust(width)}  {value}")
@@ -46,8 +49,18 @@ def _facts(model: Any) -> dict[str, Any]:
             facts[name.rstrip("_")] = float(getattr(inner, name))
     if inner is not model:
         facts["scaling"] = "none" if model.scale is None else str(model.scale)
-        columns = getattr(model, "columns_", None)
+        columns: Any = getattr(model, "columns_", None)
         if columns is not None:
             facts["target"] = columns.target
             facts["columns"] = list(columns.names or ())
+        if hasattr(columns, "table"):
+            facts["features"] = columns.table.n_features_in_
+            facts["scaling"] = columns.scale or "none"
+            facts["kinds"] = {line["column"]: _kind(line) for line in columns.table.describe()}
     return facts
+
+
+def _kind(line: dict[str, Any]) -> str:
+    """A column of a table in words."""
+    many = f" of {line['values']} values" + (" and others" if line["others"] else "") if "values" in line else ""
+    return f"{line['kind']}{many}{', with gaps' if line['missing'] else ''}"

@@ -30,7 +30,7 @@ def learn(**given: Any) -> None:
     columns = None
     model = None
     if given["resume"]:
-        _refuse_with_resume("learner", "target", "kernel", "scale", "categorical")
+        _refuse_with_resume("learner", "target", "kernel", "scale", "kinds", "drop", "missing")
         model = persist.load(given["resume"])
         columns = getattr(model, "columns_", None)
     opened = options.Opened(given, columns)
@@ -41,6 +41,7 @@ def learn(**given: Any) -> None:
         model = workshop.build(name)
         about = workshop.about()
     else:
+        opened.as_rows()
         name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
     guarded = options.Guarded(opened.stream)
     try:
@@ -59,7 +60,8 @@ def _refuse_with_resume(*names: str) -> None:
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} is settled by the model of --resume; leave it out, or start anew")
+            option = "column" if name == "kinds" else name
+            raise click.UsageError(f"--{option} is settled by the model of --resume; leave it out, or start anew")
 
 
 def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None) -> None:
@@ -68,10 +70,9 @@ def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, st
     model = result.model
     if error is not None:
         result.stopped = str(error)
-    model.columns_ = opened.columns if opened.columns.names is not None else None
+    model.columns_ = opened.settled()
     if given["model_path"] and (error is None or given["keep"]):
-        model.save(given["model_path"])
-        click.echo(f"model: {given['model_path']} after {result.n_events:,} events", err=True)
+        options.save(model, given["model_path"], result.n_events)
     comparison = Comparison([result])
     options.show(comparison, given["as_json"])
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)

@@ -29,8 +29,12 @@ reading = _all(
     click.option("--format", "format_", type=click.Choice(["csv", "libsvm", "jsonl", "parquet", "arrow"]),
                  help="Of the data; by the name of the file otherwise, of standard input CSV."),
     click.option("--target", default="last", show_default=True, help="Column of the labels, or 'none'."),
-    click.option("--categorical", type=click.Choice(["onehot", "hash"]), help="Columns of text become ..."),
-    click.option("--features", type=click.IntRange(min=1), help="Number of features of LIBSVM text."),
+    click.option("--column", "kinds", multiple=True, metavar="NAME=KIND",
+                 help="number, boolean, category, time or text, where the first value tells otherwise; may be repeated."),
+    click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out; may be repeated."),
+    click.option("--missing", type=click.Choice(["fill", "raise"]), default="fill", show_default=True,
+                 help="A gap is filled and flagged, or is a bad row."),
+    click.option("--features", type=click.IntRange(1, 2**31 - 2), help="Number of features of LIBSVM text."),
     click.option("--skip-bad", is_flag=True, help="Count rows that cannot be read and go on."),
     click.option("--quarantine", type=click.Path(dir_okay=False), help="File for what --skip-bad skips."),
     click.option("--limit", type=click.IntRange(min=1), help="Read at most so many events."),
@@ -53,26 +57,43 @@ running = _all(
 def check_places(options: dict[str, Any]) -> None:
     """What will be written can be written: said now, not after the whole stream."""
     for option, name in (("model_path", "--model"), ("report", "--report"), ("quarantine", "--quarantine")):
-        path = options.get(option)
-        folder = os.path.dirname(path or "") or "."
-        if path and not os.path.isdir(folder):
-            raise click.UsageError(f"{name} {path}: there is no folder {folder}")
-        if path and not os.access(path if os.path.exists(path) else folder, os.W_OK):
-            raise click.UsageError(f"{name} {path}: it may not be written to")
+        if not options.get(option):
+            continue
+        path = through_links(options[option])
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise click.UsageError(f"{name} {options[option]}: there is no folder {folder}")
+        if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
+            raise click.UsageError(f"{name} {options[option]}: it is not a file")
+        if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise click.UsageError(f"{name} {options[option]}: it may not be written to")
+
+
+def through_links(path: str) -> str:
+    """The file that a path leads to: a model replaces its file at a stroke, and a link to it is to stay a link."""
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+def save(model: Any, path: str, n_events: int) -> None:
+    """Keep a model where --model says, and say so."""
+    model.save(through_links(path))
+    click.echo(f"model: {path} after {n_events:,} events", err=True)
 
 
 class Opened:
     """A stream with what is known about where it came from."""
 
     def __init__(self, options: dict[str, Any], columns: Any = None, labels: bool = True) -> None:
-        from ..streams import BadRows, Columns
+        from ..streams import BadRows
 
         check_places(options)
         if options["quarantine"] and not options["skip_bad"]:
             raise click.UsageError("--quarantine goes with --skip-bad")
         self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
-        target = None if options["target"] == "none" else options["target"]
-        self.columns = columns or Columns(target=target, categorical=options["categorical"], require_target=labels)
+        self.table: Any = None  # of a file that is a table: a TableColumns
+        self.columns = columns  # by a model
+        self._require = labels
+        self._labels: Any = None
         self.stream = self._open(options)
         if options["limit"]:
             self.stream = self.stream.take(options["limit"])
@@ -82,7 +103,7 @@ class Opened:
 
         data = options["data"]
         if data == "-" or os.path.exists(data) or options["format_"]:
-            return streams.read(data, options["format_"], self.columns, n_features=options["features"], bad=self.bad)
+            return self._read(options)
         if data in _GENERATORS:
             return getattr(streams, data)(random_state=options.get("seed", 0))
         if data in datasets.names():
@@ -95,6 +116,53 @@ class Opened:
         near = difflib.get_close_matches(data, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "give a file, - for standard input, or a known name"
         raise streams.StreamError(f"{data}: there is no such file, data set or generator; {hint}")
+
+    def _read(self, options: dict[str, Any]) -> Any:
+        """A file: sparse rows as they are, a table as one; by what a model has settled, if there is one."""
+        from ..streams import Columns, Table, read
+        from ..streams.raw import Labels
+        from ..streams.read import format_of
+        from ..streams.tabled import TableColumns
+
+        data, shape, columns = options["data"], options["format_"], self.columns
+        target = None if options["target"] == "none" else options["target"]
+        if data != "-" and os.path.isdir(data):
+            return read(data, shape)  # which says what is wrong with that
+        if (shape or format_of(data)) == "libsvm" or isinstance(columns, Columns):
+            settled = columns or Columns(target=target, require_target=self._require)
+            return read(data, shape, settled, n_features=options["features"], bad=self.bad)
+        if columns is None:
+            said = options.get("scale", "auto")
+            table = Table(_kinds(options["kinds"]), options["drop"], options["missing"])
+            columns = TableColumns(table, target, {"auto": "standard", "none": None}.get(said, said))
+        self.table, self._labels = columns, Labels(columns.target, self._require)
+        keep = [name for name, kind in columns.table.columns.items() if kind in ("category", "text")]
+        return read(data, shape, raw=True, target=self._labels, keep=keep, bad=self.bad)
+
+    def settled(self) -> Any:
+        """What is to be saved with a model of this stream."""
+        if self.table is None:
+            return self.columns
+        self.table.target = self._labels.name  # the last column may be another one in the next file
+        return self.table
+
+    def as_rows(self, learn: bool = True) -> None:
+        """From now on the stream is one of rows."""
+        if self.table is not None:
+            self.stream = self.table.over(self.stream, self.bad, learn)
+
+    def first_rows(self) -> list[Any]:
+        """The first chunks as rows, of a table by a copy of it: what is peeked at is not learned."""
+        from copy import deepcopy
+        from dataclasses import replace
+
+        from ..streams import BadRows
+
+        first = self.peek()
+        if self.table is None:
+            return first
+        head = replace(self.stream, chunks=lambda: iter(first))
+        return list(deepcopy(self.table).over(head, BadRows(), learn=True))
 
     def peek(self, events: int = _PEEK) -> list[Any]:
         """The first chunks; the stream still begins with them."""
@@ -130,6 +198,18 @@ class Opened:
                 click.echo(f"{self.bad.count} bad rows were skipped; the first: {self.bad.first}", err=True)
 
 
+def _kinds(texts: Any) -> dict[str, str]:
+    from ..streams.cells import KINDS
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name or kind not in KINDS:
+            raise click.UsageError(f"--column {text!r}: write NAME=KIND, where KIND is one of {', '.join(KINDS)}")
+        found[name] = kind
+    return found
+
+
 class Guarded:
     """Reads on until something is amiss, and remembers what, so that what was learned before is not lost."""
 
@@ -156,15 +236,19 @@ class Workshop:
         from ..streams import StreamScaler, WidthFinder
 
         self.opened, self.seed = opened, options["seed"]
-        first = opened.peek()
+        first = opened.first_rows()
+        opened.as_rows()
         self.labels = first[0].y if first else None
-        sparse = bool(first) and hasattr(first[0].X, "tocsr")
+        sparse = bool(first) and hasattr(first[0].X, "tocsr") and opened.table is None
         said = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
+        if sparse and self.scale != "none":
+            raise click.UsageError(f"--scale {self.scale}: sparse rows cannot be centred without losing their zeros")
         if options["kernel"] != "auto":
             self.kernel = parse(options["kernel"])
             return
-        scaler = None if self.scale == "none" else StreamScaler(self.scale)
+        # A table scales its own numbers, and nothing but them.
+        scaler = None if self.scale == "none" or opened.table is not None else StreamScaler(self.scale)
         finder = WidthFinder(random_state=self.seed)
         left = _PEEK  # so many and no more, whatever the size of the first blocks: a pipe and a file give one width
         for chunk in first:
@@ -189,8 +273,7 @@ class Workshop:
                 f"{text!r} is a classifier, and the target holds numbers such as {labels[0]:g}; for a regression "
                 "say --learner 'passive_aggressive_regressor(epsilon=0.1, size=300)'"
             )
-        prepared = Prepared(model, None if self.scale == "none" else self.scale)
-        return prepared
+        return Prepared(model, None if self.scale == "none" or self.opened.table is not None else self.scale)
 
     def about(self) -> dict[str, str]:
         """For reports."""

@@ -21,6 +21,7 @@ def predict(model: str, as_json: bool, **given: Any) -> None:
 
     loaded = persist.load(model)
     opened = options.Opened(given, _columns(loaded), labels=False)
+    opened.as_rows(learn=False)
     for chunk in opened.stream:
         predicted = loaded.predict(chunk.X).tolist()
         if not as_json:
@@ -36,5 +37,7 @@ def _columns(model: Any) -> Any:
     """The columns that the model was trained on; labels may be there or not."""
     from dataclasses import replace
 
+    from ..streams import Columns
+
     columns = getattr(model, "columns_", None)
-    return None if columns is None else replace(columns, require_target=False)
+    return replace(columns, require_target=False) if isinstance(columns, Columns) else columns

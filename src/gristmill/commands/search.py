@@ -51,9 +51,8 @@ def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str
         result.stopped = str(error or found.stopped)
     _show(given, found)
     if given["model_path"] and (error is None or given["keep"]):
-        found.best_model.columns_ = opened.columns if opened.columns.names is not None else None
-        found.best_model.save(given["model_path"])
-        click.echo(f"model: {given['model_path']} after {found.results[0].n_events:,} events", err=True)
+        found.best_model.columns_ = opened.settled()
+        options.save(found.best_model, given["model_path"], found.results[0].n_events)
     if given["report"]:
         _report(given["report"], found, about, given["learner"])
     opened.say_bad()

@@ -1,5 +1,6 @@
 """Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators."""
 
+from .cells import CellError
 from .chunks import Chunk, Stream, as_stream, from_arrays
 from .columns import Columns
 from .digits import drifting_digits
@@ -15,14 +16,17 @@ from .json_lines import from_rows
 from .read import read
 from .scaling import StreamScaler, WidthFinder
 from .source import BadRows, StreamError
+from .table import Table
 
 __all__ = [
     "BadRows",
+    "CellError",
     "Chunk",
     "Columns",
     "Stream",
     "StreamError",
     "StreamScaler",
+    "Table",
     "WidthFinder",
     "as_stream",
     "drifting_digits",

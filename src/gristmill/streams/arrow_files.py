@@ -9,32 +9,37 @@ import numpy as np
 
 from .chunks import Chunk
 from .columns import Columns, as_labels
-from .source import StreamError
+from .source import StreamError, shown
 
 _ROWS = 16_384
 
 
 def arrow_chunks(path: Any, name: str, columns: Columns) -> Iterator[Chunk]:
     """The chunks of a Parquet or Arrow file, which may be larger than memory."""
+    row = 1
+    for batch in batches_of(path, name):
+        if columns.names is None:
+            text = [field.name for field in batch.schema if _is_text(field.type)]
+            columns.settle(batch.schema.names, text, name)
+        else:
+            columns.settle(batch.schema.names, (), name)
+        if batch.num_rows:
+            yield columns.chunk(_table(batch, columns, name, row), f"{name}, row {row}")
+        row += batch.num_rows
+    if row == 1:
+        raise StreamError(f"{name}: the file is empty")
+
+
+def batches_of(path: Any, name: str) -> Iterator[Any]:
+    """The batches of a Parquet or Arrow file; what pyarrow says of a bad one is an error of ours."""
     try:
         import pyarrow as pa
     except ImportError:
         raise StreamError(f"{name}: reading this needs pyarrow: pip install 'gristmill[data]'") from None
     try:
-        row = 1
-        for batch in _batches(path):
-            if columns.names is None:
-                text = [field.name for field in batch.schema if _is_text(field.type)]
-                columns.settle(batch.schema.names, text, name)
-            else:
-                columns.settle(batch.schema.names, (), name)
-            if batch.num_rows:
-                yield columns.chunk(_table(batch, columns, name, row), f"{name}, row {row}")
-            row += batch.num_rows
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StreamError(f"{name}: {str(error).splitlines()[0]}") from error
-    if row == 1:
-        raise StreamError(f"{name}: the file is empty")
+        yield from _batches(path)
+    except (pa.ArrowException, OSError) as error:
+        raise StreamError(f"{name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
 
 
 def _batches(path: Any) -> Iterator[Any]:
@@ -63,19 +68,21 @@ def _is_text(kind: Any) -> bool:
 
 def _table(batch: Any, columns: Columns, name: str, row: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    place = {key: at for at, key in enumerate(batch.schema.names)}
+    text = set(columns.text)
     for key in (*(columns.names or ()), columns.target):
-        if key is None or key not in batch.schema.names:
+        if key is None or key not in place:
             continue
-        column = batch.column(key)
+        column = batch.column(place[key])
         where = f"{name}, row {row}, column {key!r}"
         if column.null_count:
             at = int(np.flatnonzero(np.asarray(column.is_null()))[0])
             raise StreamError(f"{name}, row {row + at}, column {key!r}: the value is missing")
         values = column.to_numpy(zero_copy_only=False)
-        if key in columns.text:
-            columns.check_text(key, values[0], where)
+        if key in text:
+            columns.check_text(key, values[0], f"{name}, row {row}")
         elif key != columns.target and values.dtype.kind not in "biuf":
-            raise StreamError(f"{where}: {values[0]!r} is not a number")
+            raise StreamError(f"{where}: {shown(values[0])} is not a number")
         elif values.dtype.kind == "f" and not np.isfinite(values).all():
             at = int(np.flatnonzero(~np.isfinite(values))[0])
             raise StreamError(f"{name}, row {row + at}, column {key!r}: {values[at]} is not a finite number")

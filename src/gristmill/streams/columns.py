@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunks import Chunk
-from .source import StreamError
+from .source import StreamError, shown
 
 _LAST = "last"
 
@@ -60,6 +60,9 @@ class Columns:
         if self.names is not None:
             self._same(names, source)
             return
+        if not names:
+            raise StreamError(f"{source}: there is no column")
+        refuse_twins(names, source)
         self.target = self._target_name(names, source)
         self.names = tuple(name for name in names if name != self.target)
         if not self.names:
@@ -78,22 +81,23 @@ class Columns:
         if self.target not in names:
             if not self.require_target:
                 return str(self.target)
-            raise StreamError(f"{source}: there is no column {self.target!r}; there are {', '.join(names)}")
+            raise StreamError(f"{source}: there is no column {self.target!r}; there are {listed(names)}")
         return str(self.target)
 
     def _same(self, names: Sequence[str], source: str) -> None:
         assert self.names is not None
-        missing = [name for name in self.names if name not in names]
+        there = set(names)
+        missing = [name for name in self.names if name not in there]
         if missing:
-            raise StreamError(f"{source}: the column {missing[0]!r} is missing; there are {', '.join(names)}")
-        if self.require_target and self.target is not None and self.target not in names:
-            raise StreamError(f"{source}: the column {self.target!r} is missing; there are {', '.join(names)}")
+            raise StreamError(f"{source}: the column {missing[0]!r} is missing; there are {listed(names)}")
+        if self.require_target and self.target is not None and self.target not in there:
+            raise StreamError(f"{source}: the column {self.target!r} is missing; there are {listed(names)}")
 
     def check_text(self, name: str, value: Any, where: str) -> None:
         """A column that is not a number is an error unless something was said to be done with it."""
         if name in self.text and self.categorical is None:
             raise StreamError(
-                f"{where}, column {name!r}: {str(value)!r} is not a number; "
+                f"{where}, column {name!r}: {shown(str(value))} is not a number; "
                 "say categorical='onehot' or 'hash' (--categorical), or leave the column out"
             )
 
@@ -101,8 +105,9 @@ class Columns:
     def out_names(self) -> tuple[str, ...]:
         """Names of the columns of X."""
         found: list[str] = []
+        text = set(self.text)
         for name in self.names or ():
-            if name not in self.text:
+            if name not in text:
                 found.append(name)
             elif self.categorical == "hash":
                 found += [f"{name}#{slot}" for slot in range(self.slots)]
@@ -124,16 +129,17 @@ class Columns:
         out = self.out_names
         count = len(table[self.names[0]])
         X = np.empty((count, len(out)))
-        place = 0
+        place, words = 0, set(self.text)
         for name in self.names:
-            place = self._fill(X, place, name, table[name])
+            if name in words:
+                place = self._fill(X, place, name, table[name])
+            else:
+                X[:, place] = table[name]
+                place += 1
         labels = table.get(self.target) if self.target is not None else None
         return Chunk(X, None if labels is None else np.asarray(labels), out)
 
     def _fill(self, X: npt.NDArray[np.float64], place: int, name: str, column: Any) -> int:
-        if name not in self.text:
-            X[:, place] = column
-            return place + 1
         words = [str(value) for value in column]
         if self.categorical == "hash":
             slot_of = {word: zlib.crc32(word.encode()) % self.slots for word in set(words)}
@@ -161,11 +167,29 @@ class Columns:
         }
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Columns:
-        """Back from `to_json`; unknown keys are refused."""
+    def from_json(cls, plain: Mapping[str, Any]) -> Any:
+        """Back from `to_json`, or from that of `TableColumns`; unknown keys are refused."""
+        if "table" in plain:
+            from .tabled import TableColumns
+
+            return TableColumns.from_json(plain)
         names = plain["names"]
         found = {"names": None if names is None else tuple(names), "text": tuple(plain["text"])}
         return cls(**{**plain, **found})
+
+
+def refuse_twins(names: Sequence[str], source: str) -> None:
+    """Each name stands for one column."""
+    met: set[str] = set()
+    for name in names:
+        if name in met:
+            raise StreamError(f"{source}: the column name {shown(name)} comes twice")
+        met.add(name)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message; of very many only the first."""
+    return ", ".join(names) if len(names) <= 30 else f"{', '.join(names[:30])} and {len(names) - 30} more"
 
 
 def _first_word(column: Any) -> Any:

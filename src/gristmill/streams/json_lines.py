@@ -12,7 +12,7 @@ import numpy as np
 
 from .chunks import ROWS, Chunk, Stream
 from .columns import Columns, as_labels
-from .source import BadRows, StreamError, text_blocks
+from .source import BadRows, StreamError, shown, text_blocks
 
 #: a row with where it stood; or in place of the row what is wrong with it, and its text
 Found = tuple[str, Mapping[str, Any] | StreamError, str]
@@ -20,11 +20,11 @@ Found = tuple[str, Mapping[str, Any] | StreamError, str]
 
 def json_chunks(path: Any, name: str, columns: Columns, bad: BadRows | None) -> Iterator[Chunk]:
     """The chunks of a file or pipe with one JSON object a line."""
-    yield from _row_chunks(_objects(path, name), name, columns, bad)
+    yield from _row_chunks(object_lines(path, name), name, columns, bad)
 
 
-def _objects(path: Any, name: str) -> Iterator[list[Found]]:
-    """One list a block."""
+def object_lines(path: Any, name: str) -> Iterator[list[Found]]:
+    """The objects of a file or pipe, one list a block."""
     for block in text_blocks(path):
         found: list[Found] = []
         for number, line in enumerate(block.data.split(b"\n"), start=block.line):
@@ -39,6 +39,8 @@ def _object(line: bytes, where: str) -> Mapping[str, Any] | StreamError:
         value = json.loads(line)
     except ValueError as error:
         return StreamError(f"{where}: {error}")
+    except RecursionError:
+        return StreamError(f"{where}: the JSON is nested too deeply")
     return value if isinstance(value, dict) else StreamError(f"{where}: this is not a JSON object")
 
 
@@ -82,17 +84,16 @@ def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, An
     """The values of one row, in the order of the columns; what is missing or too much is an error."""
     assert columns.names is not None
     cells: dict[str, Any] = {}
+    text = set(columns.text)
     for key in columns.names:
         if key not in row or row[key] is None:
             raise StreamError(f"{where}, column {key!r}: the value is missing")
         value = row[key]
-        if key in columns.text:
+        if key in text:
             columns.check_text(key, value, where)
             cells[key] = str(value)
-        elif isinstance(value, int | float | np.number) and math.isfinite(value):
-            cells[key] = float(value)
         else:
-            raise StreamError(f"{where}, column {key!r}: {value!r} is not a finite number")
+            cells[key] = _number(value, where, key)
     if columns.target is not None:
         if columns.target in row:
             cells[columns.target] = row[columns.target]
@@ -100,8 +101,18 @@ def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, An
             raise StreamError(f"{where}: the label {columns.target!r} is missing")
     strange = [key for key in row if key not in cells and key != columns.target]
     if strange:
-        raise StreamError(f"{where}: the column {strange[0]!r} was not there before")
+        raise StreamError(f"{where}: the column {shown(strange[0])} was not there before")
     return cells
+
+
+def _number(value: Any, where: str, key: str) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float | np.number) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise StreamError(f"{where}, column {key!r}: {shown(value)} is not a finite number")
+    return number
 
 
 def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .chunks import Chunk
 from .columns import as_labels
-from .source import BadRows, Block, StreamError, text_blocks
+from .source import BadRows, Block, StreamError, shown, text_blocks
+
+#: the largest index: rows are kept with indices of 32 bits
+LARGEST = 2**31 - 2
 
 
 def libsvm_chunks(
@@ -27,12 +32,16 @@ def libsvm_chunks(
         n_features = max((largest_index(block.data) for block in text_blocks(path)), default=0) or None
     empty = True
     for block in text_blocks(path):
-        data, width = block.data, n_features or largest_index(block.data)
-        parsed, error = _parse(data, width), None
+        width = n_features or largest_index(block.data)
+        parsed, error = _parse(block.data, width), None
         if parsed is None:
             good, error = _until_bad(block, name, width, bad)
             parsed = _parse(good, width)
-        n_features = width
+            if parsed is None:
+                raise StreamError(f"{name}, line {block.line}: this is not LIBSVM text")
+        if not width and parsed[0].shape[0]:
+            raise StreamError(f"{name}, line {block.line}: there is no pair index:value, so there is no feature")
+        n_features = width or None
         if parsed is not None and parsed[0].shape[0]:
             empty = False
             yield Chunk(parsed[0], as_labels(parsed[1]) if labels else None)
@@ -45,29 +54,39 @@ def libsvm_chunks(
 def _parse(data: bytes, width: int) -> Any:
     from sklearn.datasets import load_svmlight_file
 
+    if indices(data).max(initial=0) > width:  # the parser wraps what does not fit into 32 bits
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            X, y = load_svmlight_file(io.BytesIO(data), n_features=width, zero_based=False)
+            X, y = load_svmlight_file(io.BytesIO(data), n_features=max(width, 1), zero_based=False)
     except (ValueError, OverflowError, Warning):
         return None
     return (X, y) if np.isfinite(X.data).all() and np.isfinite(y).all() else None
 
 
-def largest_index(data: bytes) -> int:
-    """The largest feature index in a block of lines, found without parsing the values."""
-    text = np.frombuffer(data, dtype=np.uint8)
+def indices(data: bytes) -> npt.NDArray[np.int64]:
+    """All feature indices in a block of lines, found without parsing the values; LARGEST + 1 for larger ones."""
+    text = np.frombuffer(re.sub(rb"#[^\n]*", b"", data) if b"#" in data else data, dtype=np.uint8)
     colons = np.flatnonzero(text == ord(":"))
-    largest = np.zeros(len(colons), dtype=np.int64)
-    digit = np.ones(len(colons), dtype=bool)
-    for place in range(10):  # an index has at most ten digits
-        at = colons - 1 - place
+    found = np.zeros(len(colons), dtype=np.int64)
+    live = np.arange(len(colons))  # those whose digits have not ended
+    for place in range(19):  # more would not fit into 64 bits
+        at = colons[live] - 1 - place
         symbol = text[np.maximum(at, 0)].astype(np.int64) - ord("0")
-        digit &= (at >= 0) & (symbol >= 0) & (symbol <= 9)
-        if not digit.any():
+        digit = (at >= 0) & (symbol >= 0) & (symbol <= 9)
+        live, symbol = live[digit], symbol[digit]
+        if not live.size:
             break
-        largest[digit] += symbol[digit] * 10**place
-    return int(largest.max(initial=0))
+        found[live] += symbol * 10 ** min(place, 17)
+    found[live] = LARGEST + 1
+    return np.minimum(found, LARGEST + 1)
+
+
+def largest_index(data: bytes) -> int:
+    """The largest feature index in a block of lines, those aside that are too large to be one."""
+    found = indices(data)
+    return int(found[found <= LARGEST].max(initial=0))
 
 
 def _until_bad(block: Block, name: str, width: int, bad: BadRows | None) -> tuple[bytes, StreamError | None]:
@@ -77,7 +96,7 @@ def _until_bad(block: Block, name: str, width: int, bad: BadRows | None) -> tupl
         text = line.split(b"#", 1)[0].decode("utf-8", errors="replace").split()
         why = _fault(text, width) if text else None
         if why is None:
-            kept.append(line)
+            kept.append(line.split(b"#", 1)[0])
         elif bad is None:
             return b"\n".join(kept), StreamError(f"{name}, line {number}: {why}")
         else:
@@ -88,24 +107,27 @@ def _until_bad(block: Block, name: str, width: int, bad: BadRows | None) -> tupl
 def _fault(cells: list[str], width: int) -> str | None:
     """What is wrong with a line, in words; None if nothing."""
     if not _finite(cells[0]):
-        return f"the label {cells[0]!r} is not a finite number"
+        return f"the label {shown(cells[0])} is not a finite number"
     before = 0
     for cell in cells[1:]:
         index, colon, value = cell.partition(":")
-        if not colon or not index.isdigit() or not _finite(value):
-            return f"{cell!r} is not a pair index:value"
-        if int(index) < 1:
-            return f"{cell!r}: indices start at 1"
-        if int(index) <= before:
-            return f"{cell!r}: indices must ascend, and {before} came before"
-        if int(index) > width:
-            return f"{cell!r}: there are only {width} features (say how many with n_features, --features)"
-        before = int(index)
+        if not colon or not index.isascii() or not index.isdigit() or not _finite(value):
+            return f"{shown(cell)} is not a pair index:value"
+        number = int(index) if len(index) < 19 else LARGEST + 1
+        if number < 1:
+            return f"{shown(cell)}: indices start at 1"
+        if number > LARGEST:
+            return f"{shown(cell)}: an index is at most {LARGEST}"
+        if number <= before:
+            return f"{shown(cell)}: indices must ascend, and {before} came before"
+        if number > width:
+            return f"{shown(cell)}: there are only {width} features (say how many with n_features, --features)"
+        before = number
     return None
 
 
 def _finite(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        return math.isfinite(float(text)) and text.isascii() and "_" not in text
     except ValueError:
         return False

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .arrow_files import arrow_chunks
 from .chunks import Chunk, Stream
 from .columns import Columns
 from .csv_text import csv_chunks
+from .frame import Frame
 from .json_lines import json_chunks
-from .libsvm_text import libsvm_chunks
+from .libsvm_text import LARGEST, libsvm_chunks
+from .raw import Labels, arrow_frames, csv_frames, json_frames, raw_chunks
 from .source import BadRows, StreamError
 
 FORMATS = ("csv", "libsvm", "jsonl", "parquet", "arrow")
@@ -49,6 +51,9 @@ def read(
     header: bool | None = None,
     delimiter: str | None = None,
     bad: BadRows | None = None,
+    raw: bool = False,
+    keep: Iterable[str] = (),
+    require_target: bool = True,
 ) -> Stream:
     """A stream over a file, or standard input for "-". Nothing larger than a block is ever held in memory.
 
@@ -72,6 +77,13 @@ def read(
         Of CSV; found out otherwise.
     bad : BadRows, optional
         Takes rows that cannot be read; they are an error otherwise.
+    raw : bool
+        Hand out tables as they stand in the file, gaps, categories and times included, for a `Table` or a learner
+        behind one; `columns` and `categorical` mean nothing then.
+    keep : iterable of str
+        With `raw`, columns of CSV that are wanted as text, such as postal codes that begin with 0.
+    require_target : bool
+        With `raw`, False: a table without the target is read without labels.
 
     Examples
     --------
@@ -88,6 +100,8 @@ def read(
         raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
     if str(path) != "-" and os.path.isdir(path):
         raise StreamError(f"{os.fspath(path)}: Is a directory; give a file")
+    if n_features is not None and not 1 <= n_features <= LARGEST:
+        raise StreamError(f"n_features must be between 1 and {LARGEST}, got {n_features!r}")
     kind = format or format_of(path)
     if kind in ("parquet", "arrow") and str(path) == "-":
         raise StreamError(f"{kind} needs a file: it cannot be read from standard input")
@@ -104,6 +118,22 @@ def read(
             return json_chunks(path, name, settled, bad)
         return arrow_chunks(path, name, settled)
 
+    def tables() -> Iterator[Chunk]:
+        return raw_chunks(_frames(kind, path, name, header, delimiter, bad, set(keep)), name, labels, bad)
+
     if str(path) != "-" and not os.path.exists(path):
         raise StreamError(f"{name}: there is no such file")
+    if raw and kind != "libsvm":
+        labels = target if isinstance(target, Labels) else Labels(target, require_target)
+        return Stream(tables, name=os.path.basename(name))
     return Stream(chunks, name=os.path.basename(name))
+
+
+def _frames(
+    kind: str, path: Any, name: str, header: bool | None, delimiter: str | None, bad: BadRows | None, keep: set[str]
+) -> Iterator[Frame]:
+    if kind == "csv":
+        return csv_frames(path, name, header, delimiter, bad, keep)
+    if kind == "jsonl":
+        return json_frames(path, name, bad)
+    return arrow_frames(path, name)

@@ -99,12 +99,27 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         return rows
 
-    def _mark(self) -> tuple[int, Floats]:
+    def _mark(self) -> tuple[int, Floats | None]:
         """What to go back to."""
-        return self.n_seen_, self._state.copy()
+        seen = getattr(self, "n_seen_", 0)
+        return seen, self._state.copy() if seen else None
 
-    def _back(self, mark: tuple[int, Floats]) -> None:
-        self.n_seen_, self._state = mark
+    def _back(self, mark: tuple[int, Floats | None]) -> None:
+        if mark[1] is None:
+            self.__dict__.pop("n_seen_", None)
+        else:
+            self.n_seen_, self._state = mark[0], mark[1]
+            self.n_features_in_ = self._state.shape[1]
+
+    def _widen(self, first: Floats, n_seen: int) -> None:
+        """Columns that come after `n_seen` events, as if each had had its first value in all of them."""
+        if not getattr(self, "n_seen_", 0):
+            self.n_seen_, self._state = n_seen, np.empty((3, 0))
+        fresh = np.stack([first, np.zeros(len(first)), np.zeros(len(first))])
+        if self.method == "minmax":
+            fresh[1:] = first
+        self._state = np.hstack([self._state, fresh])
+        self.n_features_in_ = self._state.shape[1]
 
     def _run(self, X: Floats) -> tuple[Floats, Floats]:
         """Centre and spread at each event, the event included; the state moves on."""
@@ -193,7 +208,8 @@ class WidthFinder:
         for row in range(X.shape[0]):
             place = self.n_seen if self.n_seen < self.size else int(self._rng.integers(self.n_seen + 1))
             if place < self.size:
-                x = X[[row]].toarray()[0] if hasattr(X, "tocsr") else np.asarray(X[row], dtype=float)
+                # A row with very many columns stays sparse: as numbers it might not fit into any memory.
+                x = X[[row]] if hasattr(X, "tocsr") else np.asarray(X[row], dtype=float)
                 self._sample[place : place + 1] = [x]
             self.n_seen += 1
         return self
@@ -203,8 +219,24 @@ class WidthFinder:
         """The width parameter; 1 / n_features if all events so far are the same."""
         if not self._sample:
             raise ValueError("no event has been seen: call update first")
-        points = np.stack(self._sample)
-        squares = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
-        upper = squares[np.triu_indices(len(points), k=1)]
+        width = self._sample[0].shape[-1]
+        upper = np.concatenate(_squared_distances(self._sample))
         median = float(np.median(upper)) if upper.size else 0.0
-        return 1.0 / median if median > 0 else 1.0 / points.shape[1]
+        return 1.0 / median if median > 0 else 1.0 / width
+
+
+def _squared_distances(sample: list[Any]) -> list[Floats]:
+    """Of each point to those after it."""
+    if not hasattr(sample[0], "tocsr"):
+        points = np.stack(sample)
+        return [((points[place + 1 :] - x) ** 2).sum(axis=1) for place, x in enumerate(points)]
+    from scipy.sparse import csr_array, vstack
+
+    rows = csr_array(vstack(sample, format="csr"))
+    # A product takes time and memory for every column: only those that occur are kept.
+    used, places = np.unique(rows.indices, return_inverse=True)
+    rows = csr_array((rows.data, places, rows.indptr), shape=(len(sample), max(len(used), 1)))
+    products = (rows @ rows.T).toarray()
+    norms = products.diagonal()
+    squares = np.maximum(norms[:, None] + norms - 2 * products, 0.0)
+    return [squares[place, place + 1 :] for place in range(len(sample))]

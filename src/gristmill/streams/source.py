@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import reprlib
 import sys
 import zlib
 from collections.abc import Iterator
@@ -12,14 +13,27 @@ from importlib import import_module
 from lzma import LZMAError
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 #: bytes of text decoded at a time; what a reader holds in memory does not depend on the file
 BLOCK = 1 << 21
+#: bytes of the longest line: no text asks for more memory than this and a block
+LONGEST = 1 << 26
 
 _MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 
 class StreamError(ValueError):
     """A source cannot be read on; the message names it, and where known the line and the column."""
+
+
+_brief = reprlib.Repr()
+_brief.maxstring = _brief.maxother = 60
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: its repr, on one line, and not longer than is good to read."""
+    return " ".join(_brief.repr(value.item() if isinstance(value, np.generic) else value).split())
 
 
 class Block(NamedTuple):
@@ -114,12 +128,15 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
-    """The text of a file or pipe in blocks of whole lines; damage is reported with the line it struck at."""
+def text_blocks(path: Any, quoted: bool = False, block: int = BLOCK) -> Iterator[Block]:
+    """The text of a file or pipe in blocks of whole lines; damage is reported with the line it struck at.
+
+    With `quoted`, a line break inside double quotes does not end a line, as in CSV.
+    """
     file, name = open_binary(path)
     # A pipe hands over what has arrived; a file fills its block.
     fill = str(path) != "-"
-    rest, line = b"", 1
+    parts, held, line = list[bytes](), 0, 1  # the parts of a line that has not ended yet, and their bytes
     damage: Exception | None = None
     try:
         while damage is None:
@@ -128,12 +145,18 @@ def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
                 break
             if b"\0" in data:
                 raise StreamError(f"{name}: this is a binary file, not text")
-            data = rest + data
-            cut = _last_whole_line(data)
-            rest = data[cut:]
-            if cut:
-                yield Block(line, data[:cut])
-                line += data.count(b"\n", 0, cut)
+            parts.append(data)
+            held += len(data)
+            if b"\n" in data:
+                data = b"".join(parts)
+                cut = _last_whole_line(data, quoted)
+                parts, held = [data[cut:]], len(data) - cut
+                if cut:
+                    yield Block(line, data[:cut])
+                    line += data.count(b"\n", 0, cut)
+            if held > LONGEST:
+                raise StreamError(f"{name}, line {line}: {_endless(b''.join(parts))}")
+        rest = b"".join(parts)
         if damage is not None:
             lines = line - 1 + rest.count(b"\n")
             raise StreamError(f"{name}: damaged or cut off after line {lines}: {damage}") from damage
@@ -142,6 +165,19 @@ def text_blocks(path: Any, block: int = BLOCK) -> Iterator[Block]:
     finally:
         if str(path) != "-":
             file.close()
+
+
+def _endless(rest: bytes) -> str:
+    """Why a line does not end, as far as can be told."""
+    if b"\n" in rest:
+        return "a double quote is opened here and never closed"
+    if b"\r" in rest:
+        return LONE_CR
+    return f"the line is longer than {LONGEST:,} bytes"
+
+
+#: what to tell those whose file was written in the manner of the first Macintosh
+LONE_CR = "a carriage return stands alone; lines must end in LF or CR LF (tr '\\r' '\\n' mends such a file)"
 
 
 def _read(file: Any, block: int, fill: bool) -> tuple[bytes, Exception | None]:
@@ -158,9 +194,14 @@ def _read(file: Any, block: int, fill: bool) -> tuple[bytes, Exception | None]:
     return b"".join(parts), None
 
 
-def _last_whole_line(data: bytes) -> int:
-    """Where the last whole line ends; a line break inside quotes does not end one."""
+def _last_whole_line(data: bytes, quoted: bool) -> int:
+    """Where the last whole line ends."""
     cut = data.rfind(b"\n") + 1
-    while cut and b'"' in data and data.count(b'"', 0, cut) % 2:
-        cut = data.rfind(b"\n", 0, cut - 1) + 1
+    if not quoted or b'"' not in data:
+        return cut
+    odd = data.count(b'"', 0, cut) % 2
+    while cut and odd:
+        before = data.rfind(b"\n", 0, cut - 1) + 1
+        odd ^= data.count(b'"', before, cut) % 2
+        cut = before
     return cut
