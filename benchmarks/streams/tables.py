@@ -1,0 +1,99 @@
+"""Tables of the results, and what they say of ours beside the best peer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..measure import show
+from .entry import Entry
+
+Results = dict[str, dict[str, dict[str, Any]]]  #: stream, learner, record
+
+WORDS = {"classification": "error", "regression": "mean absolute error", "novelty": "area under the ROC curve"}
+WHAT = {
+    "whole": "whole stream",
+    "last": "last 1,000 events",
+    "second half": "second half",
+    "microseconds": "processor microseconds an event",
+    "alarms": "share of alarms",
+}
+
+
+def better(task: str, value: float, than: float) -> bool:
+    return value > than if task == "novelty" else value < than
+
+
+def number(record: dict[str, Any], key: str) -> float:
+    """The value, or nan of a run that failed."""
+    return float(record.get(key, math.nan))
+
+
+def text(value: float, key: str, task: str) -> str:
+    if math.isnan(value):
+        return "-"
+    if key == "microseconds":
+        return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    if task == "regression":
+        return f"{value:.4g}" if value < 10_000 else f"{value:,.0f}"
+    return f"{value:.4f}".lstrip("0") if value < 1 else f"{value:.3f}"
+
+
+def table(results: Results, entries: list[Entry], task: str, key: str) -> list[dict[str, str]]:
+    """A row a learner, a column a stream; the best of a column has a star."""
+    of_task = [entry for entry in entries if entry.task == task]
+    rows = [{"learner": entry.name} for entry in of_task]
+    for stream, records in results.items():
+        values = {name: number(record, key) for name, record in records.items()}
+        known = [value for value in values.values() if not math.isnan(value)]
+        best = (max if task == "novelty" else min)(known) if known else math.nan
+        for row in rows:
+            value = values.get(row["learner"], math.nan)
+            star = "*" if value == best and key != "microseconds" else ""
+            row[stream] = text(value, key, task) + star
+    return [row for row in rows if any(cell not in ("-", "") for name, cell in row.items() if name != "learner")]
+
+
+def against(results: Results, entries: list[Entry], task: str) -> list[dict[str, Any]]:
+    """Each of ours beside the best peer, and beside the best of trivial and linear ones; streams where both ran."""
+    kinds = {entry.name: entry.kind for entry in entries if entry.task == task}
+    rows = []
+    for name in (entry.name for entry in entries if entry.task == task and entry.kind == "ours"):
+        peers = _ratios(results, kinds, name, task, ("peer", "linear"))
+        simple = _ratios(results, kinds, name, task, ("trivial", "linear"))
+        if peers:
+            row: dict[str, Any] = {
+                "ours": name,
+                "streams": len(peers),
+                "better than the best peer": sum(better(task, ratio, 1.0) for ratio in peers.values()),
+            }
+            worst = (min if task == "novelty" else max)(peers, key=lambda stream: peers[stream])
+            row["worst ratio"] = f"{peers[worst]:.3f} ({worst})"
+            if simple:
+                row["worst to trivial, linear"] = f"{(min if task == 'novelty' else max)(simple.values()):.3f}"
+            rows.append(row)
+    return rows
+
+
+def _ratios(results: Results, kinds: dict[str, str], name: str, task: str, wanted: tuple[str, ...]) -> dict[str, float]:
+    """Ours over the best of the wanted kinds, a stream each."""
+    found = {}
+    for stream, records in results.items():
+        rivals = [number(record, "whole") for other, record in records.items() if kinds.get(other) in wanted]
+        rivals = [value for value in rivals if not math.isnan(value)]
+        own = number(records.get(name, {}), "whole")
+        if rivals and not math.isnan(own):
+            found[stream] = own / (max if task == "novelty" else min)(rivals)
+    return found
+
+
+def print_all(results: Results, entries: list[Entry], tasks: dict[str, str], keys: tuple[str, ...]) -> None:
+    for task, word in WORDS.items():
+        of_task = {stream: records for stream, records in results.items() if tasks[stream] == task}
+        if not of_task:
+            continue
+        for key in keys:
+            if key != "alarms" or task == "novelty":
+                what = WHAT[key] if key in ("microseconds", "alarms") else f"{word}, {WHAT[key]}"
+                show(f"{task}: {what}", table(of_task, entries, task, key))
+        show(f"{task}: ours over the best peer (whole stream)", against(of_task, entries, task))
