@@ -91,7 +91,7 @@ def image_segments(events: int) -> Any:
 def random_rbf_drift(events: int) -> Any:
     from river.datasets.synth import RandomRBFDrift
 
-    return of_river(RandomRBFDrift(seed_model=SEED, seed_sample=SEED, change_speed=0.001), events)
+    return of_river(RandomRBFDrift(seed_model=SEED, seed_sample=SEED, change_speed=0.0002), events)
 
 
 @source("Agrawal", "classification")
@@ -99,7 +99,7 @@ def agrawal(events: int) -> Any:
     """Another function of the same columns decides from the middle on."""
     from river.datasets.synth import Agrawal
 
-    before, after = (Agrawal(function, seed=SEED + function) for function in (0, 3))
+    before, after = (Agrawal(function, seed=SEED + function) for function in (0, 2))
     return of_river(chain(islice(before, events // 2), after), events)
 
 

@@ -49,7 +49,7 @@ def table(results: Results, entries: list[Entry], task: str, key: str) -> list[d
         best = (max if task == "novelty" else min)(known) if known else math.nan
         for row in rows:
             value = values.get(row["learner"], math.nan)
-            star = "*" if value == best and key != "microseconds" else ""
+            star = "*" if value == best and key not in ("microseconds", "alarms") else ""
             row[stream] = text(value, key, task) + star
     return [row for row in rows if any(cell not in ("-", "") for name, cell in row.items() if name != "learner")]
 
