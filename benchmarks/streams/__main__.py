@@ -22,7 +22,7 @@ from .sklearn_peers import SKLEARN
 from .tables import WHAT, Results, print_all
 from .trivial import TRIVIAL
 
-ENTRIES: list[Entry] = [*OURS, *SKLEARN, *RIVER, *TRIVIAL]
+ENTRIES: list[Entry] = [*OURS, *RIVER, *SKLEARN, *TRIVIAL]
 
 
 def chosen(asked: tuple[str, ...], known: list[str], what: str) -> list[str]:

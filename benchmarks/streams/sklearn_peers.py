@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 
 from gristmill.streams import StreamScaler
 
@@ -25,8 +26,13 @@ class Partial(EventByEvent):
         self.began = False
 
     def answer(self, ready: Any) -> Any:
-        X = self.scaler.learn_transform(np.stack([x for x, _ in ready]))
-        return [self.one(row, y) for row, (_, y) in zip(X[:, None, :], ready, strict=True)]
+        X = self.mapped(self.scaler.learn_transform(np.stack([x for x, _ in ready])))
+        with config_context(assume_finite=True, skip_parameter_validation=True):  # most of the time otherwise
+            return [self.one(row, y) for row, (_, y) in zip(X[:, None, :], ready, strict=True)]
+
+    def mapped(self, X: Any) -> Any:
+        """Features that do not change while a few rows are learned."""
+        return X
 
     def one(self, x: Any, y: Any) -> Any:
         said = self.model.predict(x).item() if self.began else None
@@ -71,13 +77,15 @@ class NystroemLine(Partial):
         self.kept: list[tuple[Any, Any]] = []
         self.map: Any = None
 
+    def mapped(self, X: Any) -> Any:
+        return X if self.map is None else self.map.transform(X)
+
     def one(self, x: Any, y: Any) -> Any:
-        if self.map is not None:
-            return super().one(self.map.transform(x), y)
         said = super().one(x, y)
-        self.kept.append((x, y))
-        if len(self.kept) == self.basis:
-            self._begin()
+        if self.map is None:
+            self.kept.append((x, y))
+            if len(self.kept) == self.basis:  # at the end of some rows, for these are a hundred
+                self._begin()
         return said
 
     def _begin(self) -> None:
