@@ -16,7 +16,7 @@ from benchmarks.streams.__main__ import ENTRIES, cases, chosen
 from benchmarks.streams.cases import SOURCES, TASKS, Case
 from benchmarks.streams.entry import Entry
 from benchmarks.streams.run import measure, run
-from benchmarks.streams.tables import against, table
+from benchmarks.streams.tables import against, ratios, table
 from benchmarks.streams.trivial import Last
 
 ROOT = Path(__file__).parent.parent
@@ -129,6 +129,10 @@ def test_tables_mark_the_best_and_compare_with_the_best_peer():
     assert (row["streams"], row["better than the best peer"]) == (2, 1)
     assert row["worst ratio"] == "1.500 (two)"
     assert row["worst to trivial, linear"] == "2.000"
+    halves = {"one": {"ours": {"second half": 0.3}, "other": {"second half": 0.2}}}
+    assert ratios(halves, [made("ours", "ours"), made("other", "ours")], "other") == [
+        {"stream": "one", "ours": "1.500"}
+    ]
 
 
 def test_names_are_found_by_a_word():

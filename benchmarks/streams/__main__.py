@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..measure import machine, pin
+from ..measure import machine, pin, show
 from ..progress import bar
 from ..store import Store
 from . import novelty  # noqa: F401  # puts its streams on the list
@@ -19,7 +19,7 @@ from .picture import draw
 from .river_peers import RIVER
 from .run import run
 from .sklearn_peers import SKLEARN
-from .tables import WHAT, Results, print_all
+from .tables import WHAT, Results, print_all, ratios
 from .trivial import TRIVIAL
 
 ENTRIES: list[Entry] = [*OURS, *RIVER, *SKLEARN, *TRIVIAL]
@@ -49,34 +49,26 @@ def identity(entry: Entry, case: Case, events: int) -> dict[str, Any]:
     return {"stream": case.name, "learner": entry.name, "about": entry.about, "data": case.digest, "limit": events}
 
 
-def measured(work: list[tuple[Entry, Case]], store: Store, events: int, fresh: set[str]) -> Results:
-    """All results; those of a kind that is not to be measured anew are taken from the store where it has them."""
-    results: Results = {}
-    todo: list[tuple[Entry, Case]] = []
+def kept(work: list[tuple[Entry, Case]], store: Store, events: int) -> Results:
+    """What is stored."""
+    results: Results = {case.name: {} for _, case in work}
     for entry, case in work:
-        kept = store.find("streams", case.name, entry.name, **identity(entry, case, events))
-        results.setdefault(case.name, {})
-        if kept is None or entry.kind in fresh:
-            todo.append((entry, case))
-        else:
-            results[case.name][entry.name] = kept
+        record = store.find("streams", case.name, entry.name, **identity(entry, case, events))
+        if record is not None:
+            results[case.name][entry.name] = record
+    return results
+
+
+def measured(work: list[tuple[Entry, Case]], store: Store, events: int, fresh: set[str]) -> Results:
+    """All results: those of the fresh kinds are measured, the others where they are not stored."""
+    results = kept(work, store, events)
+    todo = [(entry, case) for entry, case in work if entry.kind in fresh or entry.name not in results[case.name]]
     facts = machine()
     with bar(len(todo)) as begin:
         for entry, case in todo:
             record = run(entry, case, begin(f"{case.name}: {entry.name}", len(case.y)))
-            what = identity(entry, case, events)
-            kept = store.put("streams", case.name, entry.name, **what, **record, machine=facts)
-            results[case.name][entry.name] = kept
-    return results
-
-
-def missing(work: list[tuple[Entry, Case]], store: Store, events: int) -> Results:
-    """Only what is stored."""
-    results: Results = {case.name: {} for _, case in work}
-    for entry, case in work:
-        kept = store.find("streams", case.name, entry.name, **identity(entry, case, events))
-        if kept is not None:
-            results[case.name][entry.name] = kept
+            record = {**identity(entry, case, events), **record, "machine": facts}
+            results[case.name][entry.name] = store.put("streams", case.name, entry.name, **record)
     return results
 
 
@@ -90,6 +82,7 @@ def missing(work: list[tuple[Entry, Case]], store: Store, events: int) -> Result
 @click.option("-n", "--events", default=6000, show_default=True, type=click.IntRange(min=10), help="At most, a stream.")
 @click.option("--again", is_flag=True, help="Measure peers anew too.")
 @click.option("--stored", is_flag=True, help="Measure nothing: show what is stored.")
+@click.option("--beside", help="Ratios of the second half's error to that of this learner, for all of ours.")
 @click.option("--results", default="bench-results", show_default=True, type=click.Path(path_type=Path))
 @click.option("--list", "listed", is_flag=True, help="Names of streams and learners.")
 def main(
@@ -100,6 +93,7 @@ def main(
     events: int,
     again: bool,
     stored: bool,
+    beside: str | None,
     results: Path,
     listed: bool,
 ) -> None:
@@ -122,8 +116,10 @@ def main(
     work = [(entry, case) for entry in entries for case in found if case.task == entry.task]
     store = Store(results)
     fresh = {"ours", "trivial", "peer", "linear"} if again else {"ours", "trivial"}
-    got = missing(work, store, events) if stored else measured(work, store, events, fresh)
+    got = kept(work, store, events) if stored else measured(work, store, events, fresh)
     report(got, entries, found, results / "streams.png")
+    if beside is not None:
+        show(f"second half, over {beside}", ratios(got, entries, beside))
 
 
 def report(got: Results, entries: list[Entry], found: list[Case], path: Path) -> None:
