@@ -120,9 +120,9 @@ def usps_noise(events: int) -> Any:
 
 @source("4 of 40", "classification", extra=True)
 def four_of_forty(events: int) -> Any:
-    """Two products of two columns decide; the other 36 columns say nothing."""
+    """The product of two columns and the sum of two others decide; 36 columns say nothing."""
     X = np.random.default_rng(SEED).normal(size=(events, 40))
-    return X, np.where(X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] > 0, 1, 0)
+    return X, np.where(X[:, 0] * X[:, 1] + 0.7 * (X[:, 2] + X[:, 3]) > 0, 1, 0)
 
 
 @source("SEA", "classification", extra=True)

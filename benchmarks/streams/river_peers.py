@@ -43,20 +43,27 @@ class Detector(OfRiver):
         return -said
 
 
+def _scaled(regressor: Any) -> Any:
+    """Leaves of regression trees are linear models, whose steps are meant for columns and targets of unit size."""
+    from river import preprocessing
+
+    return preprocessing.StandardScaler() | preprocessing.TargetStandardScaler(regressor=regressor)
+
+
 def _forest(case: Case) -> Any:
     from river import forest
 
-    kind = forest.ARFClassifier if case.task == "classification" else forest.ARFRegressor
-    return kind(n_models=10, seed=SEED)
+    if case.task == "regression":
+        return _scaled(forest.ARFRegressor(n_models=10, seed=SEED))
+    return forest.ARFClassifier(n_models=10, seed=SEED)
 
 
 def _tree(case: Case) -> Any:
     from river import tree
 
-    kind = (
-        tree.HoeffdingAdaptiveTreeClassifier if case.task == "classification" else tree.HoeffdingAdaptiveTreeRegressor
-    )
-    return kind(seed=SEED)
+    if case.task == "regression":
+        return _scaled(tree.HoeffdingAdaptiveTreeRegressor(seed=SEED))
+    return tree.HoeffdingAdaptiveTreeClassifier(seed=SEED)
 
 
 def _neighbours(case: Case) -> Any:
@@ -111,8 +118,8 @@ RIVER = [
     *_entries("River linear", "linear", "StandardScaler | LogisticRegression or LinearRegression, rate 0.01", _linear),
     Entry("HalfSpaceTrees", "novelty", "peer", "MinMaxScaler, 10 trees", _detector),
     *_entries("River k-NN(1000)", "peer", "StandardScaler, 5 neighbours among the last 1,000", _neighbours),
-    *_entries("River adaptive tree", "peer", "HoeffdingAdaptiveTree", _tree),
-    *_entries("River ARF(10)", "peer", "10 trees", _forest),
+    *_entries("River adaptive tree", "peer", "HoeffdingAdaptiveTree; for numbers all is scaled", _tree),
+    *_entries("River ARF(10)", "peer", "10 trees; for numbers all is scaled", _forest),
     *_entries(
         "River RBFSampler",
         "peer",
