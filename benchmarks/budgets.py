@@ -193,8 +193,9 @@ def draw(results: dict[str, Any], sizes: list[int], path: Path, part: str) -> No
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import FuncFormatter
 
-    shown = [name for name in PICTURED if name in results] or list(results)[:2]
+    shown = sorted(results, key=lambda name: name not in PICTURED)[:2]
     figure, axes = plt.subplots(1, len(shown), figsize=(4.6 * len(shown), 3.6), squeeze=False)
     for axis, name in zip(axes.flat, shown, strict=True):
         found = results[name]
@@ -206,6 +207,10 @@ def draw(results: dict[str, Any], sizes: list[int], path: Path, part: str) -> No
         if part in found.get((REFERENCE, 0), {}):
             axis.axhline(found[REFERENCE, 0][part][0], color="#555555", linestyle="--", label=REFERENCE)
         axis.set(xscale="log", yscale="log", title=name, xlabel="stored points")
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axis.set_xticks([], minor=True)
+        for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+            ticks(FuncFormatter(lambda value, _: f"{value:g}"))
     axes[0, 0].set_ylabel("prequential error")
     axes[0, -1].legend(fontsize=8)
     figure.tight_layout()
