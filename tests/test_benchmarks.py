@@ -137,6 +137,8 @@ def test_tables_mark_the_best_and_compare_with_the_best_peer():
 
 def test_names_are_found_by_a_word():
     assert chosen(("arf",), ["River ARF(10)", "LOF"], "learner") == ["River ARF(10)"]
+    assert chosen(("usps",), ["usps", "usps + noise"], "stream") == ["usps"]
+    assert chosen((), ["usps", "LOF"], "stream") == ["usps", "LOF"]
     with pytest.raises(Exception, match="no learner has 'nobody'"):
         chosen(("nobody",), ["LOF"], "learner")
 

@@ -26,11 +26,14 @@ ENTRIES: list[Entry] = [*OURS, *RIVER, *SKLEARN, *TRIVIAL]
 
 
 def chosen(asked: tuple[str, ...], known: list[str], what: str) -> list[str]:
-    """Names that hold one of the words asked for, in the order of the list; all if none is asked for."""
+    """Of each word the name that is just that, or all that hold it, in the order of the list; all if none is asked for."""
+    found: set[str] = set() if asked else set(known)
     for word in asked:
-        if not any(word.lower() in name.lower() for name in known):
+        holding = {name for name in known if word.lower() in name.lower()}
+        if not holding:
             raise click.BadParameter(f"no {what} has {word!r} in its name; there are {', '.join(known)}")
-    return [name for name in known if not asked or any(word.lower() in name.lower() for word in asked)]
+        found |= {name for name in holding if name.lower() == word.lower()} or holding
+    return [name for name in known if name in found]
 
 
 def cases(names: list[str], events: int) -> list[Case]:
