@@ -57,12 +57,14 @@ class Prequential:
     def __init__(self, model: Any, task: str) -> None:
         self.model = model
         self.task = task
+        self.bytes = 0  # kept at the end of a chunk, at most
 
     def ready(self, X: Any, y: Any) -> Any:
         return X, None if self.task == "novelty" else y
 
     def answer(self, ready: Any) -> Any:
         scores = self.model.prequential(*ready)
+        self.bytes = max(self.bytes, self.model.memory_bytes_)
         if self.task != "classification":
             return scores
         classes = self.model.classes_

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .entry import Entry
+from .entry import Entry, Player
+from .ours import Prequential
 
 #: Events before a detector is judged: some are fitted for the first time at the 500th.
 WARM = 500
@@ -19,24 +20,25 @@ LAST = 1000
 def run(entry: Entry, case: Case, tick: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
     """The record of one run; an error of the learner is a result too."""
     try:
-        said, seconds = _answers(entry, case, tick)
+        player = entry.make(case)
+        said, seconds = _answers(player, case, tick)
     except (ArithmeticError, ValueError) as failure:
         tick(len(case.y))
         return {"failed": f"{type(failure).__name__}: {failure}"}
-    half = len(case.y) // 2
     record = {
         "whole": measure(case.task, said, case.y, WARM if case.task == "novelty" else 0),
         "last": measure(case.task, said, case.y, max(0, len(case.y) - LAST)),
-        "second half": measure(case.task, said, case.y, half),
+        "second half": measure(case.task, said, case.y, len(case.y) // 2),
         "microseconds": 1e6 * seconds / len(case.y),
     }
-    if case.task == "novelty" and entry.kind == "ours":
-        record["alarms"] = float(np.mean(said[WARM:] < 0))
+    if isinstance(player, Prequential):
+        record["bytes"] = player.bytes
+        if case.task == "novelty":
+            record["alarms"] = float(np.mean(said[WARM:] < 0))
     return record
 
 
-def _answers(entry: Entry, case: Case, tick: Callable[[int], None]) -> tuple[Any, float]:
-    player = entry.make(case)
+def _answers(player: Player, case: Case, tick: Callable[[int], None]) -> tuple[Any, float]:
     said: list[Any] = []
     seconds = 0.0
     for start in range(0, len(case.y), player.rows):

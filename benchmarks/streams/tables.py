@@ -18,8 +18,10 @@ WHAT = {
     "last": "last 1,000 events",
     "second half": "second half",
     "microseconds": "processor microseconds an event",
+    "bytes": "kilobytes kept by ours, at most",
     "alarms": "share of alarms",
 }
+PLAIN = ("microseconds", "bytes", "alarms")  #: there is no best of these
 
 
 def better(task: str, value: float, than: float) -> bool:
@@ -34,6 +36,8 @@ def number(record: dict[str, Any], key: str) -> float:
 def text(value: float, key: str, task: str) -> str:
     if math.isnan(value):
         return "-"
+    if key == "bytes":
+        return f"{value / 1000:,.0f}"
     if key == "microseconds":
         return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
     if task == "regression":
@@ -51,7 +55,7 @@ def table(results: Results, entries: list[Entry], task: str, key: str) -> list[d
         best = (max if task == "novelty" else min)(known) if known else math.nan
         for row in rows:
             value = values.get(row["learner"], math.nan)
-            star = "*" if value == best and key not in ("microseconds", "alarms") else ""
+            star = "*" if value == best and key not in PLAIN else ""
             row[stream] = text(value, key, task) + star
     return [row for row in rows if any(cell not in ("-", "") for name, cell in row.items() if name != "learner")]
 
@@ -116,7 +120,7 @@ def print_all(results: Results, entries: list[Entry], tasks: dict[str, str], key
             continue
         for key in keys:
             if key != "alarms" or task == "novelty":
-                what = WHAT[key] if key in ("microseconds", "alarms") else f"{word}, {WHAT[key]}"
+                what = WHAT[key] if key in PLAIN else f"{word}, {WHAT[key]}"
                 show(f"{task}: {what}", table(of_task, entries, task, key))
         counted = {stream: records for stream, records in of_task.items() if stream not in extra}
         show(
