@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,18 +118,16 @@ def projected(X: Any, y: Any, size: int) -> dict[str, Any]:
     return best
 
 
-def jobs(X: Any, y: Any, budgets: list[str], sizes: list[int]) -> dict[tuple[str, int], Callable[[], dict[str, Any]]]:
+def jobs(X: Any, y: Any, sizes: list[int]) -> dict[tuple[str, int], Callable[[], dict[str, Any]]]:
     """What there is to measure on one set, by name and size."""
     found: dict[tuple[str, int], Callable[[], dict[str, Any]]] = {}
-    if REFERENCE in budgets:
-        found[REFERENCE, 0] = lambda: run(budgeted(Unbounded()), X, y)
+    found[REFERENCE, 0] = partial(run, budgeted(Unbounded()), X, y)
     for size in sizes:
-        for name in (name for name in budgets if name in BUDGETS):
-            found[name, size] = lambda name=name, size=size: run(budgeted(BUDGETS[name](size)), X, y)  # type: ignore[misc]
-        if "Forgetron" in budgets and len(np.unique(y)) == 2:
-            found["Forgetron", size] = lambda size=size: run(lambda k: forgetron(k, size), X, y)  # type: ignore[misc]
-        if "Projectron++" in budgets:
-            found["Projectron++", size] = lambda size=size: projected(X, y, size)  # type: ignore[misc]
+        for name, budget in BUDGETS.items():
+            found[name, size] = partial(run, budgeted(budget(size)), X, y)
+        if len(np.unique(y)) == 2:
+            found["Forgetron", size] = partial(run, partial(forgetron, size=size), X, y)
+        found["Projectron++", size] = partial(projected, X, y, size)
     return found
 
 
@@ -150,7 +149,7 @@ def measured(
                 continue
             what = {"data": digest(X[:1000], y), "events": len(y)}
             folder = f"budgets, {events or 'whole'}"
-            for (budget, size), job in jobs(X, y, list(ALL), sizes).items():
+            for (budget, size), job in jobs(X, y, sizes).items():
                 if budget in budgets:
                     tick = begin(f"{name}: {budget} {size or ''}", 1)
                     kept = store.put(folder, name, f"{budget} {size}", **what, **job(), machine=facts)
