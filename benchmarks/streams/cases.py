@@ -1,0 +1,175 @@
+"""The streams: a name, a task, and a function that makes at most so many events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from ..data import SEED, arrays, digest, shuffled
+
+TASKS = ("classification", "regression", "novelty")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One stream in memory."""
+
+    name: str
+    task: str
+    X: Any  #: (events, columns), double
+    y: Any  #: labels, targets, or -1 (anomaly) and 1
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(self.X, self.y)
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a stream is made."""
+
+    name: str
+    task: str
+    make: Callable[[int], tuple[Any, Any]]
+    extra: bool = False  #: not one of the streams that the floors of the learners without settings are about
+    needs: str | None = None  #: the data set that must be in the data home
+
+    def case(self, events: int) -> Case:
+        X, y = self.make(events)
+        return Case(self.name, self.task, np.ascontiguousarray(X, dtype=np.float64), np.asarray(y))
+
+
+SOURCES: dict[str, Source] = {}
+
+
+def source(name: str, task: str, needs: str | None = None, extra: bool = False) -> Any:
+    """Puts a function of the number of events on the list."""
+
+    def register(make: Callable[[int], tuple[Any, Any]]) -> Any:
+        SOURCES[name] = Source(name, task, make, extra, needs)
+        return make
+
+    return register
+
+
+def of_river(rows: Any, events: int) -> tuple[Any, Any]:
+    """River's events, dicts of numbers with the same keys, as arrays."""
+    taken = list(islice(rows, events))
+    return np.array([list(x.values()) for x, _ in taken], dtype=float), np.array([y for _, y in taken])
+
+
+# ---- classification
+# ------------------------------------------------------------------------------------------------
+
+
+@source("elec2", "classification", needs="elec2")
+def elec2(events: int) -> Any:
+    X, y = arrays("elec2")
+    return X[:events], y[:events]
+
+
+@source("Phishing", "classification")
+def phishing(events: int) -> Any:
+    from river.datasets import Phishing
+
+    return of_river(Phishing(), events)
+
+
+@source("ImageSegments", "classification")
+def image_segments(events: int) -> Any:
+    from river.datasets import ImageSegments
+
+    return of_river(ImageSegments(), events)
+
+
+@source("RandomRBFDrift", "classification")
+def random_rbf_drift(events: int) -> Any:
+    from river.datasets.synth import RandomRBFDrift
+
+    return of_river(RandomRBFDrift(seed_model=SEED, seed_sample=SEED, change_speed=0.0002), events)
+
+
+@source("Agrawal", "classification")
+def agrawal(events: int) -> Any:
+    """Another function of the same columns decides from the middle on."""
+    from river.datasets.synth import Agrawal
+
+    before, after = (Agrawal(function, seed=SEED + function) for function in (0, 2))
+    return of_river(chain(islice(before, events // 2), after), events)
+
+
+def _shuffle(name: str) -> None:
+    source(name, "classification", needs=name)(lambda events: shuffled(*arrays(name), events))
+
+
+for _name in ("usps", "ijcnn1", "nursery", "spambase", "cod-rna"):
+    _shuffle(_name)
+
+
+@source("usps + noise", "classification", needs="usps", extra=True)
+def usps_noise(events: int) -> Any:
+    """200 columns that say nothing beside the 256 that do."""
+    X, y = shuffled(*arrays("usps"), events)
+    return np.hstack([X, np.random.default_rng(SEED).normal(size=(len(y), 200))]), y
+
+
+@source("4 of 40", "classification", extra=True)
+def four_of_forty(events: int) -> Any:
+    """The product of two columns and the sum of two others decide; 36 columns say nothing."""
+    X = np.random.default_rng(SEED).normal(size=(events, 40))
+    return X, np.where(X[:, 0] * X[:, 1] + 0.7 * (X[:, 2] + X[:, 3]) > 0, 1, 0)
+
+
+@source("SEA", "classification", extra=True)
+def sea(events: int) -> Any:
+    from gristmill.streams import sea as made
+
+    return made(events, random_state=SEED).arrays()
+
+
+# ---- regression
+# ----------------------------------------------------------------------------------------------------
+
+
+@source("TrumpApproval", "regression")
+def trump_approval(events: int) -> Any:
+    from river.datasets import TrumpApproval
+
+    return of_river(TrumpApproval(), events)
+
+
+@source("FriedmanDrift", "regression")
+def friedman_drift(events: int) -> Any:
+    from river.datasets.synth import FriedmanDrift
+
+    return of_river(FriedmanDrift("lea", position=(events // 4, events // 2, 3 * events // 4), seed=SEED), events)
+
+
+def _shuffle_numbers(name: str) -> None:
+    source(name, "regression", needs=name)(lambda events: shuffled(*arrays(name), events))
+
+
+for _name in ("cadata", "abalone", "cpusmall"):
+    _shuffle_numbers(_name)
+
+
+@source("prices", "regression")
+def prices(events: int) -> Any:
+    """The next price from the last eight: a random walk of its logarithm with calm and wild times, whose steps
+    remember a tenth of the one before. The last price is hard to beat, and the range of prices moves away.
+    """
+    rng = np.random.default_rng(SEED)
+    lags = 8
+    steps = np.empty(events + lags)
+    deviation, step = 0.01, 0.0
+    for t in range(len(steps)):
+        deviation = float(np.sqrt(2e-6 + 0.9 * deviation**2 + 0.08 * step**2))
+        step = 0.1 * step + deviation * float(rng.normal())
+        steps[t] = step
+    series = 100.0 * np.exp(np.cumsum(steps))
+    return np.lib.stride_tricks.sliding_window_view(series, lags)[:-1], series[lags:]
