@@ -7,14 +7,14 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench lint types core-test sanitize docs clean
+.PHONY: run test bench papers lint types core-test sanitize docs clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
 
 test: lint types core-test
 	$(BIN)/python -m pytest tests
-	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill
+	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill papers
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -32,6 +32,10 @@ core-test: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# Every figure and table of the papers, its picture and its text into docs/pictures (GRISTMILL_DATA says where the data are).
+papers: $(VENV)/.dev
+	$(BIN)/python -m docs.pictures
 
 # The whole Python test suite against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: core-test

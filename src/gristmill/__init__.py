@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import checks, datasets, evaluate, pairwise, reproduce, similarity, streams, theory
+    from . import checks, datasets, evaluate, pairwise, similarity, streams, theory
     from .additive import Additive, Spline
     from .additive_display import AdditiveDisplay
     from .budgets import DropOldest, DropRandom, DropSmallest, Forget, Project, Unbounded, Window
@@ -229,7 +229,7 @@ _HOME = {
     "structured": ("StructuredLearner",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("checks", "datasets", "evaluate", "pairwise", "reproduce", "similarity", "streams", "theory")
+_MODULES = ("checks", "datasets", "evaluate", "pairwise", "similarity", "streams", "theory")
 
 __all__ = ["__version__", *_MODULE_OF, *_MODULES]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..streams import silk_sequence
+from gristmill.streams import silk_sequence
+
 from . import Claim, Outcome, fewer
 from .tune import mistakes, tuned
 
@@ -102,7 +103,7 @@ def _claims(kind: str, curves: Curves) -> list[Claim]:
 
 
 def _picture(shown: dict[str, Curves]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(len(shown), 2, figsize=(10.0, 3.8 * len(shown)), layout="constrained")
     for (left, right), (kind, curves) in zip(axes, shown.items(), strict=True):
@@ -118,6 +119,6 @@ def _picture(shown: dict[str, Curves]) -> Any:
         ends = np.min(pair), np.max(pair)
         right.plot(ends, ends, color="0.6", linewidth=1.0)
         right.set(xlabel="errors of NORMA", ylabel="errors of ILK", title=kind)
-        _tidy(left)
-        _tidy(right)
+        tidy(left)
+        tidy(right)
     return figure

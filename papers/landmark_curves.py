@@ -121,7 +121,7 @@ def _printed(errors: Values, method: str, bound: float) -> Claim:
 
 
 def _picture(found: Found, sets: tuple[str, ...], sizes: tuple[int, ...]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     columns = min(4, len(sets))
     lines = -(-len(sets) // columns)
@@ -145,7 +145,7 @@ def _picture(found: Found, sets: tuple[str, ...], sizes: tuple[int, ...]) -> Any
         ax.set_yscale("log" if data in NUMBERS else "linear")
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.set_xticks([], minor=True)
-        _tidy(ax)
+        tidy(ax)
     for ax in axes.flat[len(sets) :]:
         ax.set_axis_off()
     handles = [

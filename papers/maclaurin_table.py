@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..features import RandomMaclaurin
-from ..kernels import Exponential, Polynomial
+from gristmill.features import RandomMaclaurin
+from gristmill.kernels import Exponential, Polynomial
+
 from . import Claim, Outcome, fewer
 from .thesis import (
     Rows,
@@ -233,7 +234,7 @@ def _claims(data: str, found: Runs) -> list[Claim]:
 
 
 def _picture(found: Runs, sets: list[str]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, 2, figsize=(11.0, 5.0), layout="constrained", sharey=True)
     marks = dict(zip(_METHODS, "os^", strict=True))
@@ -248,7 +249,7 @@ def _picture(found: Runs, sets: list[str]) -> Any:
             for (accuracy, seconds, _), mark in zip(theirs, marks.values(), strict=True):
                 ax.plot(seconds, accuracy, mark, color=colour, markerfacecolor="none")
         ax.set(title=f"{kernel} kernel", xscale="log", xlabel="seconds to train", ylabel="accuracy, %")
-        _tidy(ax)
+        tidy(ax)
     lines = [axes[0].plot([], [], color=colour, label=data)[0] for colour, data in zip(COLOURS, sets, strict=False)]
     lines += [axes[0].plot([], [], mark, color="black", label=method)[0] for method, mark in marks.items()]
     lines += [axes[0].plot([], [], "o:", color="black", markerfacecolor="none", label="thesis (hollow)")[0]]

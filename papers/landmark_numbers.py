@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Manhattan, Sigmoid
-from ..similarity import LandmarkOrdinal, LandmarkRegressor, SparseLandmarkRegressor
+from gristmill.kernels import Manhattan, Sigmoid
+from gristmill.similarity import LandmarkOrdinal, LandmarkRegressor, SparseLandmarkRegressor
+
 from . import Claim, Outcome, fewer
 from .thesis import Rows, Values, arrays, as_printed, mean_and_spread, shares, steps, z_scores
 
@@ -226,7 +227,7 @@ def _claims(data: str, found: Found) -> list[Claim]:
 
 
 def _picture(found: Found, sets: tuple[str, ...]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, 2, figsize=(12.0, 4.8), layout="constrained", sharey=True)
     names = ("KR", "RegLand", "RegLand-Sp", "ORLand")
@@ -244,7 +245,7 @@ def _picture(found: Found, sets: tuple[str, ...]) -> Any:
         ax.axhline(1.0, color="0.6", linestyle="--", linewidth=1)
         ax.set(title=kind, yscale="log", ylabel="error / error of the constant" if ax is axes[0] else None)
         ax.set_xticks(range(len(sets)), [data.replace("winequality", "wine") for data in sets], rotation=30)
-        _tidy(ax)
+        tidy(ax)
     lines = [axes[0].plot([], [], "o", color=colours[method], label=method)[0] for method in names]
     lines.append(axes[0].plot([], [], "D", color="black", markerfacecolor="none", label="thesis")[0])
     lines.append(axes[0].plot([], [], "--", color="0.6", label="the constant")[0])

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Gaussian, Kernel, Linear, Normalized, Polynomial, _Composite
-from ..pairwise import OnColumns, TwoStageMKL
+from gristmill.kernels import Gaussian, Kernel, Linear, Normalized, Polynomial
+from gristmill.pairwise import OnColumns, TwoStageMKL
+
 from . import Claim, Outcome, fewer
 from .thesis import arrays, hold_out, split
 
@@ -108,7 +109,7 @@ def _mixed(weights: Any, matrices: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _Centred(_Composite):
+class _Centred(Kernel):
     """A kernel with the mean of a sample as its origin, and a mean of 1 on the diagonal.
 
     The loss asks whether a kernel is above or below 0, and a Gaussian never is; with unequal classes the
@@ -187,7 +188,7 @@ def _shown(errors: list[float]) -> str:
 
 
 def _picture(found: dict[str, dict[str, list[float]]]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     lines = list(next(iter(found.values())))
     figure, axes = pyplot().subplots(
@@ -200,5 +201,5 @@ def _picture(found: dict[str, dict[str, list[float]]]) -> Any:
         ax.set_yticks(-np.arange(len(lines)), lines)
         ax.set(title=data, xlabel="test error")
         ax.locator_params(axis="x", nbins=4)
-        _tidy(ax)
+        tidy(ax)
     return figure

@@ -1,4 +1,7 @@
-"""The papers again: each target redraws a figure with our learners and says whether the claim holds."""
+"""The papers again: each target redraws a figure or table with gristmill and says whether the claim holds.
+
+An application of the library, outside the package: run it from the checkout, `python -m papers --list`.
+"""
 
 from __future__ import annotations
 
@@ -157,8 +160,8 @@ def run(name: str, quick: bool = False, seed: int = 0) -> Outcome:
 
     Examples
     --------
-    >>> from gristmill import reproduce
-    >>> reproduce.run("norma-1")
+    >>> import papers
+    >>> papers.run("norma-1")
     Traceback (most recent call last):
     ...
     ValueError: there is no target 'norma-1'; did you mean 'norma-3'?

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from sklearn.svm import SVC
 
 from gristmill import Polynomial, Sigmoid, datasets
-from gristmill.cli import main
 from gristmill.evaluate import progress
-from gristmill.reproduce import TARGETS, landmark_classes, landmark_numbers, maclaurin_error, maclaurin_table, thesis
+from papers import TARGETS, landmark_classes, landmark_numbers, maclaurin_error, maclaurin_table, thesis
+from papers.__main__ import main
 
 RNG = np.random.default_rng(0)
 
@@ -52,7 +52,7 @@ CLAIMS = {
 @pytest.mark.parametrize("name", list(CLAIMS))
 def test_every_target_prints_its_claims_and_draws(name, home):
     result = CliRunner().invoke(
-        main, ["reproduce", name, "--quick", "--json", "--pictures", str(home / "out")], catch_exceptions=False
+        main, [name, "--quick", "--json", "--pictures", str(home / "out")], catch_exceptions=False
     )
     assert result.exit_code == 0
     found = json.loads(result.stdout)
@@ -67,7 +67,7 @@ def test_every_data_set_of_the_targets_has_a_name():
 
 def test_a_missing_file_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
-    result = CliRunner().invoke(main, ["reproduce", "thesis-table-4.1", "--quick"])
+    result = CliRunner().invoke(main, ["thesis-table-4.1", "--quick"])
     assert result.exit_code == 2
     assert "sim-aural-sonar.csv is not in the data home" in result.stderr
 

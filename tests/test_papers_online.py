@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gristmill import reproduce
+import papers
 from gristmill._core import RowError
-from gristmill.cli import main
-from gristmill.reproduce import fewer
-from gristmill.reproduce.ilk_digits import _mistakes
-from gristmill.reproduce.mistakes import follow
-from gristmill.reproduce.projectron_digits import _smoothed
-from gristmill.reproduce.projectron_standins import _cosine, _text
-from gristmill.reproduce.projectron_tradeoff import BINARY, Panel, compare
+from papers import fewer
+from papers.__main__ import main
+from papers.ilk_digits import _mistakes
+from papers.mistakes import follow
+from papers.projectron_digits import _smoothed
+from papers.projectron_standins import _cosine, _text
+from papers.projectron_tradeoff import BINARY, Panel, compare
 
 RUNAWAY = "svmd(Gaussian(0.001), rate=30.0, reg=0.0, meta_rate=100.0, decay=0.0, size=20)"
 
@@ -63,7 +63,7 @@ def data_home(tmp_path, monkeypatch):
     ("name", "rival", "panels"), [("ilk-4", "SVMD", 1), ("projectron-8cd", "Forgetron", 3), ("projectron-9", "MRBP", 2)]
 )
 def test_targets_on_made_up_data(name, rival, panels, data_home):
-    result = CliRunner().invoke(main, ["reproduce", name, "--quick", "--json", "--pictures", str(data_home)])
+    result = CliRunner().invoke(main, [name, "--quick", "--json", "--pictures", str(data_home)])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert any(rival in claim["says"] for claim in found["claims"])
@@ -72,10 +72,10 @@ def test_targets_on_made_up_data(name, rival, panels, data_home):
 
 
 def test_stand_ins_are_called_so(data_home):
-    outcome = reproduce.run("projectron-8cd", quick=True)
+    outcome = papers.run("projectron-8cd", quick=True)
     assert "stand-ins" in outcome.title
     assert "NOT the paper's data" in outcome.setting
-    assert "ours" in reproduce.run("projectron-9", quick=True).setting
+    assert "ours" in papers.run("projectron-9", quick=True).setting
 
 
 def test_mistakes_are_counted_from_scores():
@@ -89,7 +89,7 @@ def test_mistakes_are_counted_from_scores():
 
 def test_tolerances_are_not_repetitions_and_the_best_is_chosen_elsewhere():
     X, y = blobs(120, 10, 2)
-    outcome = reproduce.Outcome("title", "setting")
+    outcome = papers.Outcome("title", "setting")
     compare(outcome, [Panel("made up", "Gaussian(1.0)", (0.01, 0.5), X, 2 * y - 1, BINARY)], 3, seed=0)
     _, _, rows = outcome.tables[0]
     twice = [name for name in ("Projectron++", "RBP", "Forgetron") for _ in range(2)]

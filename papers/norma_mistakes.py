@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..notation import vocabulary
-from ..streams import Stream, drifting_mixture, switching_mixture
+from gristmill.notation import vocabulary
+from gristmill.streams import Stream, drifting_mixture, switching_mixture
+
 from . import Claim, Outcome, fewer
 from .tune import mistakes, tuned
 
@@ -84,7 +85,7 @@ def _claims(totals: dict[str, dict[str, npt.NDArray[np.int64]]]) -> list[Claim]:
 
 
 def _picture(curves: dict[str, dict[str, npt.NDArray[np.float64]]]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, len(curves), figsize=(12.0, 3.8), layout="constrained")
     for ax, (kind, lines) in zip(axes, curves.items(), strict=True):
@@ -92,5 +93,5 @@ def _picture(curves: dict[str, dict[str, npt.NDArray[np.float64]]]) -> Any:
             ax.plot(counts, color=colour, label=line)
         ax.set(xlabel="trials", ylabel="mistakes", title=kind)
         ax.legend(frameon=False)
-        _tidy(ax)
+        tidy(ax)
     return figure

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..notation import parse
+from gristmill.notation import parse
 
 
 def mistakes(text: str, X: Any, y: Any) -> npt.NDArray[np.int64]:

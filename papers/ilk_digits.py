@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import datasets
-from .._core import RowError
+from gristmill import datasets
+
 from . import Claim, Outcome, fewer
 from .mistakes import follow
 
@@ -106,7 +106,7 @@ def _mistakes(text: str, X: Any, y: Any) -> int:
     """All events for a learner whose rate runs away, as SVMD's does at some entries of the grid."""
     try:
         return int(follow(text, X, y)[0].sum())
-    except RowError:
+    except ValueError:
         return len(y)
 
 
@@ -141,7 +141,7 @@ def _stays_below(says: str, less: npt.NDArray[np.float64], more: npt.NDArray[np.
 
 
 def _picture(panels: dict[str, Curves]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(2, 2, figsize=(10.4, 7.4), layout="constrained")
     for ax, (title, curves) in zip(axes.ravel(), panels.items(), strict=True):
@@ -152,5 +152,5 @@ def _picture(panels: dict[str, Curves]) -> Any:
             ax.plot(events + 1, mean[events], color=colour, label=line)
         ax.set(xlabel="events", ylabel="average error", title=title, ylim=(0, None))
         ax.legend(frameon=False, loc="lower right", ncols=2)
-        _tidy(ax)
+        tidy(ax)
     return figure

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
-from ..kernels import Gaussian
-from ..similarity import LandmarkClassifier, LandmarkPairClassifier
+from gristmill import datasets
+from gristmill.kernels import Gaussian
+from gristmill.similarity import LandmarkClassifier, LandmarkPairClassifier
+
 from . import Claim, Outcome, fewer
 from .thesis import (
     Rows,
@@ -245,7 +246,7 @@ def _more(says: str, more: Values, less: Values) -> Claim:
 
 
 def _picture(found: Found, sets: tuple[str, ...], sizes: tuple[int, ...]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, len(sets), figsize=(4.0 * len(sets), 4.4), layout="constrained", squeeze=False)
     names = list(dict.fromkeys(method for _, _, method in found))
@@ -262,7 +263,7 @@ def _picture(found: Found, sets: tuple[str, ...], sizes: tuple[int, ...]) -> Any
         ax.set(title=data, ylabel="accuracy" if data == sets[0] else None)
         ax.set_xticks(range(len(sizes)), [f"{size} landmarks" for size in sizes])
         ax.set_xlim(-0.5, len(sizes) - 0.5)
-        _tidy(ax)
+        tidy(ax)
     lines = [axes[0][0].plot([], [], "o", color=colour, label=m)[0] for colour, m in zip(COLOURS, names, strict=False)]
     lines.append(axes[0][0].plot([], [], "D", color="black", markerfacecolor="none", label="thesis")[0])
     figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), frameon=False)

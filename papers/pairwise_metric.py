@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
-from ..pairwise import PairwiseMetric
+from gristmill import datasets
+from gristmill.pairwise import PairwiseMetric
+
 from . import Claim, Outcome
 from .thesis import hold_out
 
@@ -159,7 +160,7 @@ def _standard_error(values: Any) -> float:
 
 
 def _picture(found: dict[str, dict[str, Errors]]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, len(found), figsize=(3.9 * len(found), 3.6), layout="constrained")
     for ax, (data, table) in zip(axes, found.items(), strict=True):
@@ -174,7 +175,7 @@ def _picture(found: dict[str, dict[str, Errors]]) -> Any:
         ax.set_xticks(places, list(table))
         ax.set(title=data, xlabel="points kept")
         ax.margins(x=0.1)
-        _tidy(ax)
+        tidy(ax)
     axes[0].set_ylabel("test accuracy of nearest neighbours")
     axes[0].legend(frameon=False, loc="lower right")
     return figure

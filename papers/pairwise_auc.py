@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..pairwise import OAM, PairwiseAUC, ReservoirX
+from gristmill.pairwise import OAM, PairwiseAUC, ReservoirX
+
 from . import Claim, Outcome, fewer
 from .thesis import arrays, hold_out, split
 
@@ -195,7 +196,7 @@ def _verdicts(panels: dict[str, Any], sizes: tuple[int, ...]) -> tuple[str, list
 
 
 def _picture(panels: dict[str, Any], sizes: tuple[int, ...]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     across = min(4, len(panels) + 1)
     down = -(-(len(panels) + 1) // across)  # one place is the legend's
@@ -215,7 +216,7 @@ def _picture(panels: dict[str, Any], sizes: tuple[int, ...]) -> Any:
         ax.set(title=title, xscale="log")
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()
-        _tidy(ax)
+        tidy(ax)
     figure.supylabel("test AUC", fontsize=11)
     figure.supxlabel("points in the buffer", fontsize=11)
     free = list(axes.flat)[len(panels) :]
