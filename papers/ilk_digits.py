@@ -3,127 +3,163 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill import datasets
+from gristmill.kernels import Gaussian
 
 from . import Claim, Outcome, fewer
 from .mistakes import follow
+from .search import Axis, Best, fixed, search
+from .svmd_classes import ManySVMD
 
 Curves = dict[str, npt.NDArray[np.float64]]  # line -> (permutation, event): the mistakes so far per event
 
 _SIZE = 128  # omega in the paper
 _SIZES = (64, 128, 256, 512)  # of panels b and d; the paper's own are in its legends only
-_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-_DECAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # the share forgotten in a step
-_POLYNOMIAL = "Polynomial(9, 0.5, 0.5)"
-_GAUSSIANS = tuple(f"Gaussian({gamma})" for gamma in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0))
 _TAU = 0.00005
-
-
-def _silk(size: int) -> str:
-    # tau = eta lambda / (1 + eta lambda) with eta = 1
-    return f"ilk_classifier({{k}}, C=100.0, reg={_TAU / (1 - _TAU)!r}, size={size})"
-
-
+DECAY = _TAU / (1 - _TAU)  # tau = eta lambda / (1 + eta lambda) with eta = 1
+_POLYNOMIAL = "Polynomial(9, 0.5, 0.5)"
 _TUNED = "tuned SILK"  # the paper tunes its own parameters too, for kernels whose scale it does not print
-_SILK = [
-    f"ilk_classifier({{k}}, C={C}, reg={decay}, size={_SIZE})"
-    for C, decay in itertools.product((*_RATES, 100.0), _DECAYS)
-]
-_NORMA = [
-    f'norma_classifier({{k}}, rate={rate}, reg={decay / rate:.6g}, schedule="{schedule}", size={_SIZE})'
-    for rate, decay, schedule in itertools.product(_RATES, _DECAYS, ("constant", "inv_sqrt"))
-]
-_SVMD = [
-    f"svmd({{k}}, rate={rate}, reg={decay / rate:.6g}, meta_rate={meta}, decay={memory}, size={_SIZE})"
-    for rate, decay, meta, memory in itertools.product(_RATES, _DECAYS, (0.001, 0.01, 0.1, 1.0), (0.0, 0.95, 0.99, 1.0))
-]
+_TAME = "NORMA, rate at most 1"  # larger rates swamp the margin of 1: what is left is a truncated Perceptron
+_DECAYS = Axis((1e-5, 1e-4, 1e-3), most=0.5)  # the share forgotten in a step
 
 
 def run(name: str, quick: bool, seed: int) -> Outcome:
-    """Learners are tuned on the test part, which is not counted; SILK has the paper's parameters as well."""
-    repeats = 2 if quick else 5
-    (X, digit), (Xt, digit_t) = (_digits(part, 500 if quick else None) for part in ("mnist", "mnist.t"))
+    """Learners are tuned on a whole permutation that is not counted; SILK has the paper's parameters as well."""
+    repeats = 2 if quick else 3
+    X, digit = digits("mnist", 300 if quick else None)
     outcome = Outcome(
         "ILK and SILK, figure 4: average error on MNIST",
         f"{len(digit):,} digits, {repeats} permutations (the paper: one run). SILK with tau = 0.00005 and C = 100 as "
-        f"printed. The parameters of NORMA and SVMD stand in another paper; ours are the best of a grid on the test "
-        f"part of MNIST, as are those of tuned SILK; the Gaussian kernel has the width that is best for NORMA. The "
-        f"scale of the polynomial kernel is not printed: ours is ((1 + t)/2)^9 with t the cosine of two images. "
-        f"{_SIZE} points for all; NORMA and SVMD drop the oldest. The buffer sizes of panels b and d are ours.",
-        missing=["SVMD for ten classes"],
+        f"printed. The parameters of NORMA and SVMD stand in another paper; ours, and tuned SILK's, are the best on "
+        f"one more permutation, as long and not counted, by grids that widen themselves; SVMD forgets as NORMA does, and for "
+        f"ten classes takes the step of own class and strongest rival. The "
+        f"Gaussian kernel has the width that is best for NORMA. The scale of the polynomial kernel is not printed: ours is "
+        f"((1 + t)/2)^9 with t the cosine of two images. {_SIZE} points for all; NORMA and SVMD drop the oldest. The buffer "
+        f"sizes of panels b and d are ours.",
     )
-    tasks = {"two classes": (digit < 5, digit_t < 5, "ab"), "ten classes": (digit, digit_t, "cd")}
     panels: dict[str, Curves] = {}
     rows = []
-    for task, (y, yt, letters) in tasks.items():
-        texts = _lines(task, Xt, yt, 40 if quick else 1)
-        curves = _curves(texts, X, y, repeats, seed)
+    for task, (y, letters) in {"two classes": (digit < 5, "ab"), "ten classes": (digit, "cd")}.items():
+        order = np.random.default_rng(seed + 10_000).permutation(len(y))
+        lines, remarks = _lines(task, X[order], y[order])
+        curves = _curves(lines, X, y, repeats, seed)
         ends = {line: 100 * runs[:, -1] for line, runs in curves.items()}
-        rows += [[task, line, f"{e.mean():.2f} %", f"{e.std(ddof=1):.2f}", texts[line]] for line, e in ends.items()]
+        rows += [
+            [task, line, f"{e.mean():.2f} %", f"{e.std(ddof=1):.2f}", lines[line].text, remarks.get(line, "")]
+            for line, e in ends.items()
+        ]
         rivals = [_with(_SIZE), *(line for line in curves if not line.startswith("SILK"))]
         panels[f"{letters[0]}: {task}"] = {line: curves[line] for line in rivals}
         panels[f"{letters[1]}: {task}, buffer sizes"] = {_with(size): curves[_with(size)] for size in _SIZES}
         outcome.claims += _claims(task, curves)
-    outcome.tables.append(("average error after one pass", ["task", "learner", "error", "s.d.", "parameters"], rows))
+    heads = ["task", "learner", "error", "s.d.", "parameters", "grid"]
+    outcome.tables.append(("average error after one pass", heads, rows))
     outcome.figures.append((_picture(panels), "mistakes so far per event, means of permutations"))
     return outcome
 
 
-def _lines(task: str, X: Any, y: Any, every: int) -> dict[str, str]:
-    """The learners as text; of the grids only every so manieth entry, to be quick."""
-    kernels = (_POLYNOMIAL,) if task == "two classes" else _GAUSSIANS
-    texts = {"NORMA": _best(_NORMA[::every], kernels, X, y)}
-    kernel = next(kernel for kernel in kernels if kernel in texts["NORMA"])
-    if task == "two classes":
-        texts["SVMD"] = _best(_SVMD[::every], (kernel,), X, y)
-    texts[_TUNED] = _best(_SILK[::every], (kernel,), X, y)
-    return texts | {_with(size): _silk(size).replace("{k}", kernel) for size in _SIZES}
+def _silk(kernel: str, C: float = 100.0, decay: float = DECAY, size: int = _SIZE) -> str:
+    return f"ilk_classifier({kernel}, C={C}, reg={decay!r}, size={size})"
+
+
+def _norma(kernel: str, rate: float, decay: float) -> str:
+    return f"norma_classifier({kernel}, rate={rate}, reg={decay / rate:.6g}, size={_SIZE})"
+
+
+def _svmd(kernel: str, share: float, rate: float, meta: float, memory: float) -> str:
+    return f"svmd({kernel}, rate={rate}, reg={share / rate:.6g}, meta_rate={meta}, decay={memory}, size={_SIZE})"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A learner as the library writes it; SVMD for ten classes, which it does not have, as an object."""
+
+    text: str
+    many: ManySVMD | None = None
+
+    def wrong(self, X: Any, y: Any, seed: int = 0) -> Any:
+        """Whether each event was a mistake."""
+        if self.many is None:
+            return follow(self.text, X, y, seed)[0]
+        return replace(self.many).mistakes(X, np.asarray(y, dtype=np.int64))
+
+
+def _many(width: float, share: float, rate: float, meta: float, memory: float) -> _Line:
+    text = _svmd(f"Gaussian({width})", share, rate, meta, memory)
+    return _Line(f"{text} by own class and rival", ManySVMD(Gaussian(width), rate, share / rate, meta, memory, _SIZE))
+
+
+def _lines(task: str, X: Any, y: Any) -> tuple[dict[str, _Line], dict[str, str]]:
+    """The learners, and what is to be said of their grids."""
+
+    def best(make: Callable[..., _Line], **axes: Axis) -> tuple[_Line, Best]:
+        found = search(axes, lambda **values: _mistakes(make(**values), X, y))
+        return make(**found.values), found
+
+    def texts(of: Callable[..., str]) -> Callable[..., _Line]:
+        return lambda **values: _Line(of(**values))
+
+    two, kernel, width = task == "two classes", _POLYNOMIAL, 0.0
+    if not two:
+        wide = best(texts(lambda gamma: _norma(f"Gaussian({gamma})", 1.0, 1e-4)), gamma=Axis((4.0, 8.0, 16.0)))[1]
+        width = wide.values["gamma"]
+        kernel = f"Gaussian({width})"
+    norma, silk = texts(partial(_norma, kernel)), texts(partial(_silk, kernel))
+    found = {
+        _TAME: best(norma, rate=Axis((0.1, 0.3, 1.0), most=1.0), decay=_DECAYS),
+        "NORMA": best(norma, rate=Axis((1.0, 3.0, 10.0)), decay=_DECAYS),
+        _TUNED: best(silk, C=Axis((0.3, 1.0, 3.0)), decay=_DECAYS),
+    }
+    share = found["NORMA"][1].values["decay"]
+    adaptive = texts(partial(_svmd, kernel, share)) if two else partial(_many, width, share)
+    memories = fixed(0.0, 0.99, 1.0) if two else fixed(0.99)  # the slow one keeps to what is best for two classes
+    found["SVMD"] = best(adaptive, rate=Axis((3.0, 10.0)), meta=Axis((0.01, 0.1)), memory=memories)
+    printed = {_with(size): _Line(_silk(kernel, size=size)) for size in _SIZES}
+    lines = {line: chosen for line, (chosen, _) in found.items()}
+    return lines | printed, {line: one.remark() for line, (_, one) in found.items()}
 
 
 def _with(size: int) -> str:
     return f"SILK, {size} points"
 
 
-def _digits(part: str, count: int | None) -> tuple[Any, Any]:
-    """Images as rows of unit length."""
+def digits(part: str, count: int | None) -> tuple[Any, Any]:
+    """Images as rows of unit length, in single precision, which halves the time."""
     X, y = datasets.load(part).arrays()
     X, y = X[:count], y[:count]
-    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12), y
+    return (X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)).astype(np.float32), y
 
 
-def _best(texts: Sequence[str], kernels: Sequence[str], X: Any, y: Any) -> str:
-    filled = [text.replace("{k}", kernel) for text in texts for kernel in kernels]
-    return min(filled, key=lambda text: _mistakes(text, X, y))
-
-
-def _mistakes(text: str, X: Any, y: Any) -> int:
+def _mistakes(line: _Line, X: Any, y: Any) -> int:
     """All events for a learner whose rate runs away, as SVMD's does at some entries of the grid."""
     try:
-        return int(follow(text, X, y)[0].sum())
+        return int(line.wrong(X, y).sum())
     except ValueError:
         return len(y)
 
 
-def _curves(texts: dict[str, str], X: Any, y: Any, repeats: int, seed: int) -> Curves:
-    curves: dict[str, list[Any]] = {line: [] for line in texts}
+def _curves(lines: dict[str, _Line], X: Any, y: Any, repeats: int, seed: int) -> Curves:
+    curves: dict[str, list[Any]] = {line: [] for line in lines}
     for repeat in range(repeats):
         order = np.random.default_rng(seed + repeat).permutation(len(y))
-        for line, text in texts.items():
-            wrong, _ = follow(text, X[order], y[order], seed + repeat)
-            curves[line].append(np.cumsum(wrong) / np.arange(1, len(wrong) + 1))
-    return {line: np.array(runs) for line, runs in curves.items()}
+        for name, line in lines.items():
+            wrong = line.wrong(X[order], y[order], seed + repeat)
+            curves[name].append(np.cumsum(wrong) / np.arange(1, len(wrong) + 1))
+    return {name: np.array(runs) for name, runs in curves.items()}
 
 
 def _claims(task: str, curves: Curves) -> list[Claim]:
     claims = []
     for who, silk in (("SILK", curves[_with(_SIZE)]), (_TUNED, curves[_TUNED])):
-        for rival in (line for line in ("NORMA", "SVMD") if line in curves):
+        for rival in (line for line in (_TAME, "NORMA", "SVMD") if line in curves):
             says = f"{task}: {who} errs less than {rival} after one pass"
             claims.append(fewer(says, silk[:, -1], curves[rival][:, -1]))
             claims.append(_stays_below(f"{task}: {who} stays below {rival}", silk, curves[rival]))

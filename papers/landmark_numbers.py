@@ -106,8 +106,8 @@ def ordered(data: str) -> tuple[Values, Any]:
     return X, (y - y.min() + 1).astype(np.int64)
 
 
-def split(total: int, seed: int) -> tuple[Rows, Rows]:
-    return shares(total, 0.6, seed, most=5000)
+def split(total: int, seed: int, most: int = 5000) -> tuple[Rows, Rows]:
+    return shares(total, 0.6, seed, most)
 
 
 def similarities(dimension: int) -> dict[str, Any]:
