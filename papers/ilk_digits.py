@@ -38,10 +38,10 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     outcome = Outcome(
         "ILK and SILK, figure 4: average error on MNIST",
         f"{len(digit):,} digits, {repeats} permutations (the paper: one run). SILK with tau = 0.00005 and C = 100 as "
-        f"printed. The parameters of NORMA and SVMD stand in another paper; ours, and tuned SILK's, are the best on "
-        f"one more permutation, as long and not counted, by grids that widen themselves; SVMD forgets as NORMA does, and for "
-        f"ten classes takes the step of own class and strongest rival. The "
-        f"Gaussian kernel has the width that is best for NORMA. The scale of the polynomial kernel is not printed: ours is "
+        "printed. The parameters of NORMA and SVMD stand in another paper; ours, and tuned SILK's, are the best on "
+        "one more permutation, as long and not counted, by grids that widen themselves; SVMD forgets as NORMA does, and "
+        "for ten classes takes a step of own class and strongest rival. The Gaussian kernel has the width that is best "
+        "for NORMA. The scale of the polynomial kernel is not printed: ours is "
         f"((1 + t)/2)^9 with t the cosine of two images. {_SIZE} points for all; NORMA and SVMD drop the oldest. The buffer "
         f"sizes of panels b and d are ours.",
     )

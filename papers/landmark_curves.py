@@ -65,8 +65,8 @@ _FIGURES = {
     ),
     "thesis-figure-5.4": _Figure(
         _all(ORDERED, "Manhattan", "Gaussian"),
-        (5, 10, 20, 50, 100, 200),
-        5,
+        (5, 10, 20, 50, 100),
+        4,
         1500,
         f"data of thesis-table-5.1, Manhattan and Gaussian similarity; {_WIDTH}",
     ),

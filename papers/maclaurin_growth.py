@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import Claim, Outcome, fewer
-from .maclaurin_table import SETS, Rows, Set, Values, kernel_of, load, timed
-from .thesis import shares, standard_error, steps, unit_norms
+from .maclaurin_table import SETS, Set, kernel_of, load, timed
+from .thesis import Rows, Values, shares, standard_error, steps, unit_norms
 
 #: column of the figure -> data set, kernel
 _COLUMNS = (
@@ -18,9 +18,9 @@ _COLUMNS = (
     ("cod-rna", "exponential"),
 )
 _METHODS = ("RF", "H0/1")
-_SIZES = (10, 20, 50, 100, 200, 500)
+_SIZES = (10, 30, 100, 300)
 _FEW = 50  # what counts as a small number of features; the thesis does not say
-_MOST = 5000
+_MOST = 3000
 _MEASURES = ("accuracy, %", "seconds to train", "seconds to test")
 
 #: (data set, method) -> (split, size, measure)

@@ -42,10 +42,15 @@ def home(tmp_path, monkeypatch):
 CLAIMS = {
     "thesis-table-3.1": "H0/1 trains faster than the exact kernel",
     "thesis-figure-3.1": "H0/1 drops more sharply than RF",
+    "thesis-figure-3.2": "H0/1 errs less than RF with few features",
     "thesis-table-4.1": "FTUNE+D-S is one of the best",
+    "thesis-figure-4.1": "diverse ones are better, BBS+D above BBS",
+    "thesis-figure-4.2": "FTUNE-S is right more often than DBOOST",
     "thesis-table-4.2": "FTUNE-S is right more often than DBOOST",
     "thesis-table-5.1": "ORLand errs less than KR",
     "thesis-figure-5.2": "RegLand-Sp errs less than RegLand",
+    "thesis-figure-5.3": "Euclidean, up to 50 landmarks: RegLand errs less than KR",
+    "thesis-figure-5.4": "Gaussian, up to 50 landmarks: ORLand errs less than KR",
 }
 
 

@@ -84,7 +84,9 @@ def boosted_pairs(
     offset : float
     """
     mass = np.full(len(signs), 1.0 / len(signs))
-    pairs, weights, offset = [], [], 0.0
+    pairs: list[Positions] = []
+    weights: list[float] = []
+    offset = 0.0
     for _ in range(rounds):
         drawn = np.stack([rng.choice(side, candidates, p=_share(mass, side)) for side in sides], axis=1)
         positions, places = np.unique(drawn, return_inverse=True)
