@@ -62,9 +62,9 @@ _FIGURES = {
     ),
     "thesis-figure-5.3": _Figure(
         _all(NUMBERS, "Gaussian", "Euclidean"),
-        (5, 10, 20, 50, 100),
-        3,
-        1500,
+        (5, 20, 100),
+        4,
+        800,
         f"data of thesis-table-5.1, Gaussian similarity and Euclidean, -|x - y|^2; {_WIDTH}",
     ),
     "thesis-figure-5.4": _Figure(

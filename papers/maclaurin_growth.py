@@ -18,9 +18,9 @@ _COLUMNS = (
     ("cod-rna", "exponential"),
 )
 _METHODS = ("RF", "H0/1")
-_SIZES = (10, 30, 100, 300)
+_SIZES = (10, 50, 200)
 _FEW = 50  # what counts as a small number of features; the thesis does not say
-_MOST = 3000
+_MOST = 2000
 _MEASURES = ("accuracy, %", "seconds to train", "seconds to test")
 
 #: (data set, method) -> (split, size, measure)
