@@ -7,7 +7,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench lint types core-test test-neon test-compilers test-oldest sanitize docs \
+.PHONY: run test bench papers lint types core-test test-neon test-compilers test-oldest sanitize docs \
   wheel quickest stub clean
 
 run: $(VENV)/.run
@@ -15,7 +15,7 @@ run: $(VENV)/.run
 
 test: lint types core-test
 	$(BIN)/python -m pytest tests -n auto --dist worksteal --durations=20
-	$(BIN)/python -m pytest -n auto --doctest-modules --pyargs gristmill
+	$(BIN)/python -m pytest -n auto --doctest-modules --pyargs gristmill papers
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
 	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n auto tests/test_exactness.py tests/test_cuts.py || exit 1; done
 
@@ -84,6 +84,10 @@ stub: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# Every figure and table of the papers, its picture and its text into docs/pictures (GRISTMILL_DATA says where the data are).
+papers: $(VENV)/.dev
+	$(BIN)/python -m docs.pictures
 
 # The whole Python test suite against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: core-test

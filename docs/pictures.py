@@ -1,4 +1,5 @@
-"""Make the pictures of the documents: all of them, or those named (`run`, `norma-2`, ...).
+"""Make the pictures of the documents, from the root of the checkout: `python -m docs.pictures`, or some of them by
+their names (`run`, `norma-2`, ...).
 
 Those of the papers need the data home (GRISTMILL_DATA).
 """
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
+import papers
 from gristmill import (
     DropOldest,
     DropRandom,
@@ -17,7 +19,6 @@ from gristmill import (
     KernelClassifier,
     Perceptron,
     passive_aggressive,
-    reproduce,
 )
 from gristmill.commands.run import line_up
 from gristmill.evaluate import BudgetDisplay, PrequentialDisplay, compare
@@ -52,11 +53,11 @@ def first_screen() -> plt.Figure:
 
 def main(names: list[str]) -> None:
     HERE.mkdir(exist_ok=True)
-    for name in names or ["run", *reproduce.TARGETS]:
+    for name in names or ["run", *papers.TARGETS]:
         if name == "run":
             save(first_screen(), name)
             continue
-        outcome = reproduce.run(name)
+        outcome = papers.run(name)
         save(outcome.figures[0][0], name)
         (HERE / f"{name}.txt").write_text(outcome.text() + "\n", encoding="utf-8")
 

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import _COMMANDS, main
-from gristmill.streams import two_gaussians
 
 
 def call(*arguments, **kwargs):
@@ -270,7 +269,7 @@ BAD = {
     "no metric": (["learn", "sea", "--metric", "eror"], "did you mean 'error'?"),
     "not a learner": (["learn", "sea", "--learner", "Gaussian(1.0)"], "is not a learner"),
     "quarantine alone": (["learn", "sea", "--quarantine", "x"], "--quarantine goes with --skip-bad"),
-    "no target": (["reproduce", "norma-7"], "there is no target 'norma-7'"),
+    "moved": (["reproduce", "norma-2"], "python -m papers --list"),
 }
 
 
@@ -360,52 +359,10 @@ def test_a_bad_row_half_way_leaves_the_table_so_far(command, tmp_path):
     assert "line 8502" in report.read_text()
 
 
-def test_learners_bench_and_reproduce():
+def test_learners_and_bench():
     listed = call("learners").stdout
     assert "norma_novelty(kernel, nu, rate" in listed
     assert "_Composite" not in listed
     rows = [json.loads(line) for line in call("bench", "--events", "1000", "--json").stdout.splitlines()]
     assert all(row["float64"] > 0 and row["learn_one"] > 0 for row in rows)
     assert call("bench", "--events", "1000").stdout.count("\n") == 5
-    assert "norma-2" in call("reproduce", "--list").stdout
-
-
-@pytest.mark.parametrize("name", ["norma-2", "ilk-1", "projectron-7"])
-def test_reproduce_targets_that_need_no_data(name, tmp_path):
-    result = call("reproduce", name, "--quick", "--json", "--pictures", str(tmp_path), "--report", str(tmp_path / "r"))
-    assert result.exit_code == 0
-    found = json.loads(result.stdout)
-    assert len(found["claims"]) >= 4
-    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "<img" in (tmp_path / "r").read_text()
-    assert call("reproduce", name, "--quick").stdout.count("\n") > 8
-
-
-def test_reproduce_targets_that_need_data(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
-    missing = call("reproduce", "norma-3")
-    assert missing.exit_code == 2
-    assert "usps-train.csv is not in the data home" in missing.stderr
-    rng = np.random.default_rng(0)
-    for file, count in (("usps-train.csv", 400), ("usps-test.csv", 100)):
-        images, labels = rng.uniform(-1, 1, size=(count, 256)), rng.integers(10, size=count)
-        rows = [
-            ",".join([*(f"{value:.2f}" for value in image), str(label)])
-            for image, label in zip(images.tolist(), labels, strict=True)
-        ]
-        (tmp_path / file).write_text(",".join([*(f"p{n}" for n in range(256)), "digit"]) + "\n" + "\n".join(rows))
-    shown = call("reproduce", "norma-3", "--quick")
-    assert shown.exit_code == 0
-    assert "the share of alarms is about nu" in shown.stdout
-
-
-@pytest.mark.parametrize("name", ["projectron-6", "projectron-8"])
-def test_projectron_targets_on_made_up_data(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
-    X, y = two_gaussians(400).arrays()
-    lines = [f"{label} 1:{a:.4f} 2:{b:.4f}" for (a, b), label in zip(X.tolist(), y, strict=True)]
-    for file in ("a9a.libsvm", "ijcnn1.libsvm"):
-        (tmp_path / file).write_text("\n".join(lines) + "\n")
-    found = json.loads(call("reproduce", name, "--quick", "--json", "--pictures", str(tmp_path)).stdout)
-    assert any("Forgetron" in claim["says"] for claim in found["claims"])
-    assert (tmp_path / f"{name}.png").exists()

@@ -51,6 +51,30 @@ def test_weights_agree_with_the_naive_loop(data):
     np.testing.assert_allclose(model.weights_, naive(X, y, KERNELS, 7, 0.1), atol=1e-12)
 
 
+@pytest.mark.parametrize(("constraint", "start"), [("simplex", 0.25), ("l2", 0.5)])
+def test_learning_starts_from_equal_weights_on_the_border_of_the_set(data, constraint, start):
+    """Of four kernels: 1/4 each in the simplex, 1/sqrt(4) each in the ball. The first event has no pair to learn from."""
+    model = TwoStageMKL(KERNELS, constraint=constraint, random_state=0).partial_fit(data[0][:1], data[1][:1])
+    assert model.weights_.tolist() == [start] * 4
+    X, y = data
+    z = np.array([kernel(X[1], X[0]) for kernel in KERNELS])
+    same = 1.0 if y[0] == y[1] else -1.0
+    margin = same * (z @ np.full(4, start))
+    assert model.prequential(X[1:2], y[1:2])[0] == pytest.approx(max(0.0, 1.0 - margin))
+
+
+def test_one_step_in_the_ball_by_hand(data):
+    X, y = data[0][:2], data[1][:2]
+    model = TwoStageMKL(KERNELS, constraint="l2", rate=0.1).fit(X, y)
+    z = np.array([kernel(X[1], X[0]) for kernel in KERNELS])
+    same = 1.0 if y[0] == y[1] else -1.0
+    mu = np.full(4, 0.5)
+    if same * (z @ mu) < 1:
+        mu = mu + 0.1 / np.sqrt(2) * same * z
+    mu = np.maximum(mu, 0.0)
+    np.testing.assert_allclose(model.weights_, mu / max(1.0, np.linalg.norm(mu)), atol=1e-12)
+
+
 @pytest.mark.parametrize("constraint", ["simplex", "l2"])
 def test_however_the_stream_is_cut_the_weights_are_the_same(data, constraint, tmp_path):
     X, y = data

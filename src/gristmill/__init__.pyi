@@ -1,5 +1,5 @@
 from . import checks as checks, datasets as datasets, evaluate as evaluate, features as features
-from . import pairwise as pairwise, reproduce as reproduce, similarity as similarity, streams as streams
+from . import pairwise as pairwise, similarity as similarity, streams as streams
 from . import theory as theory
 from ._version import __version__ as __version__
 from .additive import Additive as Additive, Spline as Spline

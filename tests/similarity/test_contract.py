@@ -46,6 +46,7 @@ EXPECTED_FAILURES = {
         LandmarkClassifier(n_nonzero=5, C=[1.0, 10.0]),
         LandmarkPairClassifier(n_landmarks=20, slopes=(1.0, 10.0), C=[1.0, 100.0]),
         LandmarkPairClassifier(n_landmarks=20, transfer="sign", solver="boost"),
+        LandmarkPairClassifier(n_landmarks=20, transfer="boost", candidates=30),
         LandmarkRegressor(),
         SparseLandmarkRegressor(),
         SparseLandmarkRegressor(method="plain"),

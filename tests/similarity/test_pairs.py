@@ -9,9 +9,9 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
-from gristmill import Gaussian, LandmarkClassifier, LandmarkPairClassifier, Sigmoid
+from gristmill import Gaussian, LandmarkClassifier, LandmarkPairClassifier, Sigmoid, load
 from gristmill.similarity import Identity, Ramp, Sign
-from gristmill.similarity.boost import adaboost
+from gristmill.similarity.boost import adaboost, boosted_pairs
 from gristmill.similarity.linear import hold_out
 
 X2, Y2 = make_classification(200, 6, n_informative=4, random_state=0)
@@ -238,3 +238,122 @@ def test_a_perfect_stump_ends_boosting():
     weights = adaboost(np.column_stack([y, -y * [1, 1, -1]]), y, 50)
     assert weights[0] > 10
     assert weights[1] == 0
+
+
+# ---- boosting over fresh pairs -----------------------------------------------------------------------------
+
+
+def fresh(**options):
+    return LandmarkPairClassifier(Gaussian(0.1), 30, transfer="boost", random_state=0, **options)
+
+
+def naive_boosted_pairs(K, y, sides, rounds, candidates, rng):
+    """The same in plain loops, drawing the same pairs."""
+    mass, pairs, weights, offset = np.full(len(y), 1 / len(y)), [], [], 0.0
+    for _ in range(rounds):
+        drawn = list(zip(*(rng.choice(s, candidates, p=mass[s] / mass[s].sum()) for s in sides), strict=True))
+        stumps = [np.sign(K[:, plus] - K[:, minus]) for plus, minus in drawn] + [np.ones(len(y))]
+        edges = [float((mass * y * stump).sum()) for stump in stumps]
+        best = max(range(len(stumps)), key=lambda j: abs(edges[j]))
+        step = np.arctanh(edges[best])
+        if best == candidates:
+            offset += step
+        else:
+            pairs.append(drawn[best])
+            weights.append(step)
+        mass = mass * np.exp(-step * y * stumps[best])
+        mass /= mass.sum()
+    return pairs, weights, offset
+
+
+def test_fresh_pairs_against_a_plain_loop():
+    y = np.where(Y2 == 1, 1.0, -1.0)
+    K = Gaussian(0.1)(X2)
+    sides = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    pairs, weights, offset = boosted_pairs(lambda p: K[:, p], y, sides, 12, 20, np.random.default_rng(3))
+    naive, steps, constant = naive_boosted_pairs(K, y, sides, 12, 20, np.random.default_rng(3))
+    taken = len(naive)
+    assert len(pairs) == len(weights) == 12
+    assert pairs[:taken].tolist() == [list(map(int, pair)) for pair in naive]
+    assert np.allclose(weights[:taken], steps)
+    assert not weights[taken:].any()
+    assert offset == pytest.approx(constant)
+
+
+def test_the_scores_are_the_weighted_signs_of_the_pairs():
+    model = fresh(candidates=50).fit(X2, Y2)
+    K = Gaussian(0.1)(X2, model.landmarks_)
+    plus, minus = model.pairs_[0].T
+    scores = np.sign(K[:, plus] - K[:, minus]) @ model.coef_[0] + model.intercept_[0]
+    assert np.allclose(model.decision_function(X2), scores)
+    assert model.transfer_ == [Sign()]
+    assert set(Y2[model.landmark_indices_[plus]]) == {1}
+    assert set(Y2[model.landmark_indices_[minus]]) == {0}
+
+
+def test_fresh_pairs_learn_more_than_those_drawn_beforehand():
+    fixed, best = (fresh(candidates=candidates).fit(X2[:120], Y2[:120]) for candidates in (None, 100))
+    losses = [np.exp(-np.where(Y2 == 1, 1, -1)[:120] * m.decision_function(X2[:120])).mean() for m in (fixed, best)]
+    assert losses[1] < 0.6 * losses[0]
+    assert best.score(X2[120:], Y2[120:]) >= fixed.score(X2[120:], Y2[120:])
+
+
+def test_boost_without_candidates_is_the_sign_with_boosted_weights():
+    both = [
+        fresh(),
+        LandmarkPairClassifier(Gaussian(0.1), 30, transfer="sign", solver="boost", random_state=0),
+    ]
+    scores = [model.fit(X3, Y3).decision_function(X3) for model in both]
+    assert np.array_equal(*scores)
+
+
+def test_fresh_pairs_of_many_classes_diverse_landmarks_and_a_function():
+    model = fresh(candidates=30, selection="diverse").fit(X3, Y3)
+    assert model.pairs_.shape == (4, 30, 2)
+    assert model.n_landmarks_ <= 30
+    assert model.score(X3, Y3) > 0.6
+    calls = []
+
+    def near(a, b):
+        calls.append((a, b))
+        return -abs(a - b)
+
+    words = [float(n) for n in range(30)]
+    model = LandmarkPairClassifier(near, 5, transfer="boost", candidates=10, random_state=0)
+    model.fit(words, [n >= 15 for n in range(30)])
+    assert len(calls) == len(set(calls))  # no value of a function is computed twice
+    assert model.score(words, [n >= 15 for n in range(30)]) == 1.0
+
+
+def test_objects_that_cannot_be_told_apart_get_one_pair_of_no_weight():
+    pairs, weights, offset = boosted_pairs(
+        lambda p: np.ones((4, len(p))), np.array([1.0, 1.0, -1.0, -1.0]), [np.array([0, 1]), np.array([2, 3])], 3, 5,
+        np.random.default_rng(0),
+    )  # fmt: skip
+    assert pairs.shape == (3, 2)
+    assert not weights.any()
+    assert offset == 0.0
+
+
+def test_fresh_pairs_are_the_same_again_and_after_saving(tmp_path):
+    first, second = (fresh(candidates=20).fit(X3, Y3) for _ in range(2))
+    assert np.array_equal(first.decision_function(X3), second.decision_function(X3))
+    first.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.candidates == 20
+    assert np.array_equal(loaded.decision_function(X3), first.decision_function(X3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"candidates": 0, "transfer": "boost"}, "candidates must be a whole number >= 1.*got 0"),
+        ({"candidates": 2.5, "transfer": "boost"}, "candidates must be .*got 2.5"),
+        ({"candidates": 200}, "go with transfer='boost', got transfer='tune'"),
+        ({"candidates": 200, "transfer": "sign", "solver": "boost"}, "go with transfer='boost'"),
+        ({"transfer": "boost", "solver": "sgd"}, "no use for solver='sgd'"),
+    ],
+)
+def test_candidates_without_boosting_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        LandmarkPairClassifier(Gaussian(0.1), 10, **options).fit(X2, Y2)

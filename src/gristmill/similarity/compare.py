@@ -187,14 +187,20 @@ class TrainingBlock:
     def size(self) -> int:
         return size_of(self._X)
 
-    def columns(self, positions: Any) -> Block:
-        """The similarities of every training object to those at the given positions, one column each."""
+    def columns(self, positions: Any, keep: bool = True) -> Block:
+        """The similarities of every training object to those at the given positions, one column each.
+
+        Without `keep` a kernel's values are not remembered: they are cheap, and all columns may be asked for in
+        the end. Those of a Python function always are.
+        """
         wanted = np.asarray(positions, dtype=np.int64)
         if self._comparison.takes == "precomputed":
             return self._comparison.signed(self._X[:, wanted], wanted)
         missing = np.array([p for p in dict.fromkeys(wanted.tolist()) if p not in self._known], dtype=np.int64)
         if missing.size:
             found = self._comparison.block(self._X, take(self._X, missing), missing)
+            if not keep and self._comparison.takes == "vectors" and missing.size == wanted.size:
+                return found  # in the order that was asked for, since each is asked for once
             self._known.update(zip(missing.tolist(), found.T, strict=True))
         return np.stack([self._known[p] for p in wanted.tolist()], axis=1)
 

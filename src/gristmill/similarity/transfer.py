@@ -86,7 +86,7 @@ def family(transfer: Any, slopes: Any) -> list[Callable[[Any], Any]]:
             return [*ramps]
         if transfer not in named:
             raise ValueError(
-                "transfer must be 'tune', 'identity', 'sign', a function f(t) with f(-t) = -f(t), "
+                "transfer must be 'tune', 'identity', 'sign', 'boost', a function f(t) with f(-t) = -f(t), "
                 f"or a list of such functions, got {transfer!r}"
             )
         return [named[transfer]]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
+from gristmill import datasets
+
 from . import Outcome
 from .projectron_tradeoff import RULES, Panel, compare
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
-from ..catalogue import norma_novelty
-from ..kernels import Gaussian
+from gristmill import datasets
+from gristmill.catalogue import norma_novelty
+from gristmill.kernels import Gaussian
+
 from . import Claim, Outcome
 
 _SHAPE = (16, 16)
@@ -93,7 +94,7 @@ def _outside(X: Any, y: Any, queries: Any, labels: Any, same: bool) -> tuple[Any
 
 
 def _picture(sheets: dict[str, Any]) -> Any:
-    from ..evaluate.displays import pyplot, sheet
+    from .drawing import pyplot, sheet
 
     figure, axes = pyplot().subplots(1, len(sheets), figsize=(11.0, 3.0), layout="constrained")
     for ax, (title, images) in zip(axes, sheets.items(), strict=True):

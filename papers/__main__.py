@@ -1,4 +1,4 @@
-"""`gristmill reproduce`: figures and tables of the papers, with our learners."""
+"""`python -m papers NAME`: a figure or table of the papers, with our learners and a verdict on each claim."""
 
 from __future__ import annotations
 
@@ -9,8 +9,28 @@ from typing import Any
 
 import click
 
+from . import TARGETS, Outcome, run
 
-@click.command()
+
+class _Refused(click.ClickException):
+    """A wish that cannot be met: the message is one line."""
+
+    exit_code = 2
+
+
+class _OneLine(click.Command):
+    """Bad input, and a data set or library that is missing, are one line on standard error and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError, ImportError) as error:
+            raise _Refused(" ".join(str(error).split())) from error
+
+
+@click.command(cls=_OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name", required=False)
 @click.option("--list", "listing", is_flag=True, help="Say which targets there are.")
 @click.option("--quick", is_flag=True, help="Fewer events and repetitions: to see that it works.")
@@ -18,7 +38,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Claims and tables as one JSON object.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
 @click.option("--pictures", type=click.Path(file_okay=False), help="Folder for the pictures, as PNG.")
-def reproduce(
+def main(
     name: str | None,
     listing: bool,
     quick: bool,
@@ -28,15 +48,13 @@ def reproduce(
     pictures: str | None,
 ) -> None:
     """Redraw a figure or table of the papers, and say whether its claim holds."""
-    from .. import reproduce as papers
-
     if listing or name is None:
-        width = max(map(len, papers.TARGETS)) + 2
-        for target, (_, paper, what, data) in papers.TARGETS.items():
+        width = max(map(len, TARGETS)) + 2
+        for target, (_, paper, what, data) in TARGETS.items():
             needs = f" (data: {', '.join(data)})" if data else ""
             click.echo(f"{target:{width}}{paper}: {what}{needs}")
         return
-    outcome = papers.run(name, quick, seed)
+    outcome = run(name, quick, seed)
     if as_json:
         tables = [{"name": title, "heads": heads, "rows": rows} for title, heads, rows in outcome.tables]
         claims = [asdict(claim) for claim in outcome.claims]
@@ -52,14 +70,14 @@ def reproduce(
             click.echo(f"picture: {path}", err=True)
     if report:
         _report(outcome, report)
-    from ..evaluate.displays import pyplot
+    from .drawing import pyplot
 
     for figure, _ in outcome.figures:
         pyplot().close(figure)
 
 
-def _report(outcome: Any, path: str) -> None:
-    from ..evaluate.report import Report
+def _report(outcome: Outcome, path: str) -> None:
+    from gristmill.evaluate.report import Report
 
     page = Report(outcome.title).text(outcome.setting)
     if outcome.missing:
@@ -72,3 +90,7 @@ def _report(outcome: Any, path: str) -> None:
         page.heading(title).table(heads, rows)
     page.write(path)
     click.echo(f"report: {path}", err=True)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m papers")

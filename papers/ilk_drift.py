@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..streams import silk_sequence
+from gristmill.streams import silk_sequence
+
 from . import Claim, Outcome, fewer
-from .tune import mistakes, tuned
+from .search import Axis, fixed, mistakes, tuned
 
 Curves = dict[str, npt.NDArray[np.int64]]  # line -> (trial, event): the errors so far
 
 #: The paper shows its sequence and prints no numbers, but says that forgetting is crucial on it. That needs places
 #: that change their class, which only the second of ours has.
 _SEQUENCES: dict[str, dict[str, float]] = {"along a path": {}, "turning": {"speed": 2.0, "turns": 1.0}}
-_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-_DECAYS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # about the share forgotten in a step
-_WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
+_RATES = Axis((0.03, 0.1, 0.3, 1.0))
+_DECAYS = Axis((0.001, 0.003, 0.01, 0.03), most=0.5)  # about the share forgotten in a step
+_WIDTHS = Axis((2.0, 4.0))
 _SIZE = 40  # points of SILK and of truncated NORMA; the paper prints none for this figure
 _EXCHANGED = ("ILK that drops the oldest", "NORMA that drops the smallest")
 
 
-def _ilk(extra: str, rates: Sequence[float], decays: Sequence[float]) -> list[str]:
-    return [f"ilk_classifier({{k}}, C={C}, rate=1.0, reg={decay}{extra})" for C, decay in product(rates, decays)]
+def _ilk(gamma: float, rate: float, decay: float, extra: str = "") -> str:
+    return f"ilk_classifier(Gaussian({gamma}), C={rate}, rate=1.0, reg={decay}{extra})"
 
 
-def _norma(extra: str, rates: Sequence[float], decays: Sequence[float]) -> list[str]:
-    return [
-        f"norma_classifier({{k}}, rate={rate}, reg={decay / rate:.6g}{extra})" for rate, decay in product(rates, decays)
-    ]
+def _norma(gamma: float, rate: float, decay: float, extra: str = "") -> str:
+    return f"norma_classifier(Gaussian({gamma}), rate={rate}, reg={decay / rate:.6g}{extra})"
 
 
-def _lines(quick: bool) -> dict[str, list[str]]:
+def _oldest(gamma: float, rate: float, decay: float) -> str:
+    return f"KernelClassifier(Gaussian({gamma}), Implicit(Hinge(), {rate}, 1.0, {decay}), DropOldest({_SIZE}))"
+
+
+def _smallest(gamma: float, rate: float, decay: float) -> str:
+    return f"KernelClassifier(Gaussian({gamma}), SGD(Hinge(), {rate}, {decay / rate:.6g}), DropSmallest({_SIZE}))"
+
+
+def _lines(quick: bool) -> dict[str, tuple[Callable[..., str], dict[str, Axis]]]:
     """The paper tunes each algorithm by itself: the same grid for all. NORMA drops the oldest, SILK the smallest."""
-    rates, decays = (_RATES[2:5], _DECAYS[4:5]) if quick else (_RATES, _DECAYS)
+    axes = {"gamma": _WIDTHS, "rate": _RATES, "decay": _DECAYS}
+    if quick:
+        axes = {"gamma": fixed(2.0, 4.0), "rate": fixed(0.1, 0.3), "decay": fixed(0.01)}
+    never = {**axes, "decay": fixed(0.0)}
     size = f", size={_SIZE}"
     return {
-        "ILK": _ilk("", rates, decays),
-        "SILK": _ilk(size, rates, decays),
-        "NORMA": _norma("", rates, decays),
-        "truncated NORMA": _norma(size, rates, decays),
-        "ILK(0)": _ilk("", rates, (0.0,)),
-        "NORMA(0)": _norma("", rates, (0.0,)),
+        "ILK": (_ilk, axes),
+        "SILK": (partial(_ilk, extra=size), axes),
+        "NORMA": (_norma, axes),
+        "truncated NORMA": (partial(_norma, extra=size), axes),
+        "ILK(0)": (_ilk, never),
+        "NORMA(0)": (_norma, never),
         # Not in the paper: each step with the other's way to drop, to see which of the two makes the difference.
-        _EXCHANGED[0]: [
-            f"KernelClassifier({{k}}, Implicit(Hinge(), {C}, 1.0, {decay}), DropOldest({_SIZE}))"
-            for C, decay in product(rates, decays)
-        ],
-        _EXCHANGED[1]: [
-            f"KernelClassifier({{k}}, SGD(Hinge(), {rate}, {decay / rate:.6g}), DropSmallest({_SIZE}))"
-            for rate, decay in product(rates, decays)
-        ],
+        _EXCHANGED[0]: (_oldest, axes),
+        _EXCHANGED[1]: (_smallest, axes),
     }
 
 
@@ -64,8 +68,8 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     outcome = Outcome(
         "ILK and SILK, figure 1: errors on drifting sequences",
         f"2,000 events a sequence, {trials} sequences; hinge loss with margin 1; parameters and kernel width of every "
-        f"line chosen on {others} others; SILK and truncated NORMA keep {_SIZE} points, as do two "
-        f"lines that are not in the paper and exchange what is dropped. The sequences are ours: along a "
+        f"line chosen on {others} others, by a grid that widens itself; SILK and truncated NORMA keep {_SIZE} points, as "
+        f"do two lines that are not in the paper and exchange what is dropped. The sequences are ours: along a "
         f"path, where no place changes its class, and turning once. Best possible error: "
         f"{silk_sequence().bayes_error:.3f}.",
     )
@@ -75,12 +79,13 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         tests = [_sequence(seed + place, options) for place in range(trials)]
         curves: Curves = {}
         rows = []
-        for line, texts in _lines(quick).items():
-            best = tuned(texts, [f"Gaussian({gamma})" for gamma in (_WIDTHS[1:3] if quick else _WIDTHS)], tuning)
+        for line, (text, axes) in _lines(quick).items():
+            best, found = tuned(text, axes, tuning)
             curves[line] = np.array([mistakes(best, *data) for data in tests])
             ends = curves[line][:, -1]
-            rows.append([line, f"{ends.mean():.1f}", f"{ends.std(ddof=1):.1f}", best])
-        outcome.tables.append((f"errors in 2,000 events, {kind}", ["line", "errors", "s.d.", "chosen"], rows))
+            rows.append([line, f"{ends.mean():.1f}", f"{ends.std(ddof=1):.1f}", best, found.remark()])
+        heads = ["line", "errors", "s.d.", "chosen", "grid"]
+        outcome.tables.append((f"errors in 2,000 events, {kind}", heads, rows))
         outcome.claims += _claims(kind, curves)
         shown[kind] = curves
     outcome.figures.append(
@@ -102,7 +107,7 @@ def _claims(kind: str, curves: Curves) -> list[Claim]:
 
 
 def _picture(shown: dict[str, Curves]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(len(shown), 2, figsize=(10.0, 3.8 * len(shown)), layout="constrained")
     for (left, right), (kind, curves) in zip(axes, shown.items(), strict=True):
@@ -118,6 +123,6 @@ def _picture(shown: dict[str, Curves]) -> Any:
         ends = np.min(pair), np.max(pair)
         right.plot(ends, ends, color="0.6", linewidth=1.0)
         right.set(xlabel="errors of NORMA", ylabel="errors of ILK", title=kind)
-        _tidy(left)
-        _tidy(right)
+        tidy(left)
+        tidy(right)
     return figure

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import datasets
+from gristmill import datasets
+
 from . import Claim, Outcome, fewer
 from .mistakes import follow
 
@@ -143,7 +144,7 @@ def _beats_the_perceptron(panel: Panel, found: Found, seed: int) -> Claim:
 
 
 def _picture(panels: dict[str, Found]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(
         1, len(panels), figsize=(5.2 * len(panels), 3.8), layout="constrained", squeeze=False
@@ -159,7 +160,7 @@ def _picture(panels: dict[str, Found]) -> Any:
         ax.set(xlabel="stored points", ylabel="online error", xscale="log", title=data)
         ax.legend(frameon=False)
         _sizes(ax)
-        _tidy(ax)
+        tidy(ax)
     return figure
 
 

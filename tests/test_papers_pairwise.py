@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill import datasets
-from gristmill.cli import main
-from gristmill.reproduce import TARGETS, pairwise_auc, pairwise_kernels, pairwise_metric, thesis
+from papers import TARGETS, pairwise_auc, pairwise_kernels, pairwise_metric, thesis
+from papers.__main__ import main
 
 WIDTHS = {
     "heart": 13, "diabetes": 8, "german": 24, "ionosphere": 34, "svmguide1": 4, "spambase": 57, "breast-cancer": 9,
@@ -66,7 +66,7 @@ def write_csv(path, X, y):
     ],
 )
 def test_targets_on_made_up_data(name, rows, claims, home):
-    result = call("reproduce", name, "--quick", "--json", "--pictures", str(home))
+    result = call(name, "--quick", "--json", "--pictures", str(home))
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert len(found["tables"][0]["rows"]) == rows

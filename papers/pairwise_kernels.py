@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Gaussian, Kernel, Linear, Normalized, Polynomial, _Composite
-from ..pairwise import OnColumns, TwoStageMKL
+from gristmill.kernels import Gaussian, Kernel, Linear, Normalized, Polynomial
+from gristmill.pairwise import OnColumns, TwoStageMKL
+
 from . import Claim, Outcome, fewer
+from .search import Axis, search
 from .thesis import arrays, hold_out, split
 
 #: lengths of the runs of columns that belong together; () where the data have no such views
@@ -22,8 +24,9 @@ _VIEWS: dict[str, tuple[int, ...]] = {
     "spambase": (48, 6, 3),  # words, characters, runs of capitals
     "a9a": (5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41),  # the fourteen attributes of Adult, one column a value
 }
-_COSTS = (0.1, 1.0, 10.0, 100.0)
-_RATES = (0.01, 0.1, 1.0)
+_COSTS = Axis((0.1, 1.0, 10.0, 100.0))
+_RATES = Axis((0.01, 0.1, 1.0))
+_WIDER = 3  # times that either grid may grow
 _CONSTRAINTS = ("simplex", "l2")
 _MOST, _TEST = 1000, 3000
 
@@ -34,10 +37,14 @@ _SAMPLE = 100  # the first points of the stream, by which kernels are centred
 _SETTING = (
     "{splits} random splits, 60 % to train (at most {most:,}), at most {test:,} to test; z-scores, a9a as it is. "
     "ionosphere, german: five Gaussians, the normalised linear kernel and normalised polynomials of degree 2 and 3. "
-    "spambase (words, characters, capitals) and a9a (the 14 attributes of Adult): Gaussians of three widths on each view "
-    "and on all columns. Every kernel goes to an SVC; its C, the single kernel, and the constraint and rate of TwoStageMKL "
-    "(averaged, one pass) by a hold-out fifth. Centred: the kernels that it weighs have the mean of the stream's first 100 "
-    "points as origin and 1 as mean diagonal. Hindsight: the kernel that the test part chooses. The thesis has bounds but "
+    "spambase (words, characters, capitals) and a9a (the 14 attributes of Adult): Gaussians of three widths on "
+    "each view "
+    "and on all columns. Every kernel goes to an SVC; its C, the single kernel, and the constraint and rate of "
+    "TwoStageMKL "
+    "(averaged, one pass) by a hold-out fifth; grids widen themselves. Centred: the kernels that it weighs have "
+    "the mean of the stream's first 100 "
+    "points as origin and 1 as mean diagonal. Hindsight: the kernel that the test part chooses. The thesis has "
+    "bounds but "
     "no experiment for mixtures."
 )
 
@@ -96,10 +103,13 @@ class _Judge:
 
         cut, y = self.cut, self.y
         gram = _mixed(before, self.grams[:, :, :cut])
-        tried = [1 - SVC(kernel="precomputed", C=C).fit(gram[:cut], y[:cut]).score(gram[cut:], y[cut:]) for C in _COSTS]
-        model = SVC(kernel="precomputed", C=_COSTS[int(np.argmin(tried))])
-        model.fit(_mixed(after, self.grams), y)
-        return min(tried), 1 - model.score(_mixed(after, self.cross), self.test_y)
+
+        def held(C: float) -> float:
+            return 1 - SVC(kernel="precomputed", C=C).fit(gram[:cut], y[:cut]).score(gram[cut:], y[cut:])
+
+        best = search({"C": _COSTS}, held, _WIDER)
+        model = SVC(kernel="precomputed", C=best.values["C"]).fit(_mixed(after, self.grams), y)
+        return best.cost, 1 - model.score(_mixed(after, self.cross), self.test_y)
 
 
 def _mixed(weights: Any, matrices: Any) -> Any:
@@ -108,7 +118,7 @@ def _mixed(weights: Any, matrices: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _Centred(_Composite):
+class _Centred(Kernel):
     """A kernel with the mean of a sample as its origin, and a mean of 1 on the diagonal.
 
     The loss asks whether a kernel is above or below 0, and a Gaussian never is; with unequal classes the
@@ -153,20 +163,25 @@ def _errors(
     yield _UNIFORM, judge(uniform, uniform)[1]
     every = []
     for constraint in _CONSTRAINTS:
-        tried = [_learned(judge, kernels, constraint, rate, seed) for rate in _RATES]
-        yield f"{_LEARNED}, {constraint}", _chosen(tried)
-        every += tried
+        every.append(_learned(judge, kernels, constraint, seed))
+        yield f"{_LEARNED}, {constraint}", every[-1][1]
     yield _LEARNED, _chosen(every)
     centred: list[Kernel] = [_Centred(kernel, judge.X[:_SAMPLE]) for kernel in kernels]
-    yield _CENTRED, _chosen([_learned(judge, centred, how, rate, seed) for how in _CONSTRAINTS for rate in _RATES])
+    yield _CENTRED, _chosen([_learned(judge, centred, how, seed) for how in _CONSTRAINTS])
 
 
-def _learned(judge: _Judge, kernels: list[Kernel], constraint: str, rate: float, seed: int) -> tuple[float, float]:
-    """Errors of a learned mixture on the hold-out and the test part."""
+def _learned(judge: _Judge, kernels: list[Kernel], constraint: str, seed: int) -> tuple[float, float]:
+    """Errors of a learned mixture on the hold-out and the test part, at the rate that is best on the hold-out."""
     scales = np.array([kernel.scale if isinstance(kernel, _Centred) else 1.0 for kernel in kernels])
-    model = TwoStageMKL(kernels, constraint=constraint, rate=rate, average=True, random_state=seed)
-    before = model.fit(judge.X[: judge.cut], judge.y[: judge.cut]).weights_ / scales
-    return judge(before, model.fit(judge.X, judge.y).weights_ / scales)
+    errors: dict[float, tuple[float, float]] = {}
+
+    def held(rate: float) -> float:
+        model = TwoStageMKL(kernels, constraint=constraint, rate=rate, average=True, random_state=seed)
+        before = model.fit(judge.X[: judge.cut], judge.y[: judge.cut]).weights_ / scales
+        errors[rate] = judge(before, model.fit(judge.X, judge.y).weights_ / scales)
+        return errors[rate][0]
+
+    return errors[search({"rate": _RATES}, held, _WIDER).values["rate"]]
 
 
 def _chosen(pairs: list[tuple[float, float]]) -> float:
@@ -187,7 +202,7 @@ def _shown(errors: list[float]) -> str:
 
 
 def _picture(found: dict[str, dict[str, list[float]]]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     lines = list(next(iter(found.values())))
     figure, axes = pyplot().subplots(
@@ -200,5 +215,5 @@ def _picture(found: dict[str, dict[str, list[float]]]) -> Any:
         ax.set_yticks(-np.arange(len(lines)), lines)
         ax.set(title=data, xlabel="test error")
         ax.locator_params(axis="x", nbins=4)
-        _tidy(ax)
+        tidy(ax)
     return figure

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
-from ..notation import parse
-from ..streams import two_gaussians
+from gristmill import datasets
+from gristmill.notation import parse
+from gristmill.streams import two_gaussians
+
 from . import Claim, Outcome, fewer
 
 #: target -> (data, kernel, eta of the paper, its final size)
@@ -117,7 +118,7 @@ def _claims(errors: dict[str, list[float]], sizes: dict[str, list[int]], size: i
 
 
 def _picture(curves: dict[str, list[Any]], total: int) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for colour, (line, runs) in zip(COLOURS, curves.items(), strict=False):
@@ -127,6 +128,6 @@ def _picture(curves: dict[str, list[Any]], total: int) -> Any:
     left.set(xlabel="events", ylabel="online error")
     right.set(xlabel="events", ylabel="stored points")
     left.legend(frameon=False)
-    _tidy(left)
-    _tidy(right)
+    tidy(left)
+    tidy(right)
     return figure

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import datasets
-from ..evaluate.progress import live, wanted
+from gristmill import datasets
+from gristmill.evaluate.progress import live, wanted
+
 from . import Claim
 
 Values = npt.NDArray[np.float64]

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..features import RandomMaclaurin
-from ..kernels import Exponential, Polynomial
+from gristmill.features import RandomMaclaurin
+from gristmill.kernels import Exponential, Polynomial
+
 from . import Claim, Outcome, fewer
 from .thesis import Values, steps
 
@@ -109,7 +110,7 @@ def _claims(found: Errors, sizes: Values) -> list[Claim]:
 
 
 def _picture(found: Errors, sizes: tuple[int, ...]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, len(_KERNELS), figsize=(12.0, 5.0), layout="constrained")
     colours = dict(zip(_DIMENSIONS, COLOURS, strict=False))
@@ -119,7 +120,7 @@ def _picture(found: Errors, sizes: tuple[int, ...]) -> Any:
             style, width = looks[method]
             ax.loglog(sizes, errors.mean(axis=0), style, color=colours[dimension], linewidth=width)
         ax.set(title=f"K = {kernel}", xlabel="random features D", ylabel="mean absolute error")
-        _tidy(ax)
+        tidy(ax)
     lines = [("-", colours[d], 4.0, f"d = {d}") for d in _DIMENSIONS]
     lines += [(style, "black", width, method) for method, (style, width) in looks.items()]
     handles = [axes[0].plot([], [], s, color=c, linewidth=w, label=text)[0] for s, c, w, text in lines]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..notation import parse
+from gristmill.notation import parse
 
 
 def follow(text: str, X: Any, y: Any, seed: int = 0) -> tuple[npt.NDArray[np.bool_], Any]:

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
-from ..pairwise import PairwiseMetric
+from gristmill import datasets
+from gristmill.pairwise import PairwiseMetric
+
 from . import Claim, Outcome
+from .search import Axis, fixed, search
 from .thesis import hold_out
 
-_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-_DISTANCES = (2.0, 8.0)  # mean squared distances to begin with; 2 is where pairs of two classes cease to push
-_NEIGHBOURS = (1, 3)
+_RATES = Axis((0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0))
+_DISTANCES = fixed(2.0, 8.0)  # mean squared distances to begin with; 2 is where pairs of two classes cease to push
+_NEIGHBOURS = fixed(1, 3)
 _KEPT = (100, 500, None)  # points that the neighbours are looked for among; None: the whole training part
 _LINES = ("Euclid", "PairwiseMetric", "LDA, batch")
 
@@ -29,7 +31,7 @@ _SETTING = (
 )
 
 Parts = tuple[Any, Any, Any, Any]
-Families = dict[str, list[Callable[[Any, Any], Any]]]
+Families = dict[str, tuple[Callable[..., Any], dict[str, Axis]]]  # learner -> linear map of X, y; what it is tuned by
 Errors = dict[str, Any]  # learner -> whether it erred, one row a run, one column a test point
 
 
@@ -42,7 +44,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         table: dict[str, dict[str, list[Any]]] = {}
         for repeat in range(runs):
             parts = _parts(data, seed + repeat, quick)
-            for count, line, errors in _errors(parts, kept, _families(seed + repeat, 5 if quick else 1)):
+            for count, line, errors in _errors(parts, kept, _families(seed + repeat, quick)):
                 table.setdefault(_label(count), {}).setdefault(line, []).append(errors)
         found[data] = {label: {line: np.array(rows) for line, rows in lines.items()} for label, lines in table.items()}
     heads = ["data", "points kept", *_LINES]
@@ -100,29 +102,43 @@ def _errors(parts: Parts, kept: tuple[int | None, ...], families: Families) -> I
     X, y, _, _ = parts
     cut = hold_out(len(X))
     held = (X[:cut], y[:cut], X[cut:], y[cut:])
-    for line, makers in families.items():
-        tried = [make(*held[:2]) for make in makers]
-        learned: dict[int, Any] = {}  # again from the whole training part, those that were chosen
+    for line, (make, axes) in families.items():
+        tried: dict[tuple[float, ...], Any] = {}
+        learned: dict[tuple[float, ...], Any] = {}  # again from the whole training part, those that were chosen
         for count in kept:
-            grid = [(place, neighbours) for place in range(len(makers)) for neighbours in _NEIGHBOURS]
-            place, neighbours = min(grid, key=lambda at: _misses(held, tried[at[0]], count, at[1]).mean())
-            if place not in learned:
-                learned[place] = makers[place](X, y)
-            yield count, line, _misses(parts, learned[place], count, neighbours)
+            best = search({**axes, "neighbours": _NEIGHBOURS}, _held_out(held, make, tried, count), widenings=3).values
+            neighbours = int(best.pop("neighbours"))
+            key = tuple(best.values())
+            if key not in learned:
+                learned[key] = make(X, y, **best)
+            yield count, line, _misses(parts, learned[key], count, neighbours)
 
 
-def _families(seed: int, stride: int) -> Families:
-    """Of each line what the hold-out chooses among: makers of a linear map before Euclid's distance."""
+def _held_out(
+    held: Parts, make: Callable[..., Any], tried: dict[tuple[float, ...], Any], count: int | None
+) -> Callable[..., float]:
+    """The share of errors on the hold-out, by parameters; a map that was made before is not made again."""
+
+    def missed(neighbours: float, **values: float) -> float:
+        key = tuple(values.values())
+        if key not in tried:
+            tried[key] = make(*held[:2], **values)
+        return float(_misses(held, tried[key], count, int(neighbours)).mean())
+
+    return missed
+
+
+def _families(seed: int, quick: bool) -> Families:
+    """Of each line a maker of the linear map before Euclid's distance, and what the hold-out chooses among."""
+    tuning = {"distance": _DISTANCES, "rate": fixed(0.03, 10.0) if quick else _RATES}
     return {
-        "Euclid": [lambda X, y: np.eye(X.shape[1])],
-        "PairwiseMetric": [
-            partial(_metric, distance, rate, seed) for distance in _DISTANCES for rate in _RATES[::stride]
-        ],
-        "LDA, batch": [_discriminants],
+        "Euclid": (lambda X, y: np.eye(X.shape[1]), {}),
+        "PairwiseMetric": (partial(_metric, seed), tuning),
+        "LDA, batch": (_discriminants, {}),
     }
 
 
-def _metric(distance: float, rate: float, seed: int, X: Any, y: Any) -> Any:
+def _metric(seed: int, X: Any, y: Any, distance: float, rate: float) -> Any:
     scaled = X * np.sqrt(distance / 2)
     return PairwiseMetric(rate=rate, init="identity", random_state=seed).fit(scaled, y).components_.T
 
@@ -159,7 +175,7 @@ def _standard_error(values: Any) -> float:
 
 
 def _picture(found: dict[str, dict[str, Errors]]) -> Any:
-    from ..evaluate.displays import COLOURS, _tidy, pyplot
+    from .drawing import COLOURS, pyplot, tidy
 
     figure, axes = pyplot().subplots(1, len(found), figsize=(3.9 * len(found), 3.6), layout="constrained")
     for ax, (data, table) in zip(axes, found.items(), strict=True):
@@ -174,7 +190,7 @@ def _picture(found: dict[str, dict[str, Errors]]) -> Any:
         ax.set_xticks(places, list(table))
         ax.set(title=data, xlabel="points kept")
         ax.margins(x=0.1)
-        _tidy(ax)
+        tidy(ax)
     axes[0].set_ylabel("test accuracy of nearest neighbours")
     axes[0].legend(frameon=False, loc="lower right")
     return figure

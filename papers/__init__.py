@@ -1,4 +1,7 @@
-"""The papers again: each target redraws a figure with our learners and says whether the claim holds."""
+"""The papers again: each target redraws a figure or table with gristmill and says whether the claim holds.
+
+An application of the library, outside the package: run it from the checkout, `python -m papers --list`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "norma-2": ("norma_mistakes", "NORMA, figure 2", "mistakes on drifting and switching data", ()),
     "norma-3": ("norma_usps", "NORMA, figure 3", "novel digits of USPS", ("usps", "usps.t")),
     "ilk-1": ("ilk_drift", "ILK and SILK, figure 1", "errors on a drifting sequence", ()),
-    "ilk-4": ("ilk_digits", "ILK and SILK, figure 4", "average error on MNIST", ("mnist", "mnist.t")),
+    "ilk-4": ("ilk_digits", "ILK and SILK, figure 4", "average error on MNIST", ("mnist",)),
+    "ilk-4-rates": ("ilk_rates", "ILK and SILK, figure 4", "its verdict by rate and buffer size", ("mnist",)),
     "projectron-6": ("projectron_curves", "Projectron, figure 6", "error and size on a9a", ("a9a",)),
     "projectron-7": ("projectron_curves", "Projectron, figure 7", "error and size on the synthetic set", ()),
     "projectron-8": ("projectron_tradeoff", "Projectron, figure 8 a, b", "error against size", ("a9a", "ijcnn1")),
@@ -32,6 +36,12 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         ("nursery", "spambase", "cod-rna", "a9a", "a9a.t", "ijcnn1", "ijcnn1.t"),
     ),
     "thesis-figure-3.1": ("maclaurin_error", "Kar's thesis, figure 3.1", "error of random features", ()),
+    "thesis-figure-3.2": (
+        "maclaurin_growth",
+        "Kar's thesis, figure 3.2",
+        "accuracy and time of RF and H0/1 against their number",
+        ("spambase", "nursery", "ijcnn1", "ijcnn1.t", "cod-rna"),
+    ),
     "thesis-table-4.1": (
         "landmark_classes",
         "Kar's thesis, table 4.1",
@@ -42,6 +52,18 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "landmark_classes",
         "Kar's thesis, table 4.2",
         "landmarks with a Gaussian similarity",
+        ("cod-rna", "nursery"),
+    ),
+    "thesis-figure-4.1": (
+        "landmark_growth",
+        "Kar's thesis, figure 4.1",
+        "accuracy on similarity matrices against the number of landmarks",
+        ("aural-sonar", "voting", "protein"),
+    ),
+    "thesis-figure-4.2": (
+        "landmark_growth",
+        "Kar's thesis, figure 4.2",
+        "accuracy with a Gaussian similarity against the number of landmarks",
         ("cod-rna", "nursery"),
     ),
     "thesis-table-5.1": (
@@ -55,6 +77,18 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "Kar's thesis, figure 5.2",
         "error against the number of landmarks",
         ("abalone", "bodyfat", "cadata", "cpusmall", "puma8nh", "winequality-red", "winequality-white"),
+    ),
+    "thesis-figure-5.3": (
+        "landmark_curves",
+        "Kar's thesis, figure 5.3",
+        "numbers by landmarks, Gaussian and Euclidean similarity",
+        ("abalone", "bodyfat", "cadata", "cpusmall", "puma8nh"),
+    ),
+    "thesis-figure-5.4": (
+        "landmark_curves",
+        "Kar's thesis, figure 5.4",
+        "ordered labels by landmarks, Manhattan and Gaussian similarity",
+        ("winequality-red", "winequality-white"),
     ),
     "thesis-figure-6": (
         "pairwise_auc",
@@ -157,8 +191,8 @@ def run(name: str, quick: bool = False, seed: int = 0) -> Outcome:
 
     Examples
     --------
-    >>> from gristmill import reproduce
-    >>> reproduce.run("norma-1")
+    >>> import papers
+    >>> papers.run("norma-1")
     Traceback (most recent call last):
     ...
     ValueError: there is no target 'norma-1'; did you mean 'norma-3'?
