@@ -10,8 +10,11 @@
 #include <fstream>
 #include <map>
 
-#include "core/additive_learner.hpp"
-#include "core/linear.hpp"
+#include "core/expansion.hpp"
+#include "core/learner.hpp"
+#include "core/weights.hpp"
+#include "core/trees.hpp"
+#include "core/projections.hpp"
 #include "core/maps.hpp"
 #include "core/pairwise_kernel.hpp"
 #include "core/pairwise_matrix.hpp"
@@ -65,8 +68,12 @@ struct Stream {
         if (floats) return DenseRows<float>{single.data(), count, width};
         return dense();
     }
-    const std::vector<double>& labels(Task task) const {
-        return task == Task::multiclass ? classes : task == Task::regression ? targets : signs;
+    std::vector<double> labels(Task task, bool three) const {
+        if (task != Task::classification) return task == Task::regression ? targets : signs;
+        if (three) return classes;
+        std::vector<double> codes;
+        for (const double sign : signs) codes.push_back(sign > 0 ? 1 : 0);
+        return codes;
     }
 };
 
@@ -126,17 +133,20 @@ std::map<std::string, Budget> budgets() {
             {"growing_window", with<Window>([](Window& b) { b.growth = 0.15; })},
             {"drop_oldest", sized<DropOldest>(45)},
             {"drop_smallest", sized<DropSmallest>(45)},
-            {"drop_random", sized<DropRandom>(45)}};
+            {"drop_random", sized<DropRandom>(45)},
+            {"merge", sized<Merge>(45)}};
 }
 
 // ---- learners -----------------------------------------------------------------------------------------------------
 
-void expand(const std::string& name, const Stream& stream, const Kernel& kernel, Rule rule, Budget budget, Task task = Task::binary,
-            bool average = false, bool sparse = false, bool floats = false) {
-    const std::size_t outputs = task == Task::multiclass ? 3 : 1;
-    Learner learner(kernel, make_points(stream.width, sparse, floats), std::move(rule), std::move(budget), task, outputs, average, 11);
-    std::vector<double> scores(stream.count * outputs);
-    learner.learn(stream.batch(sparse, floats), stream.labels(task), {}, scores.data());
+void expand(const std::string& name, const Stream& stream, const Kernel& kernel, Rule rule, Budget budget, Task task = Task::classification,
+            bool average = false, bool sparse = false, bool floats = false, bool three = false) {
+    std::vector<double> scores;
+    auto learn = [&]<class H>(H*) {
+        Learner<H> learner(std::move(rule), budget, task, average, 11, kernel, make_points(stream.width, sparse, floats));
+        learner.learn(stream.batch(sparse, floats), stream.labels(task, three), {}, &scores, three ? 3 : 2);
+    };
+    std::holds_alternative<Project>(budget) ? learn(static_cast<Projections*>(nullptr)) : learn(static_cast<Expansion*>(nullptr));
     record("expansion " + name, scores);
 }
 
@@ -146,8 +156,8 @@ void expansions() {
     const Budget oldest = sized<DropOldest>(45), project = with<Project>([](Project& b) { b.tolerance = 0.3; });
     for (const auto& [name, kernel] : kernels()) {
         expand(name, stream, kernel, sgd, oldest);
-        expand(name + " float", stream, kernel, sgd, oldest, Task::binary, false, false, true);
-        expand(name + " sparse", stream, kernel, sgd, oldest, Task::binary, false, true);
+        expand(name + " float", stream, kernel, sgd, oldest, Task::classification, false, false, true);
+        expand(name + " sparse", stream, kernel, sgd, oldest, Task::classification, false, true);
     }
     const Kernel gaussian = kernels().at("gaussian");
     for (const auto& [name, rule] : rules())
@@ -156,11 +166,11 @@ void expansions() {
         expand(basic ? "forget basic" : "forget", stream, gaussian, Perceptron{},
                with<Forget>([=](Forget& b) { b.size = 30, b.basic = basic; }));
     expand("projectron", stream, gaussian, Perceptron{}, project);
-    expand("projectron laplacian sparse", stream, kernels().at("laplacian"), Perceptron{}, project, Task::binary, false, true);
+    expand("projectron laplacian sparse", stream, kernels().at("laplacian"), Perceptron{}, project, Task::classification, false, true);
     expand("projectron++", stream, gaussian, with<MarginProjection>([](MarginProjection& r) { r.squared = true; }), project);
-    expand("three classes", stream, gaussian, sgd, oldest, Task::multiclass);
-    expand("three classes averaged", stream, gaussian, sgd, Unbounded{}, Task::multiclass, true);
-    expand("three classes projectron", stream, gaussian, Perceptron{}, project, Task::multiclass);
+    expand("three classes", stream, gaussian, sgd, oldest, Task::classification, false, false, false, true);
+    expand("three classes averaged", stream, gaussian, sgd, Unbounded{}, Task::classification, true, false, false, true);
+    expand("three classes projectron", stream, gaussian, Perceptron{}, project, Task::classification, false, false, false, true);
     expand("squared", stream, gaussian, with<Sgd>([](Sgd& r) { r.loss.kind = LossKind::squared, r.reg = 0.01; }), Unbounded{},
            Task::regression, true);
     expand("implicit squared", stream, gaussian, with<Implicit>([](Implicit& r) { r.loss.kind = LossKind::squared; }), oldest,
@@ -171,9 +181,9 @@ void weights() {
     const Stream stream(400, 21, 0);
     for (const auto& [name, rule] : rules()) {
         if (name == "svmd") continue;  // its derivative lives in an expansion
-        LinearLearner learner(stream.width, rule, Task::binary, 1, true);
-        std::vector<double> scores(stream.count);
-        learner.learn(stream.dense(), stream.signs, {}, scores.data());
+        Learner<Weights> learner(rule, Unbounded{}, Task::classification, true, 0, stream.width);
+        std::vector<double> scores;
+        learner.learn(stream.dense(), stream.labels(Task::classification, false), {}, &scores);
         record("weights " + name, scores);
     }
 }
@@ -196,10 +206,10 @@ void trees() {
         for (std::size_t c = 0; c < stream.width; ++c) coordinates.push_back({order, 1.3, c, Coordinate::kNone, 0.25});
         Stream shifted = stream;
         for (double& value : shifted.x) value += 0.7;  // splines need positive numbers
-        AdditiveLearner learner(coordinates, stream.width, false, false, rules().at("sgd_logistic"), sized<DropOldest>(60),
-                                Task::binary, 1, 11);
-        std::vector<double> scores(stream.count);
-        learner.learn(shifted.dense(), stream.signs, {}, scores.data());
+        Learner<Trees> learner(rules().at("sgd_logistic"), sized<DropOldest>(60), Task::classification, false, 11, coordinates,
+                               stream.width, false, false);
+        std::vector<double> scores;
+        learner.learn(shifted.dense(), stream.labels(Task::classification, false), {}, &scores);
         record(order < 0 ? "trees laplacian" : "trees spline " + std::to_string(order), scores);
     }
 }
