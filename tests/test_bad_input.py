@@ -349,15 +349,14 @@ def test_numbers_too_large_for_single_precision():
     refused(model, "too large.*float32", lambda: model.partial_fit([[1e25, 0, 0]], [0.0]))
 
 
-def test_an_expired_point_does_not_poison_the_chunk():
-    """k(x, y) overflows with a point that the window has already dropped: no score uses it."""
-    rows = np.array([[1e5], [1e-5], [1e5], [1e-5]])
-    model = KernelRegressor(Polynomial(40, 1.0, 0.0), SGD(Squared(), 1e-3), Window(1))
-    model.partial_fit(rows, np.ones(4))
-    one_by_one = KernelRegressor(Polynomial(40, 1.0, 0.0), SGD(Squared(), 1e-3), Window(1))
-    for x in rows:
-        one_by_one.learn_one(x, 1.0)
-    assert np.array_equal(model.dual_coef_, one_by_one.dual_coef_)
+def test_a_point_whose_own_kernel_value_overflows_is_refused_and_changes_nothing():
+    rows = np.array([[1e-5], [1e-4], [1e5], [1e-5]])
+    for rule in (SGD(Squared(), 1e-3), PassiveAggressive(), FeasibleSet(epsilon=0.1)):
+        model = KernelRegressor(Polynomial(40, 1.0, 0.0), rule, Window(1)).partial_fit(rows[:2], np.ones(2))
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match=r"row 0: k\(x, x\) is not finite"):
+            model.partial_fit(rows[2:], np.ones(2))
+        assert pickle.dumps(model) == before
 
 
 def test_an_enormous_growth_keeps_everything():

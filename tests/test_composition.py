@@ -109,7 +109,7 @@ def test_every_function_of_the_catalogue_composes(name):
 )
 def test_the_catalogue_refuses_an_average_of_what_was_dropped(name):
     given = {**NEEDED.get(name, {}), "size": 5}
-    with pytest.raises(ValueError, match=r"average=True needs every point .* use budget=Project"):
+    with pytest.raises(ValueError, match=r"average=True needs every point .* use budget=Merge"):
         FUNCTIONS[name](K, average=True, **given)
     if "window" in inspect.signature(FUNCTIONS[name]).parameters:
         with pytest.raises(ValueError, match="average=True"):

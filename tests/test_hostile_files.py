@@ -214,10 +214,15 @@ def test_very_many_columns(name, tmp_path):
     X, y = read(tmp_path / name).arrays()
     assert np.array_equal(X.toarray() if name == "t.libsvm" else X, rows)
     assert y.tolist() == [0, 1, 0]
-    if name == "t.csv":
-        model = tmp_path / "model"
-        assert call("learn", str(tmp_path / name), "--model", str(model)).exit_code == 0
-        assert len(call("predict", str(model), str(tmp_path / name)).stdout.split()) == 3
+
+
+def test_very_many_columns_on_the_command_line(tmp_path):
+    count = 20_000
+    lines = [",".join([*(f"c{place}" for place in range(count)), "y"])]
+    lines += [",".join([*(f"{place % 97}.5" for place in range(count)), str(row % 2)]) for row in range(3)]
+    path, model = written(tmp_path, "t.csv", "\n".join(lines)), tmp_path / "model"
+    assert call("learn", str(path), "--model", str(model)).exit_code == 0
+    assert len(call("predict", str(model), str(path)).stdout.split()) == 3
 
 
 # ---- links --------------------------------------------------------------------------------------------------------

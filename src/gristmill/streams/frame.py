@@ -68,6 +68,14 @@ def framed(names: Sequence[str], columns: Sequence[Any], count: int) -> Frame:
     return Frame(tuple(names), tuple(columns), count, (0,) * len(names))
 
 
+def matrix_of(frame: Frame) -> Any:
+    """All columns as one array if all are finite numbers; None otherwise."""
+    if not all(type(column) is np.ndarray and column.dtype.kind in "iuf" for column in frame.columns):
+        return None
+    matrix = np.column_stack(frame.columns).astype(np.float64, copy=False)
+    return matrix if np.isfinite(matrix).all() else None
+
+
 def frame_of(X: Any) -> Frame:
     """A table of any kind as a `Frame`; nothing is converted that need not be."""
     if isinstance(X, Frame):
@@ -135,12 +143,17 @@ def _records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
         for name in row:
             if name not in since:
                 since[name] = number
-    columns = []
-    for name in since:
-        column = np.empty(len(rows), dtype=object)
-        column[:] = [row.get(name) for row in rows]
-        columns.append(column)
+    columns = [_cells([row.get(name) for row in rows]) for name in since]
     return Frame(tuple(map(str, since)), tuple(columns), len(rows), tuple(since.values()))
+
+
+def _cells(values: list[Any]) -> Any:
+    """Floats as an array of them, everything else as objects."""
+    if {*map(type, values)} == {float}:
+        return np.array(values)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
 
 
 # ---- pandas, polars, Arrow ----------------------------------------------------------------------------------------

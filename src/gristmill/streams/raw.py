@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -195,9 +196,23 @@ class CsvFrames(CsvReader):
                 break
             else:
                 self.bad.take(str(fault), "" if isinstance(row, StreamError) else (self._delimiter or ",").join(row))
-        columns = [np.array(cells, dtype=object) for cells in zip(*kept, strict=True)] if kept else []
+        columns = [self._cells(name, cells) for name, cells in zip(self.names, zip(*kept, strict=True), strict=False)]
         names = tuple(self.names)
         return Frame(names, tuple(columns), len(kept), (0,) * len(names), partial(_line, self.name, lines)), ended
+
+    def _cells(self, name: str, cells: tuple[str, ...]) -> Any:
+        """Numbers if all are, in plain digits; text otherwise."""
+        if name not in self._keep and _DIGITS.fullmatch(cells[0]):
+            try:
+                found = np.array([float(cell) if _DIGITS.fullmatch(cell) else math.inf for cell in cells])
+            except ValueError:
+                found = np.array([math.inf])
+            if np.isfinite(found).all():
+                return found
+        return np.array(cells, dtype=object)
+
+
+_DIGITS = re.compile(r"[-+0-9.eE]+")
 
 
 def _line(name: str, lines: list[int], row: int) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .cells import CellError, Coded
 from .columns import listed
-from .frame import Frame, frame_of
+from .frame import Frame, frame_of, matrix_of
 from .layout import Entry, Layout, checked_kinds
 from .reading import NUMBERS, Reading
 from .running import RunningMeans
@@ -109,13 +109,15 @@ class Table:
         """
         plain = self._plain_rows(X)
         if plain is not None:
-            if self.missing == "fill":
-                self._means.learn_plain(plain)
-            self.n_seen_ += len(plain)
-            return plain if scaler is None else scaler._learn_rows(plain.astype(np.float64, copy=False))
+            return self._learn_plain(plain, scaler)
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=True)
         frame = self._frame(X)
+        matrix = self._matrix(frame)
+        if matrix is not None:
+            if not self._layout.columns:
+                self._begin_plain(frame.names, matrix, scaler)
+            return self._learn_plain(matrix, scaler)
         readings, entries = self._read(frame)
         for entry in entries:
             self._layout.take(entry)
@@ -131,6 +133,9 @@ class Table:
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=False)
         frame = self._frame(X)
+        matrix = self._matrix(frame) if self._layout.columns else None
+        if matrix is not None:
+            return matrix if scaler is None else scaler._scale(matrix)
         settled = {column.name for column in self._layout.columns if column.kind is not None}
         readings = self._readings([part for part in self._parts(frame) if part[0] in settled])
         return self._rows(frame.count, readings, scaler, learn=False)
@@ -145,6 +150,28 @@ class Table:
         if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.char not in "fd" or X.shape[1] != layout.width:
             return None
         return X if len(X) and np.isfinite(X).all() else None
+
+    def _matrix(self, frame: Frame) -> Any:
+        """The table as an array, if it is finite numbers and so was all that came before."""
+        layout = self._layout
+        fresh = not layout.columns and not self.columns and not self._left_out
+        if fresh or (layout.plain and not self._left_out and frame.names == tuple(layout.by_name)):
+            return matrix_of(frame)
+        return None
+
+    def _begin_plain(self, names: tuple[str, ...], matrix: Floats, scaler: Any) -> None:
+        for index, name in enumerate(names):
+            self._layout.take(("column", name))
+            self._layout.take(("kind", index, "number"))
+        self._means.widen(matrix[0])
+        if scaler is not None:
+            scaler._widen(matrix[0], 0)
+
+    def _learn_plain(self, rows: Any, scaler: Any) -> Any:
+        if self.missing == "fill":
+            self._means.learn_plain(rows)
+        self.n_seen_ += len(rows)
+        return rows if scaler is None else scaler._learn_rows(rows.astype(np.float64, copy=False))
 
     def _plain_dict(self, x: dict[Any, Any]) -> Any:
         names = self._layout.by_name
