@@ -38,9 +38,9 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     outcome = Outcome(
         "Thesis, figure 3.2: RF and H0/1 against the number of random features",
         f"{splits} random splits (the thesis: 5), 60 % of the rows to train on, of these at most {most:,} (the thesis: "
-        f"20,000), the rest to test; scaling, kernels, C and solver as in thesis-table-3.1. D from {sizes[0]} to "
-        f"{sizes[-1]} random features; H0/1 has the columns of the data beside them, which D does not count. Few "
-        f"features: up to {_FEW}. Times are of the processor.",
+        f"20,000), as many at most of the rest to test; scaling, kernels, C and solver as in thesis-table-3.1. D from "
+        f"{sizes[0]} to {sizes[-1]} random features; H0/1 has the columns of the data beside them, which D does not count. "
+        f"Few features: up to {_FEW}. Times are of the processor.",
     )
     for place, measure in enumerate(_MEASURES):
         table = [
