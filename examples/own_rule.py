@@ -3,14 +3,15 @@ A rule of your own in ten lines
 ===============================
 
 A rule looks at one event, with the score that the model gave it, and proposes one step. Here is a Perceptron that also
-learns from narrow escapes, with steps that get smaller as time goes on. Kernels, budgets, saving of scores, scikit-learn's
-verbs: all the rest stays as it is.
+learns from narrow escapes, with steps that get smaller as time goes on. Kernels, budgets, scikit-learn's verbs: all the
+rest stays as it is.
 """
 
 import matplotlib.pyplot as plt
 
-from gristmill import DropOldest, Gaussian, KernelClassifier, Perceptron, Step
+from gristmill import DropOldest, Gaussian, KernelClassifier, Perceptron
 from gristmill.evaluate import PrequentialDisplay, compare
+from gristmill.rules import Step
 from gristmill.streams import drifting_digits
 
 

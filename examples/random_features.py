@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from gristmill import FeatureClassifier, KernelClassifier, PassiveAggressive, Polynomial, RandomMaclaurin, Unbounded
+from gristmill import KernelClassifier, PassiveAggressive, Polynomial, RandomMaclaurin, Unbounded
+from gristmill.features import FeatureClassifier
 
 X, y = load_digits(return_X_y=True)
 X = X / np.linalg.norm(X, axis=1, keepdims=True)

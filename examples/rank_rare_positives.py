@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import RocCurveDisplay, roc_auc_score
 
-from gristmill import SGD, FeatureClassifier, Logistic, PairwiseAUC, Perceptron, ReservoirX
+from gristmill import SGD, Logistic, PairwiseAUC, Perceptron, ReservoirX
+from gristmill.features import FeatureClassifier
 
 n_events, n_streams, share = 10_000, 5, 0.02
 
