@@ -14,15 +14,6 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 from public_names import own_members  # found on the path above
 
 mpl.use("agg")
-mpl.rcParams.update({
-    "figure.dpi": 100,
-    "savefig.dpi": 100,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": "medium",
-    "axes.prop_cycle": mpl.cycler(color=["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]),
-    "legend.frameon": False,
-})  # fmt: skip
 warnings.filterwarnings("error", module="gristmill")
 
 project = "gristmill"
@@ -55,11 +46,10 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_context = {"own_members": own_members}
 autodoc_typehints = "none"  # docstrings say the types
-autodoc_default_options = {"show-inheritance": False}
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
-add_module_names = False
+toc_object_entries_show_parents = "hide"
 python_display_short_literal_types = True
 
 # ---- gallery
@@ -76,12 +66,20 @@ def in_order(filename: str) -> int:
     return _ORDER.index(stem) if stem in _ORDER else len(_ORDER)
 
 
+def draw_alike(_: object, __: object) -> None:
+    """Before each example: colours that people with any sight can tell apart (Okabe and Ito), no boxes."""
+    colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
+    mpl.rcParams.update({"axes.prop_cycle": mpl.cycler(color=colours), "legend.frameon": False})
+    mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": "medium"})
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py$",
     "within_subsection_order": in_order,
+    "reset_modules": ("matplotlib", draw_alike),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "copyfile_regex": r"",
@@ -89,7 +87,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 0,
     "doc_module": ("gristmill",),
-    "reference_url": {"gristmill": None},
     "backreferences_dir": "reference/examples",
     "show_signature": False,
     "thumbnail_size": (400, 250),
@@ -104,10 +101,12 @@ html_favicon = "_static/mark.svg"
 html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "install": [], "tour": [], "choosing": [], "changelog": [], "contributing": []}
+html_sidebars = {"index": [], "install": [], "tour": [], "choosing": [], "papers": [], "benchmarks": []}
+html_sidebars |= {"promises": [], "changelog": [], "contributing": []}
 html_theme_options = {
     "logo": {"text": "gristmill"},
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
     "navigation_depth": 2,
     "show_toc_level": 2,
     "show_nav_level": 1,

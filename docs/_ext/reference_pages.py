@@ -15,7 +15,10 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+import gristmill
+
 _NAME = re.compile(r"(?:gristmill\.)?([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
+_INITIAL = re.compile(r"^(\s*)([A-Z]\. )")
 _LITERAL = re.compile(r"(``.*?``)")
 
 
@@ -61,7 +64,7 @@ def write_all(app: Sphinx, _: Any = None) -> None:
 def _paths() -> dict[str, str]:
     """What may be written in the text -> the full path; a short name only where it has one meaning."""
     paths = {name.path.removeprefix("gristmill."): name.path for name in public_names()}
-    meanings = Counter(name.name for name in public_names())
+    meanings = Counter([name.name for name in public_names()] + dir(gristmill.KernelClassifier))  # or a method
     return {name.name: name.path for name in public_names() if meanings[name.name] == 1} | paths
 
 
@@ -89,12 +92,13 @@ def check_all_are_described(app: Sphinx, error: Exception | None) -> None:
         raise ExtensionError(f"the reference lacks {', '.join(missing)}")
 
 
-def escape_bars(_: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]) -> None:
-    """|x| in a docstring is an absolute value, never one of reStructuredText's substitutions."""
+def escape_marks(_: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]) -> None:
+    """In a docstring |x| is an absolute value and "J. Kivinen" an author: no substitution, and no item J of a list."""
     in_example = False
     for number, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and line.strip() != "")
         if not in_example:
+            line = _INITIAL.sub(r"\1\\\2", line)
             lines[number] = "".join(
                 part if part.startswith("``") else part.replace("|", r"\|") for part in _LITERAL.split(line)
             )
@@ -103,7 +107,7 @@ def escape_bars(_: Sphinx, what: str, name: str, described: Any, options: Any, l
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("config-inited", write_all)
-    app.connect("autodoc-process-docstring", escape_bars, priority=900)  # after numpydoc
+    app.connect("autodoc-process-docstring", escape_marks, priority=900)  # after numpydoc
     app.connect("doctree-read", link_names)
     app.connect("build-finished", check_all_are_described)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
