@@ -28,7 +28,7 @@ for event in range(n_events):
     if key not in models:
         models[key] = ilk_novelty(Gaussian(2.0), C=0.2, size=60)
     x = np.array([(reading - 20) / 2, np.sin(hour * np.pi / 12), np.cos(hour * np.pi / 12)])
-    if models[key].score_one(x) < -0.6 and event > 10_000:  # 0: usual, -1: never seen the like
+    if models[key].score_one(x) < -0.3 and event > 10_000:  # 0: usual, -1: never seen the like
         alarms[key].append(event)
     models[key].learn_one(x)
 

@@ -33,13 +33,20 @@ bad = BadRows(folder / "bad.csv")
 stream = read(folder / "trips.csv", target="late", categorical="onehot", bad=bad)
 model = Prepared(passive_aggressive(Gaussian(0.5), C=0.3, size=400))
 result = prequential(model, stream, window=250)
+bad.close()
 print(f"{result.n_events} events learned, {bad.count} rows put aside, among them:")
 for line in (folder / "bad.csv").read_text().splitlines()[:4]:
     print("   ", line.replace(f"{folder}/", ""))
 print(f"error {result.metrics['error']:.3f}, over the last 250 events {result.rolling['error']:.3f}")
 
 # %%
-figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
-axes.plot([entry["event"] for entry in result.curve], [entry["rolling_error"] for entry in result.curve])
-axes.set(xlabel="event", ylabel="error over the last 250 events", ylim=(0, None))
+# What was wrong with the rows put aside, and the error over all events so far.
+
+reasons = (folder / "bad.csv").read_text()
+kinds = {"field missing": ": 2 columns", "field too many": ": 5 columns", "no number": "not a finite number"}
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+left.barh(list(kinds), [reasons.count(text) for text in kinds.values()], color="C1")
+left.set(xlabel="rows put aside")
+right.plot([entry["event"] for entry in result.curve], [entry["error"] for entry in result.curve])
+right.set(xlabel="event", ylabel="error so far", ylim=(0, None))
 plt.show()

@@ -35,6 +35,8 @@ PAGES = {
 }
 #: modules that share the page of another
 _SHARE = {"prepared": "learners", "structured": "learners", "additive_display": "additive", "_additive": "additive"}
+#: what is meant for users of a module that says nothing of what is public: bases to write your own, a display
+_ALSO = ("kernels.Kernel", "kernels.PythonKernel", "additive_display.AdditiveDisplay")
 #: modules that are run, not imported
 _NOT_PAGES = {"cli", "commands", "reproduce", "notation"}
 
@@ -69,7 +71,7 @@ def _says_what_is_public(module: ModuleType) -> list[str]:
 
 def _families() -> list[ModuleType]:
     """Public modules that hold public names: those with `__all__`, or named by the package itself."""
-    named = set(getattr(gristmill, "_MODULES", ())) | {"river"}
+    named = {name for name in gristmill.__all__ if inspect.ismodule(getattr(gristmill, name))} | {"river"}
     found = []
     for info in pkgutil.iter_modules(gristmill.__path__):
         if info.name.startswith("_") or info.name in _NOT_PAGES:
@@ -98,6 +100,10 @@ def public_names() -> Sequence[PublicName]:
             if inspect.ismodule(value) or name.startswith("__") or not callable(value):
                 continue
             shortest.setdefault(id(value), (value, f"{module.__name__}.{name}"))
+    for path in _ALSO:
+        module, _, name = path.rpartition(".")
+        value = getattr(import_module(f"gristmill.{module}"), name)
+        shortest.setdefault(id(value), (value, f"gristmill.{path}"))
     return tuple(sorted(PublicName(path, _page_of(value, path)) for value, path in shortest.values()))
 
 
