@@ -96,9 +96,9 @@ sanitize: core-test
 	LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitize/site \
 	  $(BIN)/python -m pytest tests -p no:cacheprovider
 
-# The documents with the API reference, in site/.
+# The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build
+	$(BIN)/sphinx-build -b html -W --keep-going docs site
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
@@ -131,4 +131,4 @@ $(VENV)/.wheel: $(VENV)/.dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest build dist
+	rm -rf $(VENV) .venv-oldest build dist site docs/gallery docs/reference docs/sg_execution_times.rst

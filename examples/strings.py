@@ -1,6 +1,14 @@
-"""Which language is a name from? An edit distance decides, which no method for vectors can take."""
+"""
+Strings by their edit distance
+==============================
 
+Which language is a name from? All we have is a distance between two strings, which is no kernel and knows no vectors.
+A few names become landmarks, and every name is described by its distances to them.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from gristmill import LandmarkClassifier
 
@@ -36,3 +44,9 @@ model = LandmarkClassifier(edit_distance, n_landmarks=40, C=10.0, distance=True,
 model.fit(words[:400], languages[:400])
 print(f"{model.n_evaluations_} distances, not {400 * 400}")
 print(f"{model.score(words[400:], languages[400:]):.3f} of new names right")
+print("for instance:", words[400], model.predict(words[400:401])[0])
+
+# %%
+figure, axes = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
+ConfusionMatrixDisplay.from_estimator(model, words[400:], languages[400:], ax=axes, colorbar=False, cmap="Blues")
+plt.show()

@@ -1,44 +1,127 @@
-"""Every Python block of every document runs, in order, as one script a document."""
+"""Every program of every document runs and prints what its page says; links lead somewhere; the reference is complete."""
 
 from __future__ import annotations
 
+import importlib.util
+import pkgutil
 import re
+import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import gristmill
-from gristmill import evaluate, features, pairwise, streams, theory
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def blocks(document: Path) -> list[str]:
-    """Python blocks, each padded with empty lines so that an error names the line of the document."""
-    text = document.read_text(encoding="utf-8")
-    return ["\n" * text[: match.start(1)].count("\n") + match.group(1) for match in BLOCK.finditer(text)]
+def from_file(path: Path) -> ModuleType:
+    """A module that belongs to no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_code_blocks_run(document, tmp_path, monkeypatch):
+snippets = from_file(ROOT / "docs" / "snippets.py")
+public_names = from_file(ROOT / "docs" / "_ext" / "public_names.py")
+DOCUMENTS = snippets.documents()
+a_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@a_document
+def test_snippets_print_what_the_page_says(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    scope: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(document):
-        exec(compile(block, str(document), "exec"), scope)
+    parts = snippets.snippets(document.read_text(encoding="utf-8"))
+    for part, printed in zip(parts, snippets.run(document, parts), strict=True):
+        said = part.code if part.kind == "console" else part.said
+        assert snippets.agrees(part, printed), f"{document}, line {part.line} says\n{said}\nbut prints\n{printed}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_page_that_says_something_else_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = "```python\nprint(1 + 1)\n```\n```text\n3\n```\n\n```console\n$ echo one\ntwo\n```\n\n```python\nprint(4)\n```\n"
+    parts = snippets.snippets(page)
+    printed = list(snippets.run(Path("page.md"), parts))
+    assert printed == ["2\n", "$ echo one\none\n", "4\n"]
+    assert [snippets.agrees(part, text) for part, text in zip(parts, printed, strict=True)] == [False, False, False]
+    mended = snippets.written(page, Path("page.md"))
+    again = snippets.snippets(mended)
+    assert [snippets.agrees(part, text) for part, text in zip(again, printed, strict=True)] == [True, True, True]
+
+
+@a_document
+def test_every_program_is_of_a_kind_that_is_known(document):
+    kinds = set(re.findall(r"^ *```(\{?[\w-]*)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    assert kinds <= {"", "python", "console", "text", "sh", "cpp", "{toctree", "{include"}
+
+
+@a_document
 def test_links_to_files_lead_somewhere(document):
     targets = re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
-    missing = [target for target in targets if not (document.parent / target).exists()]
-    assert missing == []
+    made = [target for target in targets if target.startswith(("gallery/", "reference/"))]  # by the build
+    examples = [target for target in made if not (ROOT / "examples" / f"{Path(target).stem}.py").exists()]
+    assert set(examples) <= {"gallery/index.rst", "reference/index.rst"}
+    assert [target for target in targets if target not in made and not (document.parent / target).exists()] == []
+
+
+def test_badges_are_true():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    assert f"{oldest} or newer" in (ROOT / "docs" / "pictures" / "badge-python.svg").read_text(encoding="utf-8")
+    assert f"Python: {oldest} or newer" in (ROOT / "README.md").read_text(encoding="utf-8")
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "BSD-3-Clause" in (ROOT / "docs" / "pictures" / "badge-licence.svg").read_text(encoding="utf-8")
+    assert licence.startswith("BSD 3-Clause License")
 
 
 def test_the_reference_has_every_public_name():
-    written = set(re.findall(r"^::: .*\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE))
-    public = {name for name, home in gristmill._NAMES.items() if home not in ("", "_version")}
-    public |= {*pairwise.__all__} - {"ConvexSet", "PairBuffer"}  # bases, for those who write their own
-    public |= {*features.__all__, *streams.__all__, *evaluate.__all__, *theory.__all__}
-    assert public - written == set()
+    """What any module lists in `__all__`, found here by walking the package, is on a page of the reference."""
+    described = {id(_value(name.path)) for name in public_names.public_names()}
+    missing = []
+    for info in pkgutil.walk_packages(gristmill.__path__, "gristmill."):
+        parts = info.name.split(".")[1:]
+        if any(part.startswith("_") for part in parts) or parts[0] in {"commands", "reproduce"}:
+            continue
+        module = import_module(info.name)
+        listed = getattr(module, "__all__", ())
+        missing += [f"{info.name}.{name}" for name in listed if id(getattr(module, name)) not in described]
+    listed_at_the_top = [name for name in gristmill.__all__ if callable(getattr(gristmill, name))]
+    missing += [name for name in listed_at_the_top if id(getattr(gristmill, name)) not in described]
+    assert missing == []
+
+
+def _value(path: str) -> object:
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def test_every_public_name_is_described_once_and_has_a_docstring():
+    names = public_names.public_names()
+    assert len({name.path for name in names}) == len(names) > 100
+    assert [name.path for name in names if not (_value(name.path).__doc__ or "").strip()] == []
+
+
+def test_a_new_public_name_appears_by_itself(monkeypatch):
+    class Newcomer:
+        """Something new."""
+
+        def greet(self):
+            """Say hello."""
+
+    Newcomer.__module__ = "gristmill.kernels"
+    monkeypatch.setattr(gristmill, "Newcomer", Newcomer, raising=False)
+    monkeypatch.setattr(gristmill, "__all__", [*gristmill.__all__, "Newcomer"])
+    public_names.public_names.cache_clear()
+    try:
+        found = {name.path: name.page for name in public_names.public_names()}
+        assert found["gristmill.Newcomer"] == "kernels"
+        assert public_names.own_members("gristmill.Newcomer", "methods") == ["greet"]
+    finally:
+        public_names.public_names.cache_clear()

@@ -1,0 +1,125 @@
+"""Every public name of gristmill, found by looking, and the page of the reference that it belongs to."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import gristmill
+
+#: page -> (title, what it is about in a line); a module without an entry has a page of its own all the same
+PAGES = {
+    "learners": ("Learners", "Kernel, rule and budget put together; and what goes around a learner."),
+    "catalogue": ("Catalogue", "The published algorithms, each one function that composes the three parts."),
+    "kernels": ("Kernels", "How two points compare."),
+    "losses": ("Losses", "What a wrong answer costs."),
+    "rules": ("Rules", "What one event changes."),
+    "budgets": ("Budgets", "What is kept and what leaves."),
+    "additive": ("Additive kernels", "One curve for each feature."),
+    "features": ("Random features", "A kernel as explicit features, with no stored points."),
+    "similarity": ("Similarities", "Learning with any function of two objects, through landmarks."),
+    "pairwise": ("Pairs", "Ranking, metrics and mixtures of kernels, from pairs of events."),
+    "streams": ("Streams", "Reading, scaling and generating streams."),
+    "evaluate": ("Evaluation", "Prequential runs, comparisons, searches and pictures."),
+    "datasets": ("Data sets", "Named data sets from a folder of yours."),
+    "river": ("River", "Adapters for River's pipelines."),
+    "persist": ("Files", "Loading saved models."),
+    "theory": ("Theory", "Bounds and tunings of the papers."),
+    "checks": ("Checks", "The tests of the promises, for learners of your own."),
+}
+#: modules that share the page of another
+_SHARE = {"prepared": "learners", "structured": "learners", "additive_display": "additive", "_additive": "additive"}
+#: what is meant for users of a module that says nothing of what is public: bases to write your own, a display
+_ALSO = ("kernels.Kernel", "kernels.PythonKernel", "additive_display.AdditiveDisplay")
+#: modules that are run, not imported
+_NOT_PAGES = {"cli", "commands", "reproduce", "notation"}
+
+
+@dataclass(frozen=True, order=True)
+class PublicName:
+    """One public name, where to import it from, and the page that describes it."""
+
+    path: str  # gristmill.Gaussian, gristmill.pairwise.PSDCone
+    page: str
+
+    @property
+    def module(self) -> str:
+        return self.path.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+def _says_what_is_public(module: ModuleType) -> list[str]:
+    """`__all__`; without it every class and function that the module itself defines."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return list(listed)
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and callable(value)
+    ]
+
+
+def _families() -> list[ModuleType]:
+    """Public modules that hold public names: those with `__all__`, or named by the package itself."""
+    named = {name for name in gristmill.__all__ if inspect.ismodule(getattr(gristmill, name))} | {"river"}
+    found = []
+    for info in pkgutil.iter_modules(gristmill.__path__):
+        if info.name.startswith("_") or info.name in _NOT_PAGES:
+            continue
+        module = import_module(f"gristmill.{info.name}")
+        if info.name in named or hasattr(module, "__all__"):
+            found.append(module)
+    return found
+
+
+def _page_of(value: Any, path: str) -> str:
+    """The module below gristmill that defines a value, or the one it is imported from."""
+    home = getattr(value, "__module__", None) or path
+    parts = home.split(".")
+    page = parts[1] if len(parts) > 1 and parts[0] == "gristmill" else path.split(".")[1]
+    return _SHARE.get(page, page)
+
+
+@cache
+def public_names() -> Sequence[PublicName]:
+    """Every public class and function, each by its shortest path."""
+    shortest: dict[int, tuple[Any, str]] = {}
+    for module in [gristmill, *_families()]:
+        for name in _says_what_is_public(module):
+            value = getattr(module, name)
+            if inspect.ismodule(value) or name.startswith("__") or not callable(value):
+                continue
+            shortest.setdefault(id(value), (value, f"{module.__name__}.{name}"))
+    for path in _ALSO:
+        module, _, name = path.rpartition(".")
+        value = getattr(import_module(f"gristmill.{module}"), name)
+        shortest.setdefault(id(value), (value, f"gristmill.{path}"))
+    return tuple(sorted(PublicName(path, _page_of(value, path)) for value, path in shortest.values()))
+
+
+def own_members(path: str, kind: str) -> list[str]:
+    """Public methods or properties of a class that gristmill itself defines, in the order of their names."""
+    module, _, name = path.rpartition(".")
+    described = getattr(import_module(module), name)
+    names = []
+    for member, value in inspect.getmembers_static(described):
+        wanted = isinstance(value, property) if kind == "properties" else _is_method(value)
+        owner = next((base for base in described.__mro__ if member in vars(base)), None)
+        ours = owner is not None and owner.__module__.startswith("gristmill")
+        if wanted and ours and not member.startswith("_") and inspect.getdoc(value):
+            names.append(member)
+    return names
+
+
+def _is_method(value: Any) -> bool:
+    return inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod))
