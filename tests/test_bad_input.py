@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 
 import numpy as np
@@ -14,6 +15,7 @@ from gristmill import (
     DropOldest,
     DropSmallest,
     Exponential,
+    FeasibleSet,
     Gaussian,
     Hinge,
     KernelClassifier,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks import batch, budgets
 from benchmarks.progress import lines
 from benchmarks.store import Store

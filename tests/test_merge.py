@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
-from tests.oracle import Twin
 
 import gristmill
 from gristmill import (
@@ -29,6 +28,7 @@ from gristmill import (
     StepSizeAdaptation,
     Unbounded,
 )  # fmt: skip
+from tests.oracle import Twin
 
 KERNELS = [Gaussian(0.7), Laplacian(0.4), Polynomial(2, 0.5, 1.0), Linear()]
 RULES = [

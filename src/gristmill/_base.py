@@ -11,13 +11,14 @@ import numpy.typing as npt
 from . import _core, _input, additive, persist
 from ._labels import LabelTable
 from ._stream import Run, WeightedStream, seed_of
-from .budgets import Budget, DropSmallest
+from .budgets import Budget, DropSmallest, Merge
 from .components import AdditiveParts
 from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
 
-_DEFAULT_BUDGET = DropSmallest(1000)
+#: without a budget: what was learned stays when a point leaves; trees cannot fold their terms
+_DEFAULT_BUDGET, _TREE_BUDGET = Merge(1000), DropSmallest(1000)
 
 
 class Parts(NamedTuple):
@@ -63,7 +64,8 @@ class StreamLearner(AdditiveParts, WeightedStream):
     def _parts(self) -> Any:
         """Kernel, rule and budget as they will run; a combination that makes no sense is refused here."""
         kernel = None if self.kernel is None else as_kernel(self.kernel)
-        budget = _DEFAULT_BUDGET if self.budget is None else self.budget
+        default = _TREE_BUDGET if additive.is_additive(kernel) else _DEFAULT_BUDGET
+        budget = default if self.budget is None else self.budget
         rule = self._checked_rule()
         if not isinstance(budget, Budget) and (isinstance(budget, type) or not hasattr(budget, "victim")):
             raise TypeError(

@@ -20,10 +20,10 @@ _PARAMETERS = """Parameters
         How two points compare; any function k(x, y) on any objects will do.
     rule : rule, default={rule}
         What one event changes; may also be a Python object called with a `Trial`.
-    budget : budget, default=DropSmallest(1000)
+    budget : budget, default=Merge(1000), or DropSmallest(1000) with an additive kernel
         How a new point enters and what leaves; may also be a Python object with a method `victim`.
     average : bool, default=False
-        Predict with the mean of all hypotheses so far (online-to-batch); needs a budget that drops nothing.
+        Predict with the mean of all hypotheses so far (online-to-batch); needs `Unbounded`, `Merge` or `Project`.
     random_state : int, Generator, RandomState or None
         Seeds budgets that choose at random."""
 

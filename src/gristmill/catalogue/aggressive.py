@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..budgets import DropSmallest, Unbounded
+from ..additive import is_additive
+from ..budgets import Budget, DropSmallest, Merge, Unbounded
 from ..learners import KernelClassifier, KernelRegressor
 from ..rules import PassiveAggressive
 from ._compose import built
+
+
+def _bounded(kernel: Any, size: int | None) -> Budget:
+    if size is None:
+        return Unbounded()
+    return DropSmallest(size) if is_additive(kernel) else Merge(size)
 
 
 def passive_aggressive(
@@ -27,7 +34,8 @@ def passive_aggressive(
         Aggressiveness.
     variant : {0, 1, 2}
     size : int, optional
-        Keep at most so many points, dropping the one with the smallest coefficient.
+        Keep at most so many points, folding the one that is missed least onto the one most like it (`Merge`; with an
+        additive kernel the one with the smallest coefficient is dropped).
 
     References
     ----------
@@ -39,7 +47,7 @@ def passive_aggressive(
     >>> round(passive_aggressive(Gaussian(1.0), C=0.5).fit([[0.0], [3.0]], [-1, 1]).score_one([3.0]), 3)
     0.5
     """
-    budget = Unbounded() if size is None else DropSmallest(size)
+    budget = _bounded(kernel, size)
     return built(
         KernelClassifier(kernel, PassiveAggressive(C, variant), budget, average=average, random_state=random_state)
     )
@@ -64,7 +72,8 @@ def passive_aggressive_regressor(
     epsilon : float >= 0
     variant : {0, 1, 2}
     size : int, optional
-        Keep at most so many points, dropping the one with the smallest coefficient.
+        Keep at most so many points, folding the one that is missed least onto the one most like it (`Merge`; with an
+        additive kernel the one with the smallest coefficient is dropped).
 
     References
     ----------
@@ -76,6 +85,6 @@ def passive_aggressive_regressor(
     >>> round(passive_aggressive_regressor(Gaussian(1.0)).fit([[0.0]], [0.6]).predict_one([0.0]), 3)
     0.5
     """
-    budget = Unbounded() if size is None else DropSmallest(size)
+    budget = _bounded(kernel, size)
     rule = PassiveAggressive(C, variant, epsilon)
     return built(KernelRegressor(kernel, rule, budget, average=average, random_state=random_state))

@@ -135,13 +135,6 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
 
     # ---- fitting -------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> np.random.Generator:
-        rng = super()._check_parameters()
-        transfer.family(self.transfer, self.slopes)
-        if self.solver != "boost":
-            linear.c_values(self.C)
-        return rng
-
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Draw the pairs, choose transfer function and C, and learn the weights."""
@@ -175,6 +168,9 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
 
     def _check_parameters(self) -> np.random.Generator:
         rng = super()._check_parameters()
+        transfer.family("sign" if self._is_dboost() else self.transfer, self.slopes)
+        if not self._boosts():
+            linear.c_values(self.C)
         if self.candidates is not None and not self._is_dboost():
             raise ValueError(
                 f"candidates={self.candidates} are fresh pairs for boosting and go with transfer='boost', "
