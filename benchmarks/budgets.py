@@ -17,6 +17,7 @@ from gristmill import (
     DropSmallest,
     KernelClassifier,
     Laplacian,
+    Merge,
     PassiveAggressive,
     Unbounded,
     forgetron,
@@ -39,6 +40,7 @@ BUDGETS: dict[str, Callable[[int], Any]] = {
     "DropOldest": lambda size: DropOldest(size),
     "DropRandom": lambda size: DropRandom(size),
     "DropSmallest": lambda size: DropSmallest(size),
+    "Merge": lambda size: Merge(size),
 }
 
 #: In the order of their file or generator; all others are shuffled.
