@@ -395,7 +395,8 @@ class Twin:
 
     def project(self, move, trial):
         residual, _, pieces = self.projection(trial.x, trial.direction)
-        fold_all = move.fold or residual <= self.budget.tolerance
+        full = getattr(self.budget, "size", None) is not None and len(self.ids) >= self.budget.size
+        fold_all = move.fold or residual <= self.budget.tolerance or full
         stays = np.zeros(self.outputs, dtype=bool)
         for c, (inside, weights, rest2) in pieces.items():
             stays[c] = not fold_all and rest2 > 0

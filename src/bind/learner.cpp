@@ -84,6 +84,8 @@ auto bind_loop(nb::module_& m, const char* name) {
             .def_prop_ro("is_sparse", [](const Py& h) { return is_sparse(stored(h.learner)); })
             .def_prop_ro("is_single", [](const Py& h) { return is_single(stored(h.learner)); });
     }
+    c.def("points_within", [](const Py& h, std::size_t bytes, std::size_t outputs) { return h.learner.points_within(bytes, outputs); },
+          nb::arg("bytes"), nb::arg("outputs"));
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (H::kSupports.present)

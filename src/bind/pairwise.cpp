@@ -207,7 +207,8 @@ KernelRanker::Settings settings_from(nb::dict loss, double rate, double reg, dou
     static const std::map<std::string, KernelRanker::Drop> drops = {{"Unbounded", KernelRanker::Drop::nothing},
                                                                     {"DropSmallest", KernelRanker::Drop::smallest},
                                                                     {"DropOldest", KernelRanker::Drop::oldest},
-                                                                    {"DropRandom", KernelRanker::Drop::random}};
+                                                                    {"DropRandom", KernelRanker::Drop::random},
+                                                                    {"Merge", KernelRanker::Drop::merge}};
     return {margin_loss_from(loss), {rate, reg}, radius, average, opposite_only, drops.at(drop), size};
 }
 

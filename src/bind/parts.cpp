@@ -163,16 +163,18 @@ Budget budget_from(nb::handle source) {
         return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(source)};
     const auto spec = nb::borrow<nb::dict>(source);
     const auto name = get<std::string>(spec, "budget");
+    const BudgetBase base{spec.contains("bytes") ? get<std::size_t>(spec, "bytes") : 0};
     if (name == "Unbounded") return Unbounded{};
     if (name == "Window")
         return Window{{}, get<std::optional<std::int64_t>>(spec, "steps").value_or(0),
                       get<std::optional<double>>(spec, "growth").value_or(0)};
-    if (name == "DropOldest") return DropOldest{{}, get<std::size_t>(spec, "size")};
-    if (name == "DropSmallest") return DropSmallest{{}, get<std::size_t>(spec, "size")};
-    if (name == "DropRandom") return DropRandom{{}, get<std::size_t>(spec, "size")};
-    if (name == "Merge") return Merge{{}, get<std::size_t>(spec, "size")};
+    if (name == "DropOldest") return DropOldest{base, get<std::size_t>(spec, "size")};
+    if (name == "DropSmallest") return DropSmallest{base, get<std::size_t>(spec, "size")};
+    if (name == "DropRandom") return DropRandom{base, get<std::size_t>(spec, "size")};
+    if (name == "Merge") return Merge{base, get<std::size_t>(spec, "size")};
     if (name == "Forget") return Forget{{}, get<std::size_t>(spec, "size"), get<bool>(spec, "basic")};
-    if (name == "Project") return Project{{}, get<double>(spec, "tolerance")};
+    if (name == "Project")
+        return Project{{}, get<double>(spec, "tolerance"), get<std::optional<std::size_t>>(spec, "size").value_or(kNoLimit)};
     throw nb::value_error(("unknown budget " + name).c_str());
 }
 

@@ -61,6 +61,8 @@ struct Entry {
 };
 
 struct BudgetBase {
+    std::size_t bytes = 0;  // if above 0: the size follows from so much memory, and from the width and the outputs
+
     Needs needs() const { return {}; }
     template <class F>
     void state(F&&) {}  // calls its argument with the name of each number that changes while learning, and the number
@@ -89,9 +91,10 @@ struct Window : BudgetBase {
 
 struct DropOldest : BudgetBase {
     std::size_t size = 1;
-    Entry choose(const Store auto& store, const Newcomer&, Random&) {
-        return store.size() < size ? Entry{} : Entry::into(store.oldest());
+    Entry choose(const Store auto& store, const Newcomer&, Random& random) {
+        return store.size() < size ? Entry{} : leave(store, random);
     }
+    Entry leave(const Store auto& store, Random&) const { return Entry::into(store.oldest()); }
     std::size_t limit() const { return size; }
 };
 
@@ -103,14 +106,16 @@ struct DropSmallest : BudgetBase {
         if (newcomer.magnitude() < store.magnitude(victim) * std::abs(newcomer.shrink)) return {Entry::Kind::refuse};
         return Entry::into(victim);
     }
+    Entry leave(const Store auto& store, Random&) const { return Entry::into(store.smallest()); }
     std::size_t limit() const { return size; }
 };
 
 struct DropRandom : BudgetBase {
     std::size_t size = 1;
     Entry choose(const Store auto& store, const Newcomer&, Random& random) {
-        return store.size() < size ? Entry{} : Entry::into(random.below(store.size()));
+        return store.size() < size ? Entry{} : leave(store, random);
     }
+    Entry leave(const Store auto& store, Random& random) const { return Entry::into(random.below(store.size())); }
     std::size_t limit() const { return size; }
 };
 
@@ -123,6 +128,12 @@ struct Merge : BudgetBase {
         requires requires(const S& store, const Newcomer& newcomer) { store.cheapest_fold(newcomer); }
     Entry choose(const S& store, const Newcomer& newcomer, Random&) {
         return store.size() < size ? Entry{} : store.cheapest_fold(newcomer);
+    }
+    template <class S>
+        requires requires(const S& store, const Newcomer& newcomer) { store.cheapest_fold(newcomer); }
+    Entry leave(const S& store, Random&) const {
+        const auto fold = store.cheapest_fold(std::span<const std::uint8_t>());
+        return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
     }
     std::size_t limit() const { return size; }
 };
@@ -171,7 +182,8 @@ struct Forget : BudgetBase {
 // A new point within `tolerance` of the span of the stored ones is folded into them, any other is stored. That is done by
 // the hypothesis that lives in the span (projections.hpp), which asks for nothing but the tolerance.
 struct Project : BudgetBase {
-    double tolerance = 0;  // eta
+    double tolerance = 0;         // eta
+    std::size_t size = kNoLimit;  // a full store projects whatever comes
     Needs needs() const { return {.span = true}; }
     Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
     std::size_t limit() const { return kNoLimit; }
@@ -197,6 +209,20 @@ inline Needs needs_of(const Budget& budget) {
 }
 inline std::size_t limit_of(const Budget& budget) {
     return std::visit([](const auto& b) { return b.limit(); }, budget);
+}
+
+inline std::size_t bytes_of(const Budget& budget) {
+    return std::visit([](const auto& b) { return b.bytes; }, budget);
+}
+inline void set_size(Budget& budget, std::size_t size) {
+    std::visit([&](auto& b) { if constexpr (requires { b.size; }) b.size = size; }, budget);
+}
+// Who leaves when there is less room than before.
+Entry leave(const Budget& budget, const Store auto& store, Random& random) {
+    return std::visit([&](const auto& b) -> Entry {
+        if constexpr (requires { b.leave(store, random); }) return b.leave(store, random);
+        else throw std::logic_error("the budget has no size");
+    }, budget);
 }
 
 // requires: the hypothesis supports what the budget needs.

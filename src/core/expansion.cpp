@@ -43,23 +43,32 @@ double Expansion::magnitude(std::size_t slot) const {
     return std::abs(scale_) * largest;
 }
 
-Entry Expansion::cheapest_fold(const Newcomer& newcomer, std::span<const std::uint8_t> may_go) const {
-    const double factor = scale_ * newcomer.shrink, square = factor * factor;
+void Expansion::square_coefs(double factor) const {
     squares_.assign(size(), 0.0);
     for (std::size_t o = 0; o < outputs(); ++o)
         for (std::size_t slot = 0; slot < size(); ++slot) squares_[slot] += coef_[o][slot] * coef_[o][slot];
+    const double all = scale_ * factor, square = all * all;
     for (double& x : squares_) x *= square;
-    if (average_)  // the dearer of what f and what the mean would lose
-        for (std::size_t slot = 0; slot < size(); ++slot) {
-            double mean = 0;
-            for (std::size_t o = 0; o < outputs(); ++o) mean += average_coef(slot, o) * average_coef(slot, o);
-            squares_[slot] = std::max(squares_[slot], mean);
-        }
+    if (!average_) return;
+    for (std::size_t slot = 0; slot < size(); ++slot) {  // the dearer of what f and what the mean would lose
+        double mean = 0;
+        for (std::size_t o = 0; o < outputs(); ++o) mean += average_coef(slot, o) * average_coef(slot, o);
+        squares_[slot] = std::max(squares_[slot], mean);
+    }
+}
+
+Entry Expansion::cheapest_fold(const Newcomer& newcomer) const {
+    square_coefs(newcomer.shrink);
     double own = 0;
     for (const double c : newcomer.coefs) own += c * c;
-    const auto fold = partners_->choose(*points_, kernel_, squares_, own, newcomer.row, newcomer.self, may_go);
+    const auto fold = partners_->choose(*points_, kernel_, squares_, own, newcomer.row, newcomer.self);
     if (fold.slot == Partners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
     return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
+}
+
+Partners::Fold Expansion::cheapest_fold(std::span<const std::uint8_t> may_go) const {
+    square_coefs(1);
+    return partners_->choose(*points_, kernel_, squares_, may_go);
 }
 
 double Expansion::score(std::size_t output, const double* row) const {
@@ -299,6 +308,46 @@ std::size_t Expansion::bytes() const {
     for (const auto* lines : {&coef_, &lag_, &sum_})
         for (const auto& line : *lines) total += line.capacity() * sizeof(double);
     return total;
+}
+
+std::size_t Expansion::points_within(std::size_t bytes, std::size_t outputs) const {
+    if (points_->bytes_for(1) == 0) return 0;
+    const std::size_t lines = (outputs + hidden_) * (average_ ? 3 : 1) + 1;  // coefficients, and labels
+    auto needs = [&](std::size_t n) {
+        return sizeof *this + points_->bytes_for(n) + padded(n) * lines * sizeof(double) +
+               (partners_ ? Partners::bytes_for(padded(n)) : 0);
+    };
+    std::size_t low = 0, high = bytes / sizeof(double) + 1;  // low fits, high does not
+    while (high - low > 1) {
+        const std::size_t middle = low + (high - low) / 2;
+        (needs(middle) <= bytes ? low : high) = middle;
+    }
+    return low;
+}
+
+void Expansion::resize(std::size_t limit, const Budget& budget, Random& random) {
+    Lines<double> gone, partner;
+    while (size() > limit) {
+        const Entry entry = leave(budget, *this, random);
+        if (track_norm_) {
+            gone.resize(padded(size())), partner.resize(padded(size()));
+            points_->stored_row(kernel_, entry.slot, gone.data());
+            if (entry.onto != Points::npos) points_->stored_row(kernel_, entry.onto, partner.data());
+        }
+        if (entry.onto != Points::npos) fold(entry.slot, entry.onto, entry.share, partner.data());
+        remove(entry.slot, gone.data());
+    }
+    set_limit(limit);
+    points_->shrink_room();
+    auto fit = [&](Lines<double>& line) {
+        if (line.size() <= padded(limit)) return;
+        Lines<double> fresh(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(padded(limit)));
+        line.swap(fresh);
+    };
+    fit(label_);
+    for (auto* lines : {&coef_, &lag_, &sum_})
+        for (auto& line : *lines) fit(line);
+    if (partners_) partners_->shrink(padded(limit));
 }
 
 // ---- as a hypothesis ----------------------------------------------------------------------------------------------

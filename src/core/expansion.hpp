@@ -49,8 +49,9 @@ class Expansion {
     std::size_t oldest() const { return points_->oldest(); }
     std::size_t newer(std::size_t slot) const { return points_->newer(slot); }
     std::size_t smallest() const;
-    // requires: it keeps partners. Slots that must not leave are 0 in may_go.
-    Entry cheapest_fold(const Newcomer& newcomer, std::span<const std::uint8_t> may_go = {}) const;
+    // requires: it keeps partners. may_go: the slots that may leave.
+    Entry cheapest_fold(const Newcomer& newcomer) const;
+    Partners::Fold cheapest_fold(std::span<const std::uint8_t> may_go) const;
     std::uint64_t rows_for_partners() const { return partners_ ? partners_->rows() : 0; }
     double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point in a visible output
 
@@ -96,6 +97,10 @@ class Expansion {
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment
 
     std::size_t bytes() const;
+    // How many points fit into so many bytes with so many outputs; 0 if that cannot be said of these points.
+    std::size_t points_within(std::size_t bytes, std::size_t outputs) const;
+    // No more than so many points from now on: those that are too many leave as the budget says.
+    void resize(std::size_t limit, const Budget& budget, Random& random);
     // From the Gram matrix; `terms`, if given, is the sum of absolute terms.
     std::vector<double> exact_inner(double* terms = nullptr) const;
 
@@ -139,6 +144,7 @@ class Expansion {
         std::uint64_t ticks;
         std::optional<Partners> partners;
     };
+    void square_coefs(double factor) const;  // into squares_, times the square of the scale and of `factor`
     void adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
     void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
     // The inner products after f_o gains c_o k(x, .), from f_o(x) before and k(x, x).

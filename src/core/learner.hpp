@@ -37,6 +37,7 @@ class Learner {
           task_(task), average_(average), hypothesis_(std::forward<Parts>(parts)..., Composition{needs_, budget_, average}),
           intercept_(1), intercept_sum_(1) {
         counts_.random.seed = seed;
+        fit_memory();
     }
 
     void check(const Batch& batch) const { hypothesis_.check(batch); }
@@ -101,6 +102,15 @@ class Learner {
         if (task_ != Task::novelty) return 0.0;
         return average_ && hypothesis_.ticks() > 0 ? counts_.margins / static_cast<double>(hypothesis_.ticks())
                                                    : novelty_margin(rule_);
+    }
+    // How many points a memory of so many bytes holds, everything counted; outputs: 0 for as many as there are now.
+    std::size_t points_within(std::size_t memory, std::size_t outputs = 0) const {
+        if constexpr (requires { hypothesis_.points_within(memory, outputs); }) {
+            const std::size_t fixed = sizeof *this - sizeof hypothesis_;
+            const std::size_t points = memory <= fixed ? 0 : hypothesis_.points_within(memory - fixed, outputs ? outputs : this->outputs());
+            if (points > 0 || memory <= fixed + 4096) return points;
+        }
+        throw std::invalid_argument("a size in bytes needs stored points of a fixed width; give a number of points");
     }
     std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
@@ -264,6 +274,27 @@ class Learner {
         hypothesis_.add_output();
         intercept_.push_back(0);
         intercept_sum_.push_back(0);
+        fit_memory();
+    }
+
+    // A size in bytes as one in points: of the outputs that there are now.
+    void fit_memory() {
+        const std::size_t memory = bytes_of(budget_);
+        if (memory == 0) return;
+        const std::size_t points = points_within(memory);
+        constexpr std::size_t kFewest = 10;
+        if (points < kFewest)
+            throw std::invalid_argument("a size of " + std::to_string(memory) + " bytes is too small for " +
+                                        std::to_string(outputs()) + " output(s) of this width: it takes at least " +
+                                        std::to_string(least_memory(kFewest)) + " bytes");
+        set_size(budget_, points);
+        if constexpr (requires { hypothesis_.resize(points, budget_, counts_.random); })
+            hypothesis_.resize(points, budget_, counts_.random);
+    }
+    std::size_t least_memory(std::size_t points) const {
+        std::size_t memory = 1024;
+        while (points_within(memory) < points) memory += 256;
+        return memory;
     }
 
     // A lone event may be told from cheaper scores that it changes nothing; a wide guard keeps rounding from deciding.

@@ -12,6 +12,7 @@ KernelRanker::KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const 
     now_.gram.resize(size * padded(size));
     for (auto* v : {&slopes_, &coefs_, &moved_}) v->resize(padded(size));
     if (settings.drop != Drop::nothing) f_.set_limit(settings.size + size + 1);
+    if (settings.drop == Drop::merge) f_.keep_partners();
 }
 
 void KernelRanker::learn(const Batch& batch, std::span<const double> labels, double* scores, const Poll& poll) {
@@ -169,12 +170,17 @@ void KernelRanker::gather(const std::vector<std::size_t>& sources) {
     }
 }
 
-std::size_t KernelRanker::victim(std::size_t outside) {
+Partners::Fold KernelRanker::victim(std::size_t outside) {
     const Points& points = f_.points();
+    if (settings_.drop == Drop::merge) {  // points of the buffer may be partners, but stay
+        std::vector<std::uint8_t> may_go(f_.size());
+        for (std::size_t slot = 0; slot < f_.size(); ++slot) may_go[slot] = now_.uses[slot] == 0;
+        return f_.cheapest_fold(may_go);
+    }
     if (settings_.drop == Drop::random) {
         std::uint64_t left = now_.stream.random.below(outside);
         for (std::size_t slot = 0;; ++slot)
-            if (now_.uses[slot] == 0 && left-- == 0) return slot;
+            if (now_.uses[slot] == 0 && left-- == 0) return {slot};
     }
     std::size_t chosen = Points::npos;
     for (std::size_t slot = points.oldest(); slot != Points::npos; slot = points.newer(slot)) {
@@ -182,7 +188,7 @@ std::size_t KernelRanker::victim(std::size_t outside) {
         if (chosen == Points::npos || f_.magnitude(slot) < f_.magnitude(chosen)) chosen = slot;
         if (settings_.drop == Drop::oldest) break;
     }
-    return chosen;
+    return {chosen};
 }
 
 void KernelRanker::keep_budget(Sight& sight, std::size_t i) {
@@ -191,25 +197,30 @@ void KernelRanker::keep_budget(Sight& sight, std::size_t i) {
         if (now_.uses[slot] > 0) continue;
         const bool idle = f_.coef(slot, 0) == 0 && (!f_.averages() || f_.average_coef(slot, 0) == 0);
         if (idle)
-            drop(sight, i, slot);  // the last slot moves here; it has been looked at
+            drop(sight, i, {slot});  // the last slot moves here; it has been looked at
         else
             ++outside;
     }
     if (settings_.drop == Drop::nothing) return;
     for (; outside > settings_.size; --outside) drop(sight, i, victim(outside));
-    stay_inside();  // what is handed over may point outward
+    stay_inside();  // what is folded may point outward
 }
 
-void KernelRanker::drop(Sight& sight, std::size_t i, std::size_t slot) {
-    const double c = f_.coef(slot, 0);
-    if (c != 0) {
-        row_.resize(padded(f_.size()));
-        f_.points().stored_row(f_.kernel(), slot, row_.data());
-        now_.norm2 = std::max(now_.norm2 - 2 * c * f_.score(0, row_.data()) + c * c * row_[slot], 0.0);
-        for (std::size_t j = 0; j < now_.stream.filled(); ++j) now_.scores[j] -= c * row_[now_.slot[j]];
-        f_.adjust(slot, 0, -c);
-        hand_over(slot, c);
+void KernelRanker::move_term(std::size_t slot, double by) {
+    row_.resize(padded(f_.size()));
+    f_.points().stored_row(f_.kernel(), slot, row_.data());
+    now_.norm2 = std::max(now_.norm2 + by * (2 * f_.score(0, row_.data()) + by * row_[slot]), 0.0);
+    for (std::size_t j = 0; j < now_.stream.filled(); ++j) now_.scores[j] += by * row_[now_.slot[j]];
+    f_.adjust(slot, 0, by);
+}
+
+void KernelRanker::drop(Sight& sight, std::size_t i, const Partners::Fold& gone) {
+    const std::size_t slot = gone.slot;
+    if (const double c = f_.coef(slot, 0); c != 0) {
+        move_term(slot, -c);
+        if (gone.partner != Partners::kNone) move_term(gone.partner, gone.share * c);
     }
+    if (gone.partner != Partners::kNone) f_.fold(slot, gone.partner, gone.share, nullptr);  // past hypotheses
     const std::size_t last = f_.size() - 1;
     f_.remove(slot, nullptr);
     now_.uses[slot] = now_.uses[last];
@@ -218,26 +229,6 @@ void KernelRanker::drop(Sight& sight, std::size_t i, std::size_t slot) {
     for (std::size_t& s : now_.slot)
         if (s == last) s = slot;
     sight.moved(i, last, slot);
-}
-
-// c k(x, .) of the point that leaves is projected onto the stored point that is most like it. Every step adds as much above 0
-// as below; if the many small coefficients of the frequent class were simply dropped, the few large ones of the rare class
-// would stand alone, and f would say no more than how near a point is to them. requires: row_ holds the values of `slot`.
-void KernelRanker::hand_over(std::size_t slot, double c) {
-    std::size_t heir = Points::npos;
-    double most = 0;
-    for (std::size_t n = 0; n < f_.size(); ++n) {
-        const double self = f_.points().stored_self(f_.kernel(), n);
-        if (n == slot || !(self > 0) || !(row_[n] * row_[n] / self > most)) continue;
-        most = row_[n] * row_[n] / self;  // ||c k(x, .)||^2 less what is left of it
-        heir = n;
-    }
-    if (heir == Points::npos) return;
-    const double self = f_.points().stored_self(f_.kernel(), heir), share = c * row_[heir] / self;
-    f_.points().stored_row(f_.kernel(), heir, row_.data());
-    now_.norm2 = std::max(now_.norm2 + share * (2 * f_.score(0, row_.data()) + share * self), 0.0);
-    for (std::size_t j = 0; j < now_.stream.filled(); ++j) now_.scores[j] += share * row_[now_.slot[j]];
-    f_.adjust(heir, 0, share);
 }
 
 // Sums that are moved along gather rounding: now and then they are made anew.

@@ -13,14 +13,14 @@ namespace gristmill {
 class KernelRanker {
   public:
     static constexpr bool kRanks = true;  // labels are signs
-    enum class Drop { nothing, smallest, oldest, random };
+    enum class Drop { nothing, smallest, oldest, random, merge };
     struct Settings {
         MarginLoss loss;
         Pace pace;
         double radius = 0;           // ||f|| stays within it; 0: no bound
         bool average = false;
         bool opposite_only = false;
-        Drop drop = Drop::smallest;  // which point outside the buffer leaves when there are more than `size`
+        Drop drop = Drop::merge;     // which point outside the buffer leaves when there are more than `size`
         std::size_t size = 0;
     };
     KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const Settings& settings, Buffer buffer,
@@ -62,9 +62,9 @@ class KernelRanker {
     void enter(const double* row, std::size_t slot);
     void gather(const std::vector<std::size_t>& sources);
     void keep_budget(Sight& sight, std::size_t i);
-    std::size_t victim(std::size_t outside);
-    void drop(Sight& sight, std::size_t i, std::size_t slot);
-    void hand_over(std::size_t slot, double c);
+    Partners::Fold victim(std::size_t outside);  // who leaves; only Merge folds it onto another
+    void drop(Sight& sight, std::size_t i, const Partners::Fold& gone);
+    void move_term(std::size_t slot, double by);  // f += by k(x_slot, .), with the norm and the scores of the buffer
     void refresh();
 
     Settings settings_;

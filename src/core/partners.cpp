@@ -43,24 +43,37 @@ void Partners::refresh(const Points& points, const Kernel& kernel, std::size_t s
     set(slot, best(points, row_.data(), slot));
 }
 
-Partners::Fold Partners::choose(const Points& points, const Kernel& kernel, std::span<const double> weights2,
-                                double newcomer2, const double* row, double self, std::span<const std::uint8_t> may_go) {
-    newcomer_ = best(points, row, kNone);
-    const double own = newcomer2 * std::max(self - newcomer_.likeness, 0.0);
+std::size_t Partners::cheapest(const Points& points, const Kernel& kernel, std::span<const double> weights2,
+                               std::span<const std::uint8_t> may_go, double most) {
     const std::size_t n = points.size();
+    numbers_.resize(padded(n));
     for (;;) {
         for (std::size_t v = 0; v < n; ++v) {
             const double left = self_[v] - likeness_[v];
             numbers_[v] = weights2[v] * (left > 0 ? left : 0.0);
         }
-        if (!may_go.empty())
-            for (std::size_t v = 0; v < n; ++v)
-                if (!may_go[v]) numbers_[v] = std::numeric_limits<double>::infinity();
+        for (std::size_t v = 0; v < may_go.size(); ++v)
+            if (!may_go[v]) numbers_[v] = std::numeric_limits<double>::infinity();
         const std::size_t chosen = least(points, numbers_.data());
-        if (own < numbers_[chosen]) return {kNone, newcomer_.slot, newcomer_.share};
-        if (!stale_[chosen]) return {chosen, partner_[chosen], share_[chosen]};
+        if (most < numbers_[chosen]) return kNone;
+        if (!stale_[chosen]) return chosen;
         refresh(points, kernel, chosen);
     }
+}
+
+Partners::Fold Partners::choose(const Points& points, const Kernel& kernel, std::span<const double> weights2,
+                                double newcomer2, const double* row, double self) {
+    newcomer_ = best(points, row, kNone);
+    const double own = newcomer2 * std::max(self - newcomer_.likeness, 0.0);
+    const std::size_t chosen = cheapest(points, kernel, weights2, {}, own);
+    if (chosen == kNone) return {kNone, newcomer_.slot, newcomer_.share};
+    return {chosen, partner_[chosen], share_[chosen]};
+}
+
+Partners::Fold Partners::choose(const Points& points, const Kernel& kernel, std::span<const double> weights2,
+                                std::span<const std::uint8_t> may_go) {
+    const std::size_t chosen = cheapest(points, kernel, weights2, may_go, std::numeric_limits<double>::infinity());
+    return {chosen, partner_[chosen], share_[chosen]};
 }
 
 void Partners::forget(std::size_t slot) {
@@ -104,6 +117,17 @@ void Partners::clear() {
 void Partners::reserve(std::size_t slots) {
     partner_.reserve(slots), likeness_.reserve(slots), share_.reserve(slots), stale_.reserve(slots);
     self_.reserve(slots), inverse_.reserve(slots);
+}
+
+void Partners::shrink(std::size_t slots) {
+    if (partner_.capacity() <= slots) return;
+    auto fit = [&](auto& list) {
+        std::decay_t<decltype(list)> fresh;
+        fresh.reserve(std::max(slots, list.size()));
+        fresh.assign(list.begin(), list.end());
+        list.swap(fresh);
+    };
+    fit(partner_), fit(likeness_), fit(share_), fit(stale_), fit(self_), fit(inverse_);
 }
 
 void Partners::visit(Archive& archive, std::size_t size) {

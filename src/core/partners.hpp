@@ -24,10 +24,12 @@ class Partners {
         double share = 0;             // of its coefficients that the partner takes: k(v,u)/k(u,u)
     };
     // The newcomer or the stored point whose folding changes f least; ties to the oldest, and the newcomer is the youngest.
-    // weights2: squared coefficients by slot, and the newcomer's own; row: its kernel values. may_go: slots that may leave,
-    // or empty for all.
+    // weights2: squared coefficients by slot, and the newcomer's own; row: its kernel values.
     Fold choose(const Points& points, const Kernel& kernel, std::span<const double> weights2, double newcomer2,
-                const double* row, double self, std::span<const std::uint8_t> may_go = {});
+                const double* row, double self);
+    // The same among stored points alone; may_go: those that may leave. requires: there is one.
+    Fold choose(const Points& points, const Kernel& kernel, std::span<const double> weights2,
+                std::span<const std::uint8_t> may_go);
     // A point with these kernel values has gone into `slot`, in the place of whoever was there.
     void stored(const Points& points, std::size_t slot, const double* row, double self);
     // The last slot has moved into `slot`, whose point is gone.
@@ -36,6 +38,7 @@ class Partners {
 
     std::uint64_t rows() const { return rows_; }  // worked out beyond those of newcomers
     void reserve(std::size_t slots);
+    void shrink(std::size_t slots);  // gives back room beyond so many
     static std::size_t bytes_for(std::size_t slots) { return slots * (sizeof(std::size_t) + 4 * sizeof(double) + 1); }
     std::size_t bytes() const { return bytes_for(partner_.capacity()); }
     void visit(Archive& archive, std::size_t size);
@@ -50,6 +53,9 @@ class Partners {
     Best best(const Points& points, const double* row, std::size_t self);
     // The oldest slot with the least number; requires: there is one.
     std::size_t least(const Points& points, const double* numbers) const;
+    // The stored point that it costs least to fold, if that is no more than `most`; kNone: none is.
+    std::size_t cheapest(const Points& points, const Kernel& kernel, std::span<const double> weights2,
+                         std::span<const std::uint8_t> may_go, double most);
     void set(std::size_t slot, const Best& best);
     void refresh(const Points& points, const Kernel& kernel, std::size_t slot);
     void forget(std::size_t slot);  // nobody's partner any more

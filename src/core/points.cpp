@@ -74,6 +74,17 @@ void Points::reserve(std::size_t n) {
     newer_.reserve(slots);
 }
 
+void Points::shrink_ages() {
+    if (ids_.capacity() <= limit_) return;
+    auto fit = [&](auto& list) {
+        std::decay_t<decltype(list)> fresh;
+        fresh.reserve(std::max(limit_, list.size()));
+        fresh.assign(list.begin(), list.end());
+        list.swap(fresh);
+    };
+    fit(ids_), fit(older_), fit(newer_);
+}
+
 std::size_t Points::bytes() const {
     return ids_.capacity() * sizeof(std::int64_t) + (older_.capacity() + newer_.capacity()) * sizeof(std::size_t);
 }
@@ -99,6 +110,7 @@ void Points::before_write(std::size_t slot) {
 void Points::rollback() {
     const auto journal = std::move(journal_);
     while (size() > journal->ids.size()) remove(size() - 1);
+    reserve(journal->ids.size());
     ids_ = journal->ids;
     older_ = journal->older;
     newer_ = journal->newer;
@@ -114,17 +126,26 @@ template <class T>
 void DensePoints<T>::reserve(std::size_t n) {
     Points::reserve(n);
     if (n <= norm2_.size()) return;
-    const std::size_t slots = padded(room(n, norm2_.size()));
-    Lines<T> blocks(slots * width_), norm2(slots), norm1(slots);  // whole blocks, zero-filled, and no slack
-    std::copy(blocks_.begin(), blocks_.end(), blocks.begin());
-    std::copy(norm2_.begin(), norm2_.end(), norm2.begin());
-    std::copy(norm1_.begin(), norm1_.end(), norm1.begin());
-    blocks_.swap(blocks);
-    norm2_.swap(norm2);
-    norm1_.swap(norm1);
-    std::vector<std::uint8_t> sparse(slots);
-    std::copy(sparse_.begin(), sparse_.end(), sparse.begin());
-    sparse_.swap(sparse);
+    make_room(padded(room(n, norm2_.size())));
+}
+
+template <class T>
+void DensePoints<T>::make_room(std::size_t slots) {
+    auto fit = [](auto& line, std::size_t size) {
+        std::decay_t<decltype(line)> fresh(size);
+        std::copy_n(line.begin(), std::min(line.size(), size), fresh.begin());
+        line.swap(fresh);
+    };
+    fit(blocks_, slots * width_);
+    fit(norm2_, slots);
+    fit(norm1_, slots);
+    fit(sparse_, slots);
+}
+
+template <class T>
+void DensePoints<T>::shrink_room() {
+    shrink_ages();
+    if (norm2_.size() > padded(limit())) make_room(padded(std::max(limit(), size())));
 }
 
 template <class T>

@@ -62,6 +62,9 @@ class Points {
     // Room to ask for when n slots are needed: doubling, but never above the limit.
     std::size_t room(std::size_t n, std::size_t present) const;
     virtual std::size_t bytes() const;
+    // What bytes() is when n points are all that will ever be stored; 0 where that depends on the points.
+    virtual std::size_t bytes_for(std::size_t) const { return 0; }
+    virtual void shrink_room() {}  // gives back what the limit leaves unused
 
     virtual std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const = 0;
     virtual void stored_row(const Kernel& kernel, std::size_t slot, double* out) const = 0;  // against all slots
@@ -94,6 +97,10 @@ class Points {
     virtual std::shared_ptr<void> copy_data(std::size_t slot) const = 0;
     virtual void restore_data(std::size_t slot, const std::shared_ptr<void>& data) = 0;
 
+    static std::size_t ages_bytes_for(std::size_t n) { return n * (sizeof(std::int64_t) + 2 * sizeof(std::size_t)); }
+    void shrink_ages();
+    std::size_t limit() const { return limit_; }
+
   private:
     struct Journal {
         std::vector<std::int64_t> ids;
@@ -119,6 +126,10 @@ class DensePoints final : public Points {
     std::size_t width() const override { return width_; }
     void reserve(std::size_t n) override;
     std::size_t bytes() const override;
+    std::size_t bytes_for(std::size_t n) const override {
+        return ages_bytes_for(n) + padded(n) * ((width_ + 2) * sizeof(T) + 1);
+    }
+    void shrink_room() override;
     std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;
     void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override {
         stored_rows(kernel, {&slot, 1}, out, padded(size()));
@@ -145,6 +156,7 @@ class DensePoints final : public Points {
         std::uint8_t sparse;
     };
     void write(std::size_t slot, const T* row);
+    void make_room(std::size_t slots);  // exactly so many, whole blocks, zero-filled
     T* lane(std::size_t slot) { return blocks_.data() + slot / kLanes<T> * width_ * kLanes<T> + slot % kLanes<T>; }
     const T* lane(std::size_t slot) const { return const_cast<DensePoints*>(this)->lane(slot); }
 

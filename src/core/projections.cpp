@@ -8,8 +8,8 @@ namespace gristmill {
 Projections::Projections(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition)
     : store_(std::move(kernel), std::move(points), 1, false, false),
       tolerance_(std::get<Project>(composition.budget).tolerance), norm_(composition.needs.norm),
-      average_(composition.average), spans_(1) {
-    store_.set_limit(limit_of(composition.budget));
+      average_(composition.average), limit_(limit_of(composition.budget)), spans_(1) {
+    store_.set_limit(limit_);
 }
 
 double Projections::norm2() const {
@@ -77,7 +77,7 @@ void Projections::measure(Sight& sight, std::size_t i, std::span<const double> d
 
 Projections::Plan Projections::plan(Sight& sight, std::size_t, Term& term, Budget&, Random&) {
     if (term.step.coefficient == 0) return {};
-    const bool fold = term.step.fold_only || sight.residual <= tolerance_;
+    const bool fold = term.step.fold_only || sight.residual <= tolerance_ || store_.size() >= limit_;
     if (!fold) store_.reserve(store_.size() + 1);
     return {fold};
 }

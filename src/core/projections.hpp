@@ -73,6 +73,7 @@ class Projections {
     Expansion store_;
     double tolerance_;
     bool norm_, average_;  // whether the rule asks for the norm; whether the mean is what is shown
+    std::size_t limit_;
     std::uint64_t ticks_ = 0;
     std::vector<Span> spans_;
     // For the time of a transaction.

@@ -35,6 +35,17 @@ def is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def bytes_in(text: str) -> int:
+    """A memory in words, such as "1 MB" or "512 KiB", as bytes."""
+    number, _, unit = text.strip().partition(" ")
+    if unit not in _UNITS:
+        raise ValueError(f"a memory is a number and one of {', '.join(_UNITS)}, such as '1 MB', got {text!r}")
+    return int(float(number) * _UNITS[unit])
+
+
 def is_whole(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
@@ -49,6 +60,10 @@ positive_or_inf = Range(
 non_negative = Range("a number >= 0", lambda v: is_real(v) and v >= 0)
 count = Range("a whole number >= 1", lambda v: is_whole(v) and v >= 1)
 capacity = Range("a whole number from 1 to 2**62", lambda v: is_whole(v) and 1 <= v <= 2**62)
+size = Range(
+    'a whole number from 1 to 2**62, or bytes in words such as "1 MB"',
+    lambda v: (is_whole(v) and 1 <= v <= 2**62) or (isinstance(v, str) and bytes_in(v) > 0),
+)
 fraction = Range("a number in (0, 1]", lambda v: is_real(v) and 0 < v <= 1)
 flag = Range("True or False", lambda v: isinstance(v, bool))
 

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, capacity, flag, non_negative, optional
+from ._validate import Checked, Range, bytes_in, capacity, flag, is_whole, non_negative, optional
+from ._validate import size as size_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ class Budget(Checked):
     multiclass: ClassVar[bool] = True
 
     def _spec(self) -> dict[str, Any]:
-        return {"budget": type(self).__name__, **{k: v for k, v in vars(self).items()}}
+        spec = {"budget": type(self).__name__, **vars(self)}
+        if isinstance(spec.get("size"), str):  # the core says how many points that is
+            spec |= {"size": 2**62, "bytes": bytes_in(spec["size"])}
+        return spec
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,8 @@ class DropOldest(Budget):
 
     Parameters
     ----------
-    size : int
-        Most points ever stored.
+    size : int or str
+        Most points ever stored, or the memory of the model in words, such as "1 MB".
 
     References
     ----------
@@ -119,9 +123,9 @@ class DropOldest(Budget):
     [2, 3]
     """
 
-    size: int
+    size: int | str
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size_range}
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,8 @@ class DropSmallest(Budget):
 
     Parameters
     ----------
-    size : int
-        omega in the paper: most points ever stored.
+    size : int or str
+        omega in the paper: most points ever stored; or the memory of the model in words, such as "1 MB".
 
     References
     ----------
@@ -145,9 +149,9 @@ class DropSmallest(Budget):
     [1, 2]
     """
 
-    size: int  # omega
+    size: int | str  # omega
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size_range}
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,8 @@ class DropRandom(Budget):
 
     Parameters
     ----------
-    size : int
-        B in the paper: most points ever stored.
+    size : int or str
+        B in the paper: most points ever stored; or the memory of the model in words, such as "1 MB".
 
     References
     ----------
@@ -174,9 +178,9 @@ class DropRandom(Budget):
     2
     """
 
-    size: int  # B
+    size: int | str  # B
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size_range}
 
 
 @dataclass(frozen=True)
@@ -189,8 +193,8 @@ class Merge(Budget):
 
     Parameters
     ----------
-    size : int
-        Most points ever stored.
+    size : int or str
+        Most points ever stored, or the memory of the model in words, such as "1 MB".
 
     References
     ----------
@@ -205,10 +209,10 @@ class Merge(Budget):
     [1.5, 2.0]
     """
 
-    size: int
+    size: int | str
 
     averages: ClassVar[bool] = True
-    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size_range}
 
 
 @dataclass(frozen=True)
@@ -248,7 +252,8 @@ class Forget(Budget):
 class Project(Budget):
     """Fold a new point into the stored ones where they span it up to a tolerance; store it otherwise (Projectron).
 
-    Nothing is ever dropped, and the number of points is bounded by the kernel and the tolerance.
+    Nothing is ever dropped. The number of points is bounded by the kernel and the tolerance, and by `size` if it is given: a
+    full store projects whatever comes.
 
     Parameters
     ----------
@@ -256,6 +261,8 @@ class Project(Budget):
         eta in the paper: largest distance between k(x, .) and its projection. (The paper's experiments compare the
         squared distance with their eta: their eta = 0.1 is tolerance = sqrt(0.1).) At or above sqrt(k(x, x)) nothing
         would ever be stored.
+    size : int, optional
+        Most points ever stored.
 
     References
     ----------
@@ -270,10 +277,11 @@ class Project(Budget):
     """
 
     tolerance: float  # eta
+    size: int | None = None
 
     evicts: ClassVar[bool] = False
     averages: ClassVar[bool] = True
-    _ranges: ClassVar[dict[str, Range]] = {"tolerance": non_negative}
+    _ranges: ClassVar[dict[str, Range]] = {"tolerance": non_negative, "size": optional(capacity)}
     rules: ClassVar[tuple[str, ...]] = (
         "Perceptron",
         "MarginProjection",
@@ -283,3 +291,36 @@ class Project(Budget):
         "FeasibleSet",
         "Implicit",
     )
+
+
+def points_for(
+    memory: str | int, n_features: int, n_outputs: int = 1, dtype: Any = np.float64, budget: Budget | None = None
+) -> int:
+    """How many points a model of so much memory stores, everything that it keeps counted.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes, or a memory in words such as "1 MB".
+    n_features : int
+    n_outputs : int, default=1
+        1 for two classes, regression and novelty; else the number of classes.
+    dtype : {float64, float32}
+        The type of the stored points.
+    budget : budget, default=Merge
+        What the points are kept by: `Merge` keeps a partner for each.
+
+    Examples
+    --------
+    >>> from gristmill.budgets import points_for
+    >>> 3000 < points_for("1 MB", n_features=20) < 5000
+    True
+    """
+    from . import _core
+
+    spec = (Merge(10**9) if budget is None else budget)._spec() | {"size": 10**9}
+    core = _core.learner(
+        kernel=[("linear", -1, -1, 0, 0.0, 0.0)], rule={"rule": "Perceptron"}, budget={**spec, "bytes": 0},
+        task="classification", width=n_features, sparse=False, single=np.dtype(dtype) == np.float32, average=False, seed=0,
+    )  # fmt: skip
+    return int(core.points_within(memory if is_whole(memory) else bytes_in(str(memory)), n_outputs))

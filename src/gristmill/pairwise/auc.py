@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .. import _core, _input, persist
 from .._stream import Run
 from .._validate import flag, non_negative, optional, positive
-from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Unbounded
+from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded
 from ..kernels import as_kernel
 from ._ranker import Ranker
 from ._stream import Array
@@ -52,10 +52,10 @@ class PairwiseAUC(Ranker):
         The norm of `radius`; "l1" gives sparse weights (linear scorers only).
     opposite_only : bool, default=False
         Take the mean over the pairs of two classes, not over the whole buffer.
-    budget : budget, default=DropSmallest(1000)
-        With a kernel: which stored point leaves when more than `size` are not in the buffer. DropSmallest,
-        DropOldest, DropRandom or Unbounded. What leaves hands its term over to the stored point that is most
-        like it (the projection onto it), so that the ranking survives.
+    budget : budget, default=Merge(1000)
+        With a kernel: which stored point leaves when more than `size` are not in the buffer. `Merge` folds it onto
+        the one most like it, so that the ranking survives; points of the buffer may take others' terms but stay.
+        DropSmallest, DropOldest and DropRandom drop it; Unbounded keeps all.
     features : transformer or None, default=None
         A map applied to every row first, such as a random feature map. One that is not fitted is fitted on
         the first event alone: a random map needs only its width.
@@ -147,19 +147,17 @@ class PairwiseAUC(Ranker):
         }
 
     def _budget(self) -> tuple[str, int]:
-        budget = DropSmallest(1000) if self.budget is None else self.budget
-        if self.average and self.kernel is not None and not (isinstance(budget, Budget) and not budget.evicts):
+        budget = Merge(1000) if self.budget is None else self.budget
+        if not isinstance(budget, Unbounded | Merge | DropSmallest | DropOldest | DropRandom):
+            raise TypeError(
+                f"PairwiseAUC: budget must be Merge, DropSmallest, DropOldest, DropRandom or Unbounded, got {budget!r}"
+            )
+        if self.average and self.kernel is not None and not budget.averages:
             raise ValueError(
                 f"average=True needs every point that was ever stored, and {budget!r} drops points; "
-                "use budget=Unbounded()"
+                "use budget=Merge(...) or Unbounded()"
             )
-        if isinstance(budget, Unbounded):
-            return "Unbounded", 0
-        if isinstance(budget, DropSmallest | DropOldest | DropRandom):
-            return type(budget).__name__, budget.size
-        raise TypeError(
-            f"PairwiseAUC: budget must be DropSmallest, DropOldest, DropRandom or Unbounded, got {budget!r}"
-        )
+        return type(budget).__name__, 0 if isinstance(budget, Unbounded) else budget.size
 
     # ---- input -------------------------------------------------------------------------------------------
 
