@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from PIL import Image
 
 import papers
 from gristmill import (
@@ -30,7 +31,15 @@ HERE = Path(__file__).parent / "pictures"
 def save(figure: plt.Figure, name: str) -> None:
     figure.savefig(HERE / f"{name}.png", dpi=100)
     plt.close(figure)
+    small(HERE / f"{name}.png")
     print(HERE / f"{name}.png")
+
+
+def small(path: Path) -> None:
+    """The same picture with a palette of 96 colours, which is enough for lines: a third of the size."""
+    with Image.open(path) as picture:
+        flat = picture.convert("RGB").quantize(96)
+    flat.save(path, optimize=True)
 
 
 def first_screen() -> plt.Figure:
