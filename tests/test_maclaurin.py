@@ -1,8 +1,8 @@
 """RandomMaclaurin: unbiased for every kernel and option, and the same map however it is asked."""
 
 import math
-import re
 import pickle
+import re
 import warnings
 
 import numpy as np
