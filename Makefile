@@ -1,6 +1,7 @@
 # Every chore is one command; each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
+WORKERS ?= 0# processes that run tests side by side; 0: the one that collects them
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' \)) CMakeLists.txt pyproject.toml
 # The C++ library comes along, so that the sanitizer finds the throw that other extensions use.
@@ -14,10 +15,10 @@ run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
 
 test: lint types core-test
-	$(BIN)/python -m pytest tests -n auto --dist worksteal --durations=20
-	$(BIN)/python -m pytest -n auto --doctest-modules --pyargs gristmill papers
+	$(BIN)/python -m pytest tests -n $(WORKERS) --durations=20
+	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill papers
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
-	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n auto tests/test_exactness.py tests/test_cuts.py || exit 1; done
+	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_exactness.py tests/test_cuts.py || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

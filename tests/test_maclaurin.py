@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -66,7 +67,7 @@ def gram(X, *args, **options):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: re.sub(r" at 0x\w+", "", repr(kernel)))
 def test_the_mean_over_draws_is_the_kernel(kernel, options):
     # Many columns a draw: the mean of few heavy-tailed products has no honest standard error.
     X = rows(3, radius=0.5 if kernel == Vovk() else 0.7)
