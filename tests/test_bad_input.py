@@ -352,7 +352,7 @@ def test_numbers_too_large_for_single_precision():
 
 
 def test_a_point_whose_own_kernel_value_overflows_is_refused_and_changes_nothing():
-    rows = np.array([[1e-5], [1e-4], [1e5], [1e-5]])
+    rows = np.array([[0.9], [1.1], [1e5], [0.9]])
     for rule in (SGD(Squared(), 1e-3), PassiveAggressive(), FeasibleSet(epsilon=0.1)):
         model = KernelRegressor(Polynomial(40, 1.0, 0.0), rule, Window(1)).partial_fit(rows[:2], np.ones(2))
         before = pickle.dumps(model)

@@ -186,7 +186,7 @@ struct Project : BudgetBase {
     std::size_t size = kNoLimit;  // a full store projects whatever comes
     Needs needs() const { return {.span = true}; }
     Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
-    std::size_t limit() const { return kNoLimit; }
+    std::size_t limit() const { return size; }
 };
 
 // A budget from outside the core.

@@ -78,7 +78,7 @@ Partners::Fold Partners::choose(const Points& points, const Kernel& kernel, std:
 
 void Partners::forget(std::size_t slot) {
     for (std::size_t v = 0; v < partner_.size(); ++v)
-        if (partner_[v] == slot) stale_[v] = 1;
+        if (partner_[v] == slot) partner_[v] = kNone, stale_[v] = 1;
 }
 
 void Partners::stored(const Points& points, std::size_t slot, const double* row, double self) {

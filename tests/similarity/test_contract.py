@@ -4,8 +4,6 @@ import doctest
 import importlib
 import pickle
 import pkgutil
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,9 +196,3 @@ def test_the_same_seed_gives_the_same_model():
         one = answer(type(model)(**{**model.get_params(), "random_state": 5}).fit(X, y), X)
         other = answer(type(model)(**{**model.get_params(), "random_state": 5}).fit(X, y), X)
         assert np.array_equal(one, other)
-
-
-def test_example_with_strings(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "strings.py"))
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert float(last.split()[0]) > 0.8
