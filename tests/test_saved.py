@@ -41,13 +41,17 @@ def _class_in(path: Path) -> str:
     return json.loads(header["__metadata__"]["gristmill"])["class"]
 
 
+# A kernelised AUC learner of format 1 handed over what any budget dropped; now only Merge folds, so it goes on otherwise.
+GOES_ON_OTHERWISE = {"format1/auc-kernel", "format1/auc-kernel-random"}
+
+
 @pytest.mark.parametrize("name", SAID)
 def test_a_saved_model_loads_answers_and_goes_on(name):
     said = SAID[name]
     model = gristmill.load(write.HERE / f"{name}.safetensors")
     X, y = models.stream(said["kind"], write.LEARNED + write.THEN)
     close(models.answers(model, X[: write.SHOWN]), said["answers"])
-    if "scores" in said:
+    if "scores" in said and name not in GOES_ON_OTHERWISE:
         rest = slice(write.LEARNED, None)
         close(models.learn(model, X[rest], None if y is None else y[rest], said["kind"]), said["scores"])
         close(models.answers(model, X[: write.SHOWN]), said["later"])

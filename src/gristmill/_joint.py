@@ -200,14 +200,14 @@ def row_count(rows: Any) -> int:
 
 def add_pair(f: Hypothesis, x: Any, pairs: list[tuple[Any, float]], budget: Any) -> Hypothesis:
     """The event's functions with their coefficients enter; the budget says which point leaves."""
-    if isinstance(budget, DropRandom) and len(f.ids) >= budget.size:
+    if isinstance(budget, DropRandom) and len(f.ids) >= int(budget.size):
         # Numbered draws instead of a running generator: the state is one number and travels with the model.
         victim = int(np.random.default_rng([f.seed, f.draws]).integers(len(f.ids)))
         f = drop(f, victim).having(draws=f.draws + 1)
     f = append(f, x, pairs)
-    if isinstance(budget, DropOldest) and len(f.ids) > budget.size:
+    if isinstance(budget, DropOldest) and len(f.ids) > int(budget.size):
         return drop(f, 0)
-    if isinstance(budget, DropSmallest) and len(f.ids) > budget.size:
+    if isinstance(budget, DropSmallest) and len(f.ids) > int(budget.size):
         largest = np.zeros(len(f.ids))
         np.maximum.at(largest, f.of, np.abs(f.coef))
         return drop(f, int(np.argmin(largest)))  # the oldest on ties

@@ -293,6 +293,15 @@ class Project(Budget):
     )
 
 
+def counted(budget: Any, owner: str) -> int:
+    """The size of a budget as a number of points; one in bytes is refused where memory cannot be told beforehand."""
+    if isinstance(budget.size, str):
+        raise ValueError(
+            f"{owner}: a size in bytes needs stored points of a fixed width; give a number, got {budget!r}"
+        )
+    return int(budget.size)
+
+
 def points_for(
     memory: str | int, n_features: int, n_outputs: int = 1, dtype: Any = np.float64, budget: Budget | None = None
 ) -> int:
@@ -319,7 +328,7 @@ def points_for(
     from . import _core
 
     spec = (Merge(10**9) if budget is None else budget)._spec() | {"size": 10**9}
-    core = _core.learner(
+    core: Any = _core.learner(
         kernel=[("linear", -1, -1, 0, 0.0, 0.0)], rule={"rule": "Perceptron"}, budget={**spec, "bytes": 0},
         task="classification", width=n_features, sparse=False, single=np.dtype(dtype) == np.float32, average=False, seed=0,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from ._joint_core import JointCore
 from ._joint_steps import Search, check_label, plain
 from ._labels import LabelTable, LabelView
 from ._stream import Run, WeightedStream, seed_of
-from .budgets import DropOldest, DropRandom, DropSmallest, Project, Unbounded
+from .budgets import DropOldest, DropRandom, DropSmallest, Project, Unbounded, counted
 from .composition import check_composition
 from .kernels import Kernel
 from .losses import Hinge
@@ -117,6 +117,11 @@ class StructuredLearner(WeightedStream):
             names = ", ".join(kind.__name__ for kind in self._budgets)
             raise ValueError(f"StructuredLearner: budget must be one of {names}, got {budget!r}")
         check_composition(rule, budget, bool(self.average))
+        if isinstance(budget, Project):
+            if budget.size is not None:
+                raise ValueError(f"StructuredLearner: Project has no size here, got {budget!r}; leave size out")
+        elif not isinstance(budget, Unbounded):
+            counted(budget, "StructuredLearner")
         if isinstance(rule, Implicit):
             if isinstance(budget, Project):
                 raise ValueError(f"{budget!r} works with Perceptron and MarginProjection here, not with {rule!r}")

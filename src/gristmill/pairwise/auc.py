@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .. import _core, _input, persist
 from .._stream import Run
 from .._validate import flag, non_negative, optional, positive
-from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded
+from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded, counted
 from ..kernels import as_kernel
 from ._ranker import Ranker
 from ._stream import Array
@@ -157,7 +157,7 @@ class PairwiseAUC(Ranker):
                 f"average=True needs every point that was ever stored, and {budget!r} drops points; "
                 "use budget=Merge(...) or Unbounded()"
             )
-        return type(budget).__name__, 0 if isinstance(budget, Unbounded) else budget.size
+        return type(budget).__name__, 0 if isinstance(budget, Unbounded) else counted(budget, "PairwiseAUC")
 
     # ---- input -------------------------------------------------------------------------------------------
 
