@@ -54,7 +54,7 @@ def labels_of(name, count):
 
 def said(model, rows):
     """Everything that a model says of rows, each as bytes: scores, answers."""
-    found = {}
+    found = {"answers": learners.answers(model, rows).tobytes()}
     for verb in ("decision_function", "predict", "transform"):
         if hasattr(model, verb):
             answer = np.asarray(getattr(model, verb)(rows))
@@ -70,9 +70,9 @@ def looks(model):
 class Watch:
     """Readers of one model, which keep what they saw until they are told to stop."""
 
-    def __init__(self, model, rows, path):
-        self.model, self.rows, self.path = model, rows, path
-        self.done, self.errors, self.seen = threading.Event(), [], {}
+    def __init__(self, model, rows, path, stream):
+        self.model, self.rows, self.path, (self.X, self.y) = model, rows, path, stream
+        self.done, self.errors, self.seen, self.ends = threading.Event(), [], {}, set()
         self.names = looks(model)
         self.threads = [threading.Thread(target=self.run, args=(f,)) for f in (self.ask, self.copy, self.look, self.file)]
 
@@ -105,11 +105,18 @@ class Watch:
                 getattr(self.model, verb)(self.rows[0])
 
     def copy(self):
-        self.keep(said(pickle.loads(pickle.dumps(self.model)), self.rows))
+        self.finish(pickle.loads(pickle.dumps(self.model)))
 
     def file(self):
         self.model.save(self.path)
-        self.keep(said(gristmill.load(self.path), self.rows))
+        self.finish(gristmill.load(self.path))
+
+    def finish(self, other):
+        """A copy of the middle of the stream says what was said then, and learns the rest to the same end."""
+        self.keep(said(other, self.rows))
+        if other.n_seen_ < len(self.X):
+            other.partial_fit(self.X[other.n_seen_ :], self.y[other.n_seen_ :])
+        self.ends.add(learners.answers(other, self.rows).tobytes())
 
     def look(self):
         for name in self.names:
@@ -139,7 +146,7 @@ def test_readers_see_a_state_that_was_there(name, tmp_path):
             states[verb].add(answer)
     for _ in range(ROUNDS):
         model = made(name).partial_fit(X[:BEFORE], y[:BEFORE])
-        with Watch(model, rows, tmp_path / "model") as watch:
+        with Watch(model, rows, tmp_path / "model", (X, y)) as watch:
             for i in range(BEFORE, len(X)):
                 with pytest.raises(ValueError, match=r"NaN|contains"):
                     model.partial_fit(np.full((1, 4), np.nan), y[i : i + 1])  # what is refused is not seen either
@@ -151,3 +158,4 @@ def test_readers_see_a_state_that_was_there(name, tmp_path):
         for verb, answers in watch.seen.items():
             assert answers <= states[verb], f"{verb} gave {len(answers - states[verb])} answers that no state gives"
         assert said(model, rows) == said(twin, rows)
+        assert watch.ends <= {learners.answers(twin, rows).tobytes()}, "a copy of the middle came to another end"
