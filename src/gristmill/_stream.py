@@ -12,7 +12,8 @@ import dataclasses
 import functools
 import secrets
 import threading
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from . import _input, _labels, persist
 from ._labels import NO_LABELS, LabelTable, LabelView
 
 Scores = npt.NDArray[np.float64]
+Found = TypeVar("Found")
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -125,6 +127,19 @@ class StreamEstimator(BaseEstimator):
     def _engine(self) -> Any:
         return self._started().core
 
+    def _at_rest(self, look: Callable[[Self], Found]) -> Found:
+        """What `look` finds with several looks at the core, all at one state: a copy's, where another thread learns."""
+        run, seen = self._started(), self.n_seen_
+        try:
+            found = look(self)
+        except Exception:
+            if self._run is run and self.n_seen_ == seen:
+                raise
+        else:
+            if self._run is run and self.n_seen_ == seen:
+                return found
+        return look(copy.copy(self))
+
     @property
     def n_seen_(self) -> int:
         """How many events have come."""
@@ -186,8 +201,9 @@ class StreamEstimator(BaseEstimator):
             run = Run(self._parts()) if known is None else known
             scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__.update(before)  # never empty: others may be predicting
+            for name in set(self.__dict__) - set(before):
+                self.__dict__.pop(name, None)
             if known is not None and labels is not None:
                 known.labels = labels
                 if spare is not None:
@@ -283,11 +299,13 @@ class StreamEstimator(BaseEstimator):
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         run = self._started()
         extra, fitted = self._parts_to_file(run.parts)
-        arrays, objects = persist.flatten(run.core.state())
+        state = run.core.state()
+        arrays, objects = persist.flatten(state)
         if objects is not None:
             raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
-        if len(run.labels):
-            fitted["labels"] = persist.encode_labels(run.labels.names)
+        names = run.labels.names[: int(state["classes"][0])]  # another thread may bring more
+        if names:
+            fitted["labels"] = persist.encode_labels(names)
         return {**arrays, **extra}, {**fitted, **persist.encode_features(self)}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
@@ -304,7 +322,8 @@ class StreamEstimator(BaseEstimator):
         run = state.pop("_run", None)
         state.pop("_learning_in", None)
         if run is not None:
-            state["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": self._packed(run.core)}
+            core = self._packed(run.core)  # before its labels: another thread may bring more of them, never fewer
+            state["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": core}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -312,7 +331,8 @@ class StreamEstimator(BaseEstimator):
         super().__setstate__(state)
         if packed is not None:
             parts = copy.deepcopy(packed["parts"])  # copy.copy hands over the original's own
-            self._run = Run(parts, self._unpacked(parts, packed["core"]), LabelTable(packed["labels"]))
+            core = self._unpacked(parts, packed["core"])
+            self._run = Run(parts, core, LabelTable(packed["labels"][: core.classes]))
 
     def _packed(self, core: Any) -> Any:
         """A core as what pickle keeps: the bytes of a model file, and objects beside them."""

@@ -56,12 +56,15 @@ class AdditiveParts:
         >>> bool(np.allclose(model.components(X).sum(axis=1) + model.intercept_, model.predict(X)))
         True
         """
+        return np.asarray(self._at_rest(lambda model: model._components(X)))  # type: ignore[attr-defined]
+
+    def _components(self, X: Any) -> npt.NDArray[np.float64]:
         core = self._additive_core("components()")
         parts = core.components(self._rows(core, self._read(X, first=False)))  # type: ignore[attr-defined]
         rows, outputs, coordinates = parts.shape
         shown = self._outward(parts.transpose(0, 2, 1).reshape(-1, outputs))  # type: ignore[attr-defined]
         shown = shown.reshape(rows, coordinates, -1)
-        return shown[:, :, 0] if shown.shape[2] == 1 else shown
+        return np.asarray(shown[:, :, 0] if shown.shape[2] == 1 else shown)
 
     def component_names(self, feature_names: Any = None) -> list[str]:
         """The name of each coordinate: that of its column, or of the two columns whose product it is."""

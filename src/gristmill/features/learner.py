@@ -160,7 +160,7 @@ class FeatureLearner(StreamLearner):
     @property
     def coef_(self) -> npt.NDArray[np.float64]:
         """The weights at their true scale: a row an output, a column a feature of the map."""
-        return np.ascontiguousarray(self._outward(self._engine.coef().T).T)
+        return self._at_rest(lambda model: np.ascontiguousarray(model._outward(model._engine.coef().T).T))
 
     @property
     def map_(self) -> Any:

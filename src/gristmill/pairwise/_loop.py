@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ class PairLoop:
         self.w, self.sum, self.rows = w, np.zeros(w.shape), rows
         self.rate, self.reg, self.average = float(rate), float(reg), bool(average)
         self.steps = self.pairs = self.classes = 0
+        self.lock = threading.RLock()  # who looks from another thread waits for the end of a chunk
 
     is_plain = False
     outputs = 1
@@ -45,9 +47,10 @@ class PairLoop:
 
     def learn(self, rows: Array, labels: Array, weights: Any, want_scores: bool, classes: int = 0) -> Array | None:
         """One pass in order; the loss of each event before it was learned."""
-        with self.transaction():
-            losses = self._pass(rows, labels)
-        self.classes = max(self.classes, classes, self._classes_of(labels))
+        with self.lock:
+            with self.transaction():
+                losses = self._pass(rows, labels)
+            self.classes = max(self.classes, classes, self._classes_of(labels))
         return losses if want_scores else None
 
     def _classes_of(self, labels: Array) -> int:
@@ -70,21 +73,24 @@ class PairLoop:
         self.w = w
 
     def weights(self) -> Array:
-        return self.sum / self.steps if self.average and self.steps else self.w.copy()
+        with self.lock:
+            return self.sum / self.steps if self.average and self.steps else self.w.copy()
 
     def report(self) -> dict[str, Any]:
-        filled = self.rows.filled
-        return {"seen": self.rows.seen, "pairs": self.pairs, "ids": self.rows.ids[:filled].copy()}
+        with self.lock:
+            filled = self.rows.filled
+            return {"seen": self.rows.seen, "pairs": self.pairs, "ids": self.rows.ids[:filled].copy()}
 
     @property
     def memory_bytes(self) -> int:
         return self.rows.memory_bytes + int(self.w.nbytes + self.sum.nbytes)
 
     def state(self) -> dict[str, Any]:
-        counts = np.array([self.steps, self.pairs], dtype=np.int64)
-        own = {"weights": self.w.copy(), "weights_sum": self.sum.copy(), "counts": counts}
-        sizes = {"classes": self.classes, "width": self.rows.points.shape[1]}
-        return {**self.rows.state(), **own, **{name: np.array([n], dtype=np.int64) for name, n in sizes.items()}}
+        with self.lock:
+            counts = np.array([self.steps, self.pairs], dtype=np.int64)
+            own = {"weights": self.w.copy(), "weights_sum": self.sum.copy(), "counts": counts}
+            sizes = {"classes": self.classes, "width": self.rows.points.shape[1]}
+            return {**self.rows.state(), **own, **{name: np.array([n], dtype=np.int64) for name, n in sizes.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rows.restore(state)

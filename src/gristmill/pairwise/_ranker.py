@@ -36,7 +36,11 @@ class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each event: f(x) against `threshold_`."""
-        return super().predict(X)
+        return self._at_rest(lambda model: super(Ranker, model).predict(X))
+
+    def predict_one(self, x: Any) -> Any:
+        """The class of one event; None before anything was learned."""
+        return None if self._run is None else self._at_rest(lambda model: super(Ranker, model).predict_one(x))
 
     def _cut(self) -> float:
         return self.threshold_

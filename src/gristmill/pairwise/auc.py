@@ -233,9 +233,13 @@ class PairwiseAUC(Ranker):
     @property
     def support_vectors_(self) -> Any:
         """The stored points of a kernel scorer, the buffer's among them; oldest first."""
-        core = self._kernel_core()
-        points, order = core.points(), np.argsort(core.ids())
-        return [points[i] for i in order] if isinstance(points, list) else points[order]
+
+        def look(model: PairwiseAUC) -> Any:
+            core = model._kernel_core()
+            points, order = core.points(), np.argsort(core.ids())
+            return [points[i] for i in order] if isinstance(points, list) else points[order]
+
+        return self._at_rest(look)
 
     @property
     def support_ids_(self) -> npt.NDArray[np.int64]:
@@ -245,8 +249,12 @@ class PairwiseAUC(Ranker):
     @property
     def dual_coef_(self) -> Array:
         """Coefficients of the stored points, one row each."""
-        core = self._kernel_core()
-        return np.asarray(self._sign() * core.dual_coef()[np.argsort(core.ids())])
+
+        def look(model: PairwiseAUC) -> Array:
+            core = model._kernel_core()
+            return np.asarray(model._sign() * core.dual_coef()[np.argsort(core.ids())])
+
+        return self._at_rest(look)
 
     @property
     def n_support_(self) -> int:

@@ -176,23 +176,28 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classifying
         """Learn as `partial_fit` does, and return what `decision_function` said of each event before."""
         return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
+    def _by_class(self, name: str) -> Values:
+        run = self._started()
+        sample: Sample = run.core.sample
+        return np.asarray(getattr(sample, name)[run.labels.view(sample.classes).columns])
+
     def _shown(self, scores: Values, view: LabelView) -> Any:
         return view.sign * (scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else super()._shown(scores, view)
 
     @property
     def coef_(self) -> Values:
         """The weights of the landmarks: a row a class."""
-        return self._sample.coef[self._view(self._started()).columns]
+        return self._by_class("coef")
 
     @property
     def intercept_(self) -> Values:
         """The offset of each class."""
-        return self._sample.intercept[self._view(self._started()).columns]
+        return self._by_class("intercept")
 
     @property
     def class_count_(self) -> Values:
         """How many events of each class have come."""
-        return self._sample.class_count[self._view(self._started()).columns]
+        return self._by_class("class_count")
 
 
 class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, Measuring):
