@@ -21,7 +21,7 @@ def line_up(seed: int) -> dict[str, Any]:
         "Perceptron, 300 newest": KernelClassifier(kernel, Perceptron(), DropOldest(300)),
         "Perceptron, 300 random": KernelClassifier(kernel, Perceptron(), DropRandom(300), random_state=seed),
         "NORMA, last 1000 steps": norma_classifier(kernel, rate=0.5, reg=0.001, window=1000),
-        "PA-I, 300 points": passive_aggressive(kernel, C=0.3, size=300),
+        "PA-I, 1000 points merged": passive_aggressive(kernel, size=1000),
     }
 
 
