@@ -13,6 +13,7 @@ from .catalogue import passive_aggressive_regressor as passive_aggressive_regres
 from .catalogue import projection_classifier as projection_classifier, projection_regressor as projection_regressor
 from .catalogue import projectron as projectron, projectron_pp as projectron_pp
 from .catalogue import random_budget_perceptron as random_budget_perceptron, romma as romma, svmd as svmd
+from .fleet import Fleet as Fleet
 from .features import FeatureLearner as FeatureLearner, RandomMaclaurin as RandomMaclaurin
 from .kernels import Exponential as Exponential, Gaussian as Gaussian, Laplacian as Laplacian, Linear as Linear
 from .kernels import Manhattan as Manhattan, Normalized as Normalized, Polynomial as Polynomial, Sigmoid as Sigmoid

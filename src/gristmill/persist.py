@@ -180,6 +180,7 @@ ESTIMATORS = {
     "KernelClassifier": "learners",
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
+    "Fleet": "fleet",
     "OAM": "pairwise.oam",
     "PairwiseAUC": "pairwise.auc",
     "PairwiseLearner": "pairwise.learner",
