@@ -298,7 +298,7 @@ def test_forged_files_are_refused(tmp_path):
         "points": lambda a: a[1:],
         "labels": lambda a: a.astype(np.float32),
     }.items():
-        with pytest.raises((ValueError, ModelFileError)):
+        with pytest.raises(ValueError, match=name):
             clone(fleet)._from_file({**arrays, name: np.ascontiguousarray(forge(arrays[name]))}, fitted)
     with pytest.raises(ModelFileError, match="members"):
         Fleet(fleet.prototype, 7)._from_file(arrays, fitted)
@@ -358,7 +358,7 @@ def test_bad_input_changes_nothing():
 def test_a_member_that_diverges_is_named_and_nothing_has_changed():
     X = frames(600, 40)
     y = np.ones((600, 40))
-    y[:, 7] = 1e100
+    y[:, 7] = 1e148
     fleet = Fleet(KernelRegressor(Linear(), SGD(Squared(), 5.0, 0.0), DropOldest(5)), 40)
     fleet.partial_fit(X[:1], y[:1])
     before = pickle.dumps(fleet)
@@ -376,4 +376,4 @@ def test_memory_is_bounded_and_small():
     fleet = Fleet(prototype, 320).partial_fit(X)
     full = fleet.memory_bytes_
     assert fleet.partial_fit(X).memory_bytes_ == full
-    assert full / 320 < clone(prototype).fit(X[:, 0]).memory_bytes_ / 5
+    assert full / 320 < 0.3 * clone(prototype).fit(X[:, 0]).memory_bytes_

@@ -11,4 +11,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_pairwise(m);
     gristmill::bind::bind_maps(m);
     gristmill::bind::bind_fleet(m);
+    gristmill::bind::bind_keyed(m);
 }

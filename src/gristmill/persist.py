@@ -181,6 +181,7 @@ ESTIMATORS = {
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
     "Fleet": "fleet",
+    "KeyedFleet": "keyed",
     "OAM": "pairwise.oam",
     "PairwiseAUC": "pairwise.auc",
     "PairwiseLearner": "pairwise.learner",
