@@ -1,4 +1,5 @@
 #include "bind/bind.hpp"
+#include "bind/fleet.hpp"
 
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
@@ -14,4 +15,6 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_expansion(m);
     gristmill::bind::bind_pairwise(m);
     gristmill::bind::bind_maps(m);
+    gristmill::bind::bind_fleet(m);
+    gristmill::bind::bind_keyed(m);
 }

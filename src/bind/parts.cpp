@@ -3,6 +3,7 @@
 #include <map>
 
 #include "bind/bind.hpp"
+#include "bind/fleet.hpp"
 #include "core/expansion.hpp"
 
 namespace gristmill::bind {
@@ -100,7 +101,7 @@ class PythonBudget final : public ForeignBudget {
 
 }  // namespace
 
-Kernel kernel_from(nb::handle program) {
+std::vector<Node> nodes_from(nb::handle program) {
     static const std::map<std::string, Op> ops = {
         {"linear", Op::linear}, {"polynomial", Op::polynomial}, {"gaussian", Op::gaussian},
         {"laplacian", Op::laplacian}, {"exponential", Op::exponential}, {"vovk", Op::vovk},
@@ -113,8 +114,10 @@ Kernel kernel_from(nb::handle program) {
                          nb::cast<std::int32_t>(node[2]), nb::cast<std::int32_t>(node[3]), nb::cast<double>(node[4]),
                          nb::cast<double>(node[5])});
     }
-    return Kernel(std::move(nodes));
+    return nodes;
 }
+
+Kernel kernel_from(nb::handle program) { return Kernel(nodes_from(program)); }
 
 Task task_from(const std::string& name) {
     static const std::map<std::string, Task> tasks = {

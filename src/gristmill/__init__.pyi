@@ -1,6 +1,6 @@
 from . import checks as checks, datasets as datasets, evaluate as evaluate, features as features
 from . import pairwise as pairwise, similarity as similarity, streams as streams
-from . import theory as theory
+from . import theory as theory, video as video
 from ._version import __version__ as __version__
 from .additive import Additive as Additive, Spline as Spline
 from .budgets import DropOldest as DropOldest, DropRandom as DropRandom, DropSmallest as DropSmallest
@@ -14,6 +14,8 @@ from .catalogue import passive_aggressive_regressor as passive_aggressive_regres
 from .catalogue import projection_classifier as projection_classifier, projection_regressor as projection_regressor
 from .catalogue import projectron as projectron, projectron_pp as projectron_pp
 from .catalogue import random_budget_perceptron as random_budget_perceptron, romma as romma, svmd as svmd
+from .fleet import Fleet as Fleet
+from .keyed import KeyedFleet as KeyedFleet
 from .features import FeatureLearner as FeatureLearner, RandomMaclaurin as RandomMaclaurin
 from .kernels import Exponential as Exponential, Gaussian as Gaussian, Laplacian as Laplacian, Linear as Linear
 from .kernels import Manhattan as Manhattan, Normalized as Normalized, Polynomial as Polynomial, Sigmoid as Sigmoid

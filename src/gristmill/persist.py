@@ -180,6 +180,8 @@ ESTIMATORS = {
     "KernelClassifier": "learners",
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
+    "Fleet": "fleet",
+    "KeyedFleet": "keyed",
     "OAM": "pairwise.oam",
     "PairwiseAUC": "pairwise.auc",
     "PairwiseLearner": "pairwise.learner",

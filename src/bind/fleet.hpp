@@ -1,0 +1,50 @@
+// What the bindings of fleets share.
+#pragma once
+
+#include "bind/bind.hpp"
+#include "bind/held.hpp"
+#include "core/member_pack.hpp"
+
+namespace gristmill::bind {
+
+std::vector<Node> nodes_from(nb::handle program);
+
+template <class T>
+nb::dict pack_to_dict(MemberPack<T> pack, const MemberShape& shape) {
+    const std::size_t n = pack.count(), total = pack.ids.size();
+    nb::dict out;
+    out["sizes"] = nb::cast(array_of(std::move(pack.sizes)));
+    out["seen"] = nb::cast(array_of(std::move(pack.seen)));
+    out["steps"] = nb::cast(array_of(std::move(pack.steps)));
+    out["seeds"] = nb::cast(array_of(std::move(pack.seeds)));
+    out["counters"] = nb::cast(array_of(std::move(pack.counters)));
+    out["scale"] = nb::cast(array_of(std::move(pack.scale)));
+    out["numbers"] = nb::cast(array_of(std::move(pack.numbers), {n, shape.numbers}));
+    out["intercept"] = nb::cast(array_of(std::move(pack.intercept), {n, shape.outputs}));
+    out["ids"] = nb::cast(array_of(std::move(pack.ids)));
+    out["labels"] = nb::cast(array_of(std::move(pack.labels)));
+    out["coef"] = nb::cast(array_of(std::move(pack.coef), {total, shape.outputs}));
+    out["points"] = nb::cast(array_of(std::move(pack.points), {total, shape.width}));
+    return out;
+}
+
+template <class T>
+MemberPack<T> pack_from_dict(nb::dict state) {
+    MemberPack<T> pack;
+    const auto read = [&]<class U>(const char* name, std::vector<U>& into) {
+        nb::ndarray<const U, nb::c_contig, nb::device::cpu> array;
+        if (!state.contains(name) || !nb::try_cast(state[name], array, false))
+            throw nb::value_error((std::string("the field '") + name + "' of a fleet is missing or has another type").c_str());
+        into.assign(array.data(), array.data() + array.size());
+    };
+    read("sizes", pack.sizes), read("seen", pack.seen), read("steps", pack.steps), read("seeds", pack.seeds);
+    read("counters", pack.counters), read("scale", pack.scale), read("numbers", pack.numbers);
+    read("intercept", pack.intercept), read("ids", pack.ids), read("labels", pack.labels), read("coef", pack.coef);
+    read("points", pack.points);
+    return pack;
+}
+
+void bind_fleet(nb::module_& m);
+void bind_keyed(nb::module_& m);
+
+}  // namespace gristmill::bind

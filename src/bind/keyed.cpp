@@ -1,0 +1,181 @@
+// A learner a key, as Python sees it. Keys are an array of whole numbers, or a list of bytes.
+#include "bind/fleet.hpp"
+#include "core/keyed.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+using Column = std::optional<Array1<double>>;
+
+// Keys as they come; `keep` holds what the views look at.
+struct KeyColumn {
+    Keys keys;
+    nb::object keep;
+};
+
+KeyColumn keys_from(nb::handle source, bool texts) {
+    KeyColumn column{{}, nb::borrow(source)};
+    column.keys.texts = texts;
+    if (texts) {
+        const auto list = nb::cast<nb::list>(source);
+        column.keys.text.reserve(nb::len(list));
+        for (const nb::handle item : list) {
+            const auto bytes = nb::cast<nb::bytes>(item);
+            column.keys.text.emplace_back(bytes.c_str(), bytes.size());
+        }
+    } else {
+        const auto array = nb::cast<Array1<std::int64_t>>(source);
+        column.keys.whole = {array.data(), array.shape(0)};
+    }
+    return column;
+}
+
+Spilled spilled_from(nb::list found) {
+    Spilled out;
+    for (const nb::handle item : found) {
+        const auto pair = nb::cast<nb::tuple>(item);
+        const auto key = nb::cast<nb::bytes>(pair[0]), record = nb::cast<nb::bytes>(pair[1]);
+        out.emplace(std::string(key.c_str(), key.size()), std::string(record.c_str(), record.size()));
+    }
+    return out;
+}
+
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+template <class T>
+class KeyedCore : public Door {
+  public:
+    KeyedCore(nb::handle program, nb::handle rule, nb::handle budget, const std::string& task, std::size_t width,
+              std::size_t max_keys, double ttl, bool spills, bool texts, std::uint64_t seed, bool one_seed)
+        : keyed(FleetParts{nodes_from(program), rule_from(rule, task), budget_from(budget), task_from(task), width},
+                KeyedSettings{max_keys, ttl, spills, texts, seed, one_seed}),
+          texts(texts) {}
+
+    KeyedChunk<T> chunk(const Keys& keys, const Array2<T>& rows, const Column& labels, const Column& weights,
+                        const std::optional<Array2<double>>& offsets, const Column& times) const {
+        const std::size_t count = keys.count();
+        const auto fits = [&](const Column& column) { return !column || column->shape(0) == count; };
+        if (rows.shape(0) != count || rows.shape(1) != keyed.width() || !fits(labels) || !fits(weights) || !fits(times) ||
+            (offsets && offsets->shape(0) != count))
+            throw nb::value_error("keys, rows, labels, weights and times must have one length");
+        KeyedChunk<T> chunk{keys, rows.data(), labels ? labels->data() : nullptr, weights ? weights->data() : nullptr,
+                            offsets ? offsets->data() : nullptr, offsets ? offsets->shape(1) : 0, times ? times->data() : nullptr};
+        return chunk;
+    }
+
+    Keyed<T> keyed;
+    bool texts;
+};
+
+template <class T>
+void bind_core(nb::module_& m, const char* name) {
+    using Core = KeyedCore<T>;
+    nb::class_<Core>(m, name)
+        .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, double, bool, bool,
+                      std::uint64_t, bool>(),
+             nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("width"), nb::arg("max_keys"),
+             nb::arg("ttl"), nb::arg("spills"), nb::arg("texts"), nb::arg("seed"), nb::arg("one_seed"))
+        .def("learn", [](Core& c, nb::object keys, Array2<T> rows, Column labels, Column weights,
+                         std::optional<Array2<double>> offsets, Column times, std::size_t classes, nb::list found,
+                         bool want) -> nb::object {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const auto chunk = c.chunk(column.keys, rows, labels, weights, offsets, times);
+            const Spilled spilled = spilled_from(found);
+            std::vector<double> scores;
+            std::size_t outputs = 0;
+            c.write([&] {
+                c.keyed.check(chunk);
+                c.keyed.learn(chunk, classes, spilled, want ? &scores : nullptr);
+                outputs = c.keyed.outputs();
+            });
+            return want ? nb::cast(array_of(std::move(scores), {chunk.count(), outputs})) : nb::none();
+        }, nb::arg("keys"), nb::arg("rows"), nb::arg("labels").none(), nb::arg("weights").none(), nb::arg("offsets").none(),
+             nb::arg("times").none(), nb::arg("classes"), nb::arg("found"), nb::arg("want_scores"))
+        .def("score", [](const Core& c, nb::object keys, Array2<T> rows, std::optional<Array2<double>> offsets, Column times,
+                         nb::list found) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const auto chunk = c.chunk(column.keys, rows, {}, {}, offsets, times);
+            const Spilled spilled = spilled_from(found);
+            std::vector<double> scores;
+            std::size_t outputs = 0, classes = 0;
+            c.read([&] {
+                c.keyed.check(chunk);
+                outputs = c.keyed.outputs(), classes = c.keyed.classes();
+                scores.resize(chunk.count() * outputs);
+                c.keyed.score(chunk, spilled, scores.data());
+            });
+            return nb::make_tuple(array_of(std::move(scores), {chunk.count(), outputs}), classes);
+        }, nb::arg("keys"), nb::arg("rows"), nb::arg("offsets").none(), nb::arg("times").none(), nb::arg("found"))
+        .def("missing", [](const Core& c, nb::object keys) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            return c.look([&] {
+                nb::list out;
+                for (const auto& text : c.keyed.missing(column.keys)) out.append(bytes_of(text));
+                return out;
+            });
+        })
+        .def("leaving", [](const Core& c) {
+            return c.look([&] {
+                nb::list out;
+                for (const auto& [key, record] : c.keyed.leaving()) out.append(nb::make_tuple(bytes_of(key), bytes_of(record)));
+                return out;
+            });
+        })
+        .def("flushed", [](Core& c) { c.write([&] { c.keyed.flushed(); }); })
+        .def("sweep", [](Core& c) { c.write([&] { c.keyed.sweep(); }); })
+        .def("forget", [](Core& c, nb::object keys) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            std::vector<std::uint8_t> there;
+            c.write([&] { c.keyed.forget(column.keys, there); });
+            return array_of(std::move(there));
+        })
+        .def("keys", [](const Core& c) -> nb::object {
+            return c.look([&]() -> nb::object {
+                const KeyTable& table = c.keyed.table();
+                nb::list texts;
+                std::vector<std::int64_t> whole;
+                for (std::uint32_t i = 0; i < table.records(); ++i) {
+                    if (!table.used(i)) continue;
+                    if (c.texts) texts.append(bytes_of(std::string(table.key(i).name)));
+                    else whole.push_back(static_cast<std::int64_t>(table.key(i).value));
+                }
+                if (c.texts) return texts;
+                return nb::cast(array_of(std::move(whole)));
+            });
+        })
+        .def("members", [](const Core& c, nb::object keys, nb::list found) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const Spilled spilled = spilled_from(found);
+            return c.look([&] {
+                std::vector<double> last;
+                const MemberShape shape{c.keyed.width(), c.keyed.outputs(), c.keyed.numbers()};
+                nb::dict out = pack_to_dict(c.keyed.members(column.keys, spilled, last), shape);
+                out["last"] = nb::cast(array_of(std::move(last)));
+                return out;
+            });
+        })
+        .def("set_members", [](Core& c, nb::object keys, nb::dict state, Array1<double> last, double now) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const auto pack = pack_from_dict<T>(state);
+            c.write([&] { c.keyed.set_members(column.keys, pack, {last.data(), last.shape(0)}, now); });
+        })
+        .def("meet", [](Core& c, std::size_t classes) { c.write([&] { c.keyed.meet(classes); }); })
+        .def_prop_ro("now", [](const Core& c) { return c.look([&] { return c.keyed.now(); }); })
+        .def_prop_ro("live", [](const Core& c) { return c.look([&] { return c.keyed.live(); }); })
+        .def_prop_ro("dropped", [](const Core& c) { return c.look([&] { return c.keyed.dropped(); }); })
+        .def_prop_ro("expired", [](const Core& c) { return c.look([&] { return c.keyed.expired(); }); })
+        .def_prop_ro("width", [](const Core& c) { return c.keyed.width(); })
+        .def_prop_ro("classes", [](const Core& c) { return c.look([&] { return c.keyed.classes(); }); })
+        .def_prop_ro("is_single", [](const Core&) { return sizeof(T) == sizeof(float); })
+        .def_prop_ro("memory_bytes", [](const Core& c) { return c.look([&] { return c.keyed.bytes(); }); });
+}
+
+}  // namespace
+
+void bind_keyed(nb::module_& m) {
+    bind_core<double>(m, "KeyedDouble");
+    bind_core<float>(m, "KeyedSingle");
+}
+
+}  // namespace gristmill::bind

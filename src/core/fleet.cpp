@@ -1,0 +1,362 @@
+#include "core/fleet.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <thread>
+
+#include "core/points.hpp"
+
+namespace gristmill {
+
+namespace {
+
+// f(b) for every b, in ascending runs, one a thread. The first error by b is thrown, whatever the number of threads.
+template <class F>
+void for_each_block(std::size_t count, std::size_t jobs, const F& f) {
+    jobs = std::max<std::size_t>(1, std::min(jobs, count));
+    std::vector<std::exception_ptr> errors(jobs);
+    const auto run = [&](std::size_t j) {
+        try {
+            f(count * j / jobs, count * (j + 1) / jobs);
+        } catch (...) {
+            errors[j] = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t j = 1; j < jobs; ++j) threads.emplace_back(run, j);
+    run(0);
+    for (auto& thread : threads) thread.join();
+    for (const auto& error : errors)
+        if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+template <class T>
+struct Fleet<T>::Scratch {
+    Lines<T> x, values, lines;
+    T norm2[kWide];
+    Lines<double> raw;
+    double self[kWide];
+    bool here[kWide];
+    std::vector<double> coefs, scores;
+    LaneVictims victims;
+
+    Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
+        : x(shape.width * kWide), values(slots * kWide), lines((2 * nodes + 8) * kWide), raw(shape.outputs * kWide),
+          coefs(shape.outputs), scores(shape.outputs) {}
+};
+
+template <class T>
+Fleet<T>::Fleet(FleetParts parts, std::size_t count, std::span<const std::uint64_t> seeds)
+    : parts_(std::move(parts)), kernel_(parts_.nodes), count_(count), limit_(member_limit(parts_.rule, parts_.budget)) {
+    const std::vector<double> numbers = state_of(parts_.rule);
+    shape_ = {parts_.width, 1, numbers.size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget)};
+    for (std::size_t i = 0; i < count; i += kWide) {
+        blocks_.push_back(make(1));
+        for (std::size_t l = 0; l < kWide; ++l)
+            view(blocks_.back(), l).clear_to(seeds[seeds.size() == 1 ? 0 : std::min(i + l, count - 1)], numbers);
+    }
+}
+
+template <class T>
+std::shared_ptr<const MemberLayout> Fleet<T>::layout(std::size_t slots) {
+    auto& found = layouts_[slots];
+    if (!found) found = std::make_shared<const MemberLayout>(shape_, sizeof(T), slots, kWide);
+    return found;
+}
+
+template <class T>
+typename Fleet<T>::Block Fleet<T>::make(std::size_t slots) {
+    Block block{layout(slots), {}};
+    block.data.assign(block.layout->bytes, std::byte{0});
+    return block;
+}
+
+template <class T>
+void Fleet<T>::widen(Block& block, const MemberShape& old, std::size_t slots) {
+    Block wider = make(slots);
+    for (std::size_t l = 0; l < kWide; ++l)
+        copy_member(View(block.data.data(), l, old, *block.layout), old, view(wider, l), shape_);
+    block = std::move(wider);
+}
+
+// Room for whatever these frames may bring, so that nothing is allocated on the way.
+template <class T>
+void Fleet<T>::reserve(std::size_t frames) {
+    for (Block& block : blocks_) {
+        std::size_t most = 0;
+        for (std::size_t l = 0; l < kWide; ++l) most = std::max(most, view(block, l).size());
+        const std::size_t slots = block.layout->slots, wanted = std::min(limit_, most + frames + 1);
+        if (wanted > slots) widen(block, shape_, std::min(limit_, std::max(wanted, 2 * slots)));
+    }
+}
+
+template <class T>
+std::size_t Fleet<T>::bytes() const {
+    std::size_t total = sizeof *this + blocks_.capacity() * sizeof(Block);
+    for (const Block& block : blocks_) total += block.data.capacity();
+    return total;
+}
+
+template <class T>
+void Fleet<T>::sizes(std::int64_t* out) const {
+    for (std::size_t i = 0; i < count_; ++i) out[i] = static_cast<std::int64_t>(view(blocks_[i / kWide], i % kWide).size());
+}
+
+template <class T>
+void Fleet<T>::seen(std::int64_t* out) const {
+    for (std::size_t i = 0; i < count_; ++i) out[i] = view(blocks_[i / kWide], i % kWide).seen();
+}
+
+template <class T>
+void Fleet<T>::meet(std::size_t classes) {
+    const MemberShape old = shape_;
+    classes_ = std::max(classes_, classes);
+    if (parts_.task != Task::classification || classes_ <= 2 || classes_ == old.outputs) return;
+    if (classes_ >= View::kNoCode) throw std::invalid_argument("a fleet has room for 65534 classes");
+    shape_.outputs = classes_;
+    layouts_.clear();
+    for (Block& block : blocks_) widen(block, old, block.layout->slots);
+}
+
+// ---- checks -------------------------------------------------------------------------------------------------------
+
+template <class T>
+void Fleet<T>::check(const FleetChunk<T>& chunk) const {
+    const std::size_t width = shape_.width;
+    for (std::size_t e = 0; e < chunk.frames * count_; ++e) {
+        if (chunk.present && !chunk.present[e]) continue;
+        const T* x = chunk.rows + e * width;
+        T zero = 0, square = 0;
+        for (std::size_t j = 0; j < width; ++j) zero += x[j] - x[j], square += x[j] * x[j];
+        // The rounding of the sum does not matter far from the limit.
+        if (zero == T(0) && square < std::numeric_limits<T>::max() / 8 && !kernel_.restricts_points()) continue;
+        const std::string where = "learner " + std::to_string(e % count_) + ", frame " + std::to_string(e / count_);
+        for (std::size_t j = 0; j < width; ++j)
+            if (!std::isfinite(x[j]))
+                throw RowError(e, where + ": Input X contains " + (std::isnan(x[j]) ? "NaN" : "infinity") + ": column " +
+                                      std::to_string(j) + "; impute or drop such rows first");
+        const T norm2 = gristmill::norm2(x, width);
+        if (kernel_.needs_dot() && !(norm2 <= std::numeric_limits<T>::max() / 4))
+            throw RowError(e, where + " is too large: its squared norm overflows" +
+                                  (sizeof(T) == sizeof(float) ? " float32; use float64 or scale the inputs" : ""));
+        if (const auto why = kernel_.refusal(norm2)) throw RowError(e, where + " " + *why);
+    }
+}
+
+template <class T>
+bool Fleet<T>::may_fail(const FleetChunk<T>& chunk) const {
+    const Op op = parts_.nodes.back().op;
+    if (!tame_ || (op != Op::gaussian && op != Op::laplacian)) return true;
+    double weight = 1;
+    if (chunk.weights)
+        for (std::size_t e = 0; e < chunk.frames * count_; ++e) weight = std::max(weight, chunk.weights[e]);
+    std::uint64_t most = 0;
+    for (const Block& block : blocks_)
+        for (std::size_t l = 0; l < kWide; ++l) most = std::max<std::uint64_t>(most, view(block, l).seen());
+    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kTame) || most + chunk.frames > kMostEvents;
+}
+
+template <class T>
+void Fleet<T>::report(std::size_t learner, std::size_t frame, const Refusal& refusal) const {
+    char text[300];
+    std::snprintf(text, sizeof text, "learner %zu, frame %zu: %s %g", learner, frame, refusal.what, refusal.value);
+    throw RowError(frame * count_ + learner, text);
+}
+
+// ---- learning -----------------------------------------------------------------------------------------------------
+
+template <class T>
+void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vector<double>* scores, std::size_t jobs) {
+    const std::size_t events = chunk.frames * count_;
+    const bool labelled = parts_.task == Task::classification;
+    // The class of highest number in each frame: a frame that brings an output begins a run of its own.
+    const auto brings = [&](std::size_t frame) {
+        double most = -1;
+        for (std::size_t e = frame * count_; labelled && e < (frame + 1) * count_; ++e)
+            if (!chunk.present || chunk.present[e]) most = std::max(most, chunk.labels[e]);
+        return static_cast<std::size_t>(most + 1);
+    };
+    std::size_t last = std::max(classes, classes_);
+    for (std::size_t t = 0; t < chunk.frames; ++t) last = std::max(last, brings(t));
+    reserve(chunk.frames);
+    const bool copies = may_fail(chunk) || std::max<std::size_t>(last, 2) > std::max<std::size_t>(classes_, 2);
+    const auto blocks = copies ? blocks_ : std::vector<Block>();
+    const MemberShape shape = shape_;
+    const std::size_t known = classes_;
+    try {
+        meet(classes);
+        if (scores) scores->assign(events * outputs(), kUnknown);
+        for (std::size_t from = 0; from < chunk.frames;) {
+            const std::size_t before = outputs();
+            if (const std::size_t now = brings(from); now > classes_) meet(now);
+            if (scores && outputs() != before) {
+                std::vector<double> wider(events * outputs(), kUnknown);
+                for (std::size_t e = 0; e < from * count_; ++e) {
+                    const double* old = scores->data() + e * before;
+                    double* fresh = wider.data() + e * outputs();
+                    std::fill(fresh, fresh + outputs(), std::isnan(old[0]) ? kUnknown : 0.0);
+                    if (before == 1) fresh[0] = -0.5 * old[0], fresh[1] = 0.5 * old[0];
+                    else std::copy(old, old + before, fresh);
+                }
+                scores->swap(wider);
+            }
+            std::size_t to = from + 1;
+            while (to < chunk.frames && brings(to) <= std::max<std::size_t>(classes_, 2)) ++to;
+            learn_frames(chunk, from, to, scores ? scores->data() : nullptr, jobs);
+            for (std::size_t t = from; t < to; ++t) classes_ = std::max(classes_, brings(t));
+            from = to;
+        }
+    } catch (...) {
+        if (copies) blocks_ = blocks;
+        if (shape_.outputs != shape.outputs) layouts_.clear();
+        shape_ = shape;
+        classes_ = known;
+        throw;
+    }
+}
+
+template <class T>
+void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs) {
+    std::visit([&](const auto& rule) {
+        for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
+            Scratch scratch(shape_, limit_, parts_.nodes.size());
+            for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, scratch);
+        });
+    }, parts_.rule);
+}
+
+// The kernel rows and scores (without scale and intercept) of one frame's events of a block.
+template <class T>
+void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, Scratch& scratch) const {
+    const std::size_t width = shape_.width, first = frame * count_ + b * kWide;
+    const std::size_t lanes = std::min(kWide, count_ - b * kWide);
+    std::size_t slots = 0;
+    for (std::size_t l = 0; l < kWide; ++l) {
+        scratch.here[l] = l < lanes && (!chunk.present || chunk.present[first + l]);
+        const T* row = chunk.rows + (first + l) * width;
+        if (scratch.here[l]) slots = std::max(slots, view(block, l).size());
+        for (std::size_t j = 0; j < width; ++j) scratch.x[j * kWide + l] = scratch.here[l] ? row[j] : T(0);
+    }
+    const auto root = static_cast<std::int32_t>(parts_.nodes.size()) - 1;
+    const std::byte* data = block.data.data();
+    const MemberLayout& at = *block.layout;
+    const auto& vectors = isa_fleet<T>();
+    vectors.norms(scratch.x.data(), width, scratch.norm2);
+    vectors.values(parts_.nodes.data(), root, scratch.x.data(), scratch.norm2, reinterpret_cast<const T*>(data + at.points),
+                   reinterpret_cast<const T*>(data + at.norm2), slots, width, scratch.lines.data(), scratch.values.data());
+    for (std::size_t o = 0; o < shape_.outputs; ++o)
+        vectors.scores(scratch.values.data(), reinterpret_cast<const double*>(data + at.coef) + o * at.slots * kWide, slots,
+                       scratch.raw.data() + o * kWide);
+    const Op op = parts_.nodes.back().op;
+    if (op == Op::gaussian || op == Op::laplacian) std::fill(scratch.self, scratch.self + kWide, 1.0);
+    else isa<T>().transform_self(parts_.nodes.data(), root, scratch.norm2, kWide, scratch.lines.data(), scratch.self);
+}
+
+template <class T>
+template <class R>
+void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to,
+                           double* out, Scratch& scratch) {
+    Block& block = blocks_[b];
+    const MemberLayout& at = *block.layout;
+    Budget budget = parts_.budget;
+    const auto* drops = std::get_if<DropSmallest>(&budget);
+    const MemberParts<R> parts{rule, budget};
+    const bool novelty = parts_.task == Task::novelty;
+    for (std::size_t t = from; t < to; ++t) {
+        look(block, b, chunk, t, scratch);
+        scratch.victims.known = false;
+        for (std::size_t l = 0; l < kWide; ++l) {
+            if (!scratch.here[l]) continue;
+            const std::size_t learner = b * kWide + l, e = t * count_ + learner;
+            View member = view(block, l);
+            member.victims = &scratch.victims;
+            for (std::size_t o = 0; o < shape_.outputs; ++o) {
+                double& score = scratch.raw[o * kWide + l];
+                score = member.intercept(o) + member.scale() * score;
+                if (!std::isfinite(score))
+                    report(learner, t, {"the score is not finite (kernel values too large, or learning diverged):", score});
+                if (out) out[e * shape_.outputs + o] = score - (novelty ? own_rule(member, rule).novelty_margin() : 0.0);
+            }
+            const MemberEvent<T> event{scratch.x.data() + l, kWide, scratch.norm2[l], scratch.self[l],
+                                       chunk.labels ? chunk.labels[e] : 1.0, chunk.weights ? chunk.weights[e] : 1.0,
+                                       scratch.raw.data() + l, kWide};
+            try {
+                learn_member(member, event, shape_, parts, scratch.coefs, [&] {
+                    if (!drops || scratch.victims.known || member.size() < drops->size) return;
+                    isa_fleet<T>().smallest(reinterpret_cast<const double*>(block.data.data() + at.coef), shape_.outputs,
+                                            at.slots * kWide, member.size(),
+                                            reinterpret_cast<const double*>(block.data.data() + at.scale), scratch.victims.slot,
+                                            scratch.victims.tied);
+                    scratch.victims.known = true;
+                });
+            } catch (const Refusal& refusal) {
+                report(learner, t, refusal);
+            }
+        }
+    }
+}
+
+template <class T>
+void Fleet<T>::score(const FleetChunk<T>& chunk, double* out, std::size_t jobs) const {
+    std::visit([&](const auto& rule) {
+        for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
+            Scratch scratch(shape_, limit_, parts_.nodes.size());
+            for (std::size_t b = first; b < end; ++b)
+                for (std::size_t t = 0; t < chunk.frames; ++t) {
+                    look(blocks_[b], b, chunk, t, scratch);
+                    for (std::size_t l = 0; l < std::min(kWide, count_ - b * kWide); ++l) {
+                        const View member = view(blocks_[b], l);
+                        const std::size_t learner = b * kWide + l;
+                        const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
+                        for (std::size_t o = 0; o < shape_.outputs; ++o) {
+                            double& score = out[(t * count_ + learner) * shape_.outputs + o];
+                            score = kUnknown;
+                            if (!scratch.here[l]) continue;
+                            score = member.scale() * scratch.raw[o * kWide + l] + member.intercept(o) - margin;
+                            if (!std::isfinite(score))
+                                report(learner, t, {"the score is not finite (kernel values too large):", score});
+                        }
+                    }
+                }
+        });
+    }, parts_.rule);
+}
+
+// ---- members ------------------------------------------------------------------------------------------------------
+
+template <class T>
+MemberPack<T> Fleet<T>::members(std::span<const std::int64_t> which) const {
+    MemberPack<T> pack;
+    for (const std::int64_t i : which) {
+        const auto at = static_cast<std::size_t>(i);
+        pack.add(view(blocks_[at / kWide], at % kWide), shape_);
+    }
+    return pack;
+}
+
+template <class T>
+void Fleet<T>::set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack) {
+    if (pack.count() != which.size()) throw std::invalid_argument("there are not as many states as members");
+    const bool tame = pack.check(shape_, limit_, classes_);
+    std::vector<Block> blocks = blocks_;
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < which.size(); ++k) {
+        const auto i = static_cast<std::size_t>(which[k]);
+        Block& block = blocks[i / kWide];
+        // Afresh, with the neighbours as they are: what a member leaves behind must be 0.
+        Block fresh = make(std::max(block.layout->slots, static_cast<std::size_t>(pack.sizes[k])));
+        for (std::size_t l = 0; l < kWide; ++l)
+            if (l != i % kWide) copy_member(view(block, l), shape_, view(fresh, l), shape_);
+        first = pack.take(view(fresh, i % kWide), shape_, k, first);
+        block = std::move(fresh);
+    }
+    blocks_.swap(blocks);
+    tame_ = tame_ && tame;
+}
+
+template class Fleet<double>;
+template class Fleet<float>;
+
+}  // namespace gristmill

@@ -1,0 +1,92 @@
+// Many learners of one kind, stepped together: lanes run across learners, blocks of learners outside and frames inside, so
+// that a block stays in the cache. Each member is what a learner alone would be, bit for bit.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/isa_fleet.hpp"
+#include "core/member_pack.hpp"
+
+namespace gristmill {
+
+// What all fleets are made of.
+struct FleetParts {
+    std::vector<Node> nodes;
+    Rule rule;
+    Budget budget;
+    Task task;
+    std::size_t width;
+};
+
+// Frames of one event a learner, frame by frame; nothing stands for labels of novelty, weights of 1, and all being present.
+template <class T>
+struct FleetChunk {
+    const T* rows = nullptr;
+    std::size_t frames = 0;
+    const double* labels = nullptr;
+    const double* weights = nullptr;
+    const std::uint8_t* present = nullptr;
+};
+
+template <class T>
+class Fleet {
+  public:
+    // seeds: one for all, or one a member.
+    Fleet(FleetParts parts, std::size_t count, std::span<const std::uint64_t> seeds);
+
+    std::size_t count() const { return count_; }
+    std::size_t width() const { return shape_.width; }
+    std::size_t outputs() const { return shape_.outputs; }
+    std::size_t classes() const { return classes_; }
+    std::size_t numbers() const { return shape_.numbers; }
+    std::size_t bytes() const;
+    void sizes(std::int64_t* out) const;
+    void seen(std::int64_t* out) const;
+
+    // Throws RowError for the first event that cannot be taken.
+    void check(const FleetChunk<T>& chunk) const;
+    // requires: checked. scores, if given: what was said of each event before it was learned, outputs() numbers each, NaN
+    // where nothing came. Either all of the chunk is learned or nothing has changed. Any number of jobs gives the same.
+    void learn(const FleetChunk<T>& chunk, std::size_t classes, std::vector<double>* scores, std::size_t jobs);
+    void score(const FleetChunk<T>& chunk, double* out, std::size_t jobs) const;
+
+    MemberPack<T> members(std::span<const std::int64_t> which) const;
+    void set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack);
+    void meet(std::size_t classes);  // so many are known from now on
+
+  private:
+    static constexpr std::size_t kWide = kLanes<T>;
+    struct Block {
+        std::shared_ptr<const MemberLayout> layout;
+        Lines<std::byte> data;
+    };
+    struct Scratch;
+    using View = Member<T, kWide>;
+
+    View view(const Block& block, std::size_t lane) const {
+        return View(const_cast<std::byte*>(block.data.data()), lane, shape_, *block.layout);
+    }
+    std::shared_ptr<const MemberLayout> layout(std::size_t slots);
+    Block make(std::size_t slots);
+    void widen(Block& block, const MemberShape& old, std::size_t slots);
+    void reserve(std::size_t frames);
+    bool may_fail(const FleetChunk<T>& chunk) const;
+    void learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs);
+    template <class R>
+    void learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out,
+                     Scratch& scratch);
+    void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, Scratch& scratch) const;
+    [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;
+
+    FleetParts parts_;
+    Kernel kernel_;
+    MemberShape shape_;
+    std::size_t count_, limit_, classes_ = 0;
+    bool tame_ = true;  // no number is so large that a bounded step could make it infinite
+    std::vector<Block> blocks_;
+    std::map<std::size_t, std::shared_ptr<const MemberLayout>> layouts_;
+};
+
+}  // namespace gristmill

@@ -1,0 +1,159 @@
+// Which record belongs to a key: open addressing over a table of record numbers, and the order in which keys grow cold (CLOCK).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gristmill {
+
+// Keys of events: whole numbers, or texts.
+struct Keys {
+    std::span<const std::int64_t> whole;
+    std::vector<std::string_view> text;
+    bool texts = false;
+    std::size_t count() const { return texts ? text.size() : whole.size(); }
+};
+
+// One key: a number, or a text and the hash that stands for it until texts are compared.
+struct Key {
+    std::uint64_t value = 0;
+    std::string_view name;
+
+    static Key of(const Keys& keys, std::size_t i) {
+        return keys.texts ? of(keys.text[i]) : Key{static_cast<std::uint64_t>(keys.whole[i]), {}};
+    }
+    static Key of(std::string_view name) {
+        std::uint64_t hash = 0xcbf29ce484222325u;
+        for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+        return {hash, name};
+    }
+    std::uint64_t mixed() const {
+        std::uint64_t z = value + 0x9e3779b97f4a7c15u;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+    }
+};
+
+class KeyTable {
+  public:
+    static constexpr std::uint32_t kNone = 0xffffffffu;
+
+    explicit KeyTable(bool texts) : texts_(texts), cells_(16, kNone) {}
+
+    bool texts() const { return texts_; }
+    std::size_t live() const { return live_; }
+    std::size_t records() const { return values_.size(); }  // used or free
+    bool used(std::uint32_t record) const { return state_[record] != 0; }
+    Key key(std::uint32_t record) const { return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()}; }
+    std::size_t bytes() const {
+        std::size_t total = values_.capacity() * 8 + state_.capacity() + (cells_.capacity() + free_.capacity()) * 4;
+        for (const auto& name : names_) total += sizeof name + (name.capacity() > 15 ? name.capacity() + 1 : 0);
+        return total;
+    }
+
+    std::uint32_t find(const Key& key) const {
+        for (std::size_t at = key.mixed() & mask();; at = (at + 1) & mask()) {
+            const std::uint32_t record = cells_[at];
+            if (record == kNone || is(record, key)) return record;
+        }
+    }
+    void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.mixed() & mask()]); }
+    void touch(std::uint32_t record) { state_[record] = 3; }
+
+    // requires: not there yet. The record may be one that was freed.
+    std::uint32_t add(const Key& key) {
+        if (10 * (live_ + 1) > 7 * cells_.size()) rebuild(2 * cells_.size());
+        std::uint32_t record;
+        if (free_.empty()) {
+            record = static_cast<std::uint32_t>(values_.size());
+            values_.push_back(0);
+            state_.push_back(0);
+            if (texts_) names_.emplace_back();
+        } else {
+            record = free_.back();
+            free_.pop_back();
+        }
+        values_[record] = key.value;
+        if (texts_) names_[record] = key.name;
+        state_[record] = 3;
+        ++live_;
+        insert(record);
+        return record;
+    }
+    void remove(std::uint32_t record) {
+        std::size_t hole = key(record).mixed() & mask();
+        while (cells_[hole] != record) hole = (hole + 1) & mask();
+        // Those behind the hole move up, unless that would put them before their own place.
+        for (std::size_t at = (hole + 1) & mask(); cells_[at] != kNone; at = (at + 1) & mask()) {
+            const std::size_t home = key(cells_[at]).mixed() & mask();
+            if (((at - home) & mask()) >= ((at - hole) & mask())) cells_[hole] = cells_[at], hole = at;
+        }
+        cells_[hole] = kNone;
+        state_[record] = 0;
+        if (texts_) names_[record] = {};
+        free_.push_back(record);
+        --live_;
+    }
+    // The next that was not touched since the hand came by. requires: live() > 0.
+    std::uint32_t coldest() {
+        for (;; hand_ = (hand_ + 1) % values_.size()) {
+            if (state_[hand_] == 3) state_[hand_] = 1;
+            else if (state_[hand_] == 1) return static_cast<std::uint32_t>(hand_);
+        }
+    }
+
+    // Puts a record back as it was: `undo` of anything. Call `mend` after the last.
+    struct Saved {
+        std::uint64_t value;
+        std::string name;
+        std::uint8_t state;
+    };
+    Saved saved(std::uint32_t record) const {
+        return {values_[record], texts_ ? names_[record] : std::string(), state_[record]};
+    }
+    void put_back(std::uint32_t record, Saved saved) {
+        values_[record] = saved.value;
+        if (texts_) names_[record] = std::move(saved.name);
+        state_[record] = saved.state;
+    }
+    void mend(std::size_t records, std::size_t hand) {
+        values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0);
+        hand_ = hand;
+        free_.clear();
+        live_ = 0;
+        for (std::size_t r = records; r-- > 0;)
+            if (state_[r] == 0) free_.push_back(static_cast<std::uint32_t>(r));
+            else ++live_;
+        rebuild(cells_.size());
+    }
+    std::size_t hand() const { return hand_; }
+
+  private:
+    std::size_t mask() const { return cells_.size() - 1; }
+    bool is(std::uint32_t record, const Key& key) const {
+        return values_[record] == key.value && (!texts_ || names_[record] == key.name);
+    }
+    void insert(std::uint32_t record) {
+        std::size_t at = key(record).mixed() & mask();
+        while (cells_[at] != kNone) at = (at + 1) & mask();
+        cells_[at] = record;
+    }
+    void rebuild(std::size_t size) {
+        std::vector<std::uint32_t>(size, kNone).swap(cells_);
+        for (std::size_t r = 0; r < values_.size(); ++r)
+            if (state_[r] != 0) insert(static_cast<std::uint32_t>(r));
+    }
+
+    bool texts_;
+    std::vector<std::uint32_t> cells_, free_;
+    std::vector<std::uint64_t> values_;
+    std::vector<std::string> names_;
+    std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched
+    std::size_t live_ = 0, hand_ = 0;
+};
+
+}  // namespace gristmill

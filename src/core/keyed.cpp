@@ -1,0 +1,444 @@
+#include "core/keyed.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <unordered_set>
+
+#include "core/check.hpp"
+#include "core/points.hpp"
+
+namespace gristmill {
+
+// What a chunk has changed, so that it can be undone: records as they were before their first change.
+template <class T>
+struct Keyed<T>::Journal {
+    struct Before {
+        KeyTable::Saved key;
+        std::string bytes;
+        double last;
+    };
+    std::unordered_map<std::uint32_t, Before> before;
+    std::size_t records, hand;
+    std::uint64_t dropped, expired;
+    double now;
+    Spilled leaving;
+    std::vector<Lines<std::byte>> pages;  // all of them, where outputs are added
+    bool whole = false;
+
+    void touch(const Keyed& keyed, std::uint32_t i) {
+        if (i >= records || before.count(i)) return;
+        before.emplace(i, Before{keyed.table_.saved(i), std::string(reinterpret_cast<const char*>(keyed.record(i)), keyed.layout_.bytes),
+                                 keyed.last_.empty() ? 0 : keyed.last_[i]});
+    }
+};
+
+template <class T>
+struct Keyed<T>::Scratch {
+    Lines<T> dots, l1s, lines;
+    Lines<double> values, coefs;
+    std::vector<double> scores, steps;
+    T norm2 = 0;
+
+    Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
+        : dots(padded(slots)), l1s(padded(slots)), lines((nodes + 2) * padded(slots)), values(padded(slots)),
+          coefs(padded(slots)), scores(shape.outputs), steps(shape.outputs) {}
+};
+
+template <class T>
+Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
+    : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
+      shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget)},
+      limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
+      table_(settings.texts) {}
+
+template <class T>
+std::size_t Keyed<T>::bytes() const {
+    std::size_t total = sizeof *this + table_.bytes() + last_.capacity() * sizeof(double) + pages_.capacity() * sizeof pages_[0];
+    for (const auto& page : pages_) total += page.capacity();
+    for (const auto& [key, record] : leaving_) total += key.size() + record.size();
+    return total;
+}
+
+// ---- records ------------------------------------------------------------------------------------------------------
+
+template <class T>
+void Keyed<T>::fresh(std::uint32_t i, const Key& key) {
+    std::byte* at = record(i);
+    std::memset(at, 0, layout_.bytes);
+    view(at).clear_to(settings_.one_seed ? settings_.seed : Key{settings_.seed ^ key.mixed(), {}}.mixed(), start_);
+}
+
+// A spilled record is its bytes and the time of its last event.
+template <class T>
+std::string Keyed<T>::blob(std::uint32_t i) const {
+    std::string bytes(reinterpret_cast<const char*>(record(i)), layout_.bytes);
+    const double last = last_.empty() ? 0 : last_[i];
+    bytes.append(reinterpret_cast<const char*>(&last), sizeof last);
+    return bytes;
+}
+
+// A record from outside as it would be now: checked, and with outputs that were added since it left.
+template <class T>
+std::string Keyed<T>::current(const std::string& blob) const {
+    for (std::size_t outputs = shape_.outputs; outputs > 0; --outputs) {
+        MemberShape old = shape_;
+        old.outputs = outputs;
+        const MemberLayout before(old, sizeof(T), limit_, 1);
+        if (blob.size() != before.bytes + sizeof(double)) continue;
+        Lines<std::byte> from(before.bytes), to(layout_.bytes);
+        std::memcpy(from.data(), blob.data(), before.bytes);
+        const View member(from.data(), 0, old, before);
+        if (member.size() > limit_) break;
+        MemberPack<T> pack;
+        pack.add(member, old);
+        pack.check(old, limit_, classes_);
+        if (outputs == shape_.outputs) return blob;
+        copy_member(member, old, view(to.data()), shape_);
+        return std::string(reinterpret_cast<const char*>(to.data()), layout_.bytes) + blob.substr(before.bytes);
+    }
+    throw std::invalid_argument("a spilled record is damaged, or of another fleet");
+}
+
+template <class T>
+void Keyed<T>::put(std::uint32_t i, const std::string& blob) {
+    const std::string now = current(blob);
+    std::memcpy(record(i), now.data(), layout_.bytes);
+    if (!last_.empty()) std::memcpy(&last_[i], now.data() + layout_.bytes, sizeof(double));
+}
+
+template <class T>
+void Keyed<T>::evict(Journal* journal) {
+    const std::uint32_t cold = table_.coldest();
+    if (journal) journal->touch(*this, cold);
+    if (settings_.spills) leaving_[text_of(table_.key(cold))] = blob(cold);
+    else ++dropped_;
+    table_.remove(cold);
+}
+
+// The record of a key, made, or brought back, where there is none.
+template <class T>
+std::uint32_t Keyed<T>::place(const Key& key, double now, const Spilled* found, Journal* journal) {
+    std::uint32_t i = table_.find(key);
+    bool is_new = i == KeyTable::kNone;
+    if (is_new) {
+        if (settings_.max_keys && table_.live() >= settings_.max_keys) evict(journal);
+        i = table_.add(key);
+        if (i >= pages_.size() * kPage) pages_.emplace_back(kPage * layout_.bytes + kLineBytes);
+        if (std::isfinite(settings_.ttl) && i >= last_.size()) last_.resize(i + 1);
+        fresh(i, key);
+        if (!last_.empty()) last_[i] = now;
+        if (settings_.spills) {
+            const std::string text = text_of(key);
+            if (const auto left = leaving_.find(text); left != leaving_.end()) {
+                put(i, left->second);
+                leaving_.erase(left);
+            } else if (const auto back = found ? found->find(text) : leaving_.end(); found && back != found->end()) {
+                put(i, back->second);
+            }
+        }
+    } else {
+        if (journal) journal->touch(*this, i);
+        table_.touch(i);
+    }
+    if (!last_.empty()) {
+        if (is_past(last_[i], now)) ++expired_, fresh(i, key);
+        last_[i] = now;
+    }
+    return i;
+}
+
+template <class T>
+void Keyed<T>::undo(Journal& journal) {
+    if (journal.whole) pages_ = std::move(journal.pages);
+    for (auto& [i, was] : journal.before) {
+        table_.put_back(i, std::move(was.key));
+        if (!journal.whole) std::memcpy(record(i), was.bytes.data(), layout_.bytes);
+        if (!last_.empty()) last_[i] = was.last;
+    }
+    table_.mend(journal.records, journal.hand);
+    if (!last_.empty()) last_.resize(journal.records);
+    pages_.resize((journal.records + kPage - 1) / kPage);
+    dropped_ = journal.dropped, expired_ = journal.expired, now_ = journal.now;
+    leaving_ = std::move(journal.leaving);
+}
+
+template <class T>
+void Keyed<T>::meet(std::size_t classes) {
+    classes_ = std::max(classes_, classes);
+    if (parts_.task != Task::classification || classes_ <= 2 || classes_ == shape_.outputs) return;
+    if (classes_ >= View::kNoCode) throw std::invalid_argument("a fleet has room for 65534 classes");
+    const MemberShape old = shape_;
+    MemberShape shape = old;
+    shape.outputs = classes_;
+    const MemberLayout layout(shape, sizeof(T), limit_, 1);
+    std::vector<Lines<std::byte>> pages;
+    for (std::size_t i = 0; i < table_.records(); ++i) {
+        if (i % kPage == 0) pages.emplace_back(kPage * layout.bytes + kLineBytes);
+        if (table_.used(static_cast<std::uint32_t>(i)))
+            copy_member(View(record(static_cast<std::uint32_t>(i)), 0, old, layout_), old,
+                        View(pages.back().data() + i % kPage * layout.bytes, 0, shape, layout), shape);
+    }
+    pages_.swap(pages);
+    shape_ = shape;
+    layout_ = layout;
+}
+
+// ---- learning -----------------------------------------------------------------------------------------------------
+
+template <class T>
+void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
+    check_rows(DenseRows<T>{chunk.rows, chunk.count(), shape_.width}, kernel_);
+    if (!kernel_.needs_dot()) return;
+    for (std::size_t e = 0; e < chunk.count(); ++e) refuse_too_long(e, gristmill::norm2(chunk.rows + e * shape_.width, shape_.width));
+}
+
+template <class T>
+bool Keyed<T>::may_fail(const KeyedChunk<T>& chunk) const {
+    const Op op = parts_.nodes.back().op;
+    if (!tame_ || settings_.spills || (op != Op::gaussian && op != Op::laplacian)) return true;
+    double weight = 1, offset = 0;
+    for (std::size_t e = 0; chunk.weights && e < chunk.count(); ++e) weight = std::max(weight, chunk.weights[e]);
+    for (std::size_t e = 0; chunk.offsets && e < chunk.count() * chunk.offset_columns; ++e)
+        offset = std::max(offset, std::abs(chunk.offsets[e]));
+    // 2^32 events of one key are not told from those of all.
+    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kTame && offset <= kTame) ||
+           now_ + static_cast<double>(chunk.count()) > static_cast<double>(kMostEvents);
+}
+
+template <class T>
+void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores) {
+    const std::size_t count = chunk.count();
+    const bool labelled = parts_.task == Task::classification;
+    const auto known = [&] { return static_cast<double>(std::max<std::size_t>(classes_, 2)); };
+    bool grows = std::max<std::size_t>(classes, 2) > std::max<std::size_t>(classes_, 2);
+    for (std::size_t e = 0; labelled && e < count; ++e) grows = grows || chunk.labels[e] >= known();
+    std::optional<Journal> journal;
+    if (grows || may_fail(chunk)) {
+        journal.emplace(Journal{{}, table_.records(), table_.hand(), dropped_, expired_, now_, leaving_, {}, grows});
+        if (grows) journal->pages = pages_;
+    }
+    const MemberShape shape = shape_;
+    const MemberLayout layout = layout_;
+    const std::size_t before = classes_;
+    try {
+        meet(classes);
+        if (scores) scores->assign(count * outputs(), 0.0);
+        for (std::size_t from = 0; from < count;) {
+            const std::size_t had = outputs();
+            if (labelled && chunk.labels[from] >= known()) meet(static_cast<std::size_t>(chunk.labels[from]) + 1);
+            if (scores && outputs() != had) {
+                std::vector<double> wider(count * outputs());
+                for (std::size_t e = 0; e < from; ++e) {
+                    const double* old = scores->data() + e * had;
+                    double* now = wider.data() + e * outputs();
+                    if (had == 1) now[0] = -0.5 * old[0], now[1] = 0.5 * old[0];
+                    else std::copy(old, old + had, now);
+                }
+                scores->swap(wider);
+            }
+            std::size_t to = from + 1;
+            while (to < count && !(labelled && chunk.labels[to] >= known())) ++to;
+            std::visit([&](const auto& rule) {
+                learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, journal ? &*journal : nullptr);
+            }, parts_.rule);
+            for (std::size_t e = from; labelled && e < to; ++e)
+                classes_ = std::max(classes_, static_cast<std::size_t>(chunk.labels[e]) + 1);
+            from = to;
+        }
+    } catch (...) {
+        shape_ = shape, layout_ = layout, classes_ = before;
+        if (journal) undo(*journal);
+        throw;
+    }
+}
+
+// A record is on its way from memory while the events before it are learned.
+template <class T>
+void Keyed<T>::ahead(const KeyedChunk<T>& chunk, std::size_t e) const {
+    constexpr std::size_t kCells = 16, kRecords = 6;
+    if (e + kCells < chunk.count()) table_.prefetch(Key::of(chunk.keys, e + kCells));
+    if (e + kRecords >= chunk.count()) return;
+    const std::uint32_t i = table_.find(Key::of(chunk.keys, e + kRecords));
+    if (i == KeyTable::kNone) return;
+    const std::byte* at = record(i);
+    for (std::size_t line = 0; line < layout_.bytes; line += kLineBytes) __builtin_prefetch(at + line, 1);
+}
+
+template <class T>
+void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
+    const std::size_t size = member.size(), slots = padded(size);
+    scratch.norm2 = gristmill::norm2(x, shape_.width);
+    if (size > 0) {
+        const T* points = reinterpret_cast<const T*>(at + layout_.points);
+        const T* norm2 = reinterpret_cast<const T*>(at + layout_.norm2);
+        if (kernel_.needs_dot())
+            isa_fleet<T>().record_dots(x, points, layout_.slots, slots, shape_.width, scratch.dots.data());
+        if (kernel_.needs_l1()) isa_fleet<T>().record_l1s(x, points, layout_.slots, slots, shape_.width, scratch.l1s.data());
+        kernel_.values(Pairs<T>{scratch.dots.data(), scratch.l1s.data(), scratch.norm2, norm2, slots}, scratch.lines.data(),
+                       scratch.values.data());
+        std::fill(scratch.values.begin() + static_cast<std::ptrdiff_t>(size), scratch.values.begin() + static_cast<std::ptrdiff_t>(slots), 0.0);
+    }
+    const auto* coef = reinterpret_cast<const double*>(at + layout_.coef);
+    for (std::size_t o = 0; o < shape_.outputs; ++o) {
+        std::copy_n(coef + o * layout_.slots, size, scratch.coefs.begin());
+        std::fill(scratch.coefs.begin() + static_cast<std::ptrdiff_t>(size), scratch.coefs.begin() + static_cast<std::ptrdiff_t>(slots), 0.0);
+        scratch.scores[o] = member.intercept(o) + member.scale() * isa_score().dot(scratch.coefs.data(), scratch.values.data(), slots);
+    }
+}
+
+namespace {
+
+// What a prior says of output o, however many outputs it and the fleet have by now.
+template <class T>
+double offset_of(const KeyedChunk<T>& chunk, std::size_t e, std::size_t o, std::size_t outputs) {
+    if (!chunk.offsets) return 0;
+    const double* at = chunk.offsets + e * chunk.offset_columns;
+    if (chunk.offset_columns == 1) return outputs == 1 ? at[0] : (o == 0 ? -0.5 : o == 1 ? 0.5 : 0.0) * at[0];
+    if (outputs == 1) return at[1] - at[0];
+    return o < chunk.offset_columns ? at[o] : 0;
+}
+
+}  // namespace
+
+template <class T>
+template <class R>
+void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,
+                            double* out, Journal* journal) {
+    Budget budget = parts_.budget;
+    const MemberParts<R> parts{rule, budget};
+    Scratch scratch(shape_, limit_, parts_.nodes.size());
+    const bool novelty = parts_.task == Task::novelty;
+    for (std::size_t e = from; e < to; ++e) {
+        ahead(chunk, e);
+        now_ = chunk.times ? chunk.times[e] : now_ + 1;
+        const std::uint32_t i = place(Key::of(chunk.keys, e), now_, &found, journal);
+        std::byte* at = record(i);
+        const View member = view(at);
+        const T* x = chunk.rows + e * shape_.width;
+        look(member, at, x, scratch);
+        for (std::size_t o = 0; o < shape_.outputs; ++o) {
+            double& score = scratch.scores[o];
+            if (chunk.offsets) score += offset_of(chunk, e, o, shape_.outputs);
+            if (!std::isfinite(score)) fail(e, "the score is not finite (kernel values too large, or learning diverged):", score);
+            if (out) out[e * shape_.outputs + o] = score - (novelty ? own_rule(member, rule).novelty_margin() : 0.0);
+        }
+        const MemberEvent<T> event{x, 1, scratch.norm2, kernel_.self(scratch.norm2), chunk.labels ? chunk.labels[e] : 1.0,
+                                   chunk.weights ? chunk.weights[e] : 1.0, scratch.scores.data(), 1};
+        try {
+            learn_member(member, event, shape_, parts, scratch.steps, [] {});
+        } catch (const Refusal& refusal) {
+            fail(e, refusal.what, refusal.value);
+        }
+    }
+}
+
+template <class T>
+void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, double* out) const {
+    std::visit([&](const auto& rule) {
+        Scratch scratch(shape_, limit_, parts_.nodes.size());
+        Lines<std::byte> start(layout_.bytes + kLineBytes), other(layout_.bytes + kLineBytes);
+        view(start.data()).clear_to(0, start_);
+        for (std::size_t e = 0; e < chunk.count(); ++e) {
+            ahead(chunk, e);
+            const Key key = Key::of(chunk.keys, e);
+            const std::byte* at = start.data();
+            const std::uint32_t i = table_.find(key);
+            if (i != KeyTable::kNone) {
+                if (last_.empty() || !is_past(last_[i], chunk.times ? chunk.times[e] : now_)) at = record(i);
+            } else if (settings_.spills) {
+                const std::string text = text_of(key);
+                const auto left = leaving_.find(text), back = found.find(text);
+                const std::string* blob = left != leaving_.end() ? &left->second : back != found.end() ? &back->second : nullptr;
+                if (blob) {
+                    const std::string record = current(*blob);
+                    double last;
+                    std::memcpy(&last, record.data() + layout_.bytes, sizeof last);
+                    std::memcpy(other.data(), record.data(), layout_.bytes);
+                    if (!is_past(last, now_) || !std::isfinite(settings_.ttl)) at = other.data();
+                }
+            }
+            const View member = view(const_cast<std::byte*>(at));
+            look(member, at, chunk.rows + e * shape_.width, scratch);
+            const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
+            for (std::size_t o = 0; o < shape_.outputs; ++o) {
+                const double score = scratch.scores[o] + offset_of(chunk, e, o, shape_.outputs) - margin;
+                if (!std::isfinite(score)) fail(e, "the score is not finite (kernel values too large):", score);
+                out[e * shape_.outputs + o] = score;
+            }
+        }
+    }, parts_.rule);
+}
+
+// ---- keys ---------------------------------------------------------------------------------------------------------
+
+template <class T>
+std::vector<std::string> Keyed<T>::missing(const Keys& keys) const {
+    std::vector<std::string> out;
+    std::unordered_set<std::string> seen;
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        if (table_.find(key) != KeyTable::kNone) continue;
+        std::string text = text_of(key);
+        if (!leaving_.count(text) && seen.insert(text).second) out.push_back(std::move(text));
+    }
+    return out;
+}
+
+template <class T>
+void Keyed<T>::forget(const Keys& keys, std::vector<std::uint8_t>& was_there) {
+    was_there.assign(keys.count(), 0);
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        const std::uint32_t i = table_.find(key);
+        was_there[e] = i != KeyTable::kNone || leaving_.erase(text_of(key)) > 0;
+        if (i != KeyTable::kNone) table_.remove(i);
+    }
+}
+
+template <class T>
+void Keyed<T>::sweep() {
+    for (std::size_t i = 0; i < last_.size(); ++i)
+        if (const auto at = static_cast<std::uint32_t>(i); table_.used(at) && is_past(last_[i], now_)) table_.remove(at), ++expired_;
+}
+
+template <class T>
+MemberPack<T> Keyed<T>::members(const Keys& keys, const Spilled& found, std::vector<double>& last) const {
+    MemberPack<T> pack;
+    Lines<std::byte> other(layout_.bytes);
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        const std::uint32_t i = table_.find(key);
+        if (i != KeyTable::kNone) {
+            pack.add(view(record(i)), shape_);
+            last.push_back(last_.empty() ? 0 : last_[i]);
+            continue;
+        }
+        const auto left = leaving_.find(text_of(key)), back = found.find(text_of(key));
+        if (left == leaving_.end() && back == found.end()) throw std::out_of_range("no such key");
+        const std::string blob = current(left != leaving_.end() ? left->second : back->second);
+        std::memcpy(other.data(), blob.data(), layout_.bytes);
+        pack.add(view(other.data()), shape_);
+        last.emplace_back();
+        std::memcpy(&last.back(), blob.data() + layout_.bytes, sizeof(double));
+    }
+    return pack;
+}
+
+template <class T>
+void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, double now) {
+    if (pack.count() != keys.count() || last.size() != keys.count()) throw std::invalid_argument("there are not as many states as keys");
+    tame_ = pack.check(shape_, limit_, classes_) && tame_;
+    now_ = std::max(now_, now);
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < keys.count(); ++k) {
+        const std::uint32_t i = place(Key::of(keys, k), now_, nullptr, nullptr);
+        std::memset(record(i), 0, layout_.bytes);
+        first = pack.take(view(record(i)), shape_, k, first);
+        if (!last_.empty()) last_[i] = last[k];
+    }
+}
+
+template class Keyed<double>;
+template class Keyed<float>;
+
+}  // namespace gristmill

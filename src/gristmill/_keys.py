@@ -1,0 +1,59 @@
+"""Keys as the core takes them: an array of whole numbers, or a list of bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+KeyKind = Literal["int", "str", "bytes"]
+
+
+def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
+    """The kind of the keys and the keys themselves; a fleet has keys of one kind."""
+    kind, rows = _read(keys)
+    if known is not None and kind != known:
+        raise TypeError(f"the keys of this fleet are of type {known}, got {kind}")
+    return kind, rows
+
+
+def _read(keys: Any) -> tuple[KeyKind, Any]:
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
+        raise TypeError(f"keys must be a list, array or column with one key an event, got {keys!r}")
+    if hasattr(keys, "to_numpy"):
+        keys = keys.to_numpy()
+    if isinstance(keys, np.ndarray):
+        if keys.ndim != 1:
+            raise ValueError(f"keys must have one dimension, got {keys.ndim}")
+        if keys.dtype.kind in "iu":
+            return "int", _whole(keys)
+        keys = keys.tolist()
+    kinds = {type(key) for key in keys}
+    if kinds <= {str, np.str_}:
+        return "str", [key.encode() for key in keys]
+    if kinds <= {bytes, np.bytes_}:
+        return "bytes", [bytes(key) for key in keys]
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return "int", _whole(np.array(keys, dtype=object))
+    raise TypeError(
+        f"keys must be all whole numbers, all strings or all bytes, got {sorted(kind.__name__ for kind in kinds)}"
+    )
+
+
+def _whole(keys: Any) -> Any:
+    if len(keys) and (keys.min() < -(2**63) or keys.max() >= 2**63):
+        raise ValueError(f"keys must fit into 64 bits with a sign, got {keys.max()}")
+    return np.ascontiguousarray(keys, dtype=np.int64)
+
+
+def as_text(key: Any, kind: KeyKind | None) -> bytes:
+    """A key as the bytes that stand for it on disk."""
+    return int(key).to_bytes(8, "little", signed=True) if kind == "int" else bytes(key)
+
+
+def shown_keys(keys: Any, kind: KeyKind | None, packed: bool = False) -> Any:
+    """Keys as they are shown outside; packed: as bytes from disk."""
+    if kind == "int":
+        whole = [int.from_bytes(key, "little", signed=True) for key in keys] if packed else keys
+        return np.array(whole, dtype=np.int64)
+    return [key.decode() for key in keys] if kind == "str" else [bytes(key) for key in keys]

@@ -1,0 +1,209 @@
+"""Many learners of one kind, stepped together: one a pixel, a sensor, a machine."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import persist
+from ._members import Members
+
+
+class Fleet(Members):
+    """n learners of the same kernel, rule and budget, each with its own stream.
+
+    Each member is what the prototype would be on that member's events alone, bit for bit; together they run many times
+    faster and in a fraction of the memory, because lanes of the processor run across learners.
+
+    Parameters
+    ----------
+    prototype : KernelClassifier, KernelRegressor or KernelNovelty
+        What each member is. Its budget must have a fixed size (`Window(steps)`, `DropOldest`, `DropSmallest`, `DropRandom`)
+        and its rule must not ask for the norm of f.
+    n : int
+        How many members there are.
+    n_jobs : int, default=1
+        Threads; the result is the same for any number.
+
+    References
+    ----------
+    L. Cheng, S. V. N. Vishwanathan, D. Schuurmans, S. Wang, T. Caelli, Implicit Online Learning with Kernels, NIPS 2006: one
+    novelty detector a pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Fleet, Gaussian, ilk_novelty
+    >>> frames = np.random.default_rng(0).normal(size=(200, 100, 3))
+    >>> fleet = Fleet(ilk_novelty(Gaussian(0.5), C=0.1, reg=0.005, size=20), n=100)
+    >>> scores = fleet.prequential(frames)
+    >>> scores.shape, int(fleet.n_support_.max())
+    ((200, 100), 20)
+    >>> member = fleet[7]
+    >>> member.n_seen_
+    200
+    """
+
+    def __init__(self, prototype: Any, n: int, n_jobs: int = 1) -> None:
+        self.prototype = prototype
+        self.n = n
+        self.n_jobs = n_jobs
+
+    def _parts(self) -> Any:
+        for name in ("n", "n_jobs"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a whole number above 0, got {value!r}")
+        return super()._parts()
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def step(self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
+        """One event a member: what was said of each before it was learned, as `prequential` does for many frames.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+        y : n labels or targets; nothing for novelty
+        present : n booleans, optional
+            False where no event came: that member does not change, and its score is NaN.
+        sample_weight : n numbers >= 0, optional
+        classes : all labels that will ever come, optional
+        """
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"step takes one event a member, shape ({self.n}, features), got {X.ndim} dimensions")
+        return self._learn(X[None], y, present, sample_weight, classes, True)[0]
+
+    def partial_fit(
+        self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None
+    ) -> Self:
+        """Learn frames in order; X has the shape (frames, n, features), y, present and sample_weight (frames, n)."""
+        self._learn(X, y, present, sample_weight, classes, False)
+        return self
+
+    def prequential(
+        self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None
+    ) -> Any:
+        """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
+        return self._learn(X, y, present, sample_weight, classes, True)
+
+    def _learn(self, X: Any, y: Any, present: Any, weights: Any, classes: Any, want: bool) -> Any:
+        parts = self._parts() if self._core_ is None else None
+        X = self._frames(X)
+        shape = X.shape[:2]
+        mask = self._mask(present, shape)
+        there = None if mask is None else mask.reshape(-1).astype(bool)
+        if y is not None and np.size(y) != shape[0] * shape[1]:
+            raise ValueError(f"y must have one value an event, {shape}, got {np.shape(y)}")
+        table, numbers, known = self._codes(y, there, classes)
+        weights = self._weights(weights, shape)
+        core = self._core_
+        seed = None
+        if core is None:
+            seeds = self._seeds()
+            seed = int(seeds[0])
+            core = self._make(parts, X.shape[2], self.n, X.dtype, seeds)
+        labels = None if numbers is None else numbers.reshape(shape)
+        scores = core.learn(X, labels, weights, mask, want, known, self.n_jobs)
+        if seed is not None:
+            self._core_, self._first_seed = core, seed
+            self.n_features_in_ = X.shape[2]
+        self._table = table
+        return self._shown(scores, core.classes) if want else None
+
+    def _seeds(self) -> npt.NDArray[np.uint64]:
+        same = isinstance(self.prototype.random_state, int | np.integer)
+        return np.array([self._seed() for _ in range(1 if same else self.n)], dtype=np.uint64)
+
+    def _frames(self, X: Any) -> npt.NDArray[Any]:
+        X = self._numbers(X)
+        width = self.n_features_in_ if self._core_ is not None else X.shape[-1] if X.ndim == 3 else 0
+        if X.ndim != 3 or X.shape[1] != self.n or X.shape[2] != width or width == 0:
+            features = width or "features"
+            raise ValueError(f"X must have the shape (frames, {self.n}, {features}), got {X.shape}")
+        if len(X) == 0:
+            raise ValueError("X holds 0 frames")
+        return X
+
+    def _mask(self, present: Any, shape: tuple[int, ...]) -> Any:
+        if present is None:
+            return None
+        mask = np.asarray(present)
+        if mask.dtype != bool or mask.size != shape[0] * shape[1]:
+            raise ValueError(f"present must hold a boolean an event, {shape}, got {mask.dtype} of shape {mask.shape}")
+        return np.ascontiguousarray(mask.reshape(shape), dtype=np.uint8)
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any, present: Any = None) -> Any:
+        """Scores of one event a member, shape (n, features), or of frames of them; nothing is learned."""
+        return self._scores(X, present)[0]
+
+    def predict(self, X: Any, present: Any = None) -> Any:
+        """What each member says of its event: a class, a number, or -1 for an alarm and 1 for none."""
+        return self._answers(*self._scores(X, present))
+
+    def _scores(self, X: Any, present: Any) -> tuple[Any, int]:
+        core = self._started()
+        X = np.asarray(X) if not hasattr(X, "tocsr") else X
+        single = X.ndim == 2
+        frames = self._frames(X[None] if single else X)
+        scores, classes = core.score(frames, self._mask(present, frames.shape[:2]), self.n_jobs)
+        shown = self._shown(scores, classes)
+        return (shown[0] if single else shown), classes
+
+    # ---- members ----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(self.n)
+
+    def _place(self, i: Any) -> npt.NDArray[np.int64]:
+        at = operator.index(i)
+        if not -self.n <= at < self.n:
+            raise IndexError(f"the fleet has {self.n} members, got number {at}")
+        return np.array([at % self.n], dtype=np.int64)
+
+    def __getitem__(self, i: Any) -> Any:
+        """Member i as a plain estimator with its state; learning with it does not change the fleet."""
+        return self._learner(self._started().members(self._place(i)), self._first_seed)
+
+    def __setitem__(self, i: Any, model: Any) -> None:
+        """Put a learner of the same parts in the place of member i."""
+        self._started().set_members(self._place(i), self._packed(model))
+
+    @property
+    def n_support_(self) -> npt.NDArray[np.int64]:
+        """How many points each member has stored."""
+        return np.array(self._started().sizes())
+
+    @property
+    def n_seen_(self) -> npt.NDArray[np.int64]:
+        """How many events came to each member."""
+        return np.array(self._started().seen())
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        core = self._started()
+        arrays = core.members(np.arange(self.n, dtype=np.int64))
+        fitted = {"classes": core.classes, "seed": self._first_seed, **persist.encode_features(self)}
+        return arrays, {**fitted, **self._labels_to_file()}
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        table = self._labels_from_file(fitted)
+        if int(fitted["classes"]) != len(table):
+            raise persist.ModelFileError("its classes do not fit its labels")
+        if len(arrays["sizes"]) != self.n:
+            raise persist.ModelFileError(f"it states {self.n} members and holds {len(arrays['sizes'])}")
+        persist.decode_features(self, fitted)
+        self._first_seed = int(fitted["seed"])
+        seeds = np.array([self._first_seed], dtype=np.uint64)
+        persist.justify(self.n * 8.0 * self.n_features_in_, arrays, "members")
+        core = self._make(self._parts(), self.n_features_in_, self.n, arrays["points"].dtype, seeds)
+        core.meet(len(table))
+        core.set_members(np.arange(self.n, dtype=np.int64), arrays)
+        self._core_, self._table = core, table
