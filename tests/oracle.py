@@ -380,6 +380,8 @@ class Twin:
             return self.keep([i for i in range(len(self.ids)) if np.any(self.coef[i] != 0)])
         if name == "Project":
             return self.project(move, trial)
+        if name == "Merge" and len(self.ids) == size:
+            return self.merge(move, trial)
         if name == "DropRandom" and len(self.ids) == size:
             victim = self.replay(list(self.ids)) if callable(self.replay) else next(self.replay)
             self.drop(self.ids.index(victim))
@@ -402,6 +404,27 @@ class Twin:
                     self.coef[i][c] += move.coefficient * trial.direction[c] * share
         if stays.any():
             self.append(move, trial, stays)
+
+    def merge(self, move, trial):
+        """Fold the point for which that changes f least onto the stored one most like it, be it the newcomer."""
+        self.append(move, trial, trial.direction != 0)
+        gram = np.array([self.kernel(self.points, p) for p in self.points])
+        new, folds = len(self.ids) - 1, []
+        for v in range(len(self.ids)):
+            partners = [u for u in range(new) if u != v and gram[u, u] > 0]  # the newcomer is nobody's partner yet
+            likeness = [gram[v, u] ** 2 / gram[u, u] for u in partners]
+            best = int(np.argmax(likeness)) if partners else 0
+            u = partners[best] if partners and likeness[best] > 0 else None
+            cost = float(self.coef[v] @ self.coef[v]) * max(
+                gram[v, v] - (likeness[best] if u is not None else 0.0), 0.0
+            )
+            folds.append((cost, v, u))
+        _, v, u = min(folds, key=lambda fold: (fold[0], fold[1]))  # the oldest on ties
+        if u is not None:
+            share = gram[v, u] / gram[u, u]
+            self.coef[u] = self.coef[u] + share * self.coef[v]
+            self.tangent[u] = self.tangent[u] + share * self.tangent[v]
+        self.drop(v)
 
     def forget(self, size):
         """Shrink so that dropping the oldest costs little: f is f' with the new point already in it."""

@@ -162,7 +162,7 @@ def test_kept_scores_and_norm_are_those_of_the_expansion(data):
     model.partial_fit(X[:333], y[:333])
     report, points = model._engine.report(), model._engine.points()
     np.testing.assert_allclose(
-        report["scores"], model._engine.score(np.ascontiguousarray(points[report["slots"]]))[0], atol=1e-10
+        report["scores"], model._engine.score(np.ascontiguousarray(points[report["slots"]]))[0][:, 0], atol=1e-10
     )
     K = Gaussian(0.3)(model.support_vectors_)
     assert model.norm_ == pytest.approx(float(np.sqrt(model.dual_coef_[:, 0] @ K @ model.dual_coef_[:, 0])), abs=1e-9)
@@ -446,7 +446,7 @@ def test_an_indefinite_kernel_gets_a_warning(data):
         PairwiseAUC(Sigmoid(0.1)).fit(*data)
 
 
-@pytest.mark.parametrize("damage", ["counts", "buffer_ids", "weights", "scalars"])
+@pytest.mark.parametrize("damage", ["seen", "buffer_ids", "weights", "right_positive"])
 def test_a_damaged_file_is_refused(data, tmp_path, damage):
     path = tmp_path / "m.safetensors"
     PairwiseAUC(random_state=0).fit(*data).save(path)

@@ -118,6 +118,8 @@ auto bind_loop(nb::module_& m, const char* name) {
                 });
                 return nb::make_tuple(found.before, found.after, found.taken);
             }, nb::arg("factors"), nb::arg("passes"), nb::arg("from_present"), nb::arg("slack"));
+    if constexpr (H::kSupports.partners)
+        c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (H::kSupports.present)
         c.def("revisit", [](Py& h, nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights,
                             std::int64_t start) {

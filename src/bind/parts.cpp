@@ -170,6 +170,7 @@ Budget budget_from(nb::handle source) {
     if (name == "DropOldest") return DropOldest{{}, get<std::size_t>(spec, "size")};
     if (name == "DropSmallest") return DropSmallest{{}, get<std::size_t>(spec, "size")};
     if (name == "DropRandom") return DropRandom{{}, get<std::size_t>(spec, "size")};
+    if (name == "Merge") return Merge{{}, get<std::size_t>(spec, "size")};
     if (name == "Forget") return Forget{{}, get<std::size_t>(spec, "size"), get<bool>(spec, "basic")};
     if (name == "Project") return Project{{}, get<double>(spec, "tolerance")};
     throw nb::value_error(("unknown budget " + name).c_str());

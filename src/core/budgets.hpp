@@ -49,9 +49,12 @@ struct Newcomer {
 };
 
 struct Entry {
-    enum class Kind { append, replace, refuse } kind = Kind::append;
+    enum class Kind { append, replace, refuse, fold } kind = Kind::append;  // fold: the newcomer goes onto a stored point
     std::size_t slot = 0;  // whose place is taken
     double factor = 1;     // on everything, the newcomer included
+    // Onto whom the one that leaves, or the newcomer, is folded; npos: onto nobody. share: of its coefficients.
+    std::size_t onto = Points::npos;
+    double share = 0;
 
     static Entry into(std::size_t slot) { return {Kind::replace, slot}; }
 };
@@ -106,6 +109,19 @@ struct DropRandom : BudgetBase {
     std::size_t size = 1;
     Entry choose(const Store auto& store, const Newcomer&, Random& random) {
         return store.size() < size ? Entry{} : Entry::into(random.below(store.size()));
+    }
+    std::size_t limit() const { return size; }
+};
+
+// Folds the point whose leaving then changes f least onto the one most like it, be it the newcomer; see partners.hpp.
+struct Merge : BudgetBase {
+    std::size_t size = 1;
+
+    Needs needs() const { return {.rows = true, .partners = true}; }
+    template <class S>
+        requires requires(const S& store, const Newcomer& newcomer) { store.cheapest_fold(newcomer); }
+    Entry choose(const S& store, const Newcomer& newcomer, Random&) {
+        return store.size() < size ? Entry{} : store.cheapest_fold(newcomer);
     }
     std::size_t limit() const { return size; }
 };
@@ -172,7 +188,8 @@ struct ForeignBudgetPart : BudgetBase {
     std::size_t limit() const { return kNoLimit; }
 };
 
-using Budget = std::variant<Unbounded, Window, DropOldest, DropSmallest, DropRandom, Forget, Project, ForeignBudgetPart>;
+using Budget = std::variant<Unbounded, Window, DropOldest, DropSmallest, DropRandom, Merge, Forget, Project,
+                            ForeignBudgetPart>;
 
 inline Needs needs_of(const Budget& budget) {
     return std::visit([](const auto& b) { return b.needs(); }, budget);

@@ -17,6 +17,7 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Compos
                 composition.average) {
     windowed_ = std::holds_alternative<Window>(composition.budget);
     hidden_ = composition.needs.tangent ? 1 : 0;
+    if (composition.needs.partners) keep_partners();
     set_limit(limit_of(composition.budget));
 }
 
@@ -40,6 +41,25 @@ double Expansion::magnitude(std::size_t slot) const {
     double largest = 0;
     for (std::size_t o = 0; o < outputs(); ++o) largest = std::max(largest, std::abs(coef_[o][slot]));
     return std::abs(scale_) * largest;
+}
+
+Entry Expansion::cheapest_fold(const Newcomer& newcomer, std::span<const std::uint8_t> may_go) const {
+    const double factor = scale_ * newcomer.shrink, square = factor * factor;
+    squares_.assign(size(), 0.0);
+    for (std::size_t o = 0; o < outputs(); ++o)
+        for (std::size_t slot = 0; slot < size(); ++slot) squares_[slot] += coef_[o][slot] * coef_[o][slot];
+    for (double& x : squares_) x *= square;
+    if (average_)  // the dearer of what f and what the mean would lose
+        for (std::size_t slot = 0; slot < size(); ++slot) {
+            double mean = 0;
+            for (std::size_t o = 0; o < outputs(); ++o) mean += average_coef(slot, o) * average_coef(slot, o);
+            squares_[slot] = std::max(squares_[slot], mean);
+        }
+    double own = 0;
+    for (const double c : newcomer.coefs) own += c * c;
+    const auto fold = partners_->choose(*points_, kernel_, squares_, own, newcomer.row, newcomer.self, may_go);
+    if (fold.slot == Partners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
+    return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
 }
 
 double Expansion::score(std::size_t output, const double* row) const {
@@ -96,6 +116,7 @@ void Expansion::shrink(double factor) {
             for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
         } else {
             points_->clear();
+            if (partners_) partners_->clear();
             for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
         }
         scale_ = 1;
@@ -147,6 +168,7 @@ void Expansion::reserve(std::size_t n) {
     for (auto& line : coef_) grow(line);
     for (auto& line : lag_) grow(line);
     for (auto& line : sum_) grow(line);
+    if (partners_) partners_->reserve(label_.size());
 }
 
 void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row,
@@ -159,6 +181,20 @@ void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::
     label_[slot] = label;
     for (std::size_t o = 0; o < coefs.size(); ++o) change(slot, o, coefs[o] / scale_);
     if (track_norm_) count_term(coefs, scores, self);
+    if (partners_) partners_->stored(*points_, slot, values, self);
+}
+
+void Expansion::fold(std::size_t slot, std::size_t onto, double share, const double* row) {
+    if (track_norm_) {
+        std::vector<double> by, scores;
+        for (std::size_t o = 0; o < coef_.size(); ++o) {
+            by.push_back(share * coef(slot, o));
+            scores.push_back(score(o, row));
+        }
+        count_term(by, scores, row[onto]);
+    }
+    for (auto* lines : {&coef_, &lag_, &sum_})
+        for (auto& line : *lines) line[onto] += share * line[slot];
 }
 
 void Expansion::release(std::size_t slot, const double* row) {
@@ -213,6 +249,7 @@ void Expansion::remove(std::size_t slot, const double* row) {
     for (auto& line : lag_) move(line);
     for (auto& line : sum_) move(line);
     points_->remove(slot);
+    if (partners_) partners_->removed(slot, last);
 }
 
 void Expansion::stay_inside(double radius) {
@@ -258,7 +295,7 @@ std::vector<double> Expansion::exact_inner(double* terms) const {
 }
 
 std::size_t Expansion::bytes() const {
-    std::size_t total = sizeof *this + points_->bytes() + label_.capacity() * sizeof(double);
+    std::size_t total = sizeof *this + points_->bytes() + label_.capacity() * sizeof(double) + (partners_ ? partners_->bytes() : 0);
     for (const auto* lines : {&coef_, &lag_, &sum_})
         for (const auto& line : *lines) total += line.capacity() * sizeof(double);
     return total;
@@ -311,6 +348,14 @@ Sight Expansion::look_at_stored() const {
     sight.start = 0;
     for (std::size_t i = 0; i < slots.size(); ++i) sight.slots[static_cast<std::int64_t>(i)] = slots[i];
     return sight;
+}
+
+void Expansion::pair_again(Sight& stored) {
+    if (!partners_) return;
+    std::vector<double> selves(size());
+    for (const auto& [i, slot] : stored.slots) selves[slot] = stored.self(static_cast<std::size_t>(i));
+    partners_->meet_again(*points_, selves);
+    for (const auto& [i, slot] : stored.slots) partners_->meet_again(*points_, slot, stored.row(static_cast<std::size_t>(i)));
 }
 
 void Expansion::restart(bool from_nothing) {
@@ -367,8 +412,13 @@ Expansion::Plan Expansion::plan(Sight& sight, std::size_t i, Term& term, Budget&
     const Newcomer newcomer{term.id, term.coefs.first(outputs()), step.shrink, sight.row(i), term.self, &sight.victims};
     if (step.shrink != 0) plan.entry = choose(budget, *this, newcomer, random);
     if (plan.entry.kind == Entry::Kind::append) reserve(size() + 1);
-    if (plan.entry.kind == Entry::Kind::replace && track_norm_)  // only the norm asks what a point was worth
-        plan.victim_row = sight.victims.row(*points_, kernel_, plan.entry.slot);
+    if (!track_norm_) return plan;  // only the norm asks what a point was worth
+    auto copy_row = [&](std::size_t slot, Lines<double>& to) {
+        const double* row = sight.victims.row(*points_, kernel_, slot);
+        to.assign(row, row + padded(size()));
+    };
+    if (plan.entry.kind == Entry::Kind::replace) copy_row(plan.entry.slot, plan.victim_row);
+    if (plan.entry.onto != Points::npos) copy_row(plan.entry.onto, plan.partner_row);
     return plan;
 }
 
@@ -383,11 +433,15 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
     for (double& c : term.coefs) c *= plan.entry.factor;
     if (plan.present != Points::npos) {
         adjust_present(sight, i, plan, term);
+    } else if (plan.entry.kind == Entry::Kind::fold) {
+        for (double& c : term.coefs) c *= plan.entry.share;
+        if (plan.entry.onto != Points::npos) adjust(plan.entry.onto, term.coefs, plan.partner_row.data());
     } else if (plan.entry.kind != Entry::Kind::refuse) {
         std::size_t slot = size();
         if (plan.entry.kind == Entry::Kind::replace) {
             slot = plan.entry.slot;
-            release(slot, plan.victim_row);
+            if (plan.entry.onto != Points::npos) fold(slot, plan.entry.onto, plan.entry.share, plan.partner_row.data());
+            release(slot, plan.victim_row.data());
         }
         add(slot, term.id, *sight.batch, sight.first + i, term.coefs, sight.row(i), term.self, term.label);
         sight.stored(i, slot);
@@ -448,7 +502,8 @@ void Expansion::gradients(const Batch& batch, double* out) const {
 }
 
 void Expansion::begin(std::size_t, bool) {
-    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_};
+    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_,
+                   partners_};
     points_->begin();
 }
 
@@ -461,6 +516,7 @@ void Expansion::rollback() {
     inner_ = std::move(saved_->inner);
     scale_ = saved_->scale, doubt_ = saved_->doubt, floor_ = saved_->floor, weight_ = saved_->weight;
     ticks_ = saved_->ticks;
+    partners_ = std::move(saved_->partners);
     saved_.reset();
     reserve(size());
 }
@@ -485,14 +541,21 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     archive.table("lag", lag_, averaged, n);
     archive.table("sum", sum_, averaged, n);
     archive.known("labels", label_, n);
+    label_.resize(padded(label_.size()));
+    std::vector<std::uint8_t> sparse = points_->came_sparse();
+    if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, n);
+    if (archive.loads) points_->set_came_sparse(sparse);
     archive.numbers("inner", inner_, inner_.size());
     archive.number("scale", scale_);
     archive.number("doubt", doubt_);
     archive.number("floor", floor_);
     archive.number("weight", weight_);
     archive.count("ticks", ticks_);
+    if (partners_) partners_->visit(archive, n);
     if (archive.loads && scale_ == 0) archive.refuse("scale", "is 0");
-    if (archive.loads) reserve(n);
+    if (!archive.loads) return;
+    reserve(n);
+    if (partners_) partners_->reserve(label_.size());
 }
 
 }  // namespace gristmill

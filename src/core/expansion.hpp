@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/hypothesis.hpp"
+#include "core/partners.hpp"
 #include "core/points.hpp"
 #include "core/sight.hpp"
 
@@ -19,7 +20,8 @@ namespace gristmill {
 class Expansion {
   public:
     static constexpr const char* kName = "an expansion over stored points";
-    static constexpr Needs kSupports = {.norm = true, .tangent = true, .present = true, .rows = true, .average = true};
+    static constexpr Needs kSupports = {.norm = true, .tangent = true, .present = true, .rows = true,
+                                        .partners = true, .average = true};
 
     Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average);
     Expansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
@@ -47,6 +49,9 @@ class Expansion {
     std::size_t oldest() const { return points_->oldest(); }
     std::size_t newer(std::size_t slot) const { return points_->newer(slot); }
     std::size_t smallest() const;
+    // requires: it keeps partners. Slots that must not leave are 0 in may_go.
+    Entry cheapest_fold(const Newcomer& newcomer, std::span<const std::uint8_t> may_go = {}) const;
+    std::uint64_t rows_for_partners() const { return partners_ ? partners_->rows() : 0; }
     double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point in a visible output
 
     // f_o(x) from the row of kernel values at x, padded(size) of them.
@@ -69,6 +74,9 @@ class Expansion {
     void release(std::size_t slot, const double* row);
     // Takes term and slot out; the last point moves into the slot.
     void remove(std::size_t slot, const double* row);
+    // The term of `slot` is added to that of `onto`, in past hypotheses too: share of its coefficients. row: the kernel row of
+    // `onto`, for the norm only. The slot itself stays as it is.
+    void fold(std::size_t slot, std::size_t onto, double share, const double* row);
     // f_to <- keep f_to + mix f_from
     void combine(std::size_t to, double keep, std::size_t from, double mix);
     // Changes the coefficients of a slot by so much. row: its kernel row, for the norm only.
@@ -85,9 +93,11 @@ class Expansion {
     bool has_room_for(double coefficient, double factor) const;
     // Columns of the stored points times these factors; f is another one then, `restart` says which.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
+    void pair_again(Sight& stored);  // after that, with the points as they are now
     // All coefficients 0, the points still there; or as they are, with the norm that they have now.
     void restart(bool from_nothing);
     void reserve(std::size_t n);
+    void keep_partners() { partners_.emplace(); }
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment
 
     std::size_t bytes() const;
@@ -99,7 +109,7 @@ class Expansion {
     struct Plan {
         Entry entry = {Entry::Kind::refuse};
         std::size_t present = Points::npos;  // the event's own slot, if it came by before
-        const double* victim_row = nullptr;
+        Lines<double> victim_row, partner_row;  // for the norm only
     };
     void check(const Batch& batch) const;
     Sight look(const Batch& batch) const { return Sight(*points_, kernel_, batch); }
@@ -134,6 +144,7 @@ class Expansion {
         std::vector<double> inner;
         double scale, doubt, floor, weight;
         std::uint64_t ticks;
+        std::optional<Partners> partners;
     };
     void adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
     void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
@@ -156,6 +167,8 @@ class Expansion {
     double floor_ = 0;   // what it does even to a fresh norm
     double weight_ = 0;  // sum of the scales since the last renormalisation
     std::uint64_t ticks_ = 0;
+    mutable std::optional<Partners> partners_;  // with Merge; what is known of them grows while they are asked
+    mutable std::vector<double> squares_;       // scratch: squared coefficients by slot
     std::optional<State> saved_;
 };
 

@@ -98,6 +98,7 @@ class Learner {
             hypothesis_.begin(0, false);
             hypothesis_.rescale(factors);
             Replay fresh(hypothesis_);
+            hypothesis_.pair_again(fresh.chunk.sight);
             found.after = replay(fresh, from_present ? 1 : passes, true);
             found.taken = found.after <= (1 + slack) * found.before;
             if (!found.taken) {
@@ -108,6 +109,7 @@ class Learner {
                 undo(before);
                 hypothesis_.begin(0, false);
                 hypothesis_.rescale(factors);
+                hypothesis_.pair_again(fresh.chunk.sight);
                 replay(fresh, passes, false);
             }
         } catch (...) {

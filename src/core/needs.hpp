@@ -10,6 +10,7 @@ struct Needs {
     bool tangent = false;     // a second function beside f, with its values and its inner product with f
     bool present = false;     // the new point's own coefficient, where it is stored already
     bool rows = false;        // kernel values and coefficients of stored points, one by one
+    bool partners = false;    // for each stored point the one most like it
     bool span = false;        // a hypothesis that lives in the span of few points
     bool average = false;     // the mean of all hypotheses
 
@@ -20,13 +21,14 @@ struct Needs {
         if (asked.tangent && !tangent) return "a second function beside f";
         if (asked.present && !present) return "points that it comes back to";
         if (asked.rows && !rows) return "stored points that can be looked at one by one";
+        if (asked.partners && !partners) return "for each stored point the one most like it";
         if (asked.span && !span) return "the span of stored points";
         if (asked.average && !average) return "the mean of all hypotheses";
         return nullptr;
     }
     friend Needs operator|(Needs a, const Needs& b) {
         a.norm |= b.norm, a.projection |= b.projection, a.tangent |= b.tangent, a.present |= b.present;
-        a.rows |= b.rows, a.span |= b.span, a.average |= b.average;
+        a.rows |= b.rows, a.partners |= b.partners, a.span |= b.span, a.average |= b.average;
         return a;
     }
 };

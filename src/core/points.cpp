@@ -139,7 +139,9 @@ void DensePoints<T>::reserve(std::size_t n) {
     blocks_.swap(blocks);
     norm2_.swap(norm2);
     norm1_.swap(norm1);
-    sparse_.resize(slots);
+    std::vector<std::uint8_t> sparse(slots);
+    std::copy(sparse_.begin(), sparse_.end(), sparse.begin());
+    sparse_.swap(sparse);
 }
 
 template <class T>

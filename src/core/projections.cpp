@@ -195,10 +195,7 @@ void Projections::visit(Archive& archive, std::uint64_t seen) {
     archive.numbers("members", members);
     archive.numbers("coordinates", coordinates, members.size());
     archive.numbers("coordinate_sums", sums, members.size());
-    std::vector<std::uint8_t> sparse = store_.points().came_sparse();
-    if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, store_.size());
     if (!archive.loads) return;
-    store_.points().set_came_sparse(sparse);
     std::int64_t total = 0;
     for (const auto size : sizes) {
         if (size < 0 || size > static_cast<std::int64_t>(store_.size())) archive.refuse("span_sizes", "does not fit the points");

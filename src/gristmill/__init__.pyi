@@ -4,7 +4,8 @@ from . import theory as theory
 from ._version import __version__ as __version__
 from .additive import Additive as Additive, Spline as Spline
 from .budgets import DropOldest as DropOldest, DropRandom as DropRandom, DropSmallest as DropSmallest
-from .budgets import Forget as Forget, Project as Project, Unbounded as Unbounded, Window as Window
+from .budgets import Forget as Forget, Merge as Merge, Project as Project, Unbounded as Unbounded
+from .budgets import Window as Window
 from .catalogue import adatron as adatron, alma as alma, forgetron as forgetron, ilk_classifier as ilk_classifier
 from .catalogue import ilk_novelty as ilk_novelty, ilk_regressor as ilk_regressor
 from .catalogue import norma_classifier as norma_classifier, norma_novelty as norma_novelty

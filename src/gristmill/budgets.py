@@ -32,6 +32,8 @@ class Budget(Checked):
 
     #: whether stored points may leave, so that an average over time has no bounded form
     evicts: ClassVar[bool] = True
+    #: whether the mean of all hypotheses can be kept over the points that stay
+    averages: ClassVar[bool] = False
     #: names of the rules that the budget has a meaning for; empty for any
     rules: ClassVar[tuple[str, ...]] = ()
     #: whether it has a meaning for more than two classes
@@ -58,6 +60,7 @@ class Unbounded(Budget):
     """
 
     evicts: ClassVar[bool] = False
+    averages: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,38 @@ class DropRandom(Budget):
 
 
 @dataclass(frozen=True)
+class Merge(Budget):
+    """When full, fold the point that will be missed least onto the stored point most like it.
+
+    Folding v onto u adds a_v k(v, u) / k(u, u) to the coefficient of u: the best that u can do for v, after which f has
+    changed by |a_v|^2 (k(v, v) - k(v, u)^2 / k(u, u)). The point for which that is least goes, be it the new one; ties to
+    the oldest. What was learned from a point stays in its partner, so that a small budget loses far less than by dropping.
+
+    Parameters
+    ----------
+    size : int
+        Most points ever stored.
+
+    References
+    ----------
+    Z. Wang, K. Crammer, S. Vucetic, Breaking the Curse of Kernelization: Budgeted Stochastic Gradient Descent for
+    Large-Scale SVM Training, JMLR 13, 2012 (merging and projecting onto few points).
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelRegressor, Merge, SGD, Squared
+    >>> model = KernelRegressor(Gaussian(1.0), SGD(Squared(), rate=1.0), Merge(2))
+    >>> model.fit([[0.0], [3.0], [0.1]], [1.0, 2.0, 1.5]).dual_coef_.ravel().round(2).tolist()
+    [1.5, 2.0]
+    """
+
+    size: int
+
+    averages: ClassVar[bool] = True
+    _ranges: ClassVar[dict[str, Range]] = {"size": capacity}
+
+
+@dataclass(frozen=True)
 class Forget(Budget):
     """The Forgetron: shrink all coefficients so far that dropping the oldest point does little harm.
 
@@ -237,6 +272,7 @@ class Project(Budget):
     tolerance: float  # eta
 
     evicts: ClassVar[bool] = False
+    averages: ClassVar[bool] = True
     _ranges: ClassVar[dict[str, Range]] = {"tolerance": non_negative}
     rules: ClassVar[tuple[str, ...]] = (
         "Perceptron",

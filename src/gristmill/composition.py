@@ -22,10 +22,10 @@ def check_composition(rule: Any, budget: Any, average: bool) -> None:
         raise ValueError(f"{budget!r} works with {', '.join(budget.rules)}, not with {rule!r}")
     if isinstance(rule, Adatron) and (not isinstance(budget, Budget) or budget.evicts):
         raise ValueError(f"Adatron comes back to its points, and {budget!r} drops points; use budget=Unbounded()")
-    if average and (not isinstance(budget, Budget) or budget.evicts):
+    if average and (not isinstance(budget, Budget) or not budget.averages):
         raise ValueError(
             f"average=True needs every point that was ever stored, and {budget!r} drops points; "
-            "use budget=Project(...) for a bounded average, or Unbounded()"
+            "use budget=Merge(...) or Project(...) for a bounded average, or Unbounded()"
         )
 
 

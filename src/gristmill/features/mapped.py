@@ -44,7 +44,9 @@ class MappedCore:
         else:
             mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
 
-        self._fresh: Callable[[], Any] = lambda: _core.WeightLearner(width=mapped, rule=rule, task=task, average=average)
+        self._fresh: Callable[[], Any] = lambda: _core.WeightLearner(
+            width=mapped, rule=rule, task=task, average=average
+        )
         self.linear = self._fresh()
 
     def __getattr__(self, name: str) -> Any:

@@ -1,0 +1,91 @@
+"""What the command line reads, and what it says of files and options that do not go together."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gristmill
+from gristmill.cli import main
+from gristmill.streams import StreamError, read
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+Y = np.where(X[:, 0] > 0, 1, -1)
+
+
+def call(*arguments, **kwargs):
+    return CliRunner().invoke(main, list(arguments), **kwargs)
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = [f"{a:.4f},{b:.4f},{int(a * b > 0)}" for a, b in RNG.normal(size=(3000, 2)).tolist()]
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,y\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_a_file_a_pipe_and_a_packed_pipe_give_one_answer(table):
+    data = table.read_bytes()
+    outputs = [call("learn", str(table), "--json").stdout]
+    outputs += [call("learn", "-", "--json", input=piece).stdout for piece in (data, gzip.compress(data))]
+    assert len({json.dumps(json.loads(output)["metrics"]) for output in outputs}) == 1
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "?", "x"])
+def test_one_bad_cell_in_a_short_file_is_named_and_skipped(cell, tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text(f"a,b,y\n1,2,p\n{cell},2,q\n1,3,p\n2,3,q\n")
+    result = call("learn", str(path))
+    assert result.exit_code == 2
+    assert f"line 3, column 'a': '{cell}' is not a finite number" in result.stderr
+    assert "1 bad rows were skipped" in call("learn", str(path), "--skip-bad").stderr
+
+
+def test_a_column_of_text_is_named_at_its_line(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("a,b,y\n1,2,p\n3,4,q\nred,5,p\nblue,6,q\ngreen,7,p\n")
+    with pytest.raises(StreamError, match="line 4, column 'a': 'red' is not a number"):
+        read(path).arrays()
+
+
+def test_what_was_unpacked_before_the_damage_is_kept(table, tmp_path):
+    broken, model = tmp_path / "broken.csv.gz", tmp_path / "model"
+    whole = gzip.compress(table.read_bytes())
+    broken.write_bytes(whole[: len(whole) // 2])
+    result = call("learn", str(broken), "--model", str(model), "--keep")
+    assert result.exit_code == 2
+    assert "broken.csv.gz: damaged or cut off after line" in result.stderr
+    assert gristmill.load(model).n_seen_ > 1000
+
+
+def test_a_folder_is_no_file(tmp_path):
+    assert "Is a directory; give a file" in call("learn", str(tmp_path)).stderr
+
+
+def test_places_to_write_to_are_looked_at_first(table):
+    result = call("learn", str(table), "--model", "/no/such/folder/m")
+    assert result.exit_code == 2
+    assert "there is no folder /no/such/folder" in result.stderr
+
+
+def test_what_a_saved_model_has_settled_is_not_said_again(table, tmp_path):
+    model = str(tmp_path / "m")
+    call("learn", str(table), "--model", model)
+    refused = call("learn", str(table), "--resume", model, "--learner", "perceptron")
+    assert refused.exit_code == 2
+    assert "--learner is settled by the model of --resume" in refused.stderr
+    assert f"KernelClassifier of {model}" in call("learn", str(table), "--resume", model).stdout
+
+
+def test_numbers_as_target_of_a_classifier(table, tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("a,y\n" + "\n".join(f"{a:.3f},{2 * a:.3f}" for a in RNG.normal(size=100)))
+    assert "passive_aggressive_regressor" in call("learn", str(path)).stderr
+    result = call("compare", str(table), "--learner", "perceptron", "--learner", "perceptron")
+    assert "is given twice" in result.stderr

@@ -1,0 +1,25 @@
+"""Curves of a run: each number stands at its event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gristmill import (
+    Gaussian,
+    perceptron,
+)
+from gristmill.evaluate import prequential
+from gristmill.streams import two_gaussians
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+Y = np.where(X[:, 0] > 0, 1, -1)
+
+
+def test_the_curve_of_stored_points_is_that_of_its_events():
+    curve = prequential(perceptron(Gaussian(1.0)), two_gaussians(5000), window=500).curve
+    model = perceptron(Gaussian(1.0))
+    rows, labels = two_gaussians(5000).arrays()
+    for entry, start in zip(curve, range(0, 5000, 500), strict=True):
+        model.partial_fit(rows[start : start + 500], labels[start : start + 500])
+        assert (entry["event"], entry["stored"]) == (start + 500, model.n_support_)
