@@ -13,6 +13,7 @@ from .generators import (
 )
 from .json_lines import from_rows
 from .read import read
+from .relevance import RelevanceScaler
 from .scaling import StreamScaler, WidthFinder
 from .source import BadRows, StreamError
 
@@ -20,6 +21,7 @@ __all__ = [
     "BadRows",
     "Chunk",
     "Columns",
+    "RelevanceScaler",
     "Stream",
     "StreamError",
     "StreamScaler",
