@@ -26,12 +26,14 @@ from gristmill import (
     Polynomial,
     Prepared,
     Project,
+    Romma,
     SGD,
     Spline,
     Unbounded,
     Window,
     forgetron,
 )
+from gristmill.streams import relevance
 from gristmill.streams.relevance import FIRST, RelevanceScaler
 
 
@@ -198,19 +200,46 @@ def test_counters_ages_and_random_state_stay():
 
 
 @pytest.mark.parametrize("kernel", [Laplacian(0.25), Gaussian(0.05)], ids=repr)
-def test_a_renewal_is_what_a_plain_replay_gives(kernel):
-    """Three passes of PA-I over the stored points, oldest first, from f = 0, on points times the new weights."""
+def test_a_renewal_is_what_a_plain_one_gives(kernel):
+    """Half of three passes of PA-I from f = 0 over the stored points, half of what keeps the scores that they had."""
     X, y = stream(FIRST)
     model = relevant(DropSmallest(80), kernel, PassiveAggressive(C=0.5)).fit(X, y)
+    plain = Prepared(KernelClassifier(kernel, PassiveAggressive(C=0.5), DropSmallest(80))).fit(X, y)
     assert model.relevance_history_[-1].taken
-    points, labels = model.support_vectors_, y[model.support_ids_]
+    old, points, labels = plain.support_vectors_, model.support_vectors_, y[model.support_ids_]
+    assert points == pytest.approx(old * model.scaler_.weights, rel=1e-12)
     gram = kernel(points)
-    coefs = np.zeros(len(points))
+    learned = np.zeros(len(points))
     for _ in range(3):
         for i, label in enumerate(labels):
-            loss = max(0.0, 1 - label * (gram[i] @ coefs))
-            coefs[i] += label * min(0.5, loss / gram[i, i])
-    assert model.dual_coef_[:, 0] == pytest.approx(coefs, abs=1e-9)
+            loss = max(0.0, 1 - label * (gram[i] @ learned))
+            learned[i] += label * min(0.5, loss / gram[i, i])
+    kept, scores = plain.dual_coef_[:, 0].copy(), kernel(old) @ plain.dual_coef_[:, 0]
+    for _ in range(2):
+        for i in range(len(points)):
+            kept[i] += (scores[i] - gram[i] @ kept - 0.3 * kept[i]) / 1.3
+    assert model.dual_coef_[:, 0] == pytest.approx((learned + kept) / 2, abs=1e-9)
+
+
+def test_a_norm_is_the_norm_afterwards():
+    X, y = stream(FIRST + 100)
+    model = relevant(DropSmallest(80), Gaussian(0.05), Romma()).fit(X[:FIRST], y[:FIRST])
+    assert model.relevance_history_[-1].taken
+    for _ in range(2):
+        coefs = model.dual_coef_[:, 0]
+        assert model.norm_**2 == pytest.approx(coefs @ Gaussian(0.05)(model.support_vectors_) @ coefs, rel=1e-9)
+        model.partial_fit(X[FIRST:], y[FIRST:])
+
+
+def test_weights_that_do_not_help_are_not_taken(monkeypatch):
+    X, y = stream(1300)
+    monkeypatch.setattr(relevance, "SLACK", -1.0)  # nothing helps that much
+    model = relevant()
+    plain = Prepared(KernelClassifier(Laplacian(0.25), budget=Merge(200), random_state=0))
+    assert np.array_equal(model.prequential(X, y), plain.prequential(X, y))
+    assert [found.taken for found in model.relevance_history_] == [False, False]
+    assert model.scaler_.weights.tolist() == [1.0] * 12
+    assert np.array_equal(model.dual_coef_, plain.dual_coef_)
 
 
 def test_the_median_distance_stays_what_it_was():

@@ -110,14 +110,14 @@ auto bind_loop(nb::module_& m, const char* name) {
                  return nb::make_tuple(array_of(std::move(labels)), by_age(stored(h.learner)));
              });
          })
-            .def("renew", [](Py& h, Array1<double> factors, std::size_t passes, bool from_present, double slack) {
+            .def("renew", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
                 Renewal found;
                 h.write([&] {
                     h.learner.poll = Interrupts();
-                    found = h.learner.renew({factors.data(), factors.shape(0)}, passes, from_present, slack);
+                    found = h.learner.renew({factors.data(), factors.shape(0)}, passes, slack);
                 });
                 return nb::make_tuple(found.before, found.after, found.taken);
-            }, nb::arg("factors"), nb::arg("passes"), nb::arg("from_present"), nb::arg("slack"));
+            }, nb::arg("factors"), nb::arg("passes"), nb::arg("slack"));
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (H::kSupports.present)

@@ -358,15 +358,39 @@ void Expansion::pair_again(Sight& stored) {
     for (const auto& [i, slot] : stored.slots) partners_->meet_again(*points_, slot, stored.row(static_cast<std::size_t>(i)));
 }
 
-void Expansion::restart(bool from_nothing) {
-    if (!from_nothing) {
-        if (track_norm_) inner_ = exact_inner();
-        return;
-    }
+void Expansion::restart() {
     for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
     std::fill(inner_.begin(), inner_.end(), 0.0);
     scale_ = 1;
     doubt_ = floor_ = 0;
+}
+
+std::vector<std::vector<double>> Expansion::coefs() const {
+    std::vector<std::vector<double>> found(coef_.size());
+    for (std::size_t o = 0; o < coef_.size(); ++o)
+        for (std::size_t slot = 0; slot < size(); ++slot) found[o].push_back(coef(slot, o));
+    return found;
+}
+
+void Expansion::set_coefs(const std::vector<std::vector<double>>& coefs) {
+    restart();
+    for (std::size_t o = 0; o < coefs.size(); ++o) std::copy(coefs[o].begin(), coefs[o].end(), coef_[o].begin());
+    if (track_norm_) inner_ = exact_inner();
+}
+
+void Expansion::keep_scores(Sight& stored, std::span<const double> scores) {
+    constexpr int kSweeps = 2;
+    constexpr double kRidge = 0.3;
+    for (int sweep = 0; sweep < kSweeps; ++sweep)
+        for (std::size_t i = 0; i < stored.count; ++i) {
+            const double self = stored.self(i);
+            if (!(self > 0)) continue;
+            const std::size_t slot = stored.slots[static_cast<std::int64_t>(i)];
+            for (std::size_t o = 0; o < outputs(); ++o) {
+                const double left = scores[i * outputs() + o] - score(o, stored.row(i)) - kRidge * self * coef(slot, o);
+                change(slot, o, left / (self * (1 + kRidge)) / scale_);
+            }
+        }
 }
 
 void Expansion::load(Sight& sight, std::size_t first, std::size_t count) const {
@@ -427,7 +451,7 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
     // The shrinking below multiplies v too; what v keeps is measured against that.
     if (hidden_ > 0) combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
     const std::size_t before = size();
-    if (sight.replays && step.shrink == 0) restart(true);
+    if (sight.replays && step.shrink == 0) restart();
     else shrink(step.shrink * plan.entry.factor);
     if (size() < before) sight.cleared(i + 1, before);
     for (double& c : term.coefs) c *= plan.entry.factor;

@@ -91,11 +91,16 @@ class Expansion {
     void split_output(double factor);  // one output f becomes two: -factor f and factor f
     // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
     bool has_room_for(double coefficient, double factor) const;
-    // Columns of the stored points times these factors; f is another one then, `restart` says which.
+    // Columns of the stored points times these factors; f is another one then.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
     void pair_again(Sight& stored);  // after that, with the points as they are now
-    // All coefficients 0, the points still there; or as they are, with the norm that they have now.
-    void restart(bool from_nothing);
+    void restart();  // all coefficients 0, the points still there
+    // All coefficients at their true scale, by output, then slot.
+    std::vector<std::vector<double>> coefs() const;
+    void set_coefs(const std::vector<std::vector<double>>& coefs);
+    // f changes so that it has these scores at the stored points (a row each, as they are seen), nearly: a few sweeps of
+    // Gauss-Seidel on (K + ridge diag K) c = scores from the present coefficients. Not with a tracked norm: set_coefs follows.
+    void keep_scores(Sight& stored, std::span<const double> scores);
     void reserve(std::size_t n);
     void keep_partners() { partners_.emplace(); }
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment

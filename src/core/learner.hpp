@@ -81,43 +81,41 @@ class Learner {
         hypothesis_.finish(chunk.sight);
     }
 
-    // Columns of the stored points times factors, and coefficients learned anew: `passes` over the stored points with their
-    // labels, oldest first, under a new rule, from f = 0 or from the coefficients as they are. Counters, ages and random
-    // state stay. Nothing changes where one pass from f = 0 tells the points worse than it did before, by more than a share
-    // `slack`; points whose label is not known keep what they have, or 0.
-    Renewal renew(std::span<const double> factors, std::size_t passes, bool from_present, double slack)
+    // Columns of the stored points times factors, and f half of what it was, its scores at the stored points kept as well as
+    // they can be, and half of what it learns anew: `passes` over the stored points with their labels, oldest first, from
+    // f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget
+    // what the points that are gone had taught. Counters, ages and random state stay. Nothing changes where the first pass
+    // tells the points worse than a pass did before, by more than a share `slack`.
+    Renewal renew(std::span<const double> factors, std::size_t passes, double slack)
         requires(H::kSupports.present)
     {
         Renewal found;
         const Saved before = mark();
+        hypothesis_.begin(0, false);
         try {
-            hypothesis_.begin(0, false);
             Replay old(hypothesis_);
-            found.before = replay(old, 1, true);
-            undo(before);
-            hypothesis_.begin(0, false);
+            const std::vector<double> scores = old.scores(hypothesis_);
+            const auto present = hypothesis_.coefs();
+            found.before = replay(old, 1);
             hypothesis_.rescale(factors);
             Replay fresh(hypothesis_);
             hypothesis_.pair_again(fresh.chunk.sight);
-            found.after = replay(fresh, from_present ? 1 : passes, true);
+            found.after = replay(fresh, passes);
             found.taken = found.after <= (1 + slack) * found.before;
-            if (!found.taken) {
-                undo(before);
-                return found;
-            }
-            if (from_present) {
-                undo(before);
-                hypothesis_.begin(0, false);
-                hypothesis_.rescale(factors);
-                hypothesis_.pair_again(fresh.chunk.sight);
-                replay(fresh, passes, false);
+            if (found.taken) {
+                const auto learned = hypothesis_.coefs();
+                hypothesis_.set_coefs(present);
+                hypothesis_.keep_scores(fresh.chunk.sight, scores);
+                hypothesis_.set_coefs(halfway(hypothesis_.coefs(), learned));
+                for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = 0.5 * (intercept_[o] + before.intercept[o]);
+                counts_ = before.counts;
             }
         } catch (...) {
             undo(before);
             throw;
         }
-        counts_ = before.counts;
-        hypothesis_.keep();
+        if (found.taken) hypothesis_.keep();
+        else undo(before);
         return found;
     }
 
@@ -274,20 +272,27 @@ class Learner {
             chunk.labels = labels, chunk.weights = weights;
             chunk.start = 0;
         }
+        // f at each point, an output after the other.
+        std::vector<double> scores(const H& hypothesis) {
+            std::vector<double> scores;
+            for (std::size_t i = 0; i < labels.size(); ++i)
+                for (std::size_t o = 0; o < hypothesis.outputs(); ++o) scores.push_back(hypothesis.score(chunk.sight, i, o));
+            return scores;
+        }
         Batch batch;
         std::vector<double> labels, weights;
         Chunk chunk;
     };
 
     // The mean error of what the points were told to be, before each was learned, in the first pass.
-    double replay(Replay& points, std::size_t passes, bool from_nothing) {
+    double replay(Replay& points, std::size_t passes) {
         Chunk& chunk = points.chunk;
         const std::size_t n = points.labels.size();
         std::vector<double> said(n * outputs());
         rule_ = first_rule_;
         counts_.steps = 0;
-        if (from_nothing) std::fill(intercept_.begin(), intercept_.end(), 0.0);
-        hypothesis_.restart(from_nothing);
+        std::fill(intercept_.begin(), intercept_.end(), 0.0);
+        hypothesis_.restart();
         resize(chunk);
         for (std::size_t pass = 0; pass < passes; ++pass) {
             chunk.out = pass == 0 ? &said : nullptr;
@@ -298,6 +303,12 @@ class Learner {
         for (std::size_t i = 0; i < n; ++i)
             if (points.weights[i] != 0) total += error_of({said.data() + i * outputs(), outputs()}, points.labels[i]), known += 1;
         return known > 0 ? total / known : 0.0;
+    }
+
+    static std::vector<std::vector<double>> halfway(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b) {
+        for (std::size_t o = 0; o < a.size(); ++o)
+            for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] = 0.5 * (a[o][s] + b[o][s]);
+        return a;
     }
 
     // 0 or 1 for a class, how far it is off for a number.

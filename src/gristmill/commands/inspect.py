@@ -46,8 +46,18 @@ def _facts(model: Any) -> dict[str, Any]:
             facts[name.rstrip("_")] = float(getattr(inner, name))
     if inner is not model:
         facts["scaling"] = "none" if model.scale is None else str(model.scale)
+        if model.scale == "relevance":
+            facts["relevance"] = _relevance(model)
         columns = getattr(model, "columns_", None)
         if columns is not None:
             facts["target"] = columns.target
             facts["columns"] = list(columns.names or ())
     return facts
+
+
+def _relevance(model: Any) -> dict[str, float]:
+    """The ten columns that move the answer most, by name, and their shares."""
+    columns = getattr(model, "columns_", None)
+    names = model.scaler_.column_names if columns is None else columns.out_names
+    largest = (-model.relevance_).argsort(kind="stable")[:10]
+    return {str(names[column]): round(float(model.relevance_[column]), 4) for column in largest}

@@ -24,7 +24,6 @@ POINTS = 256  #: stored points that the gradient is taken at, and whose distance
 PASSES = 3
 EVEN = 0.2  #: of each weight's square that all columns share alike, so that a drift finds none of them gone
 LEAST = 0.05  #: of the largest weight: none is smaller
-FROM_PRESENT = False
 SLACK = 0.0  #: how much worse, as a share, the stored points may be told with new weights
 
 
@@ -129,7 +128,7 @@ class RelevanceScaler:
         if not (before > 0 and after > 0):
             return
         fresh = fresh * (before / after)
-        _, _, taken = core.renew(fresh / old, PASSES, FROM_PRESENT, SLACK)
+        _, _, taken = core.renew(fresh / old, PASSES, SLACK)
         if taken:
             self.weights = fresh
         self.history = (*self.history, Renewal(self.n_seen_, shares, taken))
