@@ -32,6 +32,22 @@ Doubles score_of(const Held<Learner<H>>& held, nb::handle source, std::size_t& c
     return array_of(std::move(scores), {count, outputs});
 }
 
+// (rows, outputs, features), and how many classes were known then.
+template <class H>
+nb::tuple gradient_of(const Held<Learner<H>>& held, nb::handle source) {
+    const Rows rows = held.checked(source);
+    const std::size_t count = batch_count(rows.batch);
+    std::vector<double> gradient;
+    std::size_t outputs = 0, classes = 0;
+    held.read([&] {
+        outputs = held.learner.outputs();
+        classes = held.learner.classes();
+        gradient.resize(count * outputs * held.learner.width());
+        held.learner.gradient(rows.batch, gradient.data());
+    });
+    return nb::make_tuple(array_of(std::move(gradient), {count, outputs, held.learner.width()}), classes);
+}
+
 template <class H>
 double score_one(const Held<Learner<H>>& held, Array1<double> x) {
     const Rows rows = held.checked(x);
@@ -86,6 +102,24 @@ auto bind_loop(nb::module_& m, const char* name) {
     }
     c.def("points_within", [](const Py& h, std::size_t bytes, std::size_t outputs) { return h.learner.points_within(bytes, outputs); },
           nb::arg("bytes"), nb::arg("outputs"));
+    if constexpr (requires(const L& l, const Batch& batch, double* out) { l.gradient(batch, out); })
+        c.def("gradient", &gradient_of<H>);
+    if constexpr (std::is_same_v<H, Expansion>)
+        c.def("labels", [](const Py& h) {
+             return h.look([&] {
+                 std::vector<double> labels;
+                 for (std::size_t s = 0; s < stored(h.learner).size(); ++s) labels.push_back(stored(h.learner).label(s));
+                 return nb::make_tuple(array_of(std::move(labels)), by_age(stored(h.learner)));
+             });
+         })
+            .def("renew", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
+                Renewal found;
+                h.write([&] {
+                    h.learner.poll = Interrupts();
+                    found = h.learner.renew({factors.data(), factors.shape(0)}, passes, slack);
+                });
+                return nb::make_tuple(found.before, found.after, found.taken);
+            }, nb::arg("factors"), nb::arg("passes"), nb::arg("slack"));
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (H::kSupports.present)

@@ -364,6 +364,84 @@ Sight Expansion::look_again(const Batch& batch, std::int64_t start) const {
     return sight;
 }
 
+namespace {
+
+// Rows that are stored already: all that is left to ask of them is k(x, x).
+class StoredRows final : public Ahead {
+  public:
+    explicit StoredRows(std::vector<double> selves) : selves_(std::move(selves)) {}
+    void load(std::size_t, std::size_t) override {}
+    void rows(double*, std::size_t) override {}
+    void among(std::size_t, double*) override {}
+    double self(std::size_t i) override { return selves_[i]; }
+
+  private:
+    std::vector<double> selves_;
+};
+
+}  // namespace
+
+Sight Expansion::look_at_stored() const {
+    std::vector<std::size_t> slots;
+    std::vector<double> selves;
+    for (std::size_t slot = oldest(); slot != Points::npos; slot = newer(slot)) {
+        slots.push_back(slot);
+        selves.push_back(points_->stored_self(kernel_, slot));
+    }
+    Sight sight(std::make_unique<StoredRows>(std::move(selves)));
+    sight.replays = true;
+    sight.count = slots.size();
+    sight.stride = padded(size());
+    sight.values.resize(sight.count * sight.stride);
+    points_->stored_rows(kernel_, slots, sight.values.data(), sight.stride);
+    sight.start = 0;
+    for (std::size_t i = 0; i < slots.size(); ++i) sight.slots[static_cast<std::int64_t>(i)] = slots[i];
+    return sight;
+}
+
+void Expansion::pair_again(Sight& stored) {
+    if (!partners_) return;
+    std::vector<double> selves(size());
+    for (const auto& [i, slot] : stored.slots) selves[slot] = stored.self(static_cast<std::size_t>(i));
+    partners_->meet_again(*points_, selves);
+    for (const auto& [i, slot] : stored.slots) partners_->meet_again(*points_, slot, stored.row(static_cast<std::size_t>(i)));
+}
+
+void Expansion::restart() {
+    for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
+    std::fill(inner_.begin(), inner_.end(), 0.0);
+    scale_ = 1;
+    doubt_ = floor_ = 0;
+}
+
+std::vector<std::vector<double>> Expansion::coefs() const {
+    std::vector<std::vector<double>> found(coef_.size());
+    for (std::size_t o = 0; o < coef_.size(); ++o)
+        for (std::size_t slot = 0; slot < size(); ++slot) found[o].push_back(coef(slot, o));
+    return found;
+}
+
+void Expansion::set_coefs(const std::vector<std::vector<double>>& coefs) {
+    restart();
+    for (std::size_t o = 0; o < coefs.size(); ++o) std::copy(coefs[o].begin(), coefs[o].end(), coef_[o].begin());
+    if (track_norm_) inner_ = exact_inner();
+}
+
+void Expansion::keep_scores(Sight& stored, std::span<const double> scores) {
+    constexpr int kSweeps = 2;
+    constexpr double kRidge = 0.3;
+    for (int sweep = 0; sweep < kSweeps; ++sweep)
+        for (std::size_t i = 0; i < stored.count; ++i) {
+            const double self = stored.self(i);
+            if (!(self > 0)) continue;
+            const std::size_t slot = stored.slots[static_cast<std::int64_t>(i)];
+            for (std::size_t o = 0; o < outputs(); ++o) {
+                const double left = scores[i * outputs() + o] - score(o, stored.row(i)) - kRidge * self * coef(slot, o);
+                change(slot, o, left / (self * (1 + kRidge)) / scale_);
+            }
+        }
+}
+
 void Expansion::load(Sight& sight, std::size_t first, std::size_t count) const {
     // A window budget holds one point more for the moment between adding and forgetting.
     sight.load(*points_, first, count, std::min(size() + count, std::max(limit_, size())) + 1);
@@ -422,7 +500,8 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
     // The shrinking below multiplies v too; what v keeps is measured against that.
     if (hidden_ > 0) combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
     const std::size_t before = size();
-    shrink(step.shrink * plan.entry.factor);
+    if (sight.replays && step.shrink == 0) restart();
+    else shrink(step.shrink * plan.entry.factor);
     if (size() < before) sight.cleared(i + 1, before);
     for (double& c : term.coefs) c *= plan.entry.factor;
     if (plan.present != Points::npos) {
@@ -447,7 +526,7 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
 void Expansion::adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term) {
     const std::size_t slot = plan.present, last = size() - 1;
     adjust(slot, term.coefs, sight.row(i));
-    if (magnitude(slot) != 0) return;
+    if (magnitude(slot) != 0 || sight.replays) return;
     remove(slot, sight.row(i));
     sight.moved(i + 1, last, slot);
     sight.slots.erase(term.id);
@@ -477,6 +556,21 @@ void Expansion::scores(const Batch& batch, double* out) const {
                 const double* row = values.data() + r * stride;
                 *out++ = average_ ? average_score(o, row) : score(o, row);
             }
+    }
+}
+
+void Expansion::gradients(const Batch& batch, double* out) const {
+    const std::size_t rows = batch_count(batch), stride = padded(size());
+    std::vector<Lines<double>> coefs(outputs(), Lines<double>(stride));
+    for (std::size_t o = 0; o < outputs(); ++o)
+        for (std::size_t slot = 0; slot < size(); ++slot) coefs[o][slot] = shown_coef(slot, o);
+    const auto ahead = points_->ahead(kernel_, batch);
+    // As many rows as keep their weights in the second-level cache, and as fill a tile.
+    const std::size_t block = std::clamp<std::size_t>((1u << 20) / (8 * outputs() * (stride + 1)), 8, 64);
+    for (std::size_t first = 0; first < rows; first += block) {
+        const std::size_t count = std::min(block, rows - first);
+        ahead->load(first, count);
+        ahead->gradients(coefs, out + first * outputs() * width());
     }
 }
 

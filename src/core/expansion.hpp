@@ -92,6 +92,16 @@ class Expansion {
     void split_output(double factor);  // one output f becomes two: -factor f and factor f
     // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
     bool has_room_for(double coefficient, double factor) const;
+    // Columns of the stored points times these factors; f is another one then.
+    void rescale(std::span<const double> factors) { points_->rescale(factors); }
+    void pair_again(Sight& stored);  // after that, with the points as they are now
+    void restart();  // all coefficients 0, the points still there
+    // All coefficients at their true scale, by output, then slot.
+    std::vector<std::vector<double>> coefs() const;
+    void set_coefs(const std::vector<std::vector<double>>& coefs);
+    // f changes so that it has these scores at the stored points (a row each, as they are seen), nearly: a few sweeps of
+    // Gauss-Seidel on (K + ridge diag K) c = scores from the present coefficients. Not with a tracked norm: set_coefs follows.
+    void keep_scores(Sight& stored, std::span<const double> scores);
     void reserve(std::size_t n);
     void keep_partners() { partners_.emplace(); }
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment
@@ -114,6 +124,7 @@ class Expansion {
     void check(const Batch& batch) const;
     Sight look(const Batch& batch) const { return Sight(*points_, kernel_, batch); }
     Sight look_again(const Batch& batch, std::int64_t start) const;
+    Sight look_at_stored() const;  // the stored points as rows, oldest first, to be learned again
     std::size_t window(std::size_t left) const { return Sight::length(size(), left); }
     void load(Sight& sight, std::size_t first, std::size_t count) const;
     double score(Sight& sight, std::size_t i, std::size_t output) const { return score(output, sight.row(i)); }
@@ -127,6 +138,7 @@ class Expansion {
     void finish(Sight&) {}
     bool plans_alone() const { return !points_->may_fail(); }
     void scores(const Batch& batch, double* out) const;
+    void gradients(const Batch& batch, double* out) const;  // of what is shown: (row, output, feature)
     void split_output() { split_output(0.5); }
     // A chunk is one transaction: after begin(), rollback() brings everything back as it was, keep() lets go.
     void begin(std::size_t rows = 0, bool grows = false);

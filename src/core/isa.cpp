@@ -9,11 +9,13 @@
 
 namespace gristmill {
 
-#define GRISTMILL_DECLARE(name)       \
-    namespace name {                  \
-    extern const Isa<double> kDouble; \
-    extern const Isa<float> kFloat;   \
-    extern const IsaScore kScore;     \
+#define GRISTMILL_DECLARE(name)          \
+    namespace name {                     \
+    extern const Isa<double> kDouble;    \
+    extern const Isa<float> kFloat;      \
+    extern const IsaScore kScore;        \
+    extern const IsaGradient<double> kDoubleGradient; \
+    extern const IsaGradient<float> kFloatGradient;   \
     }
 #if defined(__aarch64__)
 GRISTMILL_DECLARE(neon)  // every such machine has it
@@ -31,8 +33,11 @@ struct Choice {
     const Isa<double>* doubles;
     const Isa<float>* floats;
     const IsaScore* score;
+    const IsaGradient<double>* double_gradient;
+    const IsaGradient<float>* float_gradient;
 };
-#define GRISTMILL_CHOICE(name) Choice{&name::kDouble, &name::kFloat, &name::kScore}
+#define GRISTMILL_CHOICE(name) \
+    Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kDoubleGradient, &name::kFloatGradient}
 
 // The narrowest first.
 std::vector<Choice> available() {
@@ -77,6 +82,10 @@ template <>
 const Isa<double>& isa<double>() { return *chosen().doubles; }
 template <>
 const Isa<float>& isa<float>() { return *chosen().floats; }
+template <>
+const IsaGradient<double>& isa_gradient<double>() { return *chosen().double_gradient; }
+template <>
+const IsaGradient<float>& isa_gradient<float>() { return *chosen().float_gradient; }
 const IsaScore& isa_score() { return *chosen().score; }
 const char* isa_name() { return chosen().doubles->name; }
 IsaNames isas() {

@@ -82,6 +82,21 @@ struct IsaScore {
     void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 
+template <class T>
+struct IsaGradient {
+    // The value of an expression and its slopes by <x, y>, <x, x> / 2 and the L1 distance, `size` numbers each, into the
+    // first four rows of scratch: the derivative by x_j is dot y_j + norm x_j + l1 sign(x_j - y_j). scratch:
+    // kSlopeScratch * (nodes + 2) * size values.
+    void (*slopes)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch);
+    // out[k][j] += sum_i weights[k][i] y_i[j] over the points of whole blocks, for `count` weights abreast.
+    void (*points)(const T* const* weights, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
+                   T* const* out);
+    // out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_i[j]), the sign of 0 being 0; shared: the rows are one row.
+    void (*signs)(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
+                  std::size_t n_blocks, std::size_t width, T* const* out);
+};
+inline constexpr std::size_t kSlopeScratch = 6;
+
 // A triangular factor is stored in stairs of this many rows: three blocks of lanes.
 inline constexpr std::size_t kStair = 24;
 
@@ -93,6 +108,8 @@ T norm2(const T* row, std::size_t width) {
     isa<T>().norms2(&row, 1, width, &sum);
     return sum;
 }
+template <class T>
+const IsaGradient<T>& isa_gradient();
 const IsaScore& isa_score();
 const char* isa_name();
 // The instruction sets that this build and this machine have, the narrowest first. (No std::vector: simd.cpp includes this.)

@@ -18,6 +18,7 @@ Kernel::Kernel(std::vector<Node> nodes) : nodes_(std::move(nodes)) {
             throw std::invalid_argument("a kernel's nodes must follow their children");
         const bool l1 = node.op == Op::laplacian || node.op == Op::manhattan;
         needs_l1_ |= l1;
+        needs_norm_ |= node.op == Op::gaussian || node.op == Op::squared_euclidean || node.op == Op::normalized;
         needs_dot_ |= !inner && !l1;
         restricts_points_ |= node.op == Op::normalized || (node.op == Op::vovk && node.n == 0);
     }

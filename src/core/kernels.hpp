@@ -16,6 +16,7 @@ class Kernel {
 
     bool needs_dot() const { return needs_dot_; }
     bool needs_l1() const { return needs_l1_; }
+    bool needs_norm() const { return needs_norm_; }  // whether <x, x> has a slope
     // Whether some finite points are out of its reach (1/(1-t), a negative diagonal under a root).
     bool restricts_points() const { return restricts_points_; }
     // Why a point of this squared norm is out of reach; nothing if it is not.
@@ -25,8 +26,14 @@ class Kernel {
     void values(const Pairs<T>& pairs, T* scratch, double* out) const {
         isa<T>().transform(nodes_.data(), root(), pairs, scratch, out);
     }
+    // The same with slopes, see IsaGradient.
+    template <class T>
+    void slopes(const Pairs<T>& pairs, T* scratch) const {
+        isa_gradient<T>().slopes(nodes_.data(), root(), pairs, scratch);
+    }
     template <class T>
     double self(T norm2) const;
+    std::size_t slope_rows() const { return kSlopeScratch * (nodes_.size() + 2); }
     std::size_t scratch_rows() const { return nodes_.size() + 2; }
 
   private:
@@ -35,7 +42,7 @@ class Kernel {
     double self_of(std::int32_t node, T norm2) const;
 
     std::vector<Node> nodes_;
-    bool needs_dot_ = false, needs_l1_ = false, restricts_points_ = false;
+    bool needs_dot_ = false, needs_l1_ = false, needs_norm_ = false, restricts_points_ = false;
 };
 
 }  // namespace gristmill

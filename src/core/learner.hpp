@@ -4,6 +4,7 @@
 // transaction: an error leaves the learner as it was. However a stream is cut into chunks, the sums are the same.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -20,6 +21,12 @@ enum class Task { classification, regression, novelty };
     throw RowError(row, text);
 }
 
+// What came of new factors on the columns: the error of one pass over the stored points, before and with them.
+struct Renewal {
+    double before = 0, after = 0;
+    bool taken = false;
+};
+
 template <class Part>
 std::vector<double> state_of(Part part) {
     std::vector<double> state;
@@ -33,7 +40,7 @@ class Learner {
     // parts: what the hypothesis is made of. Throws std::invalid_argument where it cannot serve rule or budget.
     template <class... Parts>
     Learner(Rule rule, Budget budget, Task task, bool average, std::uint64_t seed, Parts&&... parts)
-        : rule_(std::move(rule)), budget_(std::move(budget)), needs_(supported(needs_of(rule_) | needs_of(budget_), average)),
+        : first_rule_(rule), rule_(std::move(rule)), budget_(std::move(budget)), needs_(supported(needs_of(rule_) | needs_of(budget_), average)),
           task_(task), average_(average), hypothesis_(std::forward<Parts>(parts)..., Composition{needs_, budget_, average}),
           intercept_(1), intercept_sum_(1) {
         counts_.random.seed = seed;
@@ -75,6 +82,44 @@ class Learner {
         hypothesis_.finish(chunk.sight);
     }
 
+    // Columns of the stored points times factors, and f half of what it was, its scores at the stored points kept as well as
+    // they can be, and half of what it learns anew: `passes` over the stored points with their labels, oldest first, from
+    // f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget
+    // what the points that are gone had taught. Counters, ages and random state stay. Nothing changes where the first pass
+    // tells the points worse than a pass did before, by more than a share `slack`.
+    Renewal renew(std::span<const double> factors, std::size_t passes, double slack)
+        requires(H::kSupports.present)
+    {
+        Renewal found;
+        const Saved before = mark();
+        hypothesis_.begin(0, false);
+        try {
+            Replay old(hypothesis_);
+            const std::vector<double> scores = old.scores(hypothesis_);
+            const auto present = hypothesis_.coefs();
+            found.before = replay(old, 1);
+            hypothesis_.rescale(factors);
+            Replay fresh(hypothesis_);
+            hypothesis_.pair_again(fresh.chunk.sight);
+            found.after = replay(fresh, passes);
+            found.taken = found.after <= (1 + slack) * found.before;
+            if (found.taken) {
+                const auto learned = hypothesis_.coefs();
+                hypothesis_.set_coefs(present);
+                hypothesis_.keep_scores(fresh.chunk.sight, scores);
+                hypothesis_.set_coefs(halfway(hypothesis_.coefs(), learned));
+                for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = 0.5 * (intercept_[o] + before.intercept[o]);
+                counts_ = before.counts;
+            }
+        } catch (...) {
+            undo(before);
+            throw;
+        }
+        if (found.taken) hypothesis_.keep();
+        else undo(before);
+        return found;
+    }
+
     // outputs() numbers a row.
     void score(const Batch& batch, double* scores) const {
         hypothesis_.scores(batch, scores);
@@ -85,6 +130,16 @@ class Learner {
                 *scores = *scores + shown_intercept(o) - margin;
                 if (!std::isfinite(*scores)) fail(r, "the score is not finite (kernel values too large):", *scores);
             }
+    }
+
+    // d f_o / d x of what is shown: (row, output, feature) in order.
+    void gradient(const Batch& batch, double* out) const
+        requires requires(const H h) { h.gradients(batch, out); }
+    {
+        hypothesis_.gradients(batch, out);
+        const std::size_t each = outputs() * width(), rows = batch_count(batch);
+        for (std::size_t i = 0; i < rows * each; ++i)
+            if (!std::isfinite(out[i])) fail(i / each, "the gradient is not finite (kernel values too large):", out[i]);
     }
 
     const H& hypothesis() const { return hypothesis_; }
@@ -187,24 +242,90 @@ class Learner {
                std::any_of(labels.begin(), labels.end(), [&](double code) { return code >= most; });
     }
 
+    // What a transaction has to bring back beside the hypothesis.
+    struct Saved {
+        Rule rule;
+        Budget budget;
+        Counts counts;
+        std::vector<double> intercept, intercept_sum;
+    };
+    Saved mark() const { return {rule_, budget_, counts_, intercept_, intercept_sum_}; }
+    void undo(const Saved& saved) {
+        hypothesis_.rollback();
+        rule_ = saved.rule;
+        budget_ = saved.budget;
+        counts_ = saved.counts;
+        intercept_ = saved.intercept;
+        intercept_sum_ = saved.intercept_sum;
+    }
+
     void transact(std::size_t rows, bool grows, const std::function<void()>& work) {
-        const auto rule = rule_;
-        const auto budget = budget_;
-        const auto counts = counts_;
-        const auto intercept = intercept_, intercept_sum = intercept_sum_;
+        const Saved before = mark();
         hypothesis_.begin(rows, grows);
         try {
             work();
         } catch (...) {
-            hypothesis_.rollback();
-            rule_ = rule;
-            budget_ = budget;
-            counts_ = counts;
-            intercept_ = intercept;
-            intercept_sum_ = intercept_sum;
+            undo(before);
             throw;
         }
         hypothesis_.keep();
+    }
+
+    // The stored points as events, oldest first, with their kernel values, for as many passes as are wanted.
+    struct Replay {
+        explicit Replay(const H& hypothesis) : chunk{batch, {}, {}, nullptr, hypothesis.look_at_stored()} {
+            for (std::size_t slot = hypothesis.oldest(); slot != kNoLimit; slot = hypothesis.newer(slot)) {
+                const double label = hypothesis.label(slot);
+                labels.push_back(label);
+                weights.push_back(std::isnan(label) ? 0.0 : 1.0);
+            }
+            chunk.labels = labels, chunk.weights = weights;
+            chunk.start = 0;
+        }
+        // f at each point, an output after the other.
+        std::vector<double> scores(const H& hypothesis) {
+            std::vector<double> scores;
+            for (std::size_t i = 0; i < labels.size(); ++i)
+                for (std::size_t o = 0; o < hypothesis.outputs(); ++o) scores.push_back(hypothesis.score(chunk.sight, i, o));
+            return scores;
+        }
+        Batch batch;
+        std::vector<double> labels, weights;
+        Chunk chunk;
+    };
+
+    // The mean error of what the points were told to be, before each was learned, in the first pass.
+    double replay(Replay& points, std::size_t passes) {
+        Chunk& chunk = points.chunk;
+        const std::size_t n = points.labels.size();
+        std::vector<double> said(n * outputs());
+        rule_ = first_rule_;
+        counts_.steps = 0;
+        std::fill(intercept_.begin(), intercept_.end(), 0.0);
+        hypothesis_.restart();
+        resize(chunk);
+        for (std::size_t pass = 0; pass < passes; ++pass) {
+            chunk.out = pass == 0 ? &said : nullptr;
+            for (std::size_t i = 0; i < n; ++i) event(chunk, i);
+            if (poll) poll();
+        }
+        double total = 0, known = 0;
+        for (std::size_t i = 0; i < n; ++i)
+            if (points.weights[i] != 0) total += error_of({said.data() + i * outputs(), outputs()}, points.labels[i]), known += 1;
+        return known > 0 ? total / known : 0.0;
+    }
+
+    static std::vector<std::vector<double>> halfway(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b) {
+        for (std::size_t o = 0; o < a.size(); ++o)
+            for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] = 0.5 * (a[o][s] + b[o][s]);
+        return a;
+    }
+
+    // 0 or 1 for a class, how far it is off for a number.
+    double error_of(std::span<const double> scores, double label) const {
+        if (task_ == Task::regression) return std::abs(scores[0] - label);
+        if (scores.size() == 1) return (scores[0] > 0) == (label > 0) ? 0.0 : 1.0;
+        return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
     }
 
     void learn_alone(Chunk& chunk, std::size_t classes) {
@@ -426,6 +547,7 @@ class Learner {
             fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient);
     }
 
+    Rule first_rule_;  // as it was before the first event
     Rule rule_;
     Budget budget_;
     Needs needs_;

@@ -110,6 +110,11 @@ void Partners::removed(std::size_t slot, std::size_t last) {
     partner_.pop_back(), likeness_.pop_back(), share_.pop_back(), stale_.pop_back(), self_.pop_back(), inverse_.pop_back();
 }
 
+void Partners::meet_again(const Points& points, std::span<const double> selves) {
+    newcomer_ = {};
+    for (std::size_t v = 0; v < points.size(); ++v) self_[v] = selves[v], inverse_[v] = inverse_of(selves[v]);
+}
+
 void Partners::clear() {
     partner_.clear(), likeness_.clear(), share_.clear(), stale_.clear(), self_.clear(), inverse_.clear();
 }

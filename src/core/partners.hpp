@@ -35,6 +35,9 @@ class Partners {
     // The last slot has moved into `slot`, whose point is gone.
     void removed(std::size_t slot, std::size_t last);
     void clear();
+    // All points have other kernel values now: first every k(v,v), then a row each.
+    void meet_again(const Points& points, std::span<const double> selves);
+    void meet_again(const Points& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
 
     std::uint64_t rows() const { return rows_; }  // worked out beyond those of newcomers
     void reserve(std::size_t slots);

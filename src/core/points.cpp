@@ -4,9 +4,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/gradient.hpp"
 #include "core/sparse_points.hpp"
 
 namespace gristmill {
+
+void Ahead::gradients(std::span<const Lines<double>>, double*) {
+    throw std::invalid_argument("a kernel written in Python has no gradient: only it knows how its values change");
+}
 
 // ---- slots and ages -----------------------------------------------------------------------------------------------
 
@@ -56,6 +61,18 @@ void Points::remove(std::size_t slot) {
     older_.pop_back();
     newer_.pop_back();
     drop_last(last);
+}
+
+void Points::rescale(std::span<const double> factors) {
+    if (factors.size() != width()) throw std::invalid_argument("one factor a column");
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+        before_write(slot);
+        rescale_data(slot, factors);
+    }
+}
+
+void Points::rescale_data(std::size_t, std::span<const double>) {
+    throw std::invalid_argument("points that are kept sparse, or that are objects, cannot be rescaled by columns");
 }
 
 void Points::clear() {
@@ -173,6 +190,14 @@ void DensePoints<T>::put_data(std::size_t slot, const Batch& batch, std::size_t 
 }
 
 template <class T>
+void DensePoints<T>::rescale_data(std::size_t slot, std::span<const double> factors) {
+    std::vector<T> row(width_);
+    copy_out(slot, row.data());
+    for (std::size_t j = 0; j < width_; ++j) row[j] = static_cast<T>(row[j] * factors[j]);
+    write(slot, row.data());
+}
+
+template <class T>
 void DensePoints<T>::copy_out(std::size_t slot, T* to) const {
     const T* from = lane(slot);
     for (std::size_t j = 0; j < width_; ++j) to[j] = from[j * kLanes<T>];
@@ -235,16 +260,39 @@ class DenseAhead final : public Ahead {
     }
 
     void rows(double* out, std::size_t stride) override {
-        run(0, count_, points_.blocks_.data(), padded(points_.size()), points_.norm2_.data(), points_.norm1_.data(), out,
-            stride);
+        scratch_.resize(kernel_.scratch_rows() * kPanel);
+        run(0, count_, points_.blocks_.data(), padded(points_.size()), points_.norm2_.data(), points_.norm1_.data(),
+            [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                kernel_.values(pairs, scratch_.data(), out + r * stride + s);
+            });
     }
 
     void among(std::size_t i, double* out) override {
         if (!packed_) pack();
-        run(i, i + 1, lanes_.data(), padded(count_), lane_norm2_.data(), lane_norm1_.data(), out, padded(count_));
+        scratch_.resize(kernel_.scratch_rows() * kPanel);
+        run(i, i + 1, lanes_.data(), padded(count_), lane_norm2_.data(), lane_norm1_.data(),
+            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) { kernel_.values(pairs, scratch_.data(), out + s); });
     }
 
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
+
+    void gradients(std::span<const Lines<double>> coefs, double* out) override {
+        PointWeights<T> weights(kernel_, coefs, count_, padded(points_.size()));
+        scratch_.resize(kernel_.slope_rows() * kPanel);
+        run(0, count_, points_.blocks_.data(), weights.slots(), points_.norm2_.data(), points_.norm1_.data(),
+            [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                kernel_.slopes(pairs, scratch_.data());
+                weights.take(r, s, pairs.size, scratch_.data());
+            });
+        std::vector<const T*> rows = rows_;
+        std::vector<T> spread(dense_ ? 0 : count_ * points_.width_);
+        for (std::size_t r = 0; sparse_ && r < count_; ++r) {
+            T* to = spread.data() + r * points_.width_;
+            for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k) to[sparse_->columns(first_ + r)[k]] = rows_[r][k];
+            rows[r] = to;
+        }
+        weights.gather(rows, points_.blocks_.data(), points_.width_, out);
+    }
 
   private:
     // The loaded rows as if they were stored, so that rows against rows use the same code, and give the same bits.
@@ -266,14 +314,14 @@ class DenseAhead final : public Ahead {
     }
 
     // Rows [from, to) against `slots` lanes. Panels keep the pair numbers of all rows in the second-level cache
-    // between the sums and the function of them.
-    void run(std::size_t from, std::size_t to, const T* blocks, std::size_t slots, const T* norm2, const T* norm1,
-             double* out, std::size_t stride) {
-        constexpr std::size_t lanes = kLanes<T>, panel = 24 * lanes;
+    // between the sums and the function of them: use(row, first slot, pairs).
+    static constexpr std::size_t kPanel = 24 * kLanes<T>;
+    template <class Use>
+    void run(std::size_t from, std::size_t to, const T* blocks, std::size_t slots, const T* norm2, const T* norm1, Use use) {
+        constexpr std::size_t lanes = kLanes<T>, panel = kPanel;
         const std::size_t width = points_.width_, count = to - from;
         dots_.resize(count * panel);
         if (kernel_.needs_l1()) l1s_.resize(count * panel);
-        scratch_.resize(kernel_.scratch_rows() * panel);
         for (std::size_t s = 0; s < slots; s += panel) {
             const std::size_t size = std::min(panel, slots - s);
             const T* at = blocks + s * width;
@@ -282,8 +330,7 @@ class DenseAhead final : public Ahead {
                 dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, l1s_.data(), panel)
                        : sparse_l1s(from, count, at, size, norm1 + s);
             for (std::size_t r = 0; r < count; ++r) {
-                const Pairs<T> pairs{dots_.data() + r * panel, l1s_.data() + r * panel, norm2_[from + r], norm2 + s, size};
-                kernel_.values(pairs, scratch_.data(), out + r * stride + s);
+                use(r, s, Pairs<T>{dots_.data() + r * panel, l1s_.data() + r * panel, norm2_[from + r], norm2 + s, size});
             }
         }
     }

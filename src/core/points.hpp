@@ -22,6 +22,8 @@ class Ahead {
     virtual void rows(double* out, std::size_t stride) = 0;
     virtual void among(std::size_t i, double* out) = 0;  // loaded row i against all loaded rows
     virtual double self(std::size_t i) = 0;              // k(x, x) of loaded row i
+    // d f_o / d x at the loaded rows, (row, output, feature) in order; coefs: one line an output, padded(size) numbers each.
+    virtual void gradients(std::span<const Lines<double>> coefs, double* out);
 };
 
 // Beyond this, ||x - y||^2 from norms and dot would be infinity less infinity.
@@ -74,6 +76,9 @@ class Points {
     }
     virtual double stored_self(const Kernel& kernel, std::size_t slot) const = 0;
 
+    // Columns times these factors, one a feature, in place.
+    void rescale(std::span<const double> factors);
+
     // Which points came as sparse rows into a dense store: their L1 distances are summed another way, and `stored_rows` goes
     // that way again. Saved with a hypothesis that rebuilds numbers from its points.
     virtual std::vector<std::uint8_t> came_sparse() const { return std::vector<std::uint8_t>(size()); }
@@ -93,6 +98,7 @@ class Points {
     virtual void put_data(std::size_t slot, const Batch& batch, std::size_t row) = 0;
     virtual void move_data(std::size_t from, std::size_t to) = 0;
     virtual void drop_last(std::size_t slot) = 0;  // the slot after the new end
+    virtual void rescale_data(std::size_t slot, std::span<const double> factors);
     // One stored point set aside, and put back: what the journal needs.
     virtual std::shared_ptr<void> copy_data(std::size_t slot) const = 0;
     virtual void restore_data(std::size_t slot, const std::shared_ptr<void>& data) = 0;
@@ -145,6 +151,7 @@ class DensePoints final : public Points {
     void put_data(std::size_t slot, const Batch& batch, std::size_t row) override;
     void move_data(std::size_t from, std::size_t to) override;
     void drop_last(std::size_t slot) override;
+    void rescale_data(std::size_t slot, std::span<const double> factors) override;
     std::shared_ptr<void> copy_data(std::size_t slot) const override;
     void restore_data(std::size_t slot, const std::shared_ptr<void>& data) override;
 

@@ -59,6 +59,7 @@ class Projections {
     void add_output();
     void split_output();
     void scores(const Batch& batch, double* out) const { store_.scores(batch, out); }
+    void gradients(const Batch& batch, double* out) const { store_.gradients(batch, out); }
     void begin(std::size_t rows, bool grows);
     void keep();
     void rollback();

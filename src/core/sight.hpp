@@ -25,6 +25,9 @@ struct Sight {
     Sight(const Points& points, const Kernel& kernel, const Batch& batch)
         : batch(&batch), ahead(points.ahead(kernel, batch)) {}
 
+    bool replays = false;  // the rows are the stored points themselves, which stay whatever becomes of them
+
+    explicit Sight(std::unique_ptr<Ahead> ahead) : batch(nullptr), ahead(std::move(ahead)) {}
     double* row(std::size_t i) { return values.data() + i * stride; }
     double self(std::size_t i) { return ahead->self(i); }
 

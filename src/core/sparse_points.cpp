@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/gradient.hpp"
+
 namespace gristmill {
 
 namespace {
@@ -120,15 +122,7 @@ class SparseAhead final : public Ahead {
     void rows(double* out, std::size_t stride) override {
         const std::size_t slots = padded(points_.size());
         for (std::size_t r = 0; r < count_; ++r) {
-            const std::size_t i = first_ + r;
-            start(slots);
-            for (std::size_t k = 0; k < batch_.nonzeros(i); ++k) {
-                const auto found = points_.index_.find(batch_.columns(i)[k]);
-                if (found == points_.index_.end()) continue;
-                const T x = batch_.values(i)[k];
-                for (const auto& entry : found->second) meet(entry.slot, x, entry.value);
-            }
-            for (std::size_t s = 0; s < points_.size(); ++s) l1_[s] += norm1_[r] + points_.norm1_[s];
+            meet_stored(r, slots);
             finish(norm2_[r], point_norm2_.data(), slots, out + r * stride);
         }
     }
@@ -151,7 +145,55 @@ class SparseAhead final : public Ahead {
 
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
 
+    // Costs the non-zeros of all points, whatever the width; only the output is as wide as it is.
+    void gradients(std::span<const Lines<double>> coefs, double* out) override {
+        const std::size_t slots = padded(points_.size()), width = points_.width();
+        for (std::size_t r = 0; r < count_; ++r, out += coefs.size() * width) {
+            PointWeights<T> weights(kernel_, coefs, 1, slots);
+            meet_stored(r, slots);
+            for (T& x : l1_) x = std::max(x, T(0));
+            scratch_.resize(kernel_.slope_rows() * slots);
+            if (slots > 0) {
+                kernel_.slopes(Pairs<T>{dot_.data(), l1_.data(), norm2_[r], point_norm2_.data(), slots}, scratch_.data());
+                weights.take(0, 0, slots, scratch_.data());
+            }
+            std::vector<T> x(width);
+            for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
+                x[batch_.columns(first_ + r)[k]] = batch_.values(first_ + r)[k];
+            for (std::size_t o = 0; o < coefs.size(); ++o) gather(weights, o, x, out + o * width);
+        }
+    }
+
   private:
+    // Where a point has 0 the sign is that of x: all points as if they had, then what those that have not change.
+    void gather(const PointWeights<T>& weights, std::size_t output, const std::vector<T>& x, double* out) const {
+        const auto sign = [](T t) { return static_cast<double>((t > 0) - (t < 0)); };
+        double all = 0;
+        for (std::size_t s = 0; s < points_.size(); ++s) all += weights.l1(output)[s];
+        for (std::size_t j = 0; j < x.size(); ++j) out[j] = weights.norm(output) * x[j] + all * sign(x[j]);
+        for (std::size_t s = 0; s < points_.size(); ++s) {
+            const auto& row = points_.rows_[s];
+            for (std::size_t k = 0; k < row.columns.size(); ++k) {
+                const auto j = static_cast<std::size_t>(row.columns[k]);
+                out[j] += static_cast<double>(weights.dot(output)[s]) * row.values[k] +
+                          weights.l1(output)[s] * (sign(x[j] - row.values[k]) - sign(x[j]));
+            }
+        }
+    }
+
+    // Dot products and distances of loaded row r.
+    void meet_stored(std::size_t r, std::size_t slots) {
+        const std::size_t i = first_ + r;
+        start(slots);
+        for (std::size_t k = 0; k < batch_.nonzeros(i); ++k) {
+            const auto found = points_.index_.find(batch_.columns(i)[k]);
+            if (found == points_.index_.end()) continue;
+            const T x = batch_.values(i)[k];
+            for (const auto& entry : found->second) meet(entry.slot, x, entry.value);
+        }
+        for (std::size_t s = 0; s < points_.size(); ++s) l1_[s] += norm1_[r] + points_.norm1_[s];
+    }
+
     void start(std::size_t slots) {
         dot_.assign(slots, T(0));
         l1_.assign(slots, T(0));

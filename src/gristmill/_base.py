@@ -155,6 +155,27 @@ class StreamLearner(AdditiveParts, WeightedStream):
         """Outputs of the core, in the last axis, as they are shown outside."""
         return values
 
+    def gradient(self, X: Any) -> npt.NDArray[np.float64]:
+        """How the scores change with each column: d f / d x at each event, (n, d); (n, classes, d) for three or more.
+
+        Where a kernel has a kink (an L1 distance at equal numbers) the slope is 0, the mean of both sides.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gristmill import Gaussian, KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(2000, 3))
+        >>> model = KernelRegressor(Gaussian(0.2)).fit(X, np.sin(X[:, 0]))
+        >>> np.abs(model.gradient(X)).mean(axis=0).round(1).tolist()
+        [0.6, 0.1, 0.1]
+        """
+        run = self._started()
+        if not hasattr(run.core, "gradient"):
+            raise TypeError(f"gradient: {run.parts.kernel!r} is a sum of steps and bends by column; see components(X)")
+        values, classes = run.core.gradient(self._rows(run.core, self._read(X, first=False)))
+        shown: npt.NDArray[np.float64] = self._shown(values, run.labels.view(classes))
+        return shown
+
     # ---- fitted attributes ------------------------------------------------------------------------------------
 
     @property

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from . import persist
 from ._validate import count, one_of, optional
+from .streams import relevance
 from .streams.columns import Columns
 from .streams.scaling import StreamScaler
 
@@ -27,15 +28,21 @@ class Prepared(BaseEstimator):
     Parameters
     ----------
     model : learner of gristmill
-    scale : {"standard", "minmax"} or None, default="standard"
-        Each event is scaled by what was seen up to and including it, then learned.
+    scale : {"standard", "minmax", "relevance"} or None, default="standard"
+        Each event is scaled by what was seen up to and including it, then learned. "relevance" standardises too, and
+        gives each column a weight by how much it moves what the kernel learner has learned: after 500 events, 1000, 2000,
+        ... the weights are renewed and the coefficients learned anew from the stored points.
     warmup : int, optional
         The scaling is frozen after so many events; never otherwise.
 
     Attributes
     ----------
     model_ : the fitted learner
-    scaler_ : StreamScaler, or None
+    scaler_ : StreamScaler, RelevanceScaler, or None
+    relevance_ : array, with scale="relevance"
+        How much each standardised column moves the answer: its share in the mean square of the gradient.
+    relevance_history_ : tuple of Renewal, with scale="relevance"
+        Position in the stream, shares, and whether the weights followed, of each time they were looked at.
     columns_ : Columns, or None
         How a table becomes X, where the command line or a reader of files has settled it.
 
@@ -79,11 +86,10 @@ class Prepared(BaseEstimator):
         self._check_parameters()
         began = None if fresh else self._began
         if began is None:
-            scaler = None if self.scale is None else StreamScaler(self.scale, self.warmup)
-            began = _Begun(clone(self.model), scaler)
+            began = _Begun(clone(self.model), self._fresh_scaler())
         before = None if fresh or self._began is None else began.mark()
         try:
-            said = getattr(began.model, verb)(began.taken_in(X), y, **known)
+            said = began.learn(verb, X, y, known)
         except BaseException:
             began.back(before)
             raise
@@ -92,10 +98,15 @@ class Prepared(BaseEstimator):
         self._began = began
         return said
 
+    def _fresh_scaler(self) -> Any:
+        if self.scale == "relevance":
+            return relevance.RelevanceScaler(self.warmup)
+        return None if self.scale is None else StreamScaler(self.scale, self.warmup)
+
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one event."""
         began = self._began
-        if began is None or began.scaler is None:
+        if began is None or not began.scales_alone():
             self.partial_fit(_row(x), None if y is None else [y])
             return
         before = began.mark()
@@ -146,6 +157,13 @@ class Prepared(BaseEstimator):
         scaled = self._scaled(X)
         return float(self.model_.score(scaled, y))
 
+    @_as_the_model_has
+    def gradient(self, X: Any) -> Any:
+        """How the scores change with each column as it came, before any scaling: d f / d x at each event."""
+        began = self._started()
+        found = began.model.gradient(self._scaled(X))
+        return found if began.scaler is None else found * began.scaler._slope()
+
     def predict_one(self, x: Any) -> Any:
         """What the learner predicts of one event; before anything was learned, what it says then."""
         return self._answer_one("predict_one", x)
@@ -168,15 +186,30 @@ class Prepared(BaseEstimator):
         return self._started().model
 
     @property
-    def scaler_(self) -> StreamScaler | None:
+    def scaler_(self) -> Any:
         """The scaling, or None."""
         return self._started().scaler
+
+    @property
+    def relevance_(self) -> Any:
+        """How much each standardised column moves the answer: shares that add up to 1."""
+        return self._weighed().shares
+
+    @property
+    def relevance_history_(self) -> tuple[relevance.Renewal, ...]:
+        """What was found each time the columns were looked at, oldest first."""
+        return self._weighed().history
+
+    def _weighed(self) -> relevance.RelevanceScaler:
+        if self._began is None or not isinstance(self._began.scaler, relevance.RelevanceScaler):
+            raise AttributeError('relevance_ is there with scale="relevance", once something was learned')
+        return self._began.scaler
 
     @property
     def memory_bytes_(self) -> int:
         """Bytes that the learner and the scaling keep."""
         began = self._started()
-        scaling = 0 if began.scaler is None else began.scaler._state.nbytes
+        scaling = 0 if began.scaler is None else began.scaler.memory_bytes
         return int(began.model.memory_bytes_) + scaling
 
     def __getattr__(self, name: str) -> Any:
@@ -202,8 +235,10 @@ class Prepared(BaseEstimator):
     def _check_parameters(self) -> None:
         if not hasattr(self.model, "partial_fit") or not hasattr(self.model, "_check_parameters"):
             raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
-        optional(one_of("standard", "minmax")).check("Prepared", "scale", self.scale)
+        optional(one_of("standard", "minmax", "relevance")).check("Prepared", "scale", self.scale)
         optional(count).check("Prepared", "warmup", self.warmup)
+        if self.scale == "relevance":
+            relevance.refuse(self.model)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         began = self._started()
@@ -224,7 +259,7 @@ class Prepared(BaseEstimator):
         inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
         model._from_file(inner, fitted["model"])
         if self.scale is not None:
-            scaler = StreamScaler(self.scale, self.warmup)
+            scaler = self._fresh_scaler()
             scaler._from_file(arrays, fitted["scaler"])
             if scaler.n_features_in_ != model.n_features_in_:
                 raise persist.ModelFileError("its scaling does not fit its points")
@@ -244,7 +279,19 @@ class _Begun:
     """The learner and the scaling that its inputs went through."""
 
     model: Any
-    scaler: StreamScaler | None
+    scaler: Any  #: StreamScaler, RelevanceScaler, or None
+
+    def learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
+        """A chunk through scaling and learner; on an error the learner is as it was."""
+        if isinstance(self.scaler, relevance.RelevanceScaler) and not hasattr(X, "tocsr"):
+            return relevance.learn(self.scaler, self.model, verb, X, y, known)
+        return getattr(self.model, verb)(self.taken_in(X), y, **known)
+
+    def scales_alone(self) -> bool:
+        """Whether the next event is scaled and learned, and nothing else comes of it."""
+        if isinstance(self.scaler, relevance.RelevanceScaler):
+            return self.scaler.room() > 1
+        return self.scaler is not None
 
     def taken_in(self, X: Any) -> Any:
         """X scaled by what is known at each event, which the scaling takes in."""

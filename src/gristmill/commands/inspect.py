@@ -49,6 +49,8 @@ def _facts(model: Any) -> dict[str, Any]:
             facts[name.rstrip("_")] = float(getattr(inner, name))
     if inner is not model:
         facts["scaling"] = "none" if model.scale is None else str(model.scale)
+        if model.scale == "relevance":
+            facts["relevance"] = _relevance(model)
         columns: Any = getattr(model, "columns_", None)
         if columns is not None:
             facts["target"] = columns.target
@@ -64,3 +66,11 @@ def _kind(line: dict[str, Any]) -> str:
     """A column of a table in words."""
     many = f" of {line['values']} values" + (" and others" if line["others"] else "") if "values" in line else ""
     return f"{line['kind']}{many}{', with gaps' if line['missing'] else ''}"
+
+
+def _relevance(model: Any) -> dict[str, float]:
+    """The ten columns that move the answer most, by name, and their shares."""
+    columns = getattr(model, "columns_", None)
+    names = model.scaler_.column_names if columns is None else columns.out_names
+    largest = (-model.relevance_).argsort(kind="stable")[:10]
+    return {str(names[column]): round(float(model.relevance_[column]), 4) for column in largest}

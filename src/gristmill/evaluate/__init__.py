@@ -1,6 +1,7 @@
 """Evaluation on a stream: prequential runs, comparisons, search, tables, pictures and reports."""
 
 from .displays import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
+from .relevance_display import RelevanceDisplay
 from .report import Report
 from .result import Comparison, Result
 from .run import compare, prequential
@@ -11,6 +12,7 @@ __all__ = [
     "Comparison",
     "NoveltyDisplay",
     "PrequentialDisplay",
+    "RelevanceDisplay",
     "Report",
     "Result",
     "SearchResult",

@@ -14,6 +14,7 @@ from .generators import (
 )
 from .json_lines import from_rows
 from .read import read
+from .relevance import RelevanceScaler
 from .scaling import StreamScaler, WidthFinder
 from .source import BadRows, StreamError
 from .table import Table
@@ -23,6 +24,7 @@ __all__ = [
     "CellError",
     "Chunk",
     "Columns",
+    "RelevanceScaler",
     "Stream",
     "StreamError",
     "StreamScaler",

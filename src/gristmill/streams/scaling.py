@@ -159,6 +159,18 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         centre, spread = self._moments(self._state[1], self._state[2], known)
         return np.asarray((X - centre) / spread)
 
+    def _slope(self) -> Floats:
+        """How fast each scaled column moves with the raw one, by what is known now."""
+        if self.method == "minmax":
+            return np.asarray(1.0 / _not_zero(self._state[2] - self._state[1]))
+        known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
+        return np.asarray(1.0 / self._moments(self._state[1], self._state[2], known)[1])
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of what was found."""
+        return int(self._state.nbytes)
+
     # ---- part of a model file (persist.py) -----------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,75 @@
+// The gradient of an expansion at a few rows: each stored point's weight in it, then sums of the points by those weights.
+//
+// d f / d x_j = sum_i c_i (dot_i y_ij + norm_i x_j + l1_i sign(x_j - y_ij)), with the slopes of the kernel at each pair.
+#pragma once
+
+#include <span>
+
+#include "core/batch.hpp"
+#include "core/kernels.hpp"
+
+namespace gristmill {
+
+template <class T>
+class PointWeights {
+  public:
+    // coefs: one line an output, `slots` numbers each; slots: a multiple of kPad.
+    PointWeights(const Kernel& kernel, std::span<const Lines<double>> coefs, std::size_t rows, std::size_t slots)
+        : coefs_(coefs), slots_(slots), by_dot_(kernel.needs_dot()), by_norm_(kernel.needs_norm()), by_l1_(kernel.needs_l1()),
+          dot_(by_dot_ ? rows * coefs.size() * slots : 0), l1_(by_l1_ ? rows * coefs.size() * slots : 0),
+          norm_(rows * coefs.size()), slopes_(slots) {}
+
+    std::size_t slots() const { return slots_; }
+    // The slopes of a row at `size` slots from `first` on, in the order of IsaGradient: value, dot, norm, l1. Slots ascend.
+    void take(std::size_t row, std::size_t first, std::size_t size, const T* slopes) {
+        const T *dot = slopes + size, *norm = slopes + 2 * size, *l1 = slopes + 3 * size;
+        if (by_norm_)
+            for (std::size_t i = 0; i < size; ++i) slopes_[i] = static_cast<double>(norm[i]);
+        for (std::size_t o = 0; o < coefs_.size(); ++o) {
+            const std::size_t at = row * coefs_.size() + o;
+            const double* coef = coefs_[o].data() + first;
+            if (by_dot_) multiply(coef, dot, size, dot_.data() + at * slots_ + first);
+            if (by_l1_) multiply(coef, l1, size, l1_.data() + at * slots_ + first);
+            if (by_norm_) norm_[at] += isa_score().dot(coef, slopes_.data(), size);
+        }
+    }
+    const T* dot(std::size_t at) const { return by_dot_ ? dot_.data() + at * slots_ : zeros(); }
+    const T* l1(std::size_t at) const { return by_l1_ ? l1_.data() + at * slots_ : zeros(); }
+    double norm(std::size_t at) const { return norm_[at]; }
+
+    // out: (row, output, feature), from points in blocks of lanes.
+    void gather(std::span<const T* const> rows, const T* blocks, std::size_t width, double* out) const {
+        const std::size_t outputs = coefs_.size(), count = rows.size() * outputs, n_blocks = slots_ / kLanes<T>;
+        std::vector<T> sums(count * width);
+        std::vector<const T*> dots(count), l1s(count), xs(count);
+        std::vector<T*> to(count);
+        for (std::size_t k = 0; k < count; ++k)
+            dots[k] = dot(k), l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums.data() + k * width;
+        if (by_dot_) isa_gradient<T>().points(dots.data(), count, blocks, n_blocks, width, to.data());
+        const std::size_t step = outputs > 1 ? outputs : std::max<std::size_t>(count, 1);
+        for (std::size_t k = 0; by_l1_ && k < count; k += step)
+            isa_gradient<T>().signs(l1s.data() + k, xs.data() + k, step, outputs > 1, blocks, n_blocks, width, to.data() + k);
+        for (std::size_t k = 0; k < count; ++k)
+            for (std::size_t j = 0; j < width; ++j)
+                *out++ = static_cast<double>(to[k][j]) + norm_[k] * static_cast<double>(xs[k][j]);
+    }
+
+  private:
+    static void multiply(const double* coef, const T* slope, std::size_t size, T* out) {
+        for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<T>(coef[i] * static_cast<double>(slope[i]));
+    }
+    const T* zeros() const {
+        if (zeros_.empty()) zeros_.resize(slots_);
+        return zeros_.data();
+    }
+
+    std::span<const Lines<double>> coefs_;
+    std::size_t slots_;
+    bool by_dot_, by_norm_, by_l1_;
+    Lines<T> dot_, l1_;  // coefficient times slope, by row and output, then slot
+    std::vector<double> norm_;
+    Lines<double> slopes_;
+    mutable Lines<T> zeros_;
+};
+
+}  // namespace gristmill

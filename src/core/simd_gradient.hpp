@@ -1,0 +1,213 @@
+// Derivatives of kernels, and sums of stored points and of signs by weights: what a gradient needs beside simd.hpp.
+//
+// A kernel is a function of <x, y>, <x, x> and sum |x - y|, so its derivative by x_j is
+//     dot y_j + norm x_j + l1 sign(x_j - y_j)
+// with three numbers of a pair, which are found here from the same expression as its value.
+#pragma once
+
+#include "core/simd.hpp"
+
+namespace gristmill::GRISTMILL_ISA {
+
+// The value of an expression and its three slopes, `size` numbers each, one after the other.
+template <class T>
+struct Slopes {
+    T *value, *dot, *norm, *l1;
+    Slopes(T* at, std::size_t size) : value(at), dot(at + size), norm(at + 2 * size), l1(at + 3 * size) {}
+};
+inline constexpr std::size_t kSlopeRows = 4;
+
+// 1 + 2t + 3t^2 + ... + (terms-1) t^(terms-2), the derivative of `geometric`
+template <class T>
+inline Vec<T> geometric_slope(Vec<T> t, int terms) {
+    Vec<T> sum = splat(T(1)), slope = {};
+    for (int i = 1; i < terms; ++i) {
+        slope = fma(slope, t, sum);
+        sum = fma(sum, t, splat(T(1)));
+    }
+    return slope;
+}
+
+template <class T>
+void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) {
+    leaf(node, pairs, false, out.value);
+    const T a = static_cast<T>(node.a), b = static_cast<T>(node.b);
+    const int n = node.n;
+    const auto each = [&](T* to, auto slope) {
+        for (std::size_t i = 0; i < pairs.size; i += kWidth<T>) store(to + i, slope(i));
+    };
+    const auto constant = [&](T* to, T x) { each(to, [=](std::size_t) { return splat(x); }); };
+    const auto of_value = [&](T* to, auto f) { each(to, [&](std::size_t i) { return f(load(out.value + i)); }); };
+    const auto of_dot = [&](auto f) { each(out.dot, [&](std::size_t i) { return f(load(pairs.dot + i)); }); };
+    const auto only_dot = [&] { constant(out.norm, T(0)), constant(out.l1, T(0)); };
+    switch (node.op) {
+        case Op::linear: return constant(out.dot, T(1)), only_dot();
+        case Op::polynomial: return of_dot([=](Vec<T> t) { return T(n) * a * power<T>(a * t + b, n - 1); }), only_dot();
+        case Op::exponential: return of_value(out.dot, [=](Vec<T> v) { return a * v; }), only_dot();
+        case Op::vovk:
+            if (n > 0) of_dot([=](Vec<T> t) { return geometric_slope<T>(t, n); });
+            else of_value(out.dot, [](Vec<T> v) { return v * v; });
+            return only_dot();
+        case Op::sigmoid: return of_value(out.dot, [=](Vec<T> v) { return a * (T(1) - v * v); }), only_dot();
+        case Op::gaussian:
+            of_value(out.dot, [=](Vec<T> v) { return (T(2) * a) * v; });
+            of_value(out.norm, [=](Vec<T> v) { return (T(-2) * a) * v; });
+            return constant(out.l1, T(0));
+        case Op::squared_euclidean: return constant(out.dot, T(2)), constant(out.norm, T(-2)), constant(out.l1, T(0));
+        case Op::laplacian:
+            of_value(out.l1, [=](Vec<T> v) { return -a * v; });
+            return constant(out.dot, T(0)), constant(out.norm, T(0));
+        case Op::manhattan: return constant(out.l1, T(-1)), constant(out.dot, T(0)), constant(out.norm, T(0));
+        default: return;
+    }
+}
+
+template <class T>
+void slopes_of(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, T* scratch, const Slopes<T>& out);
+
+// v = k / sqrt(k(x,x) k(y,y)): its slopes are those of k over the root, less v/2 times the slope of log k(x,x). A symmetric
+// kernel at (x, x) changes twice as fast as in its first argument alone.
+template <class T>
+void normalize_slopes(const Node* nodes, std::int32_t base, const Pairs<T>& pairs, T* scratch, const Slopes<T>& out) {
+    const std::size_t size = pairs.size;
+    constexpr std::size_t lanes = kLanes<T>;
+    T* y_self = scratch;
+    evaluate(nodes, base, pairs, true, scratch + size, y_self);
+    T norms[lanes], zeros[lanes] = {};
+    for (std::size_t l = 0; l < lanes; ++l) norms[l] = pairs.x_norm2;
+    const Slopes<T> own(scratch + size, lanes);
+    slopes_of(nodes, base, Pairs<T>{norms, zeros, pairs.x_norm2, norms, lanes}, scratch + size + kSlopeRows * lanes, own);
+    const T x_self = own.value[0], x_slope = T(2) * (own.dot[0] + own.norm[0]);
+    for (std::size_t i = 0; i < size; ++i) {
+        const T square = x_self * y_self[i];
+        const T scale = square > T(0) ? T(1) / __builtin_sqrt(square) : T(0);
+        out.value[i] *= scale, out.dot[i] *= scale, out.l1[i] *= scale;
+        out.norm[i] = out.norm[i] * scale - (square > T(0) ? T(0.5) * out.value[i] * x_slope / x_self : T(0));
+    }
+}
+
+template <class T>
+void slopes_of(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, T* scratch, const Slopes<T>& out) {
+    const Node& node = nodes[at];
+    if (node.left < 0) return leaf_slopes(node, pairs, out);
+    slopes_of(nodes, node.left, pairs, scratch, out);
+    if (node.op == Op::normalized) return normalize_slopes(nodes, node.left, pairs, scratch, out);
+    const std::size_t size = pairs.size;
+    if (node.op == Op::multiple) {
+        for (std::size_t i = 0; i < kSlopeRows * size; ++i) out.value[i] *= static_cast<T>(node.a);
+        return;
+    }
+    const Slopes<T> right(scratch, size);
+    slopes_of(nodes, node.right, pairs, scratch + kSlopeRows * size, right);
+    if (node.op == Op::sum) {
+        for (std::size_t i = 0; i < kSlopeRows * size; ++i) out.value[i] += right.value[i];
+        return;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+        out.dot[i] = out.dot[i] * right.value[i] + out.value[i] * right.dot[i];
+        out.norm[i] = out.norm[i] * right.value[i] + out.value[i] * right.norm[i];
+        out.l1[i] = out.l1[i] * right.value[i] + out.value[i] * right.l1[i];
+        out.value[i] *= right.value[i];
+    }
+}
+
+template <class T>
+void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch) {
+    slopes_of(nodes, root, pairs, scratch + kSlopeRows * pairs.size, Slopes<T>(scratch, pairs.size));
+}
+
+// ---- sums over stored points ----------------------------------------------------------------------------------------
+
+// What weight k adds at a number y of a point: w y, or w sign(x - y).
+struct PointTerm {
+    static constexpr bool kNeedsRow = false;
+    template <class V>
+    static V of(V, V y) { return y; }
+};
+struct SignTerm {
+    static constexpr bool kNeedsRow = true;
+    template <class V>
+    static V of(V x, V y) {
+        const V one = V{} + 1, none = {};
+        return x > y ? one : (x < y ? -one : none);
+    }
+};
+
+// K weights by J features over all blocks; `Shared`: all weights go with one row, whose terms are found once. A lane sums
+// its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape alone.
+template <class Term, bool Shared, int K, int J, class T>
+inline void weighted_tile(const T* const* weights, const T* const* rows, const T* blocks, std::size_t n_blocks,
+                          std::size_t width, std::size_t j, T* const* out) {
+    constexpr std::size_t lanes = kLanes<T>;
+    T line[K][J][lanes];
+    for (int p = 0; p < kPerBlock; ++p) {
+        Vec<T> sum[K][J];
+        for (int k = 0; k < K; ++k)
+            for (int f = 0; f < J; ++f) sum[k][f] = Vec<T>{};
+        const T* at = blocks + j * lanes + p * kWidth<T>;
+        for (std::size_t b = 0; b < n_blocks; ++b, at += width * lanes) {
+            Vec<T> w[K];
+            for (int k = 0; k < K; ++k) w[k] = load(weights[k] + b * lanes + p * kWidth<T>);
+            for (int f = 0; f < J; ++f) {
+                const Vec<T> y = load(at + f * lanes);
+                Vec<T> term;
+                for (int k = 0; k < K; ++k) {
+                    if (k == 0 || !(Shared || !Term::kNeedsRow))
+                        term = Term::of(Term::kNeedsRow ? splat(rows[k][j + f]) : Vec<T>{}, y);
+                    sum[k][f] = fma(w[k], term, sum[k][f]);
+                }
+            }
+        }
+        for (int k = 0; k < K; ++k)
+            for (int f = 0; f < J; ++f) store(&line[k][f][p * kWidth<T>], sum[k][f]);
+    }
+    for (int k = 0; k < K; ++k)
+        for (int f = 0; f < J; ++f) {
+            T* x = line[k][f];
+            for (std::size_t half = lanes / 2; half > 0; half /= 2)
+                for (std::size_t l = 0; l < half; ++l) x[l] += x[l + half];
+            out[k][j + f] += x[0];
+        }
+}
+
+// out[k][j] += sum_i weights[k][i] term_i[j] for `count` weights over the points of whole blocks.
+template <class Term, bool Shared, class T>
+void weighted(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
+              std::size_t width, T* const* out) {
+#if defined(__AVX512F__)
+    constexpr int K = 4, J = 5;
+#else
+    constexpr int K = 3, J = 3;
+#endif
+    const auto run = [&]<int F>(std::size_t j) {
+        std::size_t k = 0;
+        const auto tiles = [&]<int W>() {
+            for (; k + W <= count; k += W)
+                weighted_tile<Term, Shared, W, F>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
+        };
+        tiles.template operator()<K>(), tiles.template operator()<2>(), tiles.template operator()<1>();
+    };
+    std::size_t j = 0;
+    for (; j + J <= width; j += J) run.template operator()<J>(j);
+    for (; j < width; ++j) run.template operator()<1>(j);
+}
+
+template <class T>
+void weighted_points(const T* const* weights, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
+                     T* const* out) {
+    weighted<PointTerm, false>(weights, weights, count, blocks, n_blocks, width, out);
+}
+
+template <class T>
+void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
+                    std::size_t n_blocks, std::size_t width, T* const* out) {
+    if (shared) weighted<SignTerm, true>(weights, rows, count, blocks, n_blocks, width, out);
+    else weighted<SignTerm, false>(weights, rows, count, blocks, n_blocks, width, out);
+}
+
+template <class T>
+constexpr IsaGradient<T> gradient_table() {
+    return {&slopes<T>, &weighted_points<T>, &weighted_signs<T>};
+}
+
+}  // namespace gristmill::GRISTMILL_ISA

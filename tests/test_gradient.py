@@ -1,0 +1,198 @@
+"""`gradient`: d f / d x of every kernel learner, against finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from gristmill import (
+    Additive,
+    DropOldest,
+    Exponential,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    Laplacian,
+    Linear,
+    Manhattan,
+    Merge,
+    Normalized,
+    PassiveAggressive,
+    Perceptron,
+    Polynomial,
+    Prepared,
+    Project,
+    Sigmoid,
+    Spline,
+    SquaredEuclidean,
+    Unbounded,
+    Vovk,
+)
+
+KERNELS = {
+    "linear": Linear(),
+    "polynomial": Polynomial(3, 0.7, 0.5),
+    "first degree": Polynomial(1, 0.7, 0.5),
+    "gaussian": Gaussian(0.8),
+    "laplacian": Laplacian(0.6),
+    "exponential": Exponential(1.3),
+    "vovk": Vovk(),
+    "vovk 4": Vovk(4),
+    "sigmoid": Sigmoid(0.5, 0.2),
+    "manhattan": Manhattan(),
+    "squared euclidean": SquaredEuclidean(),
+    "normalized polynomial": Normalized(Polynomial(2, 0.5, 1.0)),
+    "normalized sum": Normalized(Gaussian(0.5) + Linear() * Polynomial(2, 1.0, 1.0)),
+    "normalized twice": Normalized(Normalized(Exponential(1.0)) + 0.5 * Linear()),
+    "sum": Gaussian(0.5) + 2.0 * Laplacian(0.3),
+    "product": Gaussian(0.5) * Polynomial(2, 0.5, 1.0),
+    "product with a distance": Laplacian(0.4) * (Linear() + Gaussian(0.2)),
+    "much of all": 0.3 * (Normalized(Polynomial(2, 1.0, 1.0)) * Laplacian(0.2) + Vovk(3)) * Gaussian(0.1),
+}
+
+
+def events(n: int = 300, d: int = 7, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X *= 0.9 * rng.uniform(size=(n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    X[rng.uniform(size=X.shape) < 0.3] = 0.0
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+def differences(model, X, step: float = 1e-6):
+    out = []
+    for j in range(X.shape[1]):
+        up, down = X.copy(), X.copy()
+        up[:, j] += step
+        down[:, j] -= step
+        out.append((model.decision_function(up) - model.decision_function(down)) / (2 * step))
+    return np.stack(out, axis=-1)
+
+
+def away_from_kinks(model, n: int = 40):
+    """Events none of whose numbers is that of a stored point."""
+    X = events(n, model.n_features_in_, seed=9)[0]
+    return X + np.random.default_rng(3).uniform(0.01, 0.02, size=X.shape)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_it_is_what_finite_differences_say(kernel):
+    X, y = events()
+    model = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(X, y)
+    rows = away_from_kinks(model)
+    found = model.gradient(rows)
+    assert found.shape == rows.shape
+    assert found == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_sparse_rows_in_a_dense_store_agree(kernel):
+    X, y = events()
+    model = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(X, y)
+    rows = events(30, seed=4)[0]
+    assert model.gradient(csr_array(rows)) == pytest.approx(model.gradient(rows), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_points_kept_sparse_agree(kernel):
+    X, y = events(200)
+    columns = np.arange(7) * 250
+    full = np.zeros((len(X), 2000))
+    full[:, columns] = X
+    wide = csr_array(full)
+    narrow = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(X, y)
+    model = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(wide, y)
+    found = model.gradient(wide[:20])
+    assert found.shape == (20, 2000)
+    assert found[:, columns] == pytest.approx(narrow.gradient(X[:20]), rel=1e-8, abs=1e-8)
+    assert not np.delete(found, columns, axis=1).any()
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_single_precision(kernel):
+    X, y = events()
+    X = X.astype(np.float32)
+    labels = (y > 0).astype(int)
+    model = KernelClassifier(kernel, Perceptron(), Unbounded()).fit(X, labels)
+    double = KernelClassifier(kernel, Perceptron(), Unbounded()).fit(X.astype(np.float64), labels)
+    assert np.array_equal(model.support_ids_, double.support_ids_)
+    found, wanted = model.gradient(X[:40]), double.gradient(X[:40].astype(np.float64))
+    assert found.dtype == np.float64
+    assert found == pytest.approx(wanted, rel=2e-3, abs=2e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("budget", [DropOldest(50), Merge(50), Project(0.2)], ids=repr)
+def test_three_classes_have_a_gradient_each(budget):
+    X, y = events(600)
+    labels = np.array(["c", "a", "b"])[np.digitize(y, [-0.3, 0.3])]
+    model = KernelClassifier(Gaussian(2.0), Perceptron(), budget).fit(X, labels)
+    rows = away_from_kinks(model)
+    found = model.gradient(rows)
+    assert found.shape == (len(rows), 3, X.shape[1])
+    assert found == pytest.approx(differences(model, rows).reshape(found.shape), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("yes", "no")])
+def test_two_classes_have_one_with_the_sign_of_the_scores(labels):
+    X, y = events()
+    model = KernelClassifier(Gaussian(2.0), Perceptron()).fit(X, np.where(y > 0, *labels))
+    rows = away_from_kinks(model)
+    assert model.gradient(rows) == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
+
+
+def test_of_the_mean_of_all_hypotheses():
+    X, y = events()
+    model = KernelClassifier(Gaussian(2.0), Perceptron(), Unbounded(), average=True).fit(X, y > 0)
+    rows = away_from_kinks(model)
+    assert model.gradient(rows) == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
+
+
+def test_of_a_novelty_detector():
+    X, _ = events()
+    model = KernelNovelty(Gaussian(2.0)).fit(X)
+    rows = away_from_kinks(model)
+    assert model.gradient(rows) == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(1.0)], ids=repr)
+def test_rows_alone_and_together_agree_bit_for_bit(kernel):
+    X, y = events(500, 13)
+    model = KernelRegressor(kernel, PassiveAggressive(), Unbounded()).fit(X, y)
+    together = model.gradient(X[:101])
+    assert np.array_equal(np.vstack([model.gradient(X[i : i + 1]) for i in range(101)]), together)
+
+
+def test_at_a_kink_the_slope_is_the_mean_of_both_sides():
+    model = KernelRegressor(Laplacian(1.0), PassiveAggressive(), Unbounded()).fit([[0.5, 0.0]], [1.0])
+    assert model.gradient([[0.5, 0.0]]).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", None])
+def test_behind_a_scaling_it_is_by_the_raw_column(scale):
+    X, y = events(600)
+    X = X * [1.0, 100.0, 1e-2, 1.0, 1.0, 5.0, 1.0] + 3.0
+    model = Prepared(KernelRegressor(Gaussian(0.2), PassiveAggressive(), DropOldest(100)), scale=scale).fit(X, y)
+    rows = X[:20]
+    wanted = []
+    for j, size in enumerate(X.std(axis=0) * 1e-4):
+        shift = np.zeros(7)
+        shift[j] = size
+        wanted.append((model.predict(rows + shift) - model.predict(rows - shift)) / (2 * size))
+    assert model.gradient(rows) == pytest.approx(np.stack(wanted, axis=1), rel=1e-4, abs=1e-5)
+
+
+def test_refused_by_name():
+    X, y = events(100)
+    additive = KernelRegressor(Additive(Spline())).fit(X, y)
+    with pytest.raises(TypeError, match="components"):
+        additive.gradient(X)
+    python = KernelRegressor(lambda a, b: float(np.dot(a, b))).fit(list(X), y)
+    with pytest.raises(ValueError, match="written in Python has no gradient"):
+        python.gradient(list(X))
+    model = KernelRegressor(Gaussian(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="7 features"):
+        model.gradient(X[:, :3])
+    with pytest.raises(ValueError, match="NaN|nan"):
+        model.gradient(np.full((1, 7), np.nan))
