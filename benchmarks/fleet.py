@@ -139,7 +139,11 @@ def fleets() -> None:
     line("a loop over learn_one / a fleet of 19,200 (20 points, 3 features)", loop / small, "floor 100, goal 250")
     fleet = full(1_600, 20)
     alone = clone(detector(20)).fit(pixels(1, 200)[:, 0])
-    line("bytes of a fleet / of separate learners (memory_bytes_)", fleet.memory_bytes_ / 1_600 / alone.memory_bytes_, "floor 0.2")
+    line(
+        "bytes of a fleet / of separate learners (memory_bytes_)",
+        fleet.memory_bytes_ / 1_600 / alone.memory_bytes_,
+        "floor 0.2",
+    )
     line("time a (learner, point) / one vectorised float exp", small / 20 / exp_seconds(), "floor 4.5, goal 2.5")
     line("time a learner, 307,200 / 19,200", event_seconds(307_200, 20, 2) / small, "floor 1.15")
     for height, width in ((120, 160), (240, 320)):

@@ -58,7 +58,9 @@ def main() -> None:
             subtractor.apply(frame)
         seconds = best(lambda s=subtractor: [s.apply(frame) for frame in frames[60:90]], 2) / 30  # type: ignore[misc]
         new = scores < threshold
-        print(f"{f'SILK, gamma {gamma:g}':<28} {threshold:>9.2f} {f1(new, truth):>7.3f} {f1(smooth(new, 5), truth):>9.3f} {1 / seconds:>9.0f}")
+        print(
+            f"{f'SILK, gamma {gamma:g}':<28} {threshold:>9.2f} {f1(new, truth):>7.3f} {f1(smooth(new, 5), truth):>9.3f} {1 / seconds:>9.0f}"
+        )
     try:
         import cv2
     except ImportError:
@@ -70,7 +72,9 @@ def main() -> None:
         for frame in frames[: at + 1]:
             mask = model.apply(frame)
         seconds = best(lambda m=model: [m.apply(frame) for frame in frames[60:90]], 2) / 30  # type: ignore[misc]
-        print(f"{name:<28} {'':>9} {f1(mask, truth):>7.3f} {f1(cv2.medianBlur(mask, 5), truth):>9.3f} {1 / seconds:>9.0f}")
+        print(
+            f"{name:<28} {'':>9} {f1(mask, truth):>7.3f} {f1(cv2.medianBlur(mask, 5), truth):>9.3f} {1 / seconds:>9.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 import forging
 import gristmill
 from gristmill import (
+    SGD,
     Additive,
     DropOldest,
     DropRandom,
@@ -27,7 +28,6 @@ from gristmill import (
     Prepared,
     Project,
     Romma,
-    SGD,
     Spline,
     Unbounded,
     Window,
@@ -46,7 +46,9 @@ def stream(n: int = 2500, d: int = 12, seed: int = 0):
 
 
 def relevant(budget=None, kernel=None, rule=None):
-    return Prepared(KernelClassifier(kernel or Laplacian(0.25), rule, budget or Merge(200), random_state=0), "relevance")
+    return Prepared(
+        KernelClassifier(kernel or Laplacian(0.25), rule, budget or Merge(200), random_state=0), "relevance"
+    )
 
 
 def same(a, b) -> bool:
@@ -72,7 +74,9 @@ def test_it_finds_the_columns_that_matter_and_errs_less():
     assert [found.position for found in model.relevance_history_] == [500, 1000, 2000]
 
 
-@pytest.mark.parametrize("budget", [Merge(150), DropSmallest(150), DropOldest(150), DropRandom(150), Unbounded()], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [Merge(150), DropSmallest(150), DropOldest(150), DropRandom(150), Unbounded()], ids=repr
+)
 @pytest.mark.parametrize("kernel", [Laplacian(0.25), Gaussian(0.05), Polynomial(2, 0.1, 1.0)], ids=repr)
 def test_however_the_stream_is_cut(budget, kernel):
     X, y = stream(1300)
@@ -94,7 +98,9 @@ def test_one_by_one():
     assert same(model, whole)
 
 
-@pytest.mark.parametrize("rule", [Perceptron(), SGD(rate=0.5, reg=0.01, intercept=True), PassiveAggressive(C=0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [Perceptron(), SGD(rate=0.5, reg=0.01, intercept=True), PassiveAggressive(C=0.1)], ids=repr
+)
 def test_classes_that_come_late_are_told_as_in_one_piece(rule):
     X, y = stream(1600)
     labels = np.where(y > 0, "b", "c")

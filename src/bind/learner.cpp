@@ -48,16 +48,16 @@ nb::tuple gradient_of(const Held<Learner<H>>& held, nb::handle source) {
     return nb::make_tuple(array_of(std::move(gradient), {count, outputs, held.learner.width()}), classes);
 }
 
+// Nothing where there is one score a class: a class may have come since the caller looked.
 template <class H>
-double score_one(const Held<Learner<H>>& held, Array1<double> x) {
+std::optional<double> score_one(const Held<Learner<H>>& held, Array1<double> x) {
     const Rows rows = held.checked(x);
     std::vector<double> scores;
     held.read([&] {
         scores.resize(held.learner.outputs());
         held.learner.score(rows.batch, scores.data());
     });
-    if (scores.size() != 1) throw nb::value_error("the model has one score a class; use score");
-    return scores[0];
+    return scores.size() == 1 ? std::optional(scores[0]) : std::nullopt;
 }
 
 // What the learners of this file have.

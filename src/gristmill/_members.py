@@ -196,6 +196,7 @@ class Members(BaseEstimator):
             "intercept_sum": np.zeros(pack["intercept"].shape[1]),
             "ids": pack["ids"],
             "labels": pack["labels"],
+            "came_sparse": np.zeros(len(pack["ids"]), dtype=np.uint8),
             "coef": np.ascontiguousarray(pack["coef"].T),
             "scale": pack["scale"],
             "points": pack["points"],

@@ -37,7 +37,9 @@ class Spill:
         for first in range(0, len(keys), 500):
             some = keys[first : first + 500]
             marks = ",".join("?" * len(some))
-            found += self._link.execute(f"SELECT key, record FROM {self._table} WHERE key IN ({marks})", some).fetchall()
+            found += self._link.execute(
+                f"SELECT key, record FROM {self._table} WHERE key IN ({marks})", some
+            ).fetchall()
         return found
 
     def keys(self) -> Iterator[bytes]:

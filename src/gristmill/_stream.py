@@ -401,7 +401,7 @@ class Scoring(StreamEstimator):
         if core.is_plain and is_event(x) and core.outputs == 1:
             classes, score = core.classes, core.score_one(x)
             view = run.labels.view(classes)
-            if core.classes == classes:  # else another class came in between
+            if score is not None and core.classes == classes:  # else another class came in between
                 return view.sign * score, view
         scores, view = self._scores_of_row(run, x)
         return scores[0], view

@@ -117,8 +117,9 @@ class MappedCore:
     def learn_one(self, x: Any, label: float, weight: float) -> None:
         self.linear.learn(self._mapped(self._one(x)), np.array([float(label)]), np.array([weight]), False)
 
-    def score_one(self, x: Any) -> float:
-        return float(self.linear.score(self._mapped(self._one(x)))[0][0, 0])
+    def score_one(self, x: Any) -> float | None:
+        scores, _ = self.linear.score(self._mapped(self._one(x)))
+        return float(scores[0, 0]) if scores.shape[1] == 1 else None
 
     def _one(self, x: Any) -> Any:
         row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
