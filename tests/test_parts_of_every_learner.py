@@ -33,10 +33,10 @@ def test_a_point_of_infinite_length_is_refused_by_its_row(name):
     model = learners.made(name, **{part: Polynomial(50)}).partial_fit(X[:10], y[:10])
     before = pickle.dumps(model)
     for learn in (model.partial_fit, model.prequential):
-        with pytest.raises(ValueError, match=r"row 3.*not finite"):
+        with pytest.raises(ValueError, match=r"row 3: .*(finite|is inf)"):
             learn(X[10:], y[10:])
         assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match=r"row 0.*not finite"):
+    with pytest.raises(ValueError, match=r"row 0: .*(finite|is inf)"):
         model.learn_one(X[13], y[13])
     assert pickle.dumps(model) == before
     model.partial_fit(X[10:13], y[10:13])
