@@ -8,7 +8,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench papers lint types core-test test-neon test-compilers test-oldest sanitize docs \
+.PHONY: run test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz docs \
   wheel quickest stub clean
 
 run: $(VENV)/.run
@@ -90,12 +90,21 @@ bench: $(VENV)/.bench
 papers: $(VENV)/.dev
 	$(BIN)/python -m docs.pictures
 
-# The whole Python test suite against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
-sanitize: core-test
+# The Python module by the sanitizers, and how tests run against it. A model asks for no block of 1 GB.
+build/sanitize/site/.built: $(VENV)/.tools $(SOURCES)
 	$(BIN)/pip install --quiet --no-build-isolation --no-deps --upgrade --target build/sanitize/site . \
 	  -C build-dir=build/sanitize/cmake -C cmake.define.GRISTMILL_SANITIZE=ON
-	LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitize/site \
-	  $(BIN)/python -m pytest tests -p no:cacheprovider
+	touch $@
+SANITIZED = LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0:max_allocation_size_mb=1024 PYTHONPATH=build/sanitize/site \
+  $(BIN)/python -m pytest -p no:cacheprovider
+
+# The whole Python test suite against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: core-test build/sanitize/site/.built
+	$(SANITIZED) tests
+
+# Ten thousand changed model files, and readers beside a learner that meets new classes, against the same build.
+fuzz: $(VENV)/.dev build/sanitize/site/.built
+	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/test_mutated_files.py tests/test_threads.py
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._stream import generator
-from .compare import Comparison, size_of, take
+from .compare import Comparison, SimilarityError, size_of, take
 
 Values = npt.NDArray[np.float64]
 
@@ -115,7 +115,10 @@ class LandmarkCore:
         f, said = self.sample.copied(), []  # a chunk that fails half-way leaves the model as it was
         f.know(classes)
         for i in range(size_of(rows)):
-            raw = f.raw(self.settings.comparison, take(rows, [i]))
+            try:
+                raw = f.raw(self.settings.comparison, take(rows, [i]))
+            except SimilarityError as error:
+                raise SimilarityError(f"row {i}: {error}") from None
             features = f.features(raw)
             if self.settings.epsilon is None:
                 f.know(int(labels[i]) + 1)
