@@ -34,6 +34,7 @@ SIZES = (30, 100, 300, 1000)
 FIRST = 4000
 LAST = 1000
 PICTURED = ("usps", "cod-rna")
+HEIGHTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 #: The budgets under PA-I, C = 1: one line each.
 BUDGETS: dict[str, Callable[[int], Any]] = {
@@ -194,7 +195,6 @@ def draw(results: dict[str, Any], sizes: list[int], path: Path, part: str) -> No
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import FuncFormatter
 
     shown = sorted(results, key=lambda name: name not in PICTURED)[:2]
     figure, axes = plt.subplots(1, len(shown), figsize=(4.6 * len(shown), 3.6), squeeze=False)
@@ -204,16 +204,24 @@ def draw(results: dict[str, Any], sizes: list[int], path: Path, part: str) -> No
             records = [found.get((budget, size), {}) for size in sizes]
             points = [(record["stored"], record[part][0]) for record in records if part in record]
             if points:
-                axis.plot(*zip(*points, strict=True), marker="o", markersize=4, label=budget)
+                axis.plot(
+                    *zip(*points, strict=True),
+                    marker="o",
+                    markersize=4,
+                    label=budget,
+                    linewidth=2.5 if budget == "Merge" else 1.2,
+                )
         if part in found.get((REFERENCE, 0), {}):
             axis.axhline(found[REFERENCE, 0][part][0], color="#555555", linestyle="--", label=REFERENCE)
         axis.set(xscale="log", yscale="log", title=name, xlabel="stored points")
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axis.set_xticks([], minor=True)
-        for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-            ticks(FuncFormatter(lambda value, _: f"{value:g}"))
+        low, high = axis.get_ylim()
+        heights = [height for height in HEIGHTS if low <= height <= high]
+        axis.set_yticks(heights, [f"{height:g}" for height in heights])
+        axis.set_yticks([], minor=True)
     axes[0, 0].set_ylabel("prequential error")
-    axes[0, -1].legend(fontsize=8)
+    axes[0, 0].legend(*axes[0, -1].get_legend_handles_labels(), fontsize=8)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
