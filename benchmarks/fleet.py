@@ -45,7 +45,7 @@ def event_seconds(n: int, size: int, repeats: int = 3) -> float:
 
 
 def exp_seconds() -> float:
-    """One float exp of the core, in a row that stays in the cache: what is left when the rest of a kernel row is taken away."""
+    """One float exp of the core, in a row that stays in the cache: a kernel row without the rest of its work."""
     kernel, x = Gaussian(1.0), np.ones((1, 1), dtype=np.float32)
     rows = np.random.default_rng(0).random((64, 1)).astype(np.float32)
     points = np.random.default_rng(0).random((4096, 1)).astype(np.float32)

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.video CLIP`: SILK a pixel beside OpenCV's MOG2 and KNN on the waving-trees clip: F1, frames per second.
+"""`python -m benchmarks.video CLIP`: SILK a pixel, MOG2 and KNN of OpenCV on the waving-trees clip: F1, frames a second.
 
-The clip is waving-trees.npz.xz of the data folder, with one frame segmented by hand. The paper's own videos are not to be had,
-and it prints no protocol beyond omega = 20, rho = 1. Thresholds are chosen on frames that are not scored: as high as leaves at
+The clip is waving-trees.npz.xz of the data folder, with one frame segmented by hand. The paper's own videos are not to be
+had, and it prints no protocol beyond omega = 20, rho = 1. Thresholds are chosen on frames that are not scored: as high as
+leaves at
 most one pixel in two hundred of the empty scene in the mask.
 """
 
@@ -59,7 +60,8 @@ def main() -> None:
         seconds = best(lambda s=subtractor: [s.apply(frame) for frame in frames[60:90]], 2) / 30  # type: ignore[misc]
         new = scores < threshold
         print(
-            f"{f'SILK, gamma {gamma:g}':<28} {threshold:>9.2f} {f1(new, truth):>7.3f} {f1(smooth(new, 5), truth):>9.3f} {1 / seconds:>9.0f}"
+            f"{f'SILK, gamma {gamma:g}':<28} {threshold:>9.2f} {f1(new, truth):>7.3f} "
+            f"{f1(smooth(new, 5), truth):>9.3f} {1 / seconds:>9.0f}"
         )
     try:
         import cv2

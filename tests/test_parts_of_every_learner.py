@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 import learners
-from gristmill import Additive, KernelClassifier, KernelNovelty, KernelRegressor, Laplacian, Polynomial, RandomMaclaurin, Step
+from gristmill import (
+    Additive,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    Laplacian,
+    Polynomial,
+    RandomMaclaurin,
+    Step,
+)
 from gristmill.features import FeatureClassifier, FeatureNovelty, FeatureRegressor
 
 LEARNERS = learners.public()
@@ -68,10 +77,13 @@ PARTS = [(name, part) for part in PYTHON for name in taking(part)]
 def test_a_part_that_refers_to_its_model_is_collected_with_it(name, part):
     X, y = learners.stream(name, 12)
     value = PYTHON[part]()
+    refusal = None
     try:
         model = learners.made(name, **{part: value}).partial_fit(X, y)
     except (TypeError, ValueError) as error:
-        assert part in str(error).lower()  # it takes no such part in Python, and says so
+        refusal = str(error).lower()
+    if refusal is not None:
+        assert part in refusal  # it takes no such part in Python, and says so
         return
     value.model = model
     for inner in vars(model._run.parts).values() if hasattr(model._run.parts, "__dict__") else model._run.parts or ():

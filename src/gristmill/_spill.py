@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import sqlite3
@@ -63,8 +64,8 @@ class Spill:
 
 
 def _drop(link: sqlite3.Connection, table: str) -> None:
-    try:
+    with contextlib.suppress(
+        sqlite3.Error
+    ):  # the file may be gone, or at work elsewhere; it holds nothing that anyone needs
         link.execute(f"DROP TABLE IF EXISTS {table}")
-    except sqlite3.Error:  # the file may be gone, or at work elsewhere; it holds nothing that anyone needs
-        pass
     link.close()

@@ -83,7 +83,7 @@ class BackgroundSubtractor:
         return np.asarray(scores).reshape(height, width)
 
     def apply(self, frame: Any) -> npt.NDArray[np.uint8]:
-        """Learn a frame and return its mask: 255 where there is foreground, 0 elsewhere. The first frame is all background."""
+        """Learn a frame and return its mask: 255 for foreground, 0 elsewhere. The first frame is all background."""
         begins = self.fleet_ is None
         new = self.score(frame) < self.threshold
         return np.zeros(new.shape, dtype=np.uint8) if begins else smooth(new, self.median)
