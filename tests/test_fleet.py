@@ -160,7 +160,9 @@ def test_novelty(rule, budget, dtype):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_kernels(kernel, dtype):
     X = 0.5 * frames(30, 18, 5, dtype=dtype)
-    compare(KernelRegressor(kernel, PassiveAggressive(0.3), DropSmallest(7)), X.astype(dtype), X[:, :, 0].astype(np.float64))
+    compare(
+        KernelRegressor(kernel, PassiveAggressive(0.3), DropSmallest(7)), X.astype(dtype), X[:, :, 0].astype(np.float64)
+    )
 
 
 def test_the_kernel_by_itself():

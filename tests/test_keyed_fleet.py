@@ -1,4 +1,4 @@
-"""A learner a key equals the same learner alone, bit for bit, whatever the order of keys, cuts, eviction to disk and files."""
+"""A learner a key equals the same learner alone, bit for bit, whatever the order of keys, cuts, disks and files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,12 @@ def compare(fleet, keys, X, y=None, weights=None, classes=None, cuts=(1, 50, 51,
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 @pytest.mark.parametrize(
     "rule",
-    [Perceptron(), SGD(Hinge(0.5, nu=0.3), 0.2, 0.05), SGD(Logistic(), 0.5, 0.03, "inv_sqrt", True), PassiveAggressive(0.5)],
+    [
+        Perceptron(),
+        SGD(Hinge(0.5, nu=0.3), 0.2, 0.05),
+        SGD(Logistic(), 0.5, 0.03, "inv_sqrt", True),
+        PassiveAggressive(0.5),
+    ],
     ids=repr,
 )
 def test_classifiers(rule, budget, dtype):
@@ -90,7 +95,11 @@ def test_classifiers(rule, budget, dtype):
 def test_regressors(kernel, dtype):
     keys, X = events(dtype=dtype)
     weights = np.random.default_rng(2).integers(0, 3, size=len(X)) / 2
-    for rule in (SGD(Squared(), 0.02, 0.05, intercept=True), PassiveAggressive(0.3), SGD(EpsilonInsensitive(0.1), 0.1, 0.1)):
+    for rule in (
+        SGD(Squared(), 0.02, 0.05, intercept=True),
+        PassiveAggressive(0.3),
+        SGD(EpsilonInsensitive(0.1), 0.1, 0.1),
+    ):
         fleet = KeyedFleet(KernelRegressor(kernel, rule, DropSmallest(7), random_state=3))
         compare(fleet, keys, X, np.sin(X[:, 0]).astype(np.float64), weights)
 
@@ -173,7 +182,9 @@ def test_the_coldest_key_goes():
     assert sorted(fleet.keys_) == [2, 3, 4]
     assert fleet.n_dropped_ == 1
     fleet.partial_fit([2, 5], X[:2])  # 2 was touched since
-    assert 2 in fleet and 5 in fleet and 3 not in fleet
+    assert 2 in fleet
+    assert 5 in fleet
+    assert 3 not in fleet
     with pytest.raises(KeyError):
         fleet[3]
     assert fleet[5].n_seen_ == 1

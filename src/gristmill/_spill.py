@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import sqlite3
@@ -37,7 +38,9 @@ class Spill:
         for first in range(0, len(keys), 500):
             some = keys[first : first + 500]
             marks = ",".join("?" * len(some))
-            found += self._link.execute(f"SELECT key, record FROM {self._table} WHERE key IN ({marks})", some).fetchall()
+            found += self._link.execute(
+                f"SELECT key, record FROM {self._table} WHERE key IN ({marks})", some
+            ).fetchall()
         return found
 
     def keys(self) -> Iterator[bytes]:
@@ -61,8 +64,6 @@ class Spill:
 
 
 def _drop(link: sqlite3.Connection, table: str) -> None:
-    try:
+    with contextlib.suppress(sqlite3.Error):  # the file may be gone; it holds nothing that anyone needs
         link.execute(f"DROP TABLE IF EXISTS {table}")
-    except sqlite3.Error:  # the file may be gone, or at work elsewhere; it holds nothing that anyone needs
-        pass
     link.close()

@@ -61,7 +61,12 @@ class KeyedFleet(Members):
     prior_: Any = None
 
     def __init__(
-        self, prototype: Any, max_keys: int | None = None, ttl: float | None = None, spill: Any = None, prior: Any = None
+        self,
+        prototype: Any,
+        max_keys: int | None = None,
+        ttl: float | None = None,
+        spill: Any = None,
+        prior: Any = None,
     ) -> None:
         self.prototype = prototype
         self.max_keys = max_keys
@@ -84,7 +89,9 @@ class KeyedFleet(Members):
             raise ValueError("novelty has no labels for a prior to explain; use prior=None")
         fits = is_classifier if isinstance(self.prototype, KernelClassifier) else is_regressor
         if not fits(self.prior) or not hasattr(self.prior, "prequential"):
-            raise ValueError(f"prior must be a learner for the task of the prototype, with prequential, got {self.prior!r}")
+            raise ValueError(
+                f"prior must be a learner for the task of the prototype, with prequential, got {self.prior!r}"
+            )
         return parts
 
     def _begin(self, parts: Any, width: int, dtype: Any, seed: int, kind: KeyKind) -> Any:
@@ -131,7 +138,9 @@ class KeyedFleet(Members):
 
     def learn_one(self, key: Any, x: Any, y: Any = None, time: Any = None) -> None:
         """Learn one event of one key."""
-        self._learn([key], self._row(x), None if y is None else [y], None, None if time is None else [time], None, False)
+        self._learn(
+            [key], self._row(x), None if y is None else [y], None, None if time is None else [time], None, False
+        )
 
     def _learn(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, want: bool) -> Any:
         parts = self._parts() if self._core_ is None else None
