@@ -1,4 +1,4 @@
-"""A learner a key equals the same learner alone, bit for bit, for any order of keys, any cut, with disk and files."""
+"""A learner a key equals the same learner alone, bit for bit, whatever the order of keys, cuts, disks and files."""
 
 from __future__ import annotations
 

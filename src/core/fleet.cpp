@@ -30,6 +30,20 @@ void for_each_block(std::size_t count, std::size_t jobs, const F& f) {
         if (error) std::rethrow_exception(error);
 }
 
+// Whether every number is finite and so small that no row's squared norm comes near the largest number. Sixteen abreast; a
+// NaN compares as not small.
+template <class T>
+bool all_small(const T* numbers, std::size_t count, std::size_t width) {
+    const T most = std::sqrt(std::numeric_limits<T>::max() / T(16)) / std::sqrt(static_cast<T>(width));
+    int small[16] = {}, rest = 0;
+    std::size_t i = 0;
+    for (; i + 16 <= count; i += 16)
+        for (std::size_t k = 0; k < 16; ++k) small[k] |= !(std::abs(numbers[i + k]) < most);
+    for (; i < count; ++i) rest |= !(std::abs(numbers[i]) < most);
+    for (const int large : small) rest |= large;
+    return rest == 0;
+}
+
 }  // namespace
 
 template <class T>
@@ -125,6 +139,7 @@ void Fleet<T>::meet(std::size_t classes) {
 template <class T>
 void Fleet<T>::check(const FleetChunk<T>& chunk) const {
     const std::size_t width = shape_.width;
+    if (!chunk.present && !kernel_.restricts_points() && all_small(chunk.rows, chunk.frames * count_ * width, width)) return;
     for (std::size_t e = 0; e < chunk.frames * count_; ++e) {
         if (chunk.present && !chunk.present[e]) continue;
         const T* x = chunk.rows + e * width;

@@ -238,11 +238,11 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
             }
             std::size_t to = from + 1;
             while (to < count && !(labelled && chunk.labels[to] >= known())) ++to;
+            for (std::size_t e = from; labelled && e < to; ++e)
+                classes_ = std::max(classes_, static_cast<std::size_t>(chunk.labels[e]) + 1);
             std::visit([&](const auto& rule) {
                 learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, journal ? &*journal : nullptr);
             }, parts_.rule);
-            for (std::size_t e = from; labelled && e < to; ++e)
-                classes_ = std::max(classes_, static_cast<std::size_t>(chunk.labels[e]) + 1);
             from = to;
         }
     } catch (...) {

@@ -64,8 +64,6 @@ class Spill:
 
 
 def _drop(link: sqlite3.Connection, table: str) -> None:
-    with contextlib.suppress(
-        sqlite3.Error
-    ):  # the file may be gone, or at work elsewhere; it holds nothing that anyone needs
+    with contextlib.suppress(sqlite3.Error):  # the file may be gone; it holds nothing that anyone needs
         link.execute(f"DROP TABLE IF EXISTS {table}")
     link.close()

@@ -23,7 +23,7 @@ class BackgroundSubtractor:
     ----------
     prototype : KernelNovelty, default=ilk_novelty(Gaussian(40.0), C=0.1, reg=0.005, size=20)
         What each pixel has; the default is SILK with 20 points (omega = 20, rho = 1 in the paper).
-    threshold : float, default=-0.8
+    threshold : float, default=-0.7
         A pixel is foreground where f(x) - margin is below this. With the default detector f is about 1 on a background that
         is well known and 0 on a colour that never came.
     median : odd int, default=5
@@ -51,7 +51,7 @@ class BackgroundSubtractor:
     """
 
     def __init__(
-        self, prototype: KernelNovelty | None = None, threshold: float = -0.8, median: int = 5, n_jobs: int = 1
+        self, prototype: KernelNovelty | None = None, threshold: float = -0.7, median: int = 5, n_jobs: int = 1
     ) -> None:
         if prototype is None:
             prototype = ilk_novelty(Gaussian(40.0), C=0.1, reg=0.005, size=20)
@@ -83,7 +83,7 @@ class BackgroundSubtractor:
         return np.asarray(scores).reshape(height, width)
 
     def apply(self, frame: Any) -> npt.NDArray[np.uint8]:
-        """Learn a frame and return its mask: 255 for foreground, 0 elsewhere. The first frame is all background."""
+        """Learn a frame and return its mask: 255 where there is foreground, 0 elsewhere, and in all of the first."""
         begins = self.fleet_ is None
         new = self.score(frame) < self.threshold
         return np.zeros(new.shape, dtype=np.uint8) if begins else smooth(new, self.median)
