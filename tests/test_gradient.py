@@ -194,5 +194,5 @@ def test_refused_by_name():
     model = KernelRegressor(Gaussian(1.0)).fit(X, y)
     with pytest.raises(ValueError, match="7 features"):
         model.gradient(X[:, :3])
-    with pytest.raises(ValueError, match="NaN|nan"):
+    with pytest.raises(ValueError, match=r"NaN|nan"):
         model.gradient(np.full((1, 7), np.nan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array
 import forging
 import gristmill
 from gristmill import (
+    SGD,
     Additive,
     DropOldest,
     DropRandom,
@@ -27,7 +29,6 @@ from gristmill import (
     Prepared,
     Project,
     Romma,
-    SGD,
     Spline,
     Unbounded,
     Window,
@@ -46,7 +47,9 @@ def stream(n: int = 2500, d: int = 12, seed: int = 0):
 
 
 def relevant(budget=None, kernel=None, rule=None):
-    return Prepared(KernelClassifier(kernel or Laplacian(0.25), rule, budget or Merge(200), random_state=0), "relevance")
+    return Prepared(
+        KernelClassifier(kernel or Laplacian(0.25), rule, budget or Merge(200), random_state=0), "relevance"
+    )
 
 
 def same(a, b) -> bool:
@@ -72,7 +75,9 @@ def test_it_finds_the_columns_that_matter_and_errs_less():
     assert [found.position for found in model.relevance_history_] == [500, 1000, 2000]
 
 
-@pytest.mark.parametrize("budget", [Merge(150), DropSmallest(150), DropOldest(150), DropRandom(150), Unbounded()], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [Merge(150), DropSmallest(150), DropOldest(150), DropRandom(150), Unbounded()], ids=repr
+)
 @pytest.mark.parametrize("kernel", [Laplacian(0.25), Gaussian(0.05), Polynomial(2, 0.1, 1.0)], ids=repr)
 def test_however_the_stream_is_cut(budget, kernel):
     X, y = stream(1300)
@@ -81,7 +86,7 @@ def test_however_the_stream_is_cut(budget, kernel):
     for cuts in ((499, 500, 501, 1000), (1, 250, 999, 1001), (500, 1000)):
         model = relevant(budget, kernel)
         bounds = [0, *cuts, len(X)]
-        parts = [model.prequential(X[a:b], y[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+        parts = [model.prequential(X[a:b], y[a:b]) for a, b in itertools.pairwise(bounds)]
         assert np.array_equal(np.concatenate(parts), said)
         assert same(model, whole)
 
@@ -94,7 +99,9 @@ def test_one_by_one():
     assert same(model, whole)
 
 
-@pytest.mark.parametrize("rule", [Perceptron(), SGD(rate=0.5, reg=0.01, intercept=True), PassiveAggressive(C=0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [Perceptron(), SGD(rate=0.5, reg=0.01, intercept=True), PassiveAggressive(C=0.1)], ids=repr
+)
 def test_classes_that_come_late_are_told_as_in_one_piece(rule):
     X, y = stream(1600)
     labels = np.where(y > 0, "b", "c")
@@ -104,7 +111,7 @@ def test_classes_that_come_late_are_told_as_in_one_piece(rule):
     said = whole.prequential(X, labels)
     assert said.shape == (1600, 3)
     bounds = [0, 200, 450, 800, 1600]
-    parts = [model.prequential(X[a:b], labels[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [model.prequential(X[a:b], labels[a:b]) for a, b in itertools.pairwise(bounds)]
     assert same(model, whole)
     assert np.array_equal(parts[-1], said[800:])
     assert np.array_equal(model.decision_function(X[:50]), whole.decision_function(X[:50]))
@@ -158,7 +165,7 @@ def test_an_error_in_the_chunk_undoes_the_renewal():
     bad[600, 3] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(bad, y[400:])
-    with pytest.raises(ValueError, match="mixed|strings|numbers"):
+    with pytest.raises(ValueError, match=r"strings|numbers"):
         model.partial_fit(X[400:], [*y[400:-1].tolist(), "no number"])
     assert same(model, twin)
     # Learned on the way, and undone: a number too large for the kernel shows only when it is scaled by what was seen.
