@@ -165,7 +165,7 @@ def test_an_error_in_the_chunk_undoes_the_renewal():
     bad[600, 3] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(bad, y[400:])
-    with pytest.raises(ValueError, match=r"mixed|strings|numbers"):
+    with pytest.raises(ValueError, match=r"strings|numbers"):
         model.partial_fit(X[400:], [*y[400:-1].tolist(), "no number"])
     assert same(model, twin)
     # Learned on the way, and undone: a number too large for the kernel shows only when it is scaled by what was seen.

@@ -382,21 +382,29 @@ class StoredRows final : public Ahead {
 }  // namespace
 
 Sight Expansion::look_at_stored() const {
-    std::vector<std::size_t> slots;
-    std::vector<double> selves;
-    for (std::size_t slot = oldest(); slot != Points::npos; slot = newer(slot)) {
-        slots.push_back(slot);
-        selves.push_back(points_->stored_self(kernel_, slot));
-    }
-    Sight sight(std::make_unique<StoredRows>(std::move(selves)));
+    Sight sight(nullptr);
     sight.replays = true;
-    sight.count = slots.size();
+    sight.count = size();
     sight.stride = padded(size());
     sight.values.resize(sight.count * sight.stride);
-    points_->stored_rows(kernel_, slots, sight.values.data(), sight.stride);
     sight.start = 0;
-    for (std::size_t i = 0; i < slots.size(); ++i) sight.slots[static_cast<std::int64_t>(i)] = slots[i];
+    for (std::size_t slot = oldest(); slot != Points::npos; slot = newer(slot))
+        sight.slots.emplace(static_cast<std::int64_t>(sight.slots.size()), slot);
+    look_anew(sight);
     return sight;
+}
+
+void Expansion::look_anew(Sight& stored) const {
+    constexpr std::size_t block = 128;  // what is worked out of so many rows stays in the cache
+    std::vector<std::size_t> slots(stored.count);
+    std::vector<double> selves(stored.count);
+    for (std::size_t i = 0; i < stored.count; ++i) {
+        slots[i] = stored.slots.at(static_cast<std::int64_t>(i));
+        selves[i] = points_->stored_self(kernel_, slots[i]);
+    }
+    for (std::size_t i = 0; i < stored.count; i += block)
+        points_->stored_rows(kernel_, std::span(slots).subspan(i, std::min(block, stored.count - i)), stored.row(i), stored.stride);
+    stored.ahead = std::make_unique<StoredRows>(std::move(selves));
 }
 
 void Expansion::pair_again(Sight& stored) {
@@ -404,7 +412,8 @@ void Expansion::pair_again(Sight& stored) {
     std::vector<double> selves(size());
     for (const auto& [i, slot] : stored.slots) selves[slot] = stored.self(static_cast<std::size_t>(i));
     partners_->meet_again(*points_, selves);
-    for (const auto& [i, slot] : stored.slots) partners_->meet_again(*points_, slot, stored.row(static_cast<std::size_t>(i)));
+    for (std::size_t i = 0; i < stored.count; ++i)
+        partners_->meet_again(*points_, stored.slots.at(static_cast<std::int64_t>(i)), stored.row(i));
 }
 
 void Expansion::restart() {

@@ -125,6 +125,7 @@ class Expansion {
     Sight look(const Batch& batch) const { return Sight(*points_, kernel_, batch); }
     Sight look_again(const Batch& batch, std::int64_t start) const;
     Sight look_at_stored() const;  // the stored points as rows, oldest first, to be learned again
+    void look_anew(Sight& stored) const;  // at the same points, after their columns have changed
     std::size_t window(std::size_t left) const { return Sight::length(size(), left); }
     void load(Sight& sight, std::size_t first, std::size_t count) const;
     double score(Sight& sight, std::size_t i, std::size_t output) const { return score(output, sight.row(i)); }

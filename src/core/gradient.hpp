@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <type_traits>
 
 #include "core/batch.hpp"
 #include "core/kernels.hpp"
@@ -17,7 +18,10 @@ class PointWeights {
     PointWeights(const Kernel& kernel, std::span<const Lines<double>> coefs, std::size_t rows, std::size_t slots)
         : coefs_(coefs), slots_(slots), by_dot_(kernel.needs_dot()), by_norm_(kernel.needs_norm()), by_l1_(kernel.needs_l1()),
           dot_(by_dot_ ? rows * coefs.size() * slots : 0), l1_(by_l1_ ? rows * coefs.size() * slots : 0),
-          norm_(rows * coefs.size()), slopes_(slots) {}
+          norm_(rows * coefs.size()), slopes_(slots) {
+        if constexpr (!std::is_same_v<T, double>)
+            for (const auto& line : coefs) short_.emplace_back(line.begin(), line.end());
+    }
 
     std::size_t slots() const { return slots_; }
     // The slopes of a row at `size` slots from `first` on, in the order of IsaGradient: value, dot, norm, l1. Slots ascend.
@@ -28,8 +32,9 @@ class PointWeights {
         for (std::size_t o = 0; o < coefs_.size(); ++o) {
             const std::size_t at = row * coefs_.size() + o;
             const double* coef = coefs_[o].data() + first;
-            if (by_dot_) multiply(coef, dot, size, dot_.data() + at * slots_ + first);
-            if (by_l1_) multiply(coef, l1, size, l1_.data() + at * slots_ + first);
+            const T* factor = factors(o) + first;
+            if (by_dot_) multiply(factor, dot, size, dot_.data() + at * slots_ + first);
+            if (by_l1_) multiply(factor, l1, size, l1_.data() + at * slots_ + first);
             if (by_norm_) norm_[at] += isa_score().dot(coef, slopes_.data(), size);
         }
     }
@@ -55,8 +60,12 @@ class PointWeights {
     }
 
   private:
-    static void multiply(const double* coef, const T* slope, std::size_t size, T* out) {
-        for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<T>(coef[i] * static_cast<double>(slope[i]));
+    static void multiply(const T* factor, const T* slope, std::size_t size, T* out) {
+        for (std::size_t i = 0; i < size; ++i) out[i] = factor[i] * slope[i];
+    }
+    const T* factors(std::size_t output) const {
+        if constexpr (std::is_same_v<T, double>) return coefs_[output].data();
+        else return short_[output].data();
     }
     const T* zeros() const {
         if (zeros_.empty()) zeros_.resize(slots_);
@@ -69,6 +78,7 @@ class PointWeights {
     Lines<T> dot_, l1_;  // coefficient times slope, by row and output, then slot
     std::vector<double> norm_;
     Lines<double> slopes_;
+    std::vector<Lines<T>> short_;  // the coefficients as the points are kept
     mutable Lines<T> zeros_;
 };
 

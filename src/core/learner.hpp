@@ -94,22 +94,22 @@ class Learner {
         const Saved before = mark();
         hypothesis_.begin(0, false);
         try {
-            Replay old(hypothesis_);
-            const std::vector<double> scores = old.scores(hypothesis_);
+            Replay stored(hypothesis_);
+            const std::vector<double> scores = stored.scores(hypothesis_);
             const auto present = hypothesis_.coefs();
-            found.before = replay(old, 1);
+            found.before = replay(stored, 1);
             hypothesis_.rescale(factors);
-            Replay fresh(hypothesis_);
-            hypothesis_.pair_again(fresh.chunk.sight);
-            found.after = replay(fresh, passes);
+            hypothesis_.look_anew(stored.chunk.sight);
+            found.after = replay(stored, passes);
             found.taken = found.after <= (1 + slack) * found.before;
             if (found.taken) {
                 const auto learned = hypothesis_.coefs();
                 hypothesis_.set_coefs(present);
-                hypothesis_.keep_scores(fresh.chunk.sight, scores);
+                hypothesis_.keep_scores(stored.chunk.sight, scores);
                 hypothesis_.set_coefs(halfway(hypothesis_.coefs(), learned));
                 for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = 0.5 * (intercept_[o] + before.intercept[o]);
                 counts_ = before.counts;
+                hypothesis_.pair_again(stored.chunk.sight);
             }
         } catch (...) {
             undo(before);

@@ -175,7 +175,7 @@ template <class Term, bool Shared, class T>
 void weighted(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
               std::size_t width, T* const* out) {
 #if defined(__AVX512F__)
-    constexpr int K = 4, J = 5;
+    constexpr int K = 8, J = 3;  // points may lie a power of two apart in memory: each is loaded for as many rows as can be
 #else
     constexpr int K = 3, J = 3;
 #endif
@@ -185,7 +185,7 @@ void weighted(const T* const* weights, const T* const* rows, std::size_t count, 
             for (; k + W <= count; k += W)
                 weighted_tile<Term, Shared, W, F>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
         };
-        tiles.template operator()<K>(), tiles.template operator()<2>(), tiles.template operator()<1>();
+        tiles.template operator()<K>(), tiles.template operator()<4>(), tiles.template operator()<2>(), tiles.template operator()<1>();
     };
     std::size_t j = 0;
     for (; j + J <= width; j += J) run.template operator()<J>(j);
