@@ -16,12 +16,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector, is_regressor
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from . import _input, _labels, persist
 from ._labels import NO_LABELS, LabelTable, LabelView
+from ._nested import NestedParameters
 
 Scores = npt.NDArray[np.float64]
 
@@ -73,7 +74,7 @@ def is_event(x: Any) -> bool:
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
 
 
-class StreamEstimator(BaseEstimator):
+class StreamEstimator(NestedParameters):
     """Base of the learners on a stream."""
 
     _run: Run | None = None  # nothing is learned yet
@@ -183,6 +184,9 @@ class StreamEstimator(BaseEstimator):
         spare = None if known is None else self._spare(known)
         self._learning_in = threading.get_ident()
         try:
+            if known is None:
+                self.__dict__.pop("_changed", None)
+            self._refuse_changed("learning on")
             run = Run(self._parts()) if known is None else known
             scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
@@ -252,6 +256,8 @@ class StreamEstimator(BaseEstimator):
         run = self._run
         if run is None or type(x) is not np.ndarray or x.ndim != 1 or x.dtype is not _DOUBLE or not run.core.is_plain:
             return False
+        if self._changed:
+            return False  # the long way says so
         number = self._number(run, y)
         if number is None:
             return False

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._nested import NestedParameters
 from ._validate import Checked
 from ._version import __version__
 
@@ -224,6 +225,8 @@ def save(model: Any, path: Any) -> None:
     if name not in ESTIMATORS or type(model) is not estimator(name):
         raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
     model._check_parameters()  # else it could not be loaded
+    if isinstance(model, NestedParameters):
+        model._refuse_changed("the file")
     arrays, fitted = model._to_file()
     said = {
         "format": FORMAT,

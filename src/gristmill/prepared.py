@@ -6,11 +6,12 @@ import dataclasses
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from . import persist
+from ._nested import NestedParameters
 from ._validate import count, one_of, optional
 from .streams.columns import Columns
 from .streams.scaling import StreamScaler
@@ -21,7 +22,7 @@ def _as_the_model_has(method: Any) -> Any:
     return available_if(lambda prepared: hasattr(prepared.model, method.__name__))(method)
 
 
-class Prepared(BaseEstimator):
+class Prepared(NestedParameters):
     """A learner behind an online scaler; saved, loaded and cut into chunks as one.
 
     Parameters
@@ -78,6 +79,8 @@ class Prepared(BaseEstimator):
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
         self._check_parameters()
         began = None if fresh else self._began
+        if began is not None:
+            self._refuse_changed("learning on")
         if began is None:
             scaler = None if self.scale is None else StreamScaler(self.scale, self.warmup)
             began = _Begun(clone(self.model), scaler)
@@ -89,6 +92,7 @@ class Prepared(BaseEstimator):
             raise
         if fresh:
             self.__dict__.pop("columns_", None)
+            self.__dict__.pop("_changed", None)
         self._began = began
         return said
 
@@ -98,6 +102,7 @@ class Prepared(BaseEstimator):
         if began is None or began.scaler is None:
             self.partial_fit(_row(x), None if y is None else [y])
             return
+        self._refuse_changed("learning on")
         before = began.mark()
         try:
             began.model.learn_one(began.taken_in(_row(x))[0], y)
