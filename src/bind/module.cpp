@@ -1,5 +1,9 @@
 #include "bind/bind.hpp"
 
+namespace gristmill::bind {
+void bind_calibration(nb::module_& m);
+}
+
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
     m.doc() = "The C++ core of gristmill; private.";
@@ -14,4 +18,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_expansion(m);
     gristmill::bind::bind_pairwise(m);
     gristmill::bind::bind_maps(m);
+    gristmill::bind::bind_calibration(m);
 }

@@ -134,6 +134,29 @@ class Prepared(NestedParameters):
         return self.model_.decision_function(scaled)
 
     @_as_the_model_has
+    def predict_proba(self, X: Any) -> Any:
+        """The learner's probability of each class, of each event scaled by what is known now."""
+        scaled = self._scaled(X)
+        return self.model_.predict_proba(scaled)
+
+    @_as_the_model_has
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba`."""
+        scaled = self._scaled(X)
+        return self.model_.predict_log_proba(scaled)
+
+    @_as_the_model_has
+    def predict_proba_one(self, x: Any) -> Any:
+        """The learner's probability of each class for one event; nothing before anything was learned."""
+        return self._answer_one("predict_proba_one", x)
+
+    @_as_the_model_has
+    def explain(self, x: Any, top: int | None = 10) -> Any:
+        """Why the learner says what it says of one event, scaled by what is known now."""
+        scaled = self._scaled(_row(x))
+        return self.model_.explain(scaled[0], top)
+
+    @_as_the_model_has
     def score_samples(self, X: Any) -> Any:
         """How familiar the learner finds each event, scaled by what is known now."""
         scaled = self._scaled(X)
