@@ -33,7 +33,10 @@ class Explanation:
     intercept : float or array
         What is not of points: the offset, less the margin for novelty.
     rest : float or array
-        The points not shown, and rounding. `math.fsum` of contributions, intercept and rest is the score, exactly.
+        The points not shown.
+    rounding : float or array
+        What the rounding of these sums is off. `math.fsum` of contributions, intercept, rest and rounding is the score,
+        exactly.
     columns : array or None
         Novelty only: how much higher the score would be with each column taken from the nearest stored point.
     """
@@ -46,6 +49,7 @@ class Explanation:
     contributions: Values
     intercept: Any
     rest: Any
+    rounding: Any
     columns: Values | None = None
 
     def __str__(self) -> str:
@@ -97,10 +101,12 @@ class Explaining(StreamEstimator):
         points, coef = self.support_vectors_, self.dual_coef_  # type: ignore[attr-defined]
         values = self._against(x, points)
         parts = coef * values[:, None]
-        order = np.argsort(-np.abs(parts).max(axis=1, initial=0.0), kind="stable")[:top]
+        every = np.argsort(-np.abs(parts).max(axis=1, initial=0.0), kind="stable")
+        order, others = every[:top], every[len(every[:top]) :]
         offset = self.intercept_ - (run.core.margin if task_of(self) == "novelty" else 0.0)  # type: ignore[attr-defined]
         scores = np.atleast_1d(score)
-        rest = np.array([math.fsum([s, *-parts[order, o], -offset[o]]) for o, s in enumerate(scores)])
+        rest = np.array([math.fsum(parts[others, o]) for o in range(len(scores))])
+        rounding = np.array([math.fsum([s, *-parts[order, o], -offset[o], -rest[o]]) for o, s in enumerate(scores)])
         flat = len(scores) == 1
         columns = self._strange(x, points, values, float(scores[0])) if task_of(self) == "novelty" else None
         return Explanation(
@@ -112,6 +118,7 @@ class Explaining(StreamEstimator):
             contributions=parts[order, 0] if flat else parts[order],
             intercept=float(offset[0]) if flat else offset,
             rest=float(rest[0]) if flat else rest,
+            rounding=float(rounding[0]) if flat else rounding,
             columns=columns,
         )
 
