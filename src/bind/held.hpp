@@ -9,6 +9,7 @@
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
 #include "bind/stored.hpp"
+#include "core/calibration.hpp"
 
 namespace gristmill::bind {
 
@@ -142,6 +143,20 @@ class Held : public Door {
         write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 
+    // Scores of rows, one number an output, as probabilities, one a class.
+    Doubles probabilities(Array2<double> scores) const {
+        const std::size_t rows = scores.shape(0), outputs = scores.shape(1);
+        std::vector<double> shares;
+        std::size_t known = 0;
+        read([&] {
+            known = std::max<std::size_t>(classes(), 1);
+            if (outputs != (known > 2 ? known : 1)) throw std::runtime_error("a class came between scores and probabilities");
+            shares.resize(rows * known);
+            for (std::size_t r = 0; r < rows; ++r) share({scores.data() + r * outputs, outputs}, shares.data() + r * known);
+        });
+        return array_of(std::move(shares), {rows, known});
+    }
+
     nb::dict state() const {
         return look([&] {
             Archive archive;
@@ -164,6 +179,10 @@ class Held : public Door {
     }
 
   private:
+    void share(std::span<const double> scores, double* out) const {
+        if constexpr (requires { learner.probabilities(scores, out); }) learner.probabilities(scores, out);
+        else calibration_.probabilities(scores, met_, out);
+    }
     void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
              std::size_t classes) {
         if constexpr (Looping<L>) {
@@ -177,6 +196,9 @@ class Held : public Door {
                 for (const double code : labels) signs.push_back(2 * code - 1);
                 labels = signs;
             }
+            std::vector<double> unasked;  // a ranker's probabilities are learned from what it said
+            if constexpr (requires { L::kRanks; })
+                if (!scores) scores = &unasked;
             if (scores) scores->resize(batch_count(batch));
             double* out = scores ? scores->data() : nullptr;
             if constexpr (requires { learner.learn(batch, labels, out, Interrupts()); })
@@ -184,6 +206,9 @@ class Held : public Door {
             else
                 learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
             met_ = met;
+            if constexpr (requires { L::kRanks; })
+                for (std::size_t i = 0; i < labels.size(); ++i)
+                    calibration_.learn({out + i, 1}, labels[i] > 0 ? 1 : 0);
         }
     }
     void visit(Archive& archive) {
@@ -194,11 +219,13 @@ class Held : public Door {
             std::vector<std::int64_t> width{static_cast<std::int64_t>(learner.width())};
             archive.numbers("width", width, 1);
             if (archive.loads && width[0] != static_cast<std::int64_t>(learner.width())) archive.refuse("width", "does not fit");
+            if constexpr (requires { L::kRanks; }) calibration_.visit(archive);
         }
         learner.visit(archive);
     }
 
-    std::size_t met_ = 0;  // classes that a pairwise learner has met
+    std::size_t met_ = 0;      // classes that a pairwise learner has met
+    Calibration calibration_;  // of a ranker
 };
 
 // The garbage collector's view of a held learner.
@@ -229,6 +256,7 @@ nb::class_<Held<L>> bind_held(nb::module_& m, const char* name) {
              nb::arg("classes") = 0)
         .def("learn_one", &H::learn_one)
         .def("check", [](const H& h, nb::handle source) { h.checked(source); })
+        .def("probabilities", &H::probabilities)
         .def("state", &H::state)
         .def("restore", &H::restore)
         .def_prop_ro("is_plain", &H::is_plain)

@@ -1,6 +1,10 @@
 #include "bind/bind.hpp"
 #include "bind/fleet.hpp"
 
+namespace gristmill::bind {
+void bind_calibration(nb::module_& m);
+}
+
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
     m.doc() = "The C++ core of gristmill; private.";
@@ -17,4 +21,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_maps(m);
     gristmill::bind::bind_fleet(m);
     gristmill::bind::bind_keyed(m);
+    gristmill::bind::bind_calibration(m);
 }

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <functional>
 
+#include "core/balance.hpp"
+#include "core/calibration.hpp"
 #include "core/hypothesis.hpp"
 
 namespace gristmill {
@@ -141,6 +143,12 @@ class Learner {
         for (std::size_t i = 0; i < rows * each; ++i)
             if (!std::isfinite(out[i])) fail(i / each, "the gradient is not finite (kernel values too large):", out[i]);
     }
+    // classes() numbers a row, from the scores of a row.
+    void probabilities(std::span<const double> scores, double* out) const {
+        calibration_.probabilities(scores, counts_.classes, out);
+    }
+    // From now on every class weighs alike. requires: nothing was learned yet.
+    void balance() { balance_.on = true; }
 
     const H& hypothesis() const { return hypothesis_; }
     H& hypothesis() { return hypothesis_; }
@@ -193,6 +201,10 @@ class Learner {
         archive.part("budget", budget_);
         archive.numbers("intercept", intercept_, outputs());
         archive.numbers("intercept_sum", intercept_sum_, outputs());
+        if (task_ == Task::classification) {
+            calibration_.visit(archive);
+            balance_.visit(archive, counts_.classes);
+        }
         hypothesis_.visit(archive, counts_.seen);
     }
 
@@ -214,7 +226,7 @@ class Learner {
         typename H::Sight sight;
         std::size_t first = 0;               // of the rows that are loaded
         std::optional<std::int64_t> start = {};  // of a later pass
-        std::vector<double> scores = {}, coefs = {};
+        std::vector<double> scores = {}, coefs = {}, shown = {};
 
         double label(std::size_t at) const { return labels.empty() ? 1.0 : labels[at]; }
         double weight(std::size_t at) const { return weights.empty() ? 1.0 : weights[at]; }
@@ -248,8 +260,10 @@ class Learner {
         Budget budget;
         Counts counts;
         std::vector<double> intercept, intercept_sum;
+        Calibration calibration;
+        Balance balance;
     };
-    Saved mark() const { return {rule_, budget_, counts_, intercept_, intercept_sum_}; }
+    Saved mark() const { return {rule_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_}; }
     void undo(const Saved& saved) {
         hypothesis_.rollback();
         rule_ = saved.rule;
@@ -257,6 +271,8 @@ class Learner {
         counts_ = saved.counts;
         intercept_ = saved.intercept;
         intercept_sum_ = saved.intercept_sum;
+        calibration_ = saved.calibration;
+        balance_ = saved.balance;
     }
 
     void transact(std::size_t rows, bool grows, const std::function<void()>& work) {
@@ -391,8 +407,10 @@ class Learner {
         if (outputs() == 1) {
             hypothesis_.split_output();
             for (auto* b : {&intercept_, &intercept_sum_}) *b = {-0.5 * (*b)[0], 0.5 * (*b)[0]};
+            calibration_.split();
         }
         hypothesis_.add_output();
+        calibration_.add();
         intercept_.push_back(0);
         intercept_sum_.push_back(0);
         fit_memory();
@@ -421,7 +439,7 @@ class Learner {
     // A lone event may be told from cheaper scores that it changes nothing; a wide guard keeps rounding from deciding.
     bool passes_by(Chunk& chunk) {
         if constexpr (requires { hypothesis_.rough_score(chunk.sight, 0); }) {
-            if (chunk.out || average_ || chunk.weight(0) == 0) return false;
+            if (chunk.out || average_ || chunk.weight(0) == 0 || calibrates(chunk)) return false;
             constexpr double kGuard = 1e-6;
             double largest = 0;
             for (std::size_t o = 0; o < outputs(); ++o) {
@@ -452,8 +470,10 @@ class Learner {
         counts_.steps += steps;
         if (chunk.start) return;
         ++counts_.seen;
-        if (task_ == Task::classification)
-            counts_.classes = std::max(counts_.classes, static_cast<std::size_t>(chunk.labels[at]) + 1);
+        if (task_ != Task::classification) return;
+        const auto label = static_cast<std::size_t>(chunk.labels[at]);
+        counts_.classes = std::max(counts_.classes, label + 1);
+        if (steps > 0) balance_.count(label);
     }
 
     void event(Chunk& chunk, std::size_t i) {
@@ -464,11 +484,25 @@ class Learner {
                 fail(at, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
         }
         if (chunk.out) report(chunk, i, chunk.out->data() + at * outputs());
-        const bool counts = chunk.weight(at) != 0;
+        const bool counts = chunk.weight(at) != 0, calibrated = counts && calibrates(chunk);
+        if (calibrated) {
+            chunk.shown.resize(outputs());
+            report(chunk, i, chunk.shown.data());
+        }
         if (counts) learn_event(chunk, i);
+        if (calibrated) calibration_.learn(chunk.shown, static_cast<std::size_t>(chunk.label(at)));
         count_event(chunk, at, counts ? 1 : 0);
         if (const auto* window = std::get_if<Window>(&budget_))
             hypothesis_.expire(chunk.sight, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
+    }
+
+    // Probabilities are learned in the first pass. Where the true scores of a lone event cost more than it is worth, an eighth
+    // of the events serve, chosen by their place in the stream.
+    bool calibrates(const Chunk& chunk) const {
+        if (task_ != Task::classification || chunk.start) return false;
+        if constexpr (requires(typename H::Sight& sight) { hypothesis_.rough_score(sight, 0); })
+            return counts_.seen < 512 || counts_.seen % 8 == 0;
+        else return true;
     }
 
     void report(Chunk& chunk, std::size_t i, double* out) const {
@@ -485,6 +519,7 @@ class Learner {
                     .step = counts_.steps + 1, .weight = chunk.weight(at)};
         if (!std::isfinite(trial.self)) fail(at, "k(x, x) is not finite (scale the inputs, or choose another kernel):", trial.self);
         if (task_ != Task::classification) return trial;
+        trial.weight *= balance_.weight(static_cast<std::size_t>(label), !chunk.start);
         if (outputs() == 1) {
             trial.label = 2 * label - 1;
             return trial;
@@ -556,6 +591,8 @@ class Learner {
     H hypothesis_;
     std::vector<double> intercept_, intercept_sum_;
     Counts counts_;
+    Calibration calibration_;
+    Balance balance_;
 };
 
 }  // namespace gristmill

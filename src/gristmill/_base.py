@@ -14,6 +14,7 @@ from ._stream import Run, WeightedStream, seed_of
 from .budgets import Budget, DropSmallest, Merge
 from .components import AdditiveParts
 from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
+from .explanation import Explaining
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
 
@@ -28,6 +29,7 @@ class Parts(NamedTuple):
     rule: Any
     budget: Any
     average: bool
+    class_weight: Any = None
 
     def copied(self) -> Parts:
         """Rules and budgets of gristmill are values; Python objects have a state of their own."""
@@ -38,7 +40,7 @@ class Parts(NamedTuple):
         return self._replace(rule=rule, budget=budget)
 
 
-class StreamLearner(AdditiveParts, WeightedStream):
+class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
 
     widens = True
@@ -74,7 +76,11 @@ class StreamLearner(AdditiveParts, WeightedStream):
         if additive.is_additive(kernel):
             additive.refuse_parts(kernel, rule, budget, bool(self.average))
         check_composition(rule, budget, bool(self.average))
-        return Parts(kernel, rule, budget, bool(self.average)).copied()
+        return Parts(kernel, rule, budget, bool(self.average), self._class_weight()).copied()
+
+    def _class_weight(self) -> Any:
+        """How much the classes weigh, where there are any."""
+        return None
 
     def _checked_rule(self) -> Any:
         rule = self._default_rule if self.rule is None else self.rule
@@ -100,6 +106,12 @@ class StreamLearner(AdditiveParts, WeightedStream):
         return self._make_core(run.parts, width, _input.is_sparse(X), single, seed_of(self.random_state))
 
     def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
+        core = self._bare_core(parts, width, sparse, single, seed)
+        if parts.class_weight == "balanced":
+            core.balance()
+        return core
+
+    def _bare_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
         kernel = parts.kernel
         rule = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
         if additive.is_additive(kernel):
@@ -227,7 +239,9 @@ class StreamLearner(AdditiveParts, WeightedStream):
     # ---- saving -----------------------------------------------------------------------------------------------
 
     def _parts_to_file(self, parts: Parts) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {name: persist.encode(value, name) for name, value in parts._asdict().items()}
+        named = parts._asdict()
+        del named["class_weight"]  # the parameter says it
+        return {}, {name: persist.encode(value, name) for name, value in named.items()}
 
     def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:
         kernel, rule, budget = (persist.decode(fitted[name]) for name in ("kernel", "rule", "budget"))
@@ -235,7 +249,7 @@ class StreamLearner(AdditiveParts, WeightedStream):
             raise persist.ModelFileError(f"its kernel is {kernel!r}, its rule {rule!r} and its budget {budget!r}")
         rule._for_task(self._task)
         check_composition(rule, budget, bool(fitted["average"]))
-        return Parts(kernel, rule, budget, bool(fitted["average"]))
+        return Parts(kernel, rule, budget, bool(fitted["average"]), self._class_weight())
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         super()._from_file(arrays, fitted)

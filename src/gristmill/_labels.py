@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from ._validate import non_negative
+
 #: types a label may have
 PLAIN = {bool, int, float, str}
 
@@ -150,6 +152,17 @@ def coded(
     before = len(table)
     table = table.extended(labels)
     return table, table.numbers(labels), before
+
+
+def checked_class_weight(owner: str, value: Any) -> Any:
+    """None, "balanced", or numbers >= 0 by label; everything else is refused."""
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f'{owner}: class_weight must be None, "balanced" or a dict of numbers by label, got {value!r}')
+    for label, weight in value.items():
+        non_negative.check(owner, f"class_weight[{label!r}]", weight)
+    return {_plain(owner, row, label): float(weight) for row, (label, weight) in enumerate(value.items())}
 
 
 def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:

@@ -17,12 +17,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector, is_regressor
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from . import _input, _labels, persist
 from ._labels import NO_LABELS, LabelTable, LabelView
+from ._nested import NestedParameters
 
 Scores = npt.NDArray[np.float64]
 Found = TypeVar("Found")
@@ -75,7 +76,7 @@ def is_event(x: Any) -> bool:
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
 
 
-class StreamEstimator(BaseEstimator):
+class StreamEstimator(NestedParameters):
     """Base of the learners on a stream."""
 
     _run: Run | None = None  # nothing is learned yet
@@ -102,6 +103,14 @@ class StreamEstimator(BaseEstimator):
     def _number(self, run: Run, y: Any) -> float | None:
         """The core's number for a label that it has met; None: it takes the long way."""
         return None
+
+    def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
+        """The weights of events, those of their classes included."""
+        return weights
+
+    def _weight(self, run: Run, y: Any) -> float:
+        """The weight of a lone event with a label that is known."""
+        return 1.0
 
     def _takes_objects(self) -> bool:
         """Whether events are objects of any kind for a function of the user's."""
@@ -198,6 +207,9 @@ class StreamEstimator(BaseEstimator):
         spare = None if known is None else self._spare(known)
         self._learning_in = threading.get_ident()
         try:
+            if known is None:
+                self.__dict__.pop("_changed", None)
+            self._refuse_changed("learning on")
             run = Run(self._parts()) if known is None else known
             scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
@@ -219,6 +231,7 @@ class StreamEstimator(BaseEstimator):
         count = len(X) if isinstance(X, list) else X.shape[0]
         weights = None if weights is None else _input.weights(weights, count)
         labels, numbers, known = self._targets(run, y, count, classes)
+        weights = self._weighed(run, labels, numbers, weights)
         core = self._begin(run, X) if first else run.core
         rows = self._rows(core, X)
         core.check(rows)
@@ -268,10 +281,12 @@ class StreamEstimator(BaseEstimator):
         run = self._run
         if run is None or type(x) is not np.ndarray or x.ndim != 1 or x.dtype is not _DOUBLE or not run.core.is_plain:
             return False
+        if self._changed:
+            return False  # the long way says so
         number = self._number(run, y)
         if number is None:
             return False
-        run.core.learn_one(x, number, 1.0)
+        run.core.learn_one(x, number, self._weight(run, y))
         return True
 
     # ---- saving -------------------------------------------------------------------------------------------------
@@ -475,6 +490,63 @@ class Classifying(Labelled, Scoring):
         if isinstance(score, float):
             return view.classes[-1 if score >= self._cut() else 0]
         return view.classes[score.argmax()]
+
+    def predict_proba(self, X: Any) -> Scores:
+        """The probability of each class: a row an event, a column a class, in the order of `classes_`.
+
+        sigmoid(a f + b) for two classes, softmax over a f_c + b_c for more. The few numbers a and b are part of the
+        model: they are learned by Newton steps on the logarithmic loss from what was said of each event before it was
+        learned, about the last thousand events counting. Weights of events and classes do not touch them.
+
+        Parameters
+        ----------
+        X : rows as in `predict`
+
+        References
+        ----------
+        J. Platt, Probabilistic Outputs for Support Vector Machines, Advances in Large Margin Classifiers, 1999.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gristmill import Gaussian, KernelClassifier
+        >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+        >>> y = X[:, 0] * X[:, 1] > 0
+        >>> model = KernelClassifier(Gaussian(1.0)).fit(X, y)
+        >>> print(f"{model.predict_proba([[1.0, 1.0], [1.0, -1.0]])[:, 1].round(1)}")
+        [1. 0.]
+        """
+        run = self._started()
+        rows = self._rows(run.core, self._read(X, first=False))
+        return self._shares(run, rows)[0]
+
+    def _shares(self, run: Run, rows: Any) -> tuple[Scores, LabelView]:
+        while True:
+            scores, classes = run.core.score(rows)
+            shares = run.core.probabilities(np.ascontiguousarray(scores.reshape(len(scores), -1)))
+            if shares.shape[1] == max(classes, 1):  # else another class came in between
+                view = run.labels.view(classes)
+                return np.ascontiguousarray(shares[:, view.columns]), view
+
+    def predict_log_proba(self, X: Any) -> Scores:
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each class for one event; nothing before anything was learned.
+
+        Examples
+        --------
+        >>> from gristmill import Gaussian, KernelClassifier
+        >>> model = KernelClassifier(Gaussian(1.0)).fit([[0.0], [2.0]] * 20, ["calm", "storm"] * 20)
+        >>> print(f"{model.predict_proba_one([2.0])['storm']:.1f}")
+        1.0
+        """
+        run = self._run
+        if run is None:
+            return {}
+        shares, view = self._shares(run, self._rows(run.core, self._read(_input.single(x), first=False)))
+        return dict(zip(view.classes.tolist(), shares[0].tolist(), strict=True))
 
     def _answers(self, scores: Scores, view: LabelView) -> npt.NDArray[Any]:
         if scores.ndim == 2:

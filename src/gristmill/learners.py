@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
 from ._base import StreamLearner
-from ._labels import LabelTable
+from ._labels import LabelTable, checked_class_weight
 from ._stream import Classifying, Measuring, Run, Scores, Scoring
 from .losses import Hinge
 from .rules import SGD, PassiveAggressive, Rule
@@ -36,6 +36,9 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
     `partial_fit`): then the scores have a column for each from the start.
 
     {_PARAMETERS.format(rule="PassiveAggressive()")}
+    class_weight : None, "balanced" or dict, default=None
+        How much an event of each class weighs, times its `sample_weight`: 1; n / (k n_c) by the counts of the stream up
+        to and including the event (n events, k classes, n_c of this one); or {{label: weight}}, 1 for labels not in it.
 
     References
     ----------
@@ -54,6 +57,32 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
 
     _task: ClassVar[str] = "classification"
     _default_rule: ClassVar[Rule] = PassiveAggressive()
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        rule: Any = None,
+        budget: Any = None,
+        average: bool = False,
+        random_state: Any = None,
+        class_weight: Any = None,
+    ) -> None:
+        super().__init__(kernel, rule, budget, average, random_state)
+        self.class_weight = class_weight
+
+    def _class_weight(self) -> Any:
+        return checked_class_weight(type(self).__name__, self.class_weight)
+
+    def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
+        given = run.parts.class_weight
+        if not isinstance(given, dict):
+            return weights
+        each = np.array([given.get(name, 1.0) for name in labels.names])[numbers.astype(np.int64)]
+        return each if weights is None else weights * each
+
+    def _weight(self, run: Run, y: Any) -> float:
+        given = run.parts.class_weight
+        return float(given.get(y, 1.0)) if isinstance(given, dict) else 1.0
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
         """Go on learning from X, y, in order.

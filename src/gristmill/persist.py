@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._nested import NestedParameters
 from ._validate import Checked
 from ._version import __version__
 
@@ -78,6 +79,9 @@ def encode(value: Any, where: str) -> Any:
         return {"type": type(value).__name__, **{name: encode(part, name) for name, part in parameters.items()}}
     if isinstance(value, tuple):
         return {"type": "tuple", "items": [encode(item, where) for item in value]}
+    if isinstance(value, dict) and where == "class_weight":
+        items = [[encode(key, "classes_"), encode(item, where)] for key, item in value.items()]
+        return {"type": "dict", "items": items}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -103,6 +107,8 @@ def decode(value: Any) -> Any:
     name = fields.pop("type", None)
     if name == "float":
         return float(fields["value"])
+    if name == "dict":
+        return {decode(key): decode(item) for key, item in fields["items"]}
     if name == "tuple":
         return tuple(decode(item) for item in fields["items"])
     part = estimator(name) if name in ESTIMATORS else parts().get(name)  # the list itself never changes
@@ -226,6 +232,8 @@ def save(model: Any, path: Any) -> None:
     if name not in ESTIMATORS or type(model) is not estimator(name):
         raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
     model._check_parameters()  # else it could not be loaded
+    if isinstance(model, NestedParameters):
+        model._refuse_changed("the file")
     arrays, fitted = model._to_file()
     said = {
         "format": FORMAT,

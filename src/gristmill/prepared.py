@@ -6,11 +6,12 @@ import dataclasses
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from . import persist
+from ._nested import NestedParameters
 from ._validate import count, one_of, optional
 from .streams import relevance
 from .streams.columns import Columns
@@ -22,7 +23,7 @@ def _as_the_model_has(method: Any) -> Any:
     return available_if(lambda prepared: hasattr(prepared.model, method.__name__))(method)
 
 
-class Prepared(BaseEstimator):
+class Prepared(NestedParameters):
     """A learner behind an online scaler; saved, loaded and cut into chunks as one.
 
     Parameters
@@ -85,6 +86,8 @@ class Prepared(BaseEstimator):
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
         self._check_parameters()
         began = None if fresh else self._began
+        if began is not None:
+            self._refuse_changed("learning on")
         if began is None:
             began = _Begun(clone(self.model), self._fresh_scaler())
         before = None if fresh or self._began is None else began.mark()
@@ -95,6 +98,7 @@ class Prepared(BaseEstimator):
             raise
         if fresh:
             self.__dict__.pop("columns_", None)
+            self.__dict__.pop("_changed", None)
         self._began = began
         return said
 
@@ -109,6 +113,7 @@ class Prepared(BaseEstimator):
         if began is None or not began.scales_alone():
             self.partial_fit(_row(x), None if y is None else [y])
             return
+        self._refuse_changed("learning on")
         before = began.mark()
         try:
             began.model.learn_one(began.taken_in(_row(x))[0], y)
@@ -138,6 +143,29 @@ class Prepared(BaseEstimator):
         """The learner's scores of each event, scaled by what is known now."""
         scaled = self._scaled(X)
         return self.model_.decision_function(scaled)
+
+    @_as_the_model_has
+    def predict_proba(self, X: Any) -> Any:
+        """The learner's probability of each class, of each event scaled by what is known now."""
+        scaled = self._scaled(X)
+        return self.model_.predict_proba(scaled)
+
+    @_as_the_model_has
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba`."""
+        scaled = self._scaled(X)
+        return self.model_.predict_log_proba(scaled)
+
+    @_as_the_model_has
+    def predict_proba_one(self, x: Any) -> Any:
+        """The learner's probability of each class for one event; nothing before anything was learned."""
+        return self._answer_one("predict_proba_one", x)
+
+    @_as_the_model_has
+    def explain(self, x: Any, top: int | None = 10) -> Any:
+        """Why the learner says what it says of one event, scaled by what is known now."""
+        scaled = self._scaled(_row(x))
+        return self.model_.explain(scaled[0], top)
 
     @_as_the_model_has
     def score_samples(self, X: Any) -> Any:

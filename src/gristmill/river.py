@@ -167,11 +167,11 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
         self._learner.partial_fit(self._table(X), [_plain(label) for label in y])
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
-        """The logistic function (two classes) or the softmax (more) of the scores."""
+        """The learner's calibrated probability of each class."""
         if not self._started:
             return {}
-        labels = self._learner.classes_.tolist()
-        return dict(zip(labels, _chances(np.atleast_1d(self._learner.score_one(self._row(x))), labels), strict=True))
+        chances: dict[Any, float] = self._learner.predict_proba_one(self._row(x))
+        return chances
 
     def predict_proba_many(self, X: Any) -> Any:
         """One row of chances an event."""
@@ -179,18 +179,8 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
 
         if not self._started:
             return pd.DataFrame(index=X.index)
-        labels = self._learner.classes_.tolist()
-        scores = self._learner.decision_function(self._table(X))
-        rows = [_chances(np.atleast_1d(score), labels) for score in scores]
-        return pd.DataFrame(rows, columns=labels, index=X.index)
-
-
-def _chances(scores: Row, labels: list[Any]) -> list[float]:
-    if len(labels) == 1:
-        return [1.0]
-    both = np.array([0.0, scores[0]]) if len(scores) == 1 else scores
-    weights = np.exp(both - both.max())
-    return [float(weight) for weight in weights / weights.sum()]
+        rows = self._learner.predict_proba(self._table(X))
+        return pd.DataFrame(rows, columns=self._learner.classes_.tolist(), index=X.index)
 
 
 def _plain(label: Any) -> Any:

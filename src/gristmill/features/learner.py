@@ -113,7 +113,7 @@ class FeatureLearner(StreamLearner):
         if self.map is not None and (isinstance(self.map, type) or not hasattr(self.map, "transform")):
             raise TypeError(f"map must be a transformer such as RandomMaclaurin(Polynomial(3)), got {self.map!r}")
         # The map stands where a kernel does, once it is drawn; nothing is stored that could have to leave.
-        return Parts(None, rule, Unbounded(), bool(self.average)).copied()
+        return Parts(None, rule, Unbounded(), bool(self.average), self._class_weight()).copied()
 
     def _begin(self, run: Run, X: Any) -> Any:
         run.parts = run.parts._replace(kernel=self._drawn_map(X.shape[1]))
@@ -147,7 +147,7 @@ class FeatureLearner(StreamLearner):
 
     def _mapped_core(self, parts: Parts, width: int, single: bool) -> MappedCore:
         spec = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
-        return MappedCore(parts.kernel, width, spec, self._task, single, parts.average)
+        return MappedCore(parts.kernel, width, spec, self._task, single, parts.average, parts.class_weight == "balanced")
 
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
         points = state["points"]
@@ -183,7 +183,7 @@ class FeatureLearner(StreamLearner):
         map_ = map_from_file(arrays, fitted["map"])
         if map_.n_features_in_ != fitted.get("n_features_in", map_.n_features_in_):
             raise persist.ModelFileError("its map does not have the number of features it states")
-        return Parts(map_, rule, Unbounded(), bool(fitted["average"]))
+        return Parts(map_, rule, Unbounded(), bool(fitted["average"]), self._class_weight())
 
 
 def _task_of(rule: Any) -> str:
@@ -216,7 +216,17 @@ class FeatureClassifier(_NoPoints, KernelClassifier, FeatureLearner):
     0.078 wrong
     """
 
-    __init__ = FeatureLearner.__init__
+    def __init__(
+        self,
+        map: Any = None,
+        rule: Any = None,
+        task: str | None = None,
+        average: bool = False,
+        random_state: Any = None,
+        class_weight: Any = None,
+    ) -> None:
+        FeatureLearner.__init__(self, map, rule, task, average, random_state)
+        self.class_weight = class_weight
 
 
 class FeatureRegressor(_NoPoints, KernelRegressor, FeatureLearner):

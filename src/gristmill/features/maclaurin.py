@@ -7,10 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core, _input, persist
+from .._nested import NestedParameters
 from .._stream import generator
 from .._validate import count, flag, one_of, optional, real
 from ..kernels import Exponential
@@ -27,7 +28,7 @@ _SAMPLE = 256  # rows from which measure="optimal" takes its moments
 _HIGHEST = 4096
 
 
-class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Random Maclaurin features: Z with E<Z(x), Z(y)> = f(<x, y>) for a kernel whose series has no negative
     term.
 

@@ -36,7 +36,7 @@ class MappedCore:
 
     is_sparse = False
 
-    def __init__(self, map_: Any, width: int, rule: Any, task: str, single: bool, average: bool) -> None:
+    def __init__(self, map_: Any, width: int, rule: Any, task: str, single: bool, average: bool, balanced: bool = False) -> None:
         self.map, self.width, self.is_single = map_, width, single
         self.is_plain = not single  # a vector of doubles may come in as it is
         if isinstance(map_, RandomMaclaurin):
@@ -44,9 +44,13 @@ class MappedCore:
         else:
             mapped = self._mapped(np.zeros((1, width), dtype=np.float32 if single else np.float64)).shape[1]
 
-        self._fresh: Callable[[], Any] = lambda: _core.WeightLearner(
-            width=mapped, rule=rule, task=task, average=average
-        )
+        def fresh() -> Any:
+            core = _core.WeightLearner(width=mapped, rule=rule, task=task, average=average)
+            if balanced:
+                core.balance()
+            return core
+
+        self._fresh: Callable[[], Any] = fresh
         self.linear = self._fresh()
 
     def __getattr__(self, name: str) -> Any:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _input, persist
+from .._nested import NestedParameters
 from .._stream import generator
 from .._validate import Range, count, flag
 from . import selection as selecting
@@ -52,7 +52,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class LandmarkModel(BaseEstimator):
+class LandmarkModel(NestedParameters):
     """Base of the landmark models; a subclass says what is linear in the similarities."""
 
     _ranges: ClassVar[dict[str, Range]] = {}

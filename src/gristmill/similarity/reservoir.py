@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
 from .._stream import generator
 from .compare import Comparison, SimilarityError, size_of, take
 
@@ -25,6 +26,20 @@ class Settings(NamedTuple):
     epsilon: float | None  #: None: classification
 
 
+def calibration_for(classes: int) -> Any:
+    """Scores into probabilities, as the compiled learners do it, for so many classes."""
+    made = _core.Calibration()
+    _widen(made, 0, classes)
+    return made
+
+
+def _widen(calibration: Any, before: int, classes: int) -> None:
+    if before <= 2 < classes:
+        calibration.split()
+    for _ in range(max(before, 2), classes):
+        calibration.add()
+
+
 class Sample:
     """The landmarks now, the means of the similarities to them, and the linear part over those."""
 
@@ -37,12 +52,14 @@ class Sample:
         self.centre, self.met = np.zeros(size), np.zeros(size)
         self.coef, self.intercept = np.zeros((outputs, size)), np.zeros(outputs)
         self.class_count = np.zeros(outputs)
+        self.calibration = calibration_for(outputs)
 
     def copied(self) -> Sample:
         twin = copy.copy(self)
         for name in ("points", "ids", "centre", "met", "coef", "intercept", "class_count"):
             setattr(twin, name, copy.copy(getattr(self, name)))
         twin.rng = copy.deepcopy(self.rng)
+        twin.calibration = self.calibration.copy()
         return twin
 
     def know(self, classes: int) -> None:
@@ -53,7 +70,14 @@ class Sample:
             self.coef = np.vstack([self.coef[kept], np.zeros((more, len(self.ids)))])
             self.intercept = np.append(self.intercept[kept], np.zeros(more))
             self.class_count = np.append(self.class_count[kept], np.zeros(more))
+            _widen(self.calibration, self.classes, classes)
             self.classes = classes
+
+    def calibrate(self, scores: Values, label: int) -> None:
+        """What was said of an event before it was learned, and what it was."""
+        if self.classes == 2:
+            scores = scores[1:] - scores[:1]
+        self.calibration.learn(np.ascontiguousarray(scores[:1] if self.classes < 2 else scores), label)
 
     def raw(self, comparison: Comparison, x: Any) -> Values:
         """One object against the landmarks, 0 where none is yet."""
@@ -123,6 +147,8 @@ class LandmarkCore:
             if self.settings.epsilon is None:
                 f.know(int(labels[i]) + 1)
             said.append(f.score(features))
+            if self.settings.epsilon is None:
+                f.calibrate(said[-1], int(labels[i]))
             self._step(f, features, said[-1], labels[i])
             f.take_centre(raw)
             f.offer(rows[i], self.settings.freeze)
@@ -162,6 +188,11 @@ class LandmarkCore:
         found = [f.score(f.features(f.raw(self.settings.comparison, take(rows, [i])))) for i in range(size_of(rows))]
         return np.array(found).reshape(len(found), len(f.intercept)), f.classes
 
+    def probabilities(self, scores: Values) -> Values:
+        f = self.sample
+        scores = scores[:, 1:] - scores[:, :1] if f.classes == 2 else scores[:, :1] if f.classes < 2 else scores
+        return np.asarray(f.calibration.probabilities(np.ascontiguousarray(scores), f.classes))
+
     @property
     def seen(self) -> int:
         return self.sample.seen
@@ -185,7 +216,7 @@ class LandmarkCore:
         names = ("coef", "intercept", "ids", "points", "centre", "met", "class_count")
         counters = np.array([f.used, f.seen], dtype=np.int64)
         own = {"counters": counters, "generator": drawn, "classes": np.array([f.classes], dtype=np.int64)}
-        return {**{name: getattr(f, name) for name in names}, **own}
+        return {**{name: getattr(f, name) for name in names}, **own, **f.calibration.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         f = self.sample.copied()
@@ -193,6 +224,8 @@ class LandmarkCore:
             setattr(f, name, state[name].copy())
         f.used, f.seen = (int(n) for n in state["counters"])
         f.classes = int(state["classes"][0])
+        f.calibration = calibration_for(f.classes if self.settings.epsilon is None else 1)
+        f.calibration.restore({name: array for name, array in state.items() if name.startswith("calibration")})
         f.rng.bit_generator.state = json.loads(bytes(state["generator"]))
         if not self._fits(f):
             raise ValueError("the saved arrays do not fit together")

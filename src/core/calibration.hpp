@@ -1,0 +1,149 @@
+// Scores into probabilities: sigmoid(a f + b) for two classes, softmax over a f_c + b_c for more, learned event by event from the
+// scores that were said before each event (Platt's form; Newton steps on the logarithmic loss, older events forgotten slowly).
+//
+// Scores are measured in units of their own running size, so that the first steps do not depend on the scale of a rule.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/archive.hpp"
+#include "core/losses.hpp"
+
+namespace gristmill {
+
+class Calibration {
+  public:
+    // One event with one score (two classes) or one a class, and its class. What is not finite teaches nothing.
+    void learn(std::span<const double> scores, std::size_t label) noexcept {
+        const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+        const double range = scores.size() == 1 ? scores[0] : *high - *low;
+        if (!(range * range < kLargest)) return;
+        if (scores.size() == 1) learn_two(scores[0], label);
+        else learn_many(scores, label);
+        rescale(range * range);
+        if (!std::isfinite(slope_) || !std::isfinite(curvature_) || !std::isfinite(cross_)) forget_slope();
+    }
+
+    // One number a class; they sum to 1 and none is 0.
+    void probabilities(std::span<const double> scores, std::size_t classes, double* out) const {
+        if (classes < 2) {
+            std::fill(out, out + classes, 1.0);
+        } else if (scores.size() == 1) {
+            const double t = logit(scores[0]);
+            out[0] = Loss::sigmoid(-t);
+            out[1] = Loss::sigmoid(t);
+        } else {
+            softmax(scores, out);
+        }
+    }
+
+    // The two classes get a score each: -f/2 and f/2.
+    void split() {
+        offsets_ = {-0.5 * offsets_[0], 0.5 * offsets_[0]};
+        curvatures_ = {curvatures_[0], curvatures_[0]};
+        cross_ = 0;
+        shares_.resize(2);
+    }
+    // One more class: as rare as the events before it say.
+    void add() {
+        offsets_.push_back(-elementary::log1p(count_));
+        curvatures_.push_back(kPrior);
+        shares_.resize(offsets_.size());
+    }
+
+    void visit(Archive& archive) {
+        if (archive.loads && !archive.holds("calibration")) return;  // an older file
+        std::vector<double> numbers{count_, square_, slope_, curvature_, cross_};
+        const std::size_t outputs = offsets_.size();
+        archive.numbers("calibration", numbers, numbers.size());
+        archive.numbers("calibration_offsets", offsets_, outputs);
+        archive.numbers("calibration_curvatures", curvatures_, outputs);
+        if (!archive.loads) return;
+        count_ = numbers[0], square_ = numbers[1], slope_ = numbers[2], curvature_ = numbers[3], cross_ = numbers[4];
+        const bool fine = count_ >= 0 && square_ >= 0 && square_ < kLargest && slope_ >= 0 && curvature_ >= 0 &&
+                          std::all_of(curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0; }) &&
+                          cross_ * cross_ <= (curvature_ + kRidge) * (curvatures_[0] + kRidge);
+        if (!fine) archive.refuse("calibration", "holds a number out of range");
+    }
+
+  private:
+    static constexpr double kKeep = 0.999;     // what an event leaves of the curvature: about a thousand events count
+    static constexpr double kPrior = 1.0;      // curvature before the first event
+    static constexpr double kRidge = 0.1;      // added to every curvature
+    static constexpr double kLeast = 1e-4;     // curvature of an event, at least
+    static constexpr double kFarthest = 30.0;  // of a logit, so that no probability is 0
+    static constexpr double kMemory = 1000;    // events in the running size of the scores
+    static constexpr double kLargest = 1e290, kSmallest = 1e-290;
+
+    double unit() const { return square_ > kSmallest ? 1 / std::sqrt(square_) : 1.0; }
+    double logit(double score) const {
+        return std::clamp(slope_ * (score * unit()) + offsets_[0], -kFarthest, kFarthest);
+    }
+
+    void learn_two(double score, std::size_t label) noexcept {
+        const double z = score * unit();
+        const double p = Loss::sigmoid(logit(score));
+        const double weight = std::max(p * (1 - p), kLeast), error = p - static_cast<double>(label);
+        curvature_ = kKeep * curvature_ + weight * z * z;
+        cross_ = kKeep * cross_ + weight * z;
+        curvatures_[0] = kKeep * curvatures_[0] + weight;
+        const double a = curvature_ + kRidge, b = curvatures_[0] + kRidge, determinant = a * b - cross_ * cross_;
+        slope_ = std::max(slope_ - error * (b * z - cross_) / determinant, 0.0);
+        offsets_[0] -= error * (a - cross_ * z) / determinant;
+    }
+
+    // The diagonal of the curvature is enough, and few numbers a class.
+    void learn_many(std::span<const double> scores, std::size_t label) noexcept {
+        softmax(scores, shares_.data());
+        const double unit = this->unit();
+        double mean = 0, pull = 0, spread = 0;
+        for (std::size_t c = 0; c < scores.size(); ++c) mean += shares_[c] * (scores[c] * unit);
+        for (std::size_t c = 0; c < scores.size(); ++c) {
+            const double z = scores[c] * unit, p = shares_[c], error = p - (c == label ? 1.0 : 0.0);
+            pull += error * z;
+            spread += p * (z - mean) * (z - mean);
+            curvatures_[c] = kKeep * curvatures_[c] + p * (1 - p);
+            offsets_[c] -= error / (curvatures_[c] + kRidge);
+        }
+        curvature_ = kKeep * curvature_ + spread;
+        slope_ = std::max(slope_ - pull / (curvature_ + kRidge), 0.0);
+    }
+
+    void softmax(std::span<const double> scores, double* out) const {
+        const double unit = this->unit();
+        double top = -kLargest, sum = 0;
+        for (std::size_t c = 0; c < scores.size(); ++c) top = std::max(top, out[c] = slope_ * (scores[c] * unit) + offsets_[c]);
+        for (std::size_t c = 0; c < scores.size(); ++c) sum += out[c] = elementary::exp(std::max(out[c] - top, -kFarthest));
+        for (std::size_t c = 0; c < scores.size(); ++c) out[c] /= sum;
+    }
+
+    // The size of the scores so far; the slope goes with it, so that no probability moves.
+    void rescale(double square) noexcept {
+        count_ += 1;
+        const double before = square_;
+        square_ += (square - square_) / std::min(count_, kMemory);
+        if (before > kSmallest && square_ > kSmallest) {
+            const double ratio = std::sqrt(square_ / before);
+            slope_ *= ratio;
+            curvature_ /= ratio * ratio;
+            if (offsets_.size() == 1) cross_ /= ratio;
+        }
+    }
+
+    void forget_slope() noexcept {
+        slope_ = 1;
+        curvature_ = kPrior;
+        cross_ = 0;
+    }
+
+    double count_ = 0, square_ = 0;               // events; mean square of a score (of the range of the scores of many classes)
+    double slope_ = 1, curvature_ = kPrior, cross_ = 0;
+    std::vector<double> offsets_{0}, curvatures_{kPrior};
+    std::vector<double> shares_{0};               // room to work in
+};
+
+}  // namespace gristmill
