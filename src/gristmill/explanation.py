@@ -53,7 +53,9 @@ class Explanation:
     columns: Values | None = None
 
     def __str__(self) -> str:
-        lines = [f"score {_short(self.score)} = intercept {_short(self.intercept)} + rest {_short(self.rest)} + points:"]
+        lines = [
+            f"score {_short(self.score)} = intercept {_short(self.intercept)} + rest {_short(self.rest)} + points:"
+        ]
         for id_, label, value, coef, part in zip(
             self.ids, self.labels, self.kernel_values, self.coefficients, self.contributions, strict=True
         ):
@@ -97,13 +99,13 @@ class Explaining(StreamEstimator):
         if top is not None and (not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1):
             raise ValueError(f"explain: top must be a whole number >= 1 or None, got {top!r}")
         run = self._started()
-        score: Any = self.score_one(x)  # type: ignore[attr-defined]
-        points, coef = self.support_vectors_, self.dual_coef_  # type: ignore[attr-defined]
+        score: Any = self.score_one(x)
+        points, coef = self.support_vectors_, self.dual_coef_
         values = self._against(x, points)
         parts = coef * values[:, None]
         every = np.argsort(-np.abs(parts).max(axis=1, initial=0.0), kind="stable")
         order, others = every[:top], every[len(every[:top]) :]
-        offset = self.intercept_ - (run.core.margin if task_of(self) == "novelty" else 0.0)  # type: ignore[attr-defined]
+        offset = self.intercept_ - (run.core.margin if task_of(self) == "novelty" else 0.0)
         scores = np.atleast_1d(score)
         rest = np.array([math.fsum(parts[others, o]) for o in range(len(scores))])
         rounding = np.array([math.fsum([s, *-parts[order, o], -offset[o], -rest[o]]) for o, s in enumerate(scores)])
@@ -111,7 +113,7 @@ class Explaining(StreamEstimator):
         columns = self._strange(x, points, values, float(scores[0])) if task_of(self) == "novelty" else None
         return Explanation(
             score=float(scores[0]) if flat else scores,
-            ids=self.support_ids_[order],  # type: ignore[attr-defined]
+            ids=self.support_ids_[order],
             labels=[self._labels_of_points()[i] for i in order],
             kernel_values=values[order],
             coefficients=coef[order, 0] if flat else coef[order],
@@ -154,4 +156,4 @@ class Explaining(StreamEstimator):
         row = np.asarray(x.toarray() if _input.is_sparse(x) else x, dtype=np.float64).ravel()
         changed = np.tile(row, (len(row), 1))
         np.fill_diagonal(changed, nearest)
-        return np.asarray(self.decision_function(changed) - score)  # type: ignore[attr-defined]
+        return np.asarray(self.decision_function(changed) - score)
