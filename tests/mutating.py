@@ -73,7 +73,9 @@ class Mutation:
         arrays, text = forging.opened(self.path)
         for _ in range(int(self.rng.integers(1, 4))):
             if arrays:
-                self.pick((self._set, self._set, self._bits, self._swap, self._drop, self._resize, self._retype))(arrays)
+                self.pick((self._set, self._set, self._bits, self._swap, self._drop, self._resize, self._retype))(
+                    arrays
+                )
         return forging.closed({name: np.ascontiguousarray(array) for name, array in arrays.items()}, text)
 
     def _set(self, arrays: Arrays) -> None:

@@ -17,7 +17,17 @@ from sklearn.base import clone
 
 import gristmill
 import learners
-from gristmill import DropOldest, Gaussian, KernelClassifier, Laplacian, Merge, PairwiseAUC, Perceptron, Project, Unbounded
+from gristmill import (
+    DropOldest,
+    Gaussian,
+    KernelClassifier,
+    Laplacian,
+    Merge,
+    PairwiseAUC,
+    Perceptron,
+    Project,
+    Unbounded,
+)
 from gristmill.pairwise import Fifo
 
 ROUNDS = max(1, int(os.environ.get("GRISTMILL_FUZZ", "1000")) // 1000)
@@ -74,7 +84,9 @@ class Watch:
         self.model, self.rows, self.path, (self.X, self.y) = model, rows, path, stream
         self.done, self.errors, self.seen, self.ends = threading.Event(), [], {}, set()
         self.names = looks(model)
-        self.threads = [threading.Thread(target=self.run, args=(f,)) for f in (self.ask, self.copy, self.look, self.file)]
+        self.threads = [
+            threading.Thread(target=self.run, args=(f,)) for f in (self.ask, self.copy, self.look, self.file)
+        ]
 
     def __enter__(self):
         for thread in self.threads:

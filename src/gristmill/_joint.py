@@ -188,7 +188,9 @@ def values_at(kernel: Kernel, f: Hypothesis, rows: Any, first_row: int) -> Vecto
 def _refuse_infinite(values: Vector, first_row: int) -> None:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
-        own = bad[bad[:, 0] == bad[:, 1]]  # among themselves it is the row with k(x, x) that is too large, not its partner
+        own = bad[
+            bad[:, 0] == bad[:, 1]
+        ]  # among themselves it is the row with k(x, x) that is too large, not its partner
         row, column = own[0] if len(own) and values.shape[0] == values.shape[1] else bad[0]
         raise ValueError(f"row {first_row + row}: a kernel value is {values[row, column]}; scale the inputs")
 

@@ -70,12 +70,12 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
     @property
     def dual_coef_(self) -> npt.NDArray[np.float64]:
         """Coefficients at their true scale: a row a stored point, a column an output."""
-        return self._at_rest(lambda model: model._outward(super(KernelClassifier, model).dual_coef_))
+        return self._at_rest(lambda model: model._outward(super().dual_coef_))
 
     @property
     def intercept_(self) -> npt.NDArray[np.float64]:
         """The offset of each output."""
-        return self._at_rest(lambda model: model._outward(super(KernelClassifier, model).intercept_[None, :])[0])
+        return self._at_rest(lambda model: model._outward(super().intercept_[None, :])[0])
 
     def _outward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         view = self._view(self._started())

@@ -36,11 +36,11 @@ class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each event: f(x) against `threshold_`."""
-        return self._at_rest(lambda model: super(Ranker, model).predict(X))
+        return self._at_rest(lambda model: super().predict(X))
 
     def predict_one(self, x: Any) -> Any:
         """The class of one event; None before anything was learned."""
-        return None if self._run is None else self._at_rest(lambda model: super(Ranker, model).predict_one(x))
+        return None if self._run is None else self._at_rest(lambda model: super().predict_one(x))
 
     def _cut(self) -> float:
         return self.threshold_
