@@ -1,4 +1,4 @@
-"""Model files that somebody has changed: bits, lengths, arrays, parameters. Checksums are repaired, so that they are read."""
+"""Model files that somebody has changed: bits, lengths, arrays, parameters. Checksums are repaired: they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thousands of changed model files: each is a model that answers and learns, or is refused; none takes memory it has no right to.
+"""Thousands of changed model files: each is a model that answers and learns, or is refused; none takes more than its share.
 
 `make fuzz` runs 10,000 of them against a build with sanitizers (GRISTMILL_FUZZ says how many); here it is a tenth of that.
 """
