@@ -1,4 +1,4 @@
-"""Model files that somebody has changed: bits, lengths, arrays, parameters; their checksums are repaired."""
+"""Model files that somebody has changed: bits, lengths, arrays, parameters. Checksums are repaired: they are read."""
 
 from __future__ import annotations
 

@@ -29,8 +29,11 @@ def section(folder):
     """The lines of the map below a folder: they are indented further."""
     start = MAP.index(f"    {folder}/ ")
     lines = MAP[start:].splitlines()
-    ends = (n for n, line in enumerate(lines) if n and line.startswith("    ") and not line.startswith("     "))
-    inside = lines[: next(ends, len(lines))]
+    inside = [
+        line
+        for n, line in enumerate(lines)
+        if n == 0 or all(not lines[k].startswith("    ") or lines[k].startswith("     ") for k in range(1, n + 1))
+    ]
     return "\n".join(inside)
 
 

@@ -115,7 +115,7 @@ def learned(model, X, y, **options):
 
 
 @pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize(("kind", "rule", "classes"), MODELS, ids=repr)
+@pytest.mark.parametrize(("kind", "rule", "classes"), MODELS, ids=lambda value: repr(value).split(" at 0x")[0])
 def test_it_agrees_with_the_kernel_learner_on_the_mapped_rows(kind, rule, classes, average):
     X, y = stream(classes)
     model = kind(small_map(), rule, average=average)
@@ -130,7 +130,7 @@ def test_it_agrees_with_the_kernel_learner_on_the_mapped_rows(kind, rule, classe
         assert model.norm_ == pytest.approx(np.linalg.norm(model.coef_), abs=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "rule", "classes"), MODELS, ids=repr)
+@pytest.mark.parametrize(("kind", "rule", "classes"), MODELS, ids=lambda value: repr(value).split(" at 0x")[0])
 def test_however_the_stream_is_cut_the_model_is_the_same(tmp_path, kind, rule, classes):
     X, y = stream(classes)
     y = None if kind is FeatureNovelty else y

@@ -104,10 +104,18 @@ def compare(model, other, X, y, rng, path):
     np.testing.assert_array_equal(learners.answers(model, X), learners.answers(other, X))
 
 
+#: all pairs but those that are refused: trees hold no inner products
+PAIRS = [
+    (k, b)
+    for k in KERNELS
+    for b in BUDGETS
+    if k not in ("additive", "spline") or b not in ("forget", "project", "merge")
+]
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "budget"), PAIRS)
 def test_a_pause_changes_no_bit(kernel, budget, rows, tmp_path):
     tried = 0
     for seed in range(3):
@@ -122,11 +130,7 @@ def test_a_pause_changes_no_bit(kernel, budget, rows, tmp_path):
         compare(gristmill.KernelClassifier(**made[0].get_params(deep=False)), made[1], X, y, rng, tmp_path / "model")
         tried += 1
     fits = KERNELS[kernel].positive_definite or budget not in ("project", "merge", "forget")
-    assert tried or not fits or (budget, kernel) in NEVER, f"{kernel} and {budget} were never tried"
-
-
-#: what makes no sense together
-NEVER: set[tuple[str, str]] = set()
+    assert tried or not fits, f"{kernel} and {budget} were never tried"
 
 
 @pytest.mark.parametrize("rows", ROWS)
