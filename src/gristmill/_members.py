@@ -201,6 +201,8 @@ class Members(BaseEstimator):
             "scale": pack["scale"],
             "points": pack["points"],
         }
+        # A fleet keeps no calibration: a member's probabilities begin when it learns alone.
+        fresh = {name: value for name, value in fresh.items() if not name.startswith(("calibration", "balance"))}
         empty = np.zeros((0, len(pack["ids"])))
         fresh |= {name: empty for name in ("lag", "sum") if name in fresh}
         model.n_features_in_ = core.width
