@@ -10,7 +10,15 @@ from scipy.sparse import csr_array
 
 import gristmill
 import learners
-from gristmill import FeatureClassifier, Gaussian, KernelClassifier, KernelNovelty, KernelRegressor, Prepared, norma_novelty
+from gristmill import (
+    FeatureClassifier,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    Prepared,
+    norma_novelty,
+)
 from test_probabilities import KINDS
 
 STORING = [kind for kind in KINDS if kind != "weights"]
@@ -81,5 +89,5 @@ def test_what_cannot_be_explained():
     for top in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="top must be"):
             model.explain(X[0], top=top)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="features"):
         model.explain(X[0][:2])

@@ -11,8 +11,22 @@ from sklearn.model_selection import GridSearchCV
 
 import gristmill
 import learners
-from gristmill import DropOldest, Gaussian, Hinge, KernelClassifier, Laplacian, PairwiseAUC, Prepared, ReservoirX
-from gristmill import SGD, FeatureLearner, Linear, PassiveAggressive, Polynomial, RandomMaclaurin
+from gristmill import (
+    SGD,
+    DropOldest,
+    FeatureLearner,
+    Gaussian,
+    Hinge,
+    KernelClassifier,
+    Laplacian,
+    Linear,
+    PairwiseAUC,
+    PassiveAggressive,
+    Polynomial,
+    Prepared,
+    RandomMaclaurin,
+    ReservoirX,
+)
 from gristmill._nested import described
 
 NAMES = list(learners.public())
@@ -29,7 +43,9 @@ def with_parts(name):
 def test_every_number_of_a_part_can_be_named_and_changed(name):
     model = with_parts(name)
     deep = model.get_params()
-    parts = {key: value for top, part in model.get_params(deep=False).items() for key, value in described(top, part).items()}
+    parts = {
+        key: value for top, part in model.get_params(deep=False).items() for key, value in described(top, part).items()
+    }
     assert parts.items() <= deep.items()
     for key, value in parts.items():
         if isinstance(value, float | int) and not isinstance(value, bool):

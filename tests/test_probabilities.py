@@ -9,10 +9,23 @@ import pytest
 
 import gristmill
 import learners
-from gristmill import DropOldest, FeatureClassifier, Gaussian, KernelClassifier, Perceptron, Polynomial, Prepared, Project
-from gristmill import Adatron, Additive, Laplacian, RandomMaclaurin, Unbounded, Window
+from gristmill import (
+    Adatron,
+    Additive,
+    DropOldest,
+    FeatureClassifier,
+    Gaussian,
+    KernelClassifier,
+    Laplacian,
+    Perceptron,
+    Polynomial,
+    Prepared,
+    Project,
+    RandomMaclaurin,
+    Unbounded,
+    Window,
+)
 from test_every_learner import CLASSIFIERS, MANY, late
-
 
 
 def alike(a, b):
@@ -161,7 +174,7 @@ def test_weights_of_classes_are_weights_of_events(kind):
 def test_balance_finds_the_rare_class():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(4000, 2))
-    y = ((X[:, 0] + rng.normal(size=4000) > 2.2)).astype(int)
+    y = (X[:, 0] + rng.normal(size=4000) > 2.2).astype(int)
     found = []
     for class_weight in (None, "balanced"):
         model = gristmill.norma_classifier(Gaussian(0.3), rate=0.1, reg=0.001, size=300)

@@ -112,7 +112,9 @@ class NestedParameters(BaseEstimator):
         own, inside = split(params)
         for key in (*own, *inside):
             if key not in known:
-                raise ValueError(f"Invalid parameter {key!r} for estimator {self}. Valid parameters are: {list(known)}.")
+                raise ValueError(
+                    f"Invalid parameter {key!r} for estimator {self}. Valid parameters are: {list(known)}."
+                )
         estimators = {}
         for key, changes in inside.items():
             value = own.get(key, known[key])
@@ -127,7 +129,9 @@ class NestedParameters(BaseEstimator):
             setattr(self, key, value)
         if self._has_begun():
             now = self.get_params(deep=False)
-            self._note({key: (before[key], _deep(now[key]) if key in estimators else now[key]) for key in (*own, *inside)})
+            self._note(
+                {key: (before[key], _deep(now[key]) if key in estimators else now[key]) for key in (*own, *inside)}
+            )
         return self
 
     def _note(self, changes: dict[str, tuple[Any, Any]]) -> None:
@@ -160,4 +164,6 @@ def _said(name: str, old: Any, now: Any) -> str:
 
 def _deep(estimator: Any) -> Any:
     """All parameters of an estimator, which set_params changes in place."""
-    return {"class": type(estimator), **estimator.get_params(deep=True)} if hasattr(estimator, "get_params") else estimator
+    return (
+        {"class": type(estimator), **estimator.get_params(deep=True)} if hasattr(estimator, "get_params") else estimator
+    )

@@ -53,7 +53,9 @@ class Explanation:
     columns: Values | None = None
 
     def __str__(self) -> str:
-        lines = [f"score {_short(self.score)} = intercept {_short(self.intercept)} + rest {_short(self.rest)} + points:"]
+        lines = [
+            f"score {_short(self.score)} = intercept {_short(self.intercept)} + rest {_short(self.rest)} + points:"
+        ]
         for id_, label, value, coef, part in zip(
             self.ids, self.labels, self.kernel_values, self.coefficients, self.contributions, strict=True
         ):

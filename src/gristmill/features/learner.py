@@ -147,7 +147,9 @@ class FeatureLearner(StreamLearner):
 
     def _mapped_core(self, parts: Parts, width: int, single: bool) -> MappedCore:
         spec = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
-        return MappedCore(parts.kernel, width, spec, self._task, single, parts.average, parts.class_weight == "balanced")
+        return MappedCore(
+            parts.kernel, width, spec, self._task, single, parts.average, parts.class_weight == "balanced"
+        )
 
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
         points = state["points"]

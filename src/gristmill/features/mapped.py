@@ -36,7 +36,9 @@ class MappedCore:
 
     is_sparse = False
 
-    def __init__(self, map_: Any, width: int, rule: Any, task: str, single: bool, average: bool, balanced: bool = False) -> None:
+    def __init__(
+        self, map_: Any, width: int, rule: Any, task: str, single: bool, average: bool, balanced: bool = False
+    ) -> None:
         self.map, self.width, self.is_single = map_, width, single
         self.is_plain = not single  # a vector of doubles may come in as it is
         if isinstance(map_, RandomMaclaurin):
