@@ -105,7 +105,11 @@ def separate(prototype, X, y=None, present=None, weights=None, classes=None):
 def same(a, b):
     """Every number of two learners' states, but for the calibration, which a fleet does not keep."""
     one, two = (
-        {name: value for name, value in model._engine.state().items() if not name.startswith(("calibration", "balance"))}
+        {
+            name: value
+            for name, value in model._engine.state().items()
+            if not name.startswith(("calibration", "balance"))
+        }
         for model in (a, b)
     )
     assert list(one) == list(two)
@@ -317,6 +321,7 @@ def test_what_is_not_admitted_is_refused_by_name():
     for parts, said in [
         ({"rule": Perceptron(), "budget": Unbounded()}, "Unbounded"),
         ({"rule": Perceptron(), "budget": Project(0.1)}, "Project"),
+        ({"rule": Perceptron(), "budget": gristmill.Merge(5)}, "Merge"),
         ({"rule": Perceptron(), "budget": Forget(5)}, "Forget"),
         ({"rule": Alma(0.9), "budget": DropOldest(5)}, "Alma"),
         ({"rule": FeasibleSet(radius=1.0), "budget": DropOldest(5)}, "FeasibleSet"),
@@ -329,11 +334,11 @@ def test_what_is_not_admitted_is_refused_by_name():
             Fleet(KernelClassifier(**{"kernel": Gaussian(1.0), **parts}), 3).partial_fit(X, y)
         assert "use" in str(caught.value) or "work" in str(caught.value)
     with pytest.raises(TypeError, match="prototype"):
-        Fleet(gristmill.Prepared(KernelClassifier()), 3).partial_fit(X, y)
+        Fleet(gristmill.Prepared(KernelClassifier(budget=DropOldest(5))), 3).partial_fit(X, y)
     with pytest.raises(ValueError, match="n must"):
-        Fleet(KernelNovelty(), 0).partial_fit(X)
+        Fleet(KernelNovelty(budget=DropOldest(5)), 0).partial_fit(X)
     with pytest.raises(TypeError, match="dense"):
-        Fleet(KernelNovelty(), 3).partial_fit(csr_array(X[0]))
+        Fleet(KernelNovelty(budget=DropOldest(5)), 3).partial_fit(csr_array(X[0]))
 
 
 def test_bad_input_changes_nothing():

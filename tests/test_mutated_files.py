@@ -95,7 +95,6 @@ def test_a_changed_file_is_read_or_refused(name, tmp_path):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = gristmill.load(forged)
-            refusal = None
         except ModelFileError as error:
             model, reasons = None, causes(error)
         else:

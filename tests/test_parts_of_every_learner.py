@@ -77,7 +77,6 @@ PARTS = [(name, part) for part in PYTHON for name in taking(part)]
 def test_a_part_that_refers_to_its_model_is_collected_with_it(name, part):
     X, y = learners.stream(name, 12)
     value = PYTHON[part]()
-    refusal = None
     try:
         model = learners.made(name, **{part: value}).partial_fit(X, y)
     except (TypeError, ValueError) as error:

@@ -36,7 +36,9 @@ SINCE_FORMAT_2 = {"Fleet", "KeyedFleet"}
 
 def test_every_estimator_has_a_file():
     written = {_class_in(path) for folder in FOLDERS for path in folder.glob("*.safetensors")}
-    assert set(persist.ESTIMATORS) - SINCE_FORMAT_2 <= written, "add it to tests/saved/models.py and run tests/saved/write.py"
+    assert set(persist.ESTIMATORS) - SINCE_FORMAT_2 <= written, (
+        "add it to tests/saved/models.py and run tests/saved/write.py"
+    )
 
 
 def _class_in(path: Path) -> str:

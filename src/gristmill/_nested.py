@@ -87,7 +87,7 @@ class NestedParameters(BaseEstimator):
 
     def _has_begun(self) -> bool:
         """Whether something is learned, and can go on, that a change of parameters would not reach."""
-        return hasattr(self, "partial_fit") and bool(self.__sklearn_is_fitted__())  # type: ignore[attr-defined]
+        return hasattr(self, "partial_fit") and bool(self.__sklearn_is_fitted__())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; `deep` adds those of the parts, such as `kernel__gamma`.
