@@ -81,7 +81,7 @@ def keyed(count: int, events: int) -> dict[str, float]:
     start = time.thread_time()
     fleet.partial_fit(np.arange(100_000), X[:100_000])
     begun = time.thread_time() - start
-    for _ in range(24):
+    for _ in range(8):
         fleet.partial_fit(rng.permutation(count), X)
     keys = rng.integers(0, count, size=events)
     rows = rng.normal(size=(events, 5)).astype(np.float32)

@@ -328,10 +328,13 @@ def test_the_score_of_the_prior_is_added(labels):
     fleet = KeyedFleet(prototype, prior=prior)
     said = fleet.prequential(keys, X, y, classes=labels)
     first = clone(prior).prequential(X, y, classes=labels)
-    # The perceptron learns where prior and member together are wrong, and only there.
-    right = y == (fleet.classes_[said.argmax(1)] if said.ndim == 2 else fleet.classes_[(said > 0).astype(int)])
+    # The perceptron learns where prior and member together are not right, and only there.
+    own = np.searchsorted(fleet.classes_, y)
     if said.ndim == 1:
-        right &= said != 0  # where nothing is known the perceptron learns, whatever is said
+        right = np.where(own == 1, said, -said) > 0
+    else:
+        others = np.where(own[:, None] == np.arange(3), -np.inf, said)
+        right = said[np.arange(300), own] > others.max(axis=1)
     seen = {key: 0 for key in fleet.keys_}
     for e in range(300):
         if seen[keys[e]] == 0:

@@ -51,7 +51,7 @@ class KeyedFleet(Members):
     >>> devices, X = rng.integers(0, 50, size=5000), rng.normal(size=(5000, 2))
     >>> fleet = KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=20))
     >>> scores = fleet.prequential(devices, X)
-    >>> len(fleet), fleet[7].n_seen_ == (devices == 7).sum()
+    >>> len(fleet), fleet[7].n_seen_ == int((devices == 7).sum())
     (50, True)
     """
 

@@ -47,7 +47,7 @@ class BackgroundSubtractor:
     >>> frame[10:30, 20:40] = 250
     >>> mask = subtractor.apply(frame)
     >>> np.unique(mask).tolist(), int((mask == 255).sum())
-    ([0, 255], 396)
+    ([0, 255], 388)
     """
 
     def __init__(
