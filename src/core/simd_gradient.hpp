@@ -174,22 +174,23 @@ inline void weighted_tile(const T* const* weights, const T* const* rows, const T
 template <class Term, bool Shared, class T>
 void weighted(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
               std::size_t width, T* const* out) {
+    // A few weights stay in the first-level cache while all points pass by.
 #if defined(__AVX512F__)
-    constexpr int K = 8, J = 3;  // points may lie a power of two apart in memory: each is loaded for as many rows as can be
+    constexpr int K = 4, J = 5;
 #else
     constexpr int K = 3, J = 3;
 #endif
-    const auto run = [&]<int F>(std::size_t j) {
-        std::size_t k = 0;
-        const auto tiles = [&]<int W>() {
-            for (; k + W <= count; k += W)
-                weighted_tile<Term, Shared, W, F>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
-        };
-        tiles.template operator()<K>(), tiles.template operator()<4>(), tiles.template operator()<2>(), tiles.template operator()<1>();
+    std::size_t k = 0;
+    const auto tiles = [&]<int W>() {
+        for (; k + W <= count; k += W) {
+            std::size_t j = 0;
+            for (; j + J <= width; j += J)
+                weighted_tile<Term, Shared, W, J>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
+            for (; j < width; ++j)
+                weighted_tile<Term, Shared, W, 1>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
+        }
     };
-    std::size_t j = 0;
-    for (; j + J <= width; j += J) run.template operator()<J>(j);
-    for (; j < width; ++j) run.template operator()<1>(j);
+    tiles.template operator()<K>(), tiles.template operator()<2>(), tiles.template operator()<1>();
 }
 
 template <class T>
