@@ -206,6 +206,7 @@ class Learner {
             balance_.visit(archive, counts_.classes);
         }
         hypothesis_.visit(archive, counts_.seen);
+        if (archive.loads) fit_memory();  // points that were stored when rows were narrower may be too many
     }
 
     // Called between rows of a long chunk; may throw to stop it.
