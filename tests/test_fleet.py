@@ -295,8 +295,9 @@ def test_files_and_pickles_go_on(tmp_path, dtype):
         same(other[11], fleet[11])
 
 
-def test_forged_files_are_refused(tmp_path):
-    fleet = Fleet(KernelNovelty(Gaussian(0.7), budget=DropSmallest(4)), 6).partial_fit(frames(9, 6))
+def test_forged_files_are_refused():
+    prototype = KernelNovelty(Gaussian(0.7), Implicit(Hinge(1.0), 0.1, 1.0, 0.005), DropSmallest(4))
+    fleet = Fleet(prototype, 6).partial_fit(frames(9, 6))
     arrays, fitted = fleet._to_file()
     for name, forge in {
         "sizes": lambda a: a + 9,
