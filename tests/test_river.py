@@ -71,7 +71,7 @@ def test_growing_features_change_no_score():
     assert adapter.n_support_ == 30
     for _ in range(20):
         x = {name: rng.normal() for name in rng.permutation(names[:30])}
-        wanted = 1 / (1 + np.exp(-reference.score_one(np.array([x.get(name, 0.0) for name in names]))))
+        wanted = reference.predict_proba_one(np.array([x.get(name, 0.0) for name in names]))[True]
         assert adapter.predict_proba_one(x)[True] == pytest.approx(wanted, rel=1e-9)
 
 

@@ -29,7 +29,15 @@ from gristmill import (
 )
 
 #: checks that an estimator cannot pass, and why
+CALIBRATED = (
+    "probabilities are calibrated by class: near a tie the most probable class is not the one with the highest score"
+)
 EXPECTED_FAILURES = {
+    "StreamLandmarkClassifier": {
+        "check_classifiers_train": CALIBRATED,
+        "check_classifiers_train(readonly_memmap=True)": CALIBRATED,
+        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": CALIBRATED,
+    },
     "LandmarkOrdinal": {
         "check_classifiers_classes": "asks for words as labels, whose order nobody stated: refused by design",
     },
@@ -159,6 +167,8 @@ def test_a_damaged_file_gets_a_clear_error(model, y, tmp_path):
                 continue  # other values there are possible ones
             if damaged is not None and damaged.shape == arrays[name].shape and name not in ("pairs_", "indptr"):
                 continue
+            if damaged is None and name == "calibration":
+                continue  # files from before there were probabilities have none
             changed = {key: value for key, value in arrays.items() if key != name}
             if damaged is not None:
                 changed[name] = damaged
@@ -193,6 +203,6 @@ def test_public_names_are_importable_from_both_places():
 
 def test_the_same_seed_gives_the_same_model():
     for model, y in MODELS:
-        one = answer(type(model)(**{**model.get_params(), "random_state": 5}).fit(X, y), X)
-        other = answer(type(model)(**{**model.get_params(), "random_state": 5}).fit(X, y), X)
+        one = answer(type(model)(**{**model.get_params(deep=False), "random_state": 5}).fit(X, y), X)
+        other = answer(type(model)(**{**model.get_params(deep=False), "random_state": 5}).fit(X, y), X)
         assert np.array_equal(one, other)
