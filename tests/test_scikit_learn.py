@@ -28,7 +28,7 @@ EXCEPTIONS = {
     "KernelRegressor": WEIGHTS | SCORES,
     "KernelRegressor, additive": WEIGHTS | SCORES,
     "KernelNovelty": WEIGHTS,
-    "FeatureClassifier": WEIGHTS | PROBABLE,
+    "FeatureClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
     "FeatureRegressor": WEIGHTS
     | SCORES
     | {"check_regressors_train": "one pass of steps over a random map does not reach R^2 > 0.5 on their 200 events"},
