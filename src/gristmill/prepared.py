@@ -57,7 +57,7 @@ class Prepared(NestedParameters):
     >>> model = Prepared(passive_aggressive(Gaussian(1.0), size=100))
     >>> scores = model.prequential(X, y)
     >>> round(float(((scores >= 0) != y).mean()), 2)
-    0.09
+    0.05
     """
 
     def __init__(self, model: Any, scale: str | None = "standard", warmup: int | None = None) -> None:
