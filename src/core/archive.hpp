@@ -106,8 +106,6 @@ class Archive {
         throw std::invalid_argument("the saved field '" + scope + name + "' " + why);
     }
 
-    bool holds(const char* name) const { return find(name) != nullptr; }
-
   private:
     const Field* find(const char* name) const {
         const std::string full = scope + name;
