@@ -90,37 +90,7 @@ class Learner {
     // what the points that are gone had taught. Counters, ages and random state stay. Nothing changes where the first pass
     // tells the points worse than a pass did before, by more than a share `slack`.
     Renewal renew(std::span<const double> factors, std::size_t passes, double slack)
-        requires(H::kSupports.present)
-    {
-        Renewal found;
-        const Saved before = mark();
-        hypothesis_.begin(0, false);
-        try {
-            Replay stored(hypothesis_);
-            const std::vector<double> scores = stored.scores(hypothesis_);
-            const auto present = hypothesis_.coefs();
-            found.before = replay(stored, 1);
-            hypothesis_.rescale(factors);
-            hypothesis_.look_anew(stored.chunk.sight);
-            found.after = replay(stored, passes);
-            found.taken = found.after <= (1 + slack) * found.before;
-            if (found.taken) {
-                const auto learned = hypothesis_.coefs();
-                hypothesis_.set_coefs(present);
-                hypothesis_.keep_scores(stored.chunk.sight, scores);
-                hypothesis_.set_coefs(halfway(hypothesis_.coefs(), learned));
-                for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = 0.5 * (intercept_[o] + before.intercept[o]);
-                counts_ = before.counts;
-                hypothesis_.pair_again(stored.chunk.sight);
-            }
-        } catch (...) {
-            undo(before);
-            throw;
-        }
-        if (found.taken) hypothesis_.keep();
-        else undo(before);
-        return found;
-    }
+        requires(H::kSupports.present);
 
     // outputs() numbers a row.
     void score(const Batch& batch, double* scores) const {
@@ -167,14 +137,7 @@ class Learner {
                                                    : novelty_margin(rule_);
     }
     // How many points a memory of so many bytes holds, everything counted; outputs: 0 for as many as there are now.
-    std::size_t points_within(std::size_t memory, std::size_t outputs = 0) const {
-        if constexpr (requires { hypothesis_.points_within(memory, outputs); }) {
-            const std::size_t fixed = sizeof *this - sizeof hypothesis_;
-            const std::size_t points = memory <= fixed ? 0 : hypothesis_.points_within(memory - fixed, outputs ? outputs : this->outputs());
-            if (points > 0 || memory <= fixed + 4096) return points;
-        }
-        throw std::invalid_argument("a size in bytes needs stored points of a fixed width; give a number of points");
-    }
+    std::size_t points_within(std::size_t memory, std::size_t outputs = 0) const;
     std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
     const Budget& budget() const { return budget_; }
@@ -288,76 +251,11 @@ class Learner {
         hypothesis_.keep();
     }
 
-    // The stored points as events, oldest first, with their kernel values, for as many passes as are wanted.
-    struct Replay {
-        explicit Replay(const H& hypothesis) : chunk{batch, {}, {}, nullptr, hypothesis.look_at_stored()} {
-            for (std::size_t slot = hypothesis.oldest(); slot != kNoLimit; slot = hypothesis.newer(slot)) {
-                const double label = hypothesis.label(slot);
-                labels.push_back(label);
-                weights.push_back(std::isnan(label) ? 0.0 : 1.0);
-            }
-            chunk.labels = labels, chunk.weights = weights;
-            chunk.start = 0;
-        }
-        // f at each point, an output after the other.
-        std::vector<double> scores(const H& hypothesis) {
-            std::vector<double> scores;
-            for (std::size_t i = 0; i < labels.size(); ++i)
-                for (std::size_t o = 0; o < hypothesis.outputs(); ++o) scores.push_back(hypothesis.score(chunk.sight, i, o));
-            return scores;
-        }
-        Batch batch;
-        std::vector<double> labels, weights;
-        Chunk chunk;
-    };
+    struct Replay;
+    double replay(Replay& points, std::size_t passes);
+    double error_of(std::span<const double> scores, double label) const;
 
-    // The mean error of what the points were told to be, before each was learned, in the first pass.
-    double replay(Replay& points, std::size_t passes) {
-        Chunk& chunk = points.chunk;
-        const std::size_t n = points.labels.size();
-        std::vector<double> said(n * outputs());
-        rule_ = first_rule_;
-        counts_.steps = 0;
-        std::fill(intercept_.begin(), intercept_.end(), 0.0);
-        hypothesis_.restart();
-        resize(chunk);
-        for (std::size_t pass = 0; pass < passes; ++pass) {
-            chunk.out = pass == 0 ? &said : nullptr;
-            for (std::size_t i = 0; i < n; ++i) event(chunk, i);
-            if (poll) poll();
-        }
-        double total = 0, known = 0;
-        for (std::size_t i = 0; i < n; ++i)
-            if (points.weights[i] != 0) total += error_of({said.data() + i * outputs(), outputs()}, points.labels[i]), known += 1;
-        return known > 0 ? total / known : 0.0;
-    }
-
-    static std::vector<std::vector<double>> halfway(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b) {
-        for (std::size_t o = 0; o < a.size(); ++o)
-            for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] = 0.5 * (a[o][s] + b[o][s]);
-        return a;
-    }
-
-    // 0 or 1 for a class, how far it is off for a number.
-    double error_of(std::span<const double> scores, double label) const {
-        if (task_ == Task::regression) return std::abs(scores[0] - label);
-        if (scores.size() == 1) return (scores[0] > 0) == (label > 0) ? 0.0 : 1.0;
-        return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
-    }
-
-    void learn_alone(Chunk& chunk, std::size_t classes) {
-        const auto counts = counts_;
-        counts_.classes = std::max(counts_.classes, classes);
-        try {
-            resize(chunk);
-            hypothesis_.load(chunk.sight, 0, 1);
-            if (!passes_by(chunk)) event(chunk, 0);
-        } catch (...) {
-            counts_ = counts;
-            throw;
-        }
-    }
-
+    void learn_alone(Chunk& chunk, std::size_t classes);
     void learn_rows(Chunk& chunk) {
         const std::size_t rows = batch_count(chunk.batch);
         resize(chunk);
@@ -418,55 +316,11 @@ class Learner {
     }
 
     // A size in bytes as one in points: of the outputs that there are now.
-    void fit_memory() {
-        const std::size_t memory = bytes_of(budget_);
-        if (memory == 0) return;
-        const std::size_t points = points_within(memory);
-        constexpr std::size_t kFewest = 10;
-        if (points < kFewest)
-            throw std::invalid_argument("a size of " + std::to_string(memory) + " bytes is too small for " +
-                                        std::to_string(outputs()) + " output(s) of this width: it takes at least " +
-                                        std::to_string(least_memory(kFewest)) + " bytes");
-        set_size(budget_, points);
-        if constexpr (requires { hypothesis_.resize(points, budget_, counts_.random); })
-            hypothesis_.resize(points, budget_, counts_.random);
-    }
-    std::size_t least_memory(std::size_t points) const {
-        std::size_t memory = 1024;
-        while (points_within(memory) < points) memory += 256;
-        return memory;
-    }
+    void fit_memory();
+    std::size_t least_memory(std::size_t points) const;
 
     // A lone event may be told from cheaper scores that it changes nothing; a wide guard keeps rounding from deciding.
-    bool passes_by(Chunk& chunk) {
-        if constexpr (requires { hypothesis_.rough_score(chunk.sight, 0); }) {
-            if (chunk.out || average_ || chunk.weight(0) == 0 || calibrates(chunk)) return false;
-            constexpr double kGuard = 1e-6;
-            double largest = 0;
-            for (std::size_t o = 0; o < outputs(); ++o) {
-                chunk.scores[o] = hypothesis_.rough_score(chunk.sight, o) + intercept_[o];
-                largest = std::max(largest, std::abs(chunk.scores[o]));
-            }
-            if (!std::isfinite(largest)) return false;
-            Decision decision{rule_, budget_, counts_.random};
-            Trial seen = trial(chunk, 0, decision);
-            seen.residual = 0;
-            seen.projected2 = seen.tolerance = 1;
-            const double middle = seen.score;
-            for (const double side : {-1.0, 0.0, 1.0}) {
-                Rule rule = rule_;
-                seen.score = middle + side * kGuard * (1 + largest);
-                const Step step = std::visit([&](auto& r) { return r(seen); }, rule);
-                if (step.coefficient != 0 || step.shrink != 1 || step.intercept != 0 || state_of(rule) != state_of(rule_))
-                    return false;
-            }
-            count_event(chunk, 0, 1);
-            return true;
-        } else {
-            return false;
-        }
-    }
-
+    bool passes_by(Chunk& chunk);
     void count_event(const Chunk& chunk, std::size_t at, std::uint64_t steps) {
         counts_.steps += steps;
         if (chunk.start) return;
@@ -597,3 +451,7 @@ class Learner {
 };
 
 }  // namespace gristmill
+
+#include "core/learner_alone.hpp"
+#include "core/learner_memory.hpp"
+#include "core/learner_renewal.hpp"

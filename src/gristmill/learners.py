@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
+from ._answers import Classifying, Measuring, Scoring
 from ._base import StreamLearner
 from ._labels import LabelTable, checked_class_weight
-from ._stream import Classifying, Measuring, Run, Scores, Scoring
+from ._stream import Run, Scores
 from .losses import Hinge
 from .rules import SGD, PassiveAggressive, Rule
 

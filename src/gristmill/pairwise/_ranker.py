@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
-from .._stream import Classifying
+from .._answers import Classifying
 from ._stream import Array, PairStreamLearner
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import persist
+from .._answers import Labelled
 from .._labels import LabelTable
-from .._stream import Labelled, Run, seed_of
+from .._stream import Run, seed_of
 from .._validate import Range
 
 Array = npt.NDArray[np.float64]

@@ -1,0 +1,66 @@
+// What an expansion brings back after an error, and what its file holds.
+#include "core/expansion.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gristmill {
+
+void Expansion::begin(std::size_t, bool) {
+    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_,
+                   partners_};
+    points_->begin();
+}
+
+void Expansion::rollback() {
+    points_->rollback();
+    coef_ = std::move(saved_->coef);
+    lag_ = std::move(saved_->lag);
+    sum_ = std::move(saved_->sum);
+    label_ = std::move(saved_->label);
+    inner_ = std::move(saved_->inner);
+    scale_ = saved_->scale, doubt_ = saved_->doubt, floor_ = saved_->floor, weight_ = saved_->weight;
+    ticks_ = saved_->ticks;
+    partners_ = std::move(saved_->partners);
+    saved_.reset();
+    reserve(size());
+}
+
+void Expansion::keep() {
+    points_->commit();
+    saved_.reset();
+}
+
+void Expansion::visit(Archive& archive, std::uint64_t seen) {
+    std::vector<std::int64_t> ids(points_->ids().begin(), points_->ids().end());
+    archive.numbers("ids", ids);
+    const std::size_t n = ids.size(), all = coef_.size(), averaged = average_ ? all : 0;
+    if (archive.loads) {
+        if (size() != 0 || !archive.points || batch_count(*archive.points) != n) archive.refuse("ids", "does not fit the points");
+        check_ids(archive, ids, seen);
+        reserve(n);
+        for (std::size_t s = 0; s < n; ++s) points_->put(s, ids[s], *archive.points, s);
+        points_->order_by_id();
+    }
+    archive.table("coef", coef_, all, n);
+    archive.table("lag", lag_, averaged, n);
+    archive.table("sum", sum_, averaged, n);
+    archive.known("labels", label_, n);
+    label_.resize(padded(label_.size()));
+    std::vector<std::uint8_t> sparse = points_->came_sparse();
+    if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, n);
+    if (archive.loads) points_->set_came_sparse(sparse);
+    archive.numbers("inner", inner_, inner_.size());
+    archive.number("scale", scale_);
+    archive.number("doubt", doubt_);
+    archive.number("floor", floor_);
+    archive.number("weight", weight_);
+    archive.count("ticks", ticks_);
+    if (partners_) partners_->visit(archive, n);
+    if (archive.loads && scale_ == 0) archive.refuse("scale", "is 0");
+    if (!archive.loads) return;
+    reserve(n);
+    if (partners_) partners_->reserve(label_.size());
+}
+
+}  // namespace gristmill

@@ -1,0 +1,102 @@
+// New factors on the columns: the stored points are moved, and learned anew from their labels.
+#pragma once
+
+#include "core/learner.hpp"
+
+namespace gristmill {
+
+// The stored points as events, oldest first, with their kernel values, for as many passes as are wanted.
+template <Hypothesis H>
+struct Learner<H>::Replay {
+    explicit Replay(const H& hypothesis) : chunk{batch, {}, {}, nullptr, hypothesis.look_at_stored()} {
+        for (std::size_t slot = hypothesis.oldest(); slot != kNoLimit; slot = hypothesis.newer(slot)) {
+            const double label = hypothesis.label(slot);
+            labels.push_back(label);
+            weights.push_back(std::isnan(label) ? 0.0 : 1.0);
+        }
+        chunk.labels = labels, chunk.weights = weights;
+        chunk.start = 0;
+    }
+    // f at each point, an output after the other.
+    std::vector<double> scores(const H& hypothesis) {
+        std::vector<double> scores;
+        for (std::size_t i = 0; i < labels.size(); ++i)
+            for (std::size_t o = 0; o < hypothesis.outputs(); ++o) scores.push_back(hypothesis.score(chunk.sight, i, o));
+        return scores;
+    }
+    Batch batch;
+    std::vector<double> labels, weights;
+    Chunk chunk;
+};
+
+// 0 or 1 for a class, how far it is off for a number.
+template <Hypothesis H>
+double Learner<H>::error_of(std::span<const double> scores, double label) const {
+    if (task_ == Task::regression) return std::abs(scores[0] - label);
+    if (scores.size() == 1) return (scores[0] > 0) == (label > 0) ? 0.0 : 1.0;
+    return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
+}
+
+inline std::vector<std::vector<double>> halfway(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b) {
+    for (std::size_t o = 0; o < a.size(); ++o)
+        for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] = 0.5 * (a[o][s] + b[o][s]);
+    return a;
+}
+
+// The mean error of what the points were told to be, before each was learned, in the first pass.
+template <Hypothesis H>
+double Learner<H>::replay(Replay& points, std::size_t passes) {
+    Chunk& chunk = points.chunk;
+    const std::size_t n = points.labels.size();
+    std::vector<double> said(n * outputs());
+    rule_ = first_rule_;
+    counts_.steps = 0;
+    std::fill(intercept_.begin(), intercept_.end(), 0.0);
+    hypothesis_.restart();
+    resize(chunk);
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+        chunk.out = pass == 0 ? &said : nullptr;
+        for (std::size_t i = 0; i < n; ++i) event(chunk, i);
+        if (poll) poll();
+    }
+    double total = 0, known = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        if (points.weights[i] != 0) total += error_of({said.data() + i * outputs(), outputs()}, points.labels[i]), known += 1;
+    return known > 0 ? total / known : 0.0;
+}
+
+template <Hypothesis H>
+Renewal Learner<H>::renew(std::span<const double> factors, std::size_t passes, double slack)
+    requires(H::kSupports.present)
+{
+    Renewal found;
+    const Saved before = mark();
+    hypothesis_.begin(0, false);
+    try {
+        Replay stored(hypothesis_);
+        const std::vector<double> scores = stored.scores(hypothesis_);
+        const auto present = hypothesis_.coefs();
+        found.before = replay(stored, 1);
+        hypothesis_.rescale(factors);
+        hypothesis_.look_anew(stored.chunk.sight);
+        found.after = replay(stored, passes);
+        found.taken = found.after <= (1 + slack) * found.before;
+        if (found.taken) {
+            const auto learned = hypothesis_.coefs();
+            hypothesis_.set_coefs(present);
+            hypothesis_.keep_scores(stored.chunk.sight, scores);
+            hypothesis_.set_coefs(halfway(hypothesis_.coefs(), learned));
+            for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = 0.5 * (intercept_[o] + before.intercept[o]);
+            counts_ = before.counts;
+            hypothesis_.pair_again(stored.chunk.sight);
+        }
+    } catch (...) {
+        undo(before);
+        throw;
+    }
+    if (found.taken) hypothesis_.keep();
+    else undo(before);
+    return found;
+}
+
+}  // namespace gristmill
