@@ -27,7 +27,7 @@ from .losses import Squared as Squared
 from .pairwise import Fifo as Fifo, PairwiseAUC as PairwiseAUC, PairwiseMetric as PairwiseMetric
 from .pairwise import PairwiseSimilarity as PairwiseSimilarity, Reservoir as Reservoir, ReservoirX as ReservoirX
 from .pairwise import TwoStageMKL as TwoStageMKL
-from .persist import ModelFileError as ModelFileError, load as load
+from .persist import ModelFileError as ModelFileError, from_bytes as from_bytes, load as load
 from .prepared import Prepared as Prepared
 from .rules import SGD as SGD, Adatron as Adatron, Alma as Alma, FeasibleSet as FeasibleSet, Implicit as Implicit
 from .rules import MarginProjection as MarginProjection, PassiveAggressive as PassiveAggressive

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from . import _core, _labels, additive, persist
 from ._input import is_sparse
 from ._labels import NO_LABELS, LabelTable
+from ._storable import Storable
 from ._stream import Run, seed_of
 from .budgets import Budget
 from .composition import check_outputs
@@ -25,7 +26,7 @@ _WORKS = (
 )
 
 
-class Members(BaseEstimator):
+class Members(Storable, BaseEstimator):
     """Base of the fleets: many learners that are made of the same parts."""
 
     prototype: Any
@@ -243,10 +244,6 @@ class Members(BaseEstimator):
         }
 
     # ---- files ------------------------------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write all members to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
-        persist.save(self, path)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         raise NotImplementedError

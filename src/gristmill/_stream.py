@@ -24,6 +24,7 @@ from sklearn.utils.validation import validate_data
 from . import _input, persist
 from ._labels import NO_LABELS, LabelTable, LabelView
 from ._nested import NestedParameters
+from ._storable import Storable
 
 Scores = npt.NDArray[np.float64]
 Found = TypeVar("Found")
@@ -76,7 +77,7 @@ def is_event(x: Any) -> bool:
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
 
 
-class StreamEstimator(NestedParameters):
+class StreamEstimator(Storable, NestedParameters):
     """Base of the learners on a stream."""
 
     _run: Run | None = None  # nothing is learned yet
@@ -290,10 +291,6 @@ class StreamEstimator(NestedParameters):
         return True
 
     # ---- saving -------------------------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write the model to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
-        persist.save(self, path)
 
     def _check_parameters(self) -> None:
         """Raise where a parameter is none that a learner could begin with."""

@@ -226,7 +226,12 @@ def save(model: Any, path: Any) -> None:
     model : a fitted estimator of gristmill
     path : str or path
     """
-    from safetensors.numpy import save as to_bytes
+    _write(Path(path), to_bytes(model))
+
+
+def to_bytes(model: Any) -> bytes:
+    """What `save` would write."""
+    from safetensors.numpy import save as packed
 
     name = type(model).__name__
     if name not in ESTIMATORS or type(model) is not estimator(name):
@@ -245,7 +250,7 @@ def save(model: Any, path: Any) -> None:
     }
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
     text = json.dumps({**said, "checksum": checksum(said, arrays)})
-    _write(Path(path), to_bytes(arrays, metadata={"gristmill": text}))
+    return bytes(packed(arrays, metadata={"gristmill": text}))
 
 
 def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
@@ -267,10 +272,21 @@ def _write(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
+        _sync_directory(path.parent)  # else the new name may be lost with the power
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _sync_directory(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a directory cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def load(path: Any) -> Any:
@@ -295,6 +311,30 @@ def load(path: Any) -> Any:
         raise
     except Exception as error:
         raise ModelFileError(f"{os.fspath(path)} is not a model that gristmill can read: {error}") from error
+
+
+def from_bytes(data: bytes) -> Any:
+    """A model from what `to_bytes` gave. The bytes cannot run code; damaged or forged ones get a clear error.
+
+    Parameters
+    ----------
+    data : bytes, or anything that has their buffer
+
+    Examples
+    --------
+    >>> import gristmill
+    >>> model = gristmill.perceptron(gristmill.Gaussian(1.0)).fit([[0.0], [3.0]], [-1, 1])
+    >>> gristmill.from_bytes(model.to_bytes()).n_support_
+    2
+    """
+    try:
+        whole = bytes(memoryview(data))
+    except TypeError:
+        raise TypeError(f"from_bytes takes bytes, as to_bytes gives them, got {type(data).__name__}") from None
+    try:
+        return _read(whole)
+    except Exception as error:
+        raise ModelFileError(f"these {len(whole)} bytes are not a model that gristmill can read: {error}") from error
 
 
 def _read(data: bytes) -> Any:

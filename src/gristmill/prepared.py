@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from . import persist
 from ._nested import NestedParameters
+from ._storable import Storable
 from ._validate import count, one_of, optional
 from .streams import relevance
 from .streams.columns import Columns
@@ -23,7 +24,7 @@ def _as_the_model_has(method: Any) -> Any:
     return available_if(lambda prepared: hasattr(prepared.model, method.__name__))(method)
 
 
-class Prepared(NestedParameters):
+class Prepared(Storable, NestedParameters):
     """A learner behind an online scaler; saved, loaded and cut into chunks as one.
 
     Parameters
@@ -255,10 +256,6 @@ class Prepared(NestedParameters):
         return tags
 
     # ---- saving --------------------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write learner, scaling and columns to one file that holds no code; see `gristmill.load`."""
-        persist.save(self, path)
 
     def _check_parameters(self) -> None:
         if not hasattr(self.model, "partial_fit") or not hasattr(self.model, "_check_parameters"):

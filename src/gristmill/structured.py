@@ -281,7 +281,7 @@ class StructuredLearner(WeightedStream):
     # ---- saving --------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
-        """Write the model to a file without code.
+        """Write the model to a file without code; `to_bytes` gives the same as bytes.
 
         Needs a kernel of gristmill, a list of plain labels, no argmax and no cost; else it is refused.
         """

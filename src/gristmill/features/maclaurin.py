@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core, _input, persist
 from .._nested import NestedParameters
+from .._storable import Storable
 from .._stream import generator
 from .._validate import count, flag, one_of, optional, real
 from ..kernels import Exponential
@@ -28,7 +29,7 @@ _SAMPLE = 256  # rows from which measure="optimal" takes its moments
 _HIGHEST = 4096
 
 
-class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
+class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Random Maclaurin features: Z with E<Z(x), Z(y)> = f(<x, y>) for a kernel whose series has no negative
     term.
 
@@ -325,10 +326,6 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedP
         return out
 
     # ---- saving --------------------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write the map to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
-        persist.save(self, path)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _input, persist
 from .._nested import NestedParameters
+from .._storable import Storable
 from .._stream import generator
 from .._validate import Range, count, flag
 from . import selection as selecting
@@ -52,7 +53,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class LandmarkModel(NestedParameters):
+class LandmarkModel(Storable, NestedParameters):
     """Base of the landmark models; a subclass says what is linear in the similarities."""
 
     _ranges: ClassVar[dict[str, Range]] = {}
@@ -153,10 +154,6 @@ class LandmarkModel(NestedParameters):
         return self._comparison().signed(X, self.landmark_indices_)
 
     # ---- saving --------------------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write the model to a file that holds numbers and parameters, and no code; see `gristmill.load`."""
-        persist.save(self, path)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self, "landmark_indices_")
