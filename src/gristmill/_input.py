@@ -10,11 +10,28 @@ import numpy as np
 Rows = Any
 
 _REAL = (np.float64, np.float32)
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a scipy.sparse matrix or array (asked without importing scipy)."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def is_ready(X: Any, known: dict[str, Any]) -> bool:
+    """Whether rows for a model whose attributes are `known` need no look of scikit-learn's, only the core's own.
+
+    Everything else (another width, type or order, no rows, names of columns) takes the long way, which says what is wrong.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and (X.dtype is _DOUBLE or X.dtype is _SINGLE)
+        and X.shape[1] == known.get("n_features_in_")
+        and X.shape[0] > 0
+        and X.flags.c_contiguous
+        and "feature_names_in_" not in known
+    )
 
 
 def check_sparse(X: Any) -> None:

@@ -169,7 +169,7 @@ def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:
     """Numbers to be predicted, one an event, all finite."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
-    if type(y) is not list or len(y) != 1 or not isinstance(y[0], float | int | np.floating):
+    if not _are_numbers(y):
         y = column_or_1d(y, warn=True)
     if len(y) != count:
         check_consistent_length(np.empty(count), y)
@@ -179,6 +179,13 @@ def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:
         kind = "NaN" if np.isnan(numbers[row]) else "infinity"
         raise ValueError(f"Input y contains {kind}: row {row} is {numbers[row]}")
     return numbers
+
+
+def _are_numbers(y: Any) -> bool:
+    """Whether scikit-learn would find nothing to say: its look costs more than a few events."""
+    if type(y) is np.ndarray:
+        return y.ndim == 1 and y.dtype == np.float64
+    return type(y) is list and len(y) == 1 and isinstance(y[0], float | int | np.floating)
 
 
 def wide(scores: Any, outputs: int) -> Any:

@@ -172,6 +172,8 @@ class StreamEstimator(Storable, NestedParameters):
                 self.n_features_in_ = len(X[0])
             if len(X[0]) == self.n_features_in_:
                 return X[0][None]
+        if not first and _input.is_ready(X, self.__dict__):
+            return X
         if (
             not self._takes_sparse or getattr(X, "format", "csr") != "csr"
         ):  # else it is looked at on its way to the core

@@ -9,6 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._input import is_ready
+
 Floats = npt.NDArray[np.float64]
 _ROWS = 256  # rows scaled at a time: what is computed on the way then stays in the cache
 
@@ -65,7 +67,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.warmup is not None and self.warmup < 1:
             raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
         first = self.n_seen_ == 0
-        X = validate_data(self, X, reset=first, dtype=np.float64)
+        if first or not self._takes(X):
+            X = validate_data(self, X, reset=first, dtype=np.float64)
         if first:
             # Sums are taken of differences from the first event: large offsets would drown small variances.
             self._state = np.stack([X[0], np.zeros(X.shape[1]), np.zeros(X.shape[1])])
@@ -88,6 +91,10 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaled
 
     # For a few rows scikit-learn's checks would cost many times what the scaling does.
+
+    def _takes(self, X: Any) -> bool:
+        """Whether scikit-learn's checks would find nothing to say against X."""
+        return is_ready(X, self.__dict__) and X.dtype == np.float64 and bool(np.isfinite(X).all())
 
     def _checked(self, rows: Floats) -> Floats:
         if rows.shape[1] != self.n_features_in_:
@@ -150,7 +157,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""
         check_is_fitted(self)
-        return self._scale(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._scale(X if self._takes(X) else validate_data(self, X, reset=False, dtype=np.float64))
 
     def _scale(self, X: Floats) -> Floats:
         if self.method == "minmax":
