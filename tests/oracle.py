@@ -52,13 +52,15 @@ def push(loss: Any, width: float, score: float, y: float, novelty: bool) -> tupl
         return (math.copysign(1.0, gap) if wrong else 0.0), 0.0, wrong
     if name == "Huber":
         return (math.copysign(1.0, gap), 0.0, wrong) if wrong else (gap / width, 1 / width, wrong)
+    if name == "Pinball":
+        return (width if gap > 0 else width - 1 if gap < 0 else 0.0), 0.0, False
     raise ValueError(f"no loss called {name}")
 
 
 def start_width(rule: Any) -> float:
     """rho, epsilon or sigma before the first event."""
     loss = getattr(rule, "loss", None)
-    for name in ("margin", "epsilon", "sigma"):
+    for name in ("margin", "epsilon", "sigma", "quantile"):
         if hasattr(loss, name):
             return float(getattr(loss, name))
     return 1.0 if type(rule).__name__ == "PassiveAggressive" else 0.0

@@ -25,6 +25,7 @@ from gristmill import (
     Logistic,
     PassiveAggressive,
     Perceptron,
+    Pinball,
     Romma,
     Spline,
     Squared,
@@ -184,6 +185,7 @@ REGRESSION = [
     PassiveAggressive(C=2.0, epsilon=0.05),
     SGD(Squared(), rate=0.02, reg=0.1, intercept=True),
     SGD(EpsilonInsensitive(0.1), rate=0.1, reg=0.01, schedule="inv_sqrt"),
+    SGD(Pinball(0.25), rate=0.1, reg=0.01),
     FeasibleSet(epsilon=0.05, radius=1.5),
     Implicit(Squared(), C=0.5, rate=0.5, reg=0.1),
 ]

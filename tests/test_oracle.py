@@ -23,7 +23,7 @@ from gristmill.kernels import (
     SquaredEuclidean,
     Vovk,
 )
-from gristmill.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Squared
+from gristmill.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Pinball, Squared
 from gristmill.rules import SGD, PassiveAggressive, Perceptron
 from oracle import Twin
 
@@ -213,6 +213,7 @@ LOSS_VALUES = [
     (Squared(), lambda z, y: (y - z) ** 2 / 2),
     (EpsilonInsensitive(0.3), lambda z, y: max(0.0, abs(y - z) - 0.3)),
     (Huber(0.6), lambda z, y: abs(y - z) - 0.3 if abs(y - z) > 0.6 else (y - z) ** 2 / 1.2),
+    (Pinball(0.8), lambda z, y: max(0.8 * (y - z), 0.2 * (z - y))),
 ]
 
 
@@ -233,6 +234,7 @@ def test_what_happens_exactly_at_the_border():
     assert oracle.push(Hinge(0.5), 0.5, 0.5, 1.0, novelty=True) == (0.0, 0.0, False)
     assert oracle.push(EpsilonInsensitive(0.5), 0.5, 0.5, 1.0, novelty=False) == (0.0, 0.0, False)
     assert oracle.push(Huber(0.5), 0.5, 0.5, 1.0, novelty=False) == (1.0, 2.0, False)
+    assert oracle.push(Pinball(0.8), 0.8, 0.5, 0.5, novelty=False) == (0.0, 0.0, False)
     one = np.ones(1)
     for rule, moves in ((PassiveAggressive(variant=0), False), (SGD(Hinge(1.0), rate=0.5), True)):
         twin = Twin(Linear(), rule)

@@ -15,7 +15,8 @@ Loss loss_from(nb::dict spec, const std::string& task) {
                                                           {"Logistic", LossKind::logistic},
                                                           {"Squared", LossKind::squared},
                                                           {"EpsilonInsensitive", LossKind::epsilon_insensitive},
-                                                          {"Huber", LossKind::huber}};
+                                                          {"Huber", LossKind::huber},
+                                                          {"Pinball", LossKind::pinball}};
     Loss loss;
     loss.kind = kinds.at(get<std::string>(spec, "loss"));
     if (spec.contains("width")) loss.width = get<double>(spec, "width");

@@ -10,11 +10,11 @@
 
 namespace gristmill {
 
-enum class LossKind { hinge, logistic, squared, epsilon_insensitive, huber };
+enum class LossKind { hinge, logistic, squared, epsilon_insensitive, huber, pinball };
 
 struct Loss {
     LossKind kind = LossKind::hinge;
-    double width = 1.0;        // rho, epsilon or sigma
+    double width = 1.0;        // rho, epsilon, sigma; the quantile of the pinball loss
     std::optional<double> nu;  // with it the width adapts
     bool strict = false;       // novelty: no alert at equality
 
@@ -39,6 +39,7 @@ struct Loss {
             case LossKind::squared: return error;
             case LossKind::epsilon_insensitive: return beyond(score, label) ? std::copysign(1.0, error) : 0.0;
             case LossKind::huber: return beyond(score, label) ? std::copysign(1.0, error) : error / width;
+            case LossKind::pinball: return error > 0 ? width : error < 0 ? width - 1 : 0.0;
         }
         return 0.0;
     }

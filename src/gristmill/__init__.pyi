@@ -23,7 +23,7 @@ from .kernels import SquaredEuclidean as SquaredEuclidean, Vovk as Vovk
 from .learners import KernelClassifier as KernelClassifier, KernelNovelty as KernelNovelty
 from .learners import KernelRegressor as KernelRegressor
 from .losses import EpsilonInsensitive as EpsilonInsensitive, Hinge as Hinge, Huber as Huber, Logistic as Logistic
-from .losses import Squared as Squared
+from .losses import Pinball as Pinball, Squared as Squared
 from .pairwise import Fifo as Fifo, PairwiseAUC as PairwiseAUC, PairwiseMetric as PairwiseMetric
 from .pairwise import PairwiseSimilarity as PairwiseSimilarity, Reservoir as Reservoir, ReservoirX as ReservoirX
 from .pairwise import TwoStageMKL as TwoStageMKL

@@ -65,6 +65,7 @@ size = Range(
     lambda v: (is_whole(v) and 1 <= v <= 2**62) or (isinstance(v, str) and bytes_in(v) > 0),
 )
 fraction = Range("a number in (0, 1]", lambda v: is_real(v) and 0 < v <= 1)
+open_fraction = Range("a number in (0, 1)", lambda v: is_real(v) and 0 < v < 1)
 flag = Range("True or False", lambda v: isinstance(v, bool))
 
 

@@ -1,8 +1,8 @@
 """Losses: what a wrong score costs.
 
 At the kink the hinge with margin rho is active for y f <= rho (novelty: f < rho), the epsilon-insensitive loss for
-|y - f| > epsilon, Huber's is quadratic for |y - f| <= sigma. With `nu` given, the margin, tube or width is no longer
-fixed: it moves so that the long-run fraction of events on its wrong side is nu (Kivinen, Smola, Williamson 2004).
+|y - f| > epsilon, Huber's is quadratic for |y - f| <= sigma, the pinball loss does nothing at y = f. With `nu` given, the margin, tube or
+width is no longer fixed: it moves so that the long-run fraction of events on its wrong side is nu (Kivinen, Smola, Williamson 2004).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ._validate import Checked, Range, fraction, non_negative, optional, positive
+from ._validate import Checked, Range, fraction, non_negative, open_fraction, optional, positive
 
 
 class Loss(Checked):
@@ -167,3 +167,37 @@ class Huber(Loss):
 
     def _spec(self) -> dict[str, Any]:
         return {"loss": "Huber", "width": self.sigma, "nu": self.nu}
+
+
+@dataclass(frozen=True)
+class Pinball(Loss):
+    """quantile (y - f) below the target, (1 - quantile) (f - y) above it: f learns a quantile of y given x.
+
+    Parameters
+    ----------
+    quantile : float in (0, 1), default=0.5
+        The share of targets that are to lie below f; 0.5 gives the median, by half the absolute error.
+
+    References
+    ----------
+    R. Koenker, G. Bassett, Regression Quantiles, Econometrica 46(1), 1978.
+    I. Takeuchi, Q. V. Le, T. D. Sears, A. J. Smola, Nonparametric Quantile Estimation, JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Gaussian, KernelRegressor, Pinball, SGD
+    >>> X = np.random.default_rng(0).uniform(size=(5000, 1))
+    >>> y = np.sin(6 * X[:, 0]) + np.random.default_rng(1).normal(size=5000)
+    >>> model = KernelRegressor(Gaussian(10.0), SGD(Pinball(0.9), rate=0.05))
+    >>> print(f"{(y[1000:] < model.prequential(X, y)[1000:]).mean():.2f} of the targets lie below")
+    0.90 of the targets lie below
+    """
+
+    quantile: float = 0.5
+
+    _ranges: ClassVar[dict[str, Range]] = {"quantile": open_fraction}
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+
+    def _spec(self) -> dict[str, Any]:
+        return {"loss": "Pinball", "width": self.quantile}

@@ -94,7 +94,7 @@ class SGD(Rule):
     Parameters
     ----------
     loss : Loss, default=Hinge()
-        Any of `Hinge`, `Logistic`, `Squared`, `EpsilonInsensitive`, `Huber`.
+        Any of `Hinge`, `Logistic`, `Squared`, `EpsilonInsensitive`, `Huber`, `Pinball`.
     rate : float > 0, default=0.1
         eta in the paper. rate * reg must be at most 1.
     reg : float >= 0, default=0.0

@@ -70,7 +70,7 @@ def norma_regressor(
     average: bool = False,
     random_state: Any = None,
 ) -> KernelRegressor:
-    """NORMA for regression, with squared, epsilon-insensitive or Huber loss.
+    """NORMA for regression, with squared, epsilon-insensitive, Huber or pinball loss.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def norma_regressor(
         eta in the paper.
     reg : float >= 0
         lambda in the paper.
-    loss : Squared(), EpsilonInsensitive(...) or Huber(...)
+    loss : Squared(), EpsilonInsensitive(...), Huber(...) or Pinball(...)
     schedule : {"constant", "inv_sqrt"}
     window : int, optional
         tau in the paper: forget points older than so many steps.

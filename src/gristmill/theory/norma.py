@@ -168,7 +168,7 @@ def norma_norm_bound(reg: float, lipschitz: float = 1.0, radius: float = 1.0) ->
         lambda.
     lipschitz : float > 0, default=1.0
         c: the loss changes at most so much per unit of score; 1 for hinge, logistic, epsilon-insensitive,
-        Huber.
+        Huber, max(quantile, 1 - quantile) for pinball.
     radius : float > 0, default=1.0
         X.
 
