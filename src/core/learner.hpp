@@ -351,13 +351,12 @@ class Learner {
             hypothesis_.expire(chunk.sight, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
     }
 
-    // Probabilities are learned in the first pass. Where the true scores of a lone event cost more than it is worth, an eighth
-    // of the events serve, chosen by their place in the stream.
+    // Probabilities are learned in the first pass. Where the scores that are shown cost more than the event is worth, an
+    // eighth of the events serve, chosen by their place in the stream.
     bool calibrates(const Chunk& chunk) const {
         if (task_ != Task::classification || chunk.start) return false;
-        if constexpr (requires(typename H::Sight& sight) { hypothesis_.rough_score(sight, 0); })
-            return counts_.seen < 512 || counts_.seen % 8 == 0;
-        else return true;
+        constexpr bool rough = requires(typename H::Sight& sight, const H& h) { h.rough_score(sight, 0); };
+        return !(rough || average_) || counts_.seen < 512 || counts_.seen % 8 == 0;
     }
 
     void report(Chunk& chunk, std::size_t i, double* out) const {

@@ -56,7 +56,7 @@ class LabelTable:
         return LabelTable(names)
 
     def numbers(self, labels: list[Any]) -> npt.NDArray[np.float64]:
-        return np.array([self.codes[label] for label in labels], dtype=np.float64)
+        return np.fromiter(map(self.codes.__getitem__, labels), np.float64, len(labels))
 
     def view(self, count: int) -> LabelView:
         found = self._views.get(count)
@@ -91,6 +91,8 @@ def read_labels(owner: str, y: Any, count: int) -> list[Any]:
     labels = _flat(y)
     if len(labels) != count:
         check_consistent_length(np.empty(count), np.empty(len(labels)))
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biu":
+        return labels
     kinds = set(map(type, labels))
     if not kinds <= PLAIN:
         labels = [_plain(owner, row, label) for row, label in enumerate(labels)]

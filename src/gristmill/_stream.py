@@ -82,6 +82,8 @@ class StreamEstimator(Storable, NestedParameters):
 
     _run: Run | None = None  # nothing is learned yet
     _learning_in: int | None = None  # the thread that learns now
+    #: how much an event of each class weighs, where a learner can be told
+    class_weight: Any = None
     #: whether `widen` gives it more columns in mid-stream
     widens: ClassVar[bool] = False
     #: whether sparse rows are handed on as such
@@ -237,14 +239,13 @@ class StreamEstimator(Storable, NestedParameters):
         weights = self._weighed(run, labels, numbers, weights)
         core = self._begin(run, X) if first else run.core
         rows = self._rows(core, X)
-        core.check(rows)
-        if first:
-            self._look_at(run.parts, X, len(labels))
         run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
         start = core.seen if passes > 1 else 0
         scores = core.learn(rows, numbers, weights, want_scores, known)
         for _ in range(passes - 1):
             core.revisit(rows, numbers, weights, start)
+        if first:
+            self._look_at(run.parts, X, len(labels))
         return scores
 
     def _look_at(self, parts: Any, X: Any, classes: int) -> None:
@@ -289,7 +290,7 @@ class StreamEstimator(Storable, NestedParameters):
         number = self._number(run, y)
         if number is None:
             return False
-        run.core.learn_one(x, number, self._weight(run, y))
+        run.core.learn_one(x, number, 1.0 if self.class_weight is None else self._weight(run, y))
         return True
 
     # ---- saving -------------------------------------------------------------------------------------------------
