@@ -222,6 +222,16 @@ def adatron(twin: Twin, trial: Trial) -> Move:
     return Move(trial.y * (new - old))
 
 
+def density(twin: Twin, trial: Trial) -> Move:
+    """f is the mean of k(x, .) over what is stored, by weight; `total` is that weight."""
+    mass = float(np.sum(twin.coef))
+    kept = (1 - twin.rule.decay) * twin.total * mass if mass > 0 else 0.0
+    twin.total = kept + trial.weight
+    twin.recent = [*twin.recent, trial.score][-1000:]
+    twin.width = float(np.quantile(twin.recent, twin.rule.nu, method="weibull")) if len(twin.recent) >= 50 else 0.0
+    return Move(trial.weight / twin.total, kept / twin.total / mass if mass > 0 else 1.0)
+
+
 RULES: dict[str, Callable[[Twin, Trial], Move]] = {
     "Perceptron": perceptron,
     "SGD": sgd,
@@ -233,6 +243,7 @@ RULES: dict[str, Callable[[Twin, Trial], Move]] = {
     "MarginProjection": margin_projection,
     "StepSizeAdaptation": step_size_adaptation,
     "Adatron": adatron,
+    "Density": density,
 }
 
 # ---- the learner ---------------------------------------------------------------------------------
@@ -247,7 +258,7 @@ class Twin:
     rule, budget : value objects, or anything whose class has the same name and attributes
     task : "classification" (labels -1/+1, or 0..C-1 with `n_classes`), "regression", "novelty"
     n_classes : None for one output; otherwise so many outputs, one a class
-    replay : the stream ids that DropRandom evicts, in order, or a function that picks one of the ids given
+    replay : the stream ids that DropRandom evicts, in order, or a function that picks one of the ids given; None refuses
     average : keep every hypothesis, for `average(x)`
     """
 
@@ -267,6 +278,7 @@ class Twin:
         self.seen = self.t = 0
         self.mistakes = self.corrections = 0
         self.progress = self.damage = 0.0  # B of Projectron++; Q of the Forgetron
+        self.total, self.recent = 0.0, []  # Density: weight of what is in f, and the last scores
         self.evicted: list[int] = []
         self.history: list[tuple] | None = [] if average else None
 
@@ -386,6 +398,8 @@ class Twin:
             return self.merge(move, trial)
         if name == "DropRandom" and len(self.ids) == size:
             victim = self.replay(list(self.ids)) if callable(self.replay) else next(self.replay)
+            if victim is None:
+                return None
             self.drop(self.ids.index(victim))
         self.append(move, trial, trial.direction != 0)
         if name == "DropOldest" and len(self.ids) > size:
@@ -423,6 +437,11 @@ class Twin:
             )
             folds.append((cost, v, u))
         _, v, u = min(folds, key=lambda fold: (fold[0], fold[1]))  # the oldest on ties
+        tied = [fold for fold in folds if fold[0] <= folds[v][0] * (1 + 1e-9)]
+        if len(tied) > 1 and self.replay is not None:  # coefficients that are equal but for rounding: rounding chooses
+            victim = self.replay(list(self.ids))
+            wanted = trial.index if victim is None else victim
+            _, v, u = next(fold for fold in tied if self.ids[fold[1]] == wanted)
         if u is not None:
             share = gram[v, u] / gram[u, u]
             self.coef[u] = self.coef[u] + share * self.coef[v]

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gristmill
 from gristmill import (
     SGD,
+    Density,
     DropOldest,
     DropRandom,
     DropSmallest,
@@ -26,6 +27,7 @@ from gristmill import (
     Linear,
     Logistic,
     Manhattan,
+    Merge,
     Normalized,
     PassiveAggressive,
     Perceptron,
@@ -147,6 +149,9 @@ COMPOSITIONS = {
     "growing-window": KernelRegressor(Gaussian(1.0), tube, Window(growth=0.1)),
     "averaged": KernelRegressor(Gaussian(1.0), tube, Unbounded(), average=True),
     "novelty-pa": KernelNovelty(Gaussian(1.0), PassiveAggressive(0.1), DropRandom(20)),
+    "density": KernelNovelty(Gaussian(1.0), Density(nu=0.1), Merge(20)),
+    "density-sampled": KernelNovelty(Laplacian(1.0), Density(0.01, 0.1), DropRandom(20, uniform=True), random_state=5),
+    "reservoir": KernelClassifier(Gaussian(1.0), Perceptron(), DropRandom(8, uniform=True), random_state=3),
     "python-rule": KernelClassifier(Gaussian(1.0), cautious, DropOldest(20)),
     "python-rule-state": KernelClassifier(Gaussian(1.0), Decaying(), DropSmallest(20)),
     "python-budget": KernelClassifier(Gaussian(1.0), hinge, DropMiddle(15)),

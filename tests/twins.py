@@ -9,6 +9,8 @@ from gristmill import (
     SGD,
     Adatron,
     Alma,
+    Density,
+    DropOldest,
     DropRandom,
     DropSmallest,
     FeasibleSet,
@@ -22,6 +24,7 @@ from gristmill import (
     Linear,
     Logistic,
     MarginProjection,
+    Merge,
     Perceptron,
     Polynomial,
     Project,
@@ -29,6 +32,7 @@ from gristmill import (
     Squared,
     StepSizeAdaptation,
     Unbounded,
+    Window,
 )
 from oracle import Twin
 
@@ -47,6 +51,7 @@ CLASSIFIERS = {
     "alma": (Alma(0.8), Unbounded()),
     "projected alma": (Alma(0.9), Project(0.35)),
     "random budget": (Perceptron(), DropRandom(12)),
+    "reservoir": (Perceptron(), DropRandom(12, uniform=True)),
     "romma": (Romma(), Unbounded()),
     "aggressive romma": (Romma(aggressive=True), Unbounded()),
 }
@@ -70,6 +75,11 @@ DETECTORS = {
     "projected ilk": (Implicit(Hinge(0.7), C=0.2), Project(0.3)),
     "projected norma": (SGD(Hinge(0.0, nu=0.2), 0.1, 0.5), Project(0.3)),
     "svmd": (StepSizeAdaptation(Hinge(0.5), 0.1, 0.1, 0.2, 0.9), Unbounded()),
+    "density": (Density(nu=0.1), Unbounded()),
+    "merged density": (Density(nu=0.1), Merge(20)),
+    "decaying density": (Density(decay=0.05, nu=0.2), DropOldest(30)),
+    "sampled density": (Density(nu=0.05), DropRandom(20, uniform=True)),
+    "windowed density": (Density(decay=0.01), Window(25)),
 }
 
 
@@ -136,7 +146,7 @@ def follow(task, kernel, rule, budget, X, y):
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         before = model.support_ids_ if t else np.empty(0, dtype=int)
         said.append(model.prequential(x[None], [label], **more)[0])
-        choices.extend(np.setdiff1d(before, model.support_ids_).tolist() if isinstance(budget, DropRandom) else [])
+        choices[:] = np.setdiff1d(before, model.support_ids_).tolist() or [None]  # for budgets that draw
         agree(said[-1], twin.step(x, label), f"the score of event {t}")
         assert model.support_ids_.tolist() == twin.ids, f"the points after event {t}"
         if t % 10 == 0 or t == len(X) - 1:
@@ -152,12 +162,13 @@ def follow(task, kernel, rule, budget, X, y):
 TESTED = {
     "adatron": ("adatron",),
     "alma": ("alma", "projected alma"),
+    "density": ("density", "merged density", "decaying density", "sampled density", "windowed density"),
     "forgetron": ("forgetron", "basic forgetron"),
     "herbster": ("herbster", "herbster in a ball", "projected herbster"),
     "implicit": ("ilk", "silk", "ilk logistic", "projected ilk"),
     "norma": ("projected norma", "svmd", "svmd logistic"),
     "projectron": ("projectron", "projectron++", "projectron++ squared"),
-    "random_budget": ("random budget",),
+    "random_budget": ("random budget", "reservoir"),
     "romma": ("romma", "aggressive romma"),
 }
 

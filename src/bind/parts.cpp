@@ -159,6 +159,7 @@ Rule rule_from(nb::handle source, const std::string& task) {
     if (name == "StepSizeAdaptation")
         return StepSizeAdaptation{{}, loss_from(spec, task), number("rate"), number("reg"), number("meta_rate"),
                                   number("decay"), get<std::string>(spec, "form") == "linear"};
+    if (name == "Density") return Density{{}, number("decay"), number("nu")};
     throw nb::value_error(("unknown rule " + name).c_str());
 }
 
@@ -174,7 +175,7 @@ Budget budget_from(nb::handle source) {
                       get<std::optional<double>>(spec, "growth").value_or(0)};
     if (name == "DropOldest") return DropOldest{base, get<std::size_t>(spec, "size")};
     if (name == "DropSmallest") return DropSmallest{base, get<std::size_t>(spec, "size")};
-    if (name == "DropRandom") return DropRandom{base, get<std::size_t>(spec, "size")};
+    if (name == "DropRandom") return DropRandom{base, get<std::size_t>(spec, "size"), get<bool>(spec, "uniform")};
     if (name == "Merge") return Merge{base, get<std::size_t>(spec, "size")};
     if (name == "Forget") return Forget{{}, get<std::size_t>(spec, "size"), get<bool>(spec, "basic")};
     if (name == "Project")

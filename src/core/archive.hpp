@@ -98,7 +98,10 @@ class Archive {
         const std::string outer = scope;
         scope += name;
         scope += '.';
-        std::visit([&](auto& p) { p.state([&](const char* field, double& x) { number(field, x); }); }, part);
+        std::visit([&](auto& p) {
+            p.state([&](const char* field, double& x) { number(field, x); });
+            if constexpr (requires { p.visit(*this); }) p.visit(*this);  // lists
+        }, part);
         scope = outer;
     }
     bool has(const char* name) const { return find(name) != nullptr; }

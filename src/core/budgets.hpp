@@ -112,8 +112,20 @@ struct DropSmallest : BudgetBase {
 
 struct DropRandom : BudgetBase {
     std::size_t size = 1;
+    bool uniform = false;    // what is stored is a uniform sample of all that asked to come in
+    double candidates = 0;   // that asked so far, where that counts
     Entry choose(const Store auto& store, const Newcomer&, Random& random) {
-        return store.size() < size ? Entry{} : leave(store, random);
+        if (uniform) candidates += 1;
+        if (store.size() < size) return {};
+        if (!uniform) return leave(store, random);
+        // Vitter's Algorithm R: the newcomer comes in with probability size / candidates, in the place of any.
+        constexpr double kMost = 1e18;  // a file may say anything
+        const std::uint64_t place = random.below(static_cast<std::uint64_t>(std::clamp(candidates, 1.0, kMost)));
+        return place < store.size() ? Entry::into(static_cast<std::size_t>(place)) : Entry{Entry::Kind::refuse};
+    }
+    template <class F>
+    void state(F&& f) {
+        if (uniform) f("candidates", candidates);
     }
     Entry leave(const Store auto& store, Random& random) const { return Entry::into(random.below(store.size())); }
     std::size_t limit() const { return size; }

@@ -14,6 +14,7 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Compos
     : Expansion(std::move(kernel), std::move(points), composition.needs.tangent ? 2 : 1, composition.needs.norm,
                 composition.average) {
     windowed_ = std::holds_alternative<Window>(composition.budget);
+    weighs_ = composition.needs.mass;
     hidden_ = composition.needs.tangent ? 1 : 0;
     if (composition.needs.partners) keep_partners();
     set_limit(limit_of(composition.budget));
@@ -25,6 +26,14 @@ double Expansion::norm2() const {
     double total = 0;
     for (std::size_t o = 0; o < outputs(); ++o) total += inner[o * coef_.size() + o];
     return total;
+}
+
+double Expansion::mass() const {
+    constexpr std::size_t kAbreast = 8;  // sums in a fixed order on every machine
+    double sums[kAbreast] = {};
+    for (std::size_t slot = 0; slot < padded(size()); slot += kAbreast)
+        for (std::size_t k = 0; k < kAbreast; ++k) sums[k] += coef_[0][slot + k];
+    return scale_ * (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
 std::size_t Expansion::smallest() const {
@@ -145,8 +154,16 @@ bool Expansion::has_room_for(double coefficient, double factor) const {
     constexpr double kLargest = 1e150;  // its square is finite, and so is its quotient by the smallest scale
     if (!(std::abs(coefficient) <= kLargest)) return false;
     if (std::abs(factor) <= 1) return true;
-    for (std::size_t slot = 0; slot < size(); ++slot)
-        if (!(magnitude(slot) * std::abs(factor) <= kLargest)) return false;
+    constexpr std::size_t kAbreast = 8;
+    double largest[kAbreast] = {};
+    for (std::size_t o = 0; o < outputs(); ++o)
+        for (std::size_t slot = 0; slot < padded(size()); slot += kAbreast)
+            for (std::size_t k = 0; k < kAbreast; ++k) {
+                const double here = std::abs(coef_[o][slot + k]);
+                largest[k] = here > largest[k] ? here : largest[k];
+            }
+    for (const double here : largest)
+        if (!(std::abs(scale_) * here * std::abs(factor) <= kLargest)) return false;
     return std::abs(factor) <= kLargest;
 }
 

@@ -21,7 +21,7 @@ class Expansion {
   public:
     static constexpr const char* kName = "an expansion over stored points";
     static constexpr Needs kSupports = {.norm = true, .tangent = true, .present = true, .rows = true,
-                                        .partners = true, .average = true};
+                                        .partners = true, .average = true, .mass = true};
 
     Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average);
     Expansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
@@ -38,6 +38,7 @@ class Expansion {
     double scale() const { return scale_; }
     // <f_a, f_b>. requires: tracks_norm().
     double inner(std::size_t a, std::size_t b) const { return inner_[a * coef_.size() + b]; }
+    double mass() const;   // the sum of the coefficients of the first output
     double norm2() const;  // sum over visible outputs of ||f_o||^2; computed afresh where it is not tracked
     double coef(std::size_t slot, std::size_t output) const { return scale_ * coef_[output][slot]; }
     double label(std::size_t slot) const { return label_[slot]; }  // NaN where it is not known
@@ -167,6 +168,7 @@ class Expansion {
     Kernel kernel_;
     std::unique_ptr<Points> points_;
     bool track_norm_, average_;
+    bool weighs_ = false;     // the rule asks for the mass
     bool windowed_ = false;   // points leave by age alone, and others move about then
     std::size_t hidden_ = 0;  // the last outputs, which are auxiliary
     std::size_t limit_ = Points::npos;

@@ -30,6 +30,7 @@ void Expansion::measure(Sight& sight, std::size_t i, std::span<const double> dir
         repair_norm();
         trial.norm2 = norm2();
     }
+    if (weighs_) trial.mass = mass();
     if (hidden_ > 0) {
         trial.tangent = score(1, sight.row(i));
         trial.along = inner(0, 1);

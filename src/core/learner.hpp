@@ -141,7 +141,7 @@ class Learner {
     std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
     const Budget& budget() const { return budget_; }
-    std::size_t bytes() const { return hypothesis_.bytes() + sizeof *this - sizeof hypothesis_; }
+    std::size_t bytes() const { return hypothesis_.bytes() + rule_bytes(rule_) + sizeof *this - sizeof hypothesis_; }
 
     // Everything that changes while learning, but for the points. requires, to load: a fresh learner.
     void visit(Archive& archive) {
@@ -420,6 +420,7 @@ class Learner {
         budget_ = std::move(decision.budget);
         counts_.random = decision.random;
         hypothesis_.commit(chunk.sight, i, plan, term);
+        settle(rule_);
         intercept_[decision.own] += step.intercept;
         if (decision.rival != decision.own) intercept_[decision.rival] -= step.intercept;
     }

@@ -304,6 +304,7 @@ inline std::size_t member_limit(const Rule& rule, const Budget& budget) {
         throw std::invalid_argument(std::string("a fleet cannot serve this rule and budget, which need ") + what);
     if (std::holds_alternative<Foreign>(rule) || std::holds_alternative<ForeignBudgetPart>(budget))
         throw std::invalid_argument("a fleet cannot serve rules and budgets written in Python");
+    if (!state_of(budget).empty()) throw std::invalid_argument("a fleet cannot serve a budget that counts, as uniform=True does");
     const std::size_t limit = limit_of(budget);
     if (limit == kNoLimit) throw std::invalid_argument("a fleet needs a budget with a fixed number of points");
     return std::holds_alternative<Window>(budget) ? limit + 1 : limit;  // a window holds one more for a moment

@@ -13,6 +13,7 @@ struct Needs {
     bool partners = false;    // for each stored point the one most like it
     bool span = false;        // a hypothesis that lives in the span of few points
     bool average = false;     // the mean of all hypotheses
+    bool mass = false;        // the sum of all coefficients
 
     // The first need of `asked` that is not among these; nullptr if all are.
     const char* lacks(const Needs& asked) const {
@@ -24,11 +25,12 @@ struct Needs {
         if (asked.partners && !partners) return "for each stored point the one most like it";
         if (asked.span && !span) return "the span of stored points";
         if (asked.average && !average) return "the mean of all hypotheses";
+        if (asked.mass && !mass) return "the sum of all coefficients at every step";
         return nullptr;
     }
     friend Needs operator|(Needs a, const Needs& b) {
         a.norm |= b.norm, a.projection |= b.projection, a.tangent |= b.tangent, a.present |= b.present;
-        a.rows |= b.rows, a.partners |= b.partners, a.span |= b.span, a.average |= b.average;
+        a.rows |= b.rows, a.partners |= b.partners, a.span |= b.span, a.average |= b.average, a.mass |= b.mass;
         return a;
     }
 };

@@ -12,6 +12,7 @@
 
 #include "core/losses.hpp"
 #include "core/needs.hpp"
+#include "core/recent.hpp"
 
 namespace gristmill {
 
@@ -34,6 +35,7 @@ struct Trial {
     double tangent = kUnknown;     // v(x), v the derivative of f by the log rate
     double along = kUnknown;       // <f, v>
     double present = 0;            // the point's own coefficient, where it came by before
+    double mass = kUnknown;        // the sum of all coefficients
 };
 
 struct Step {
@@ -57,6 +59,7 @@ struct RuleBase {
     template <class F>
     void state(F&&) {}  // calls its argument with the name of each number that changes while learning, and the number
     double novelty_margin() const { return 1.0; }  // what a novelty score is measured from
+    std::size_t bytes() const { return 0; }        // kept outside of the struct, at most
 };
 
 struct Perceptron : RuleBase {
@@ -239,6 +242,39 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate d
     double novelty_margin() const { return loss.width; }
 };
 
+// Kernel density: f is the mean of k(x, .) over what is stored, by weight, whatever left in the meantime. An alarm is a
+// score below the quantile of the last ones.
+struct Density : RuleBase {
+    double decay = 0, nu = 0.01;
+    double total = 0;  // weight of what is in f
+    Recent scores = {};
+    double latest = 0;  // the score of the event that is on its way
+    static constexpr std::size_t kQuiet = 50;  // events without an alarm
+
+    Needs needs() const { return {.mass = true}; }
+    Step operator()(const Trial& trial) {
+        latest = trial.score;
+        const bool empty = !(trial.mass > 0);  // nothing is stored, or all of it was lost
+        const double kept = empty ? 0.0 : (1 - decay) * total * trial.mass;
+        total = kept + trial.weight;
+        return {.coefficient = trial.weight / total, .shrink = empty ? 1.0 : kept / total / trial.mass};
+    }
+    void settle() { scores.push(latest); }
+    template <class F>
+    void state(F&& f) { f("total", total); }
+    template <class A>
+    void visit(A& archive) {
+        std::vector<double> recent = scores.values();
+        archive.numbers("recent", recent);
+        if (!archive.loads) return;
+        if (recent.size() > Recent::kMost) archive.refuse("recent", "has too many entries");
+        scores = {};
+        for (const double score : recent) scores.push(score);
+    }
+    double novelty_margin() const { return scores.size() < kQuiet ? 0.0 : scores.quantile(nu); }
+    std::size_t bytes() const { return Recent::bytes(); }
+};
+
 // A rule from outside the core.
 struct ForeignRule {
     virtual ~ForeignRule() = default;
@@ -252,10 +288,19 @@ struct Foreign : RuleBase {
 };
 
 using Rule = std::variant<Perceptron, Sgd, PassiveAggressive, FeasibleSet, Implicit, Alma, Romma, MarginProjection,
-                          Adatron, StepSizeAdaptation, Foreign>;
+                          Adatron, StepSizeAdaptation, Density, Foreign>;
 
 inline Needs needs_of(const Rule& rule) {
     return std::visit([](const auto& r) { return r.needs(); }, rule);
+}
+
+// After the step of an event is taken: what the rule keeps beside its few numbers.
+inline void settle(Rule& rule) {
+    if (auto* density = std::get_if<Density>(&rule)) density->settle();
+}
+
+inline std::size_t rule_bytes(const Rule& rule) {
+    return std::visit([](const auto& r) { return r.bytes(); }, rule);
 }
 
 inline double novelty_margin(const Rule& rule) {

@@ -206,8 +206,12 @@ def add_pair(f: Hypothesis, x: Any, pairs: list[tuple[Any, float]], budget: Any)
     """The event's functions with their coefficients enter; the budget says which point leaves."""
     if isinstance(budget, DropRandom) and len(f.ids) >= int(budget.size):
         # Numbered draws instead of a running generator: the state is one number and travels with the model.
-        victim = int(np.random.default_rng([f.seed, f.draws]).integers(len(f.ids)))
-        f = drop(f, victim).having(draws=f.draws + 1)
+        candidates = len(f.ids) + (f.draws + 1 if budget.uniform else 0)
+        victim = int(np.random.default_rng([f.seed, f.draws]).integers(candidates))
+        f = f.having(draws=f.draws + 1)
+        if victim >= len(f.ids):
+            return f
+        f = drop(f, victim)
     f = append(f, x, pairs)
     if isinstance(budget, DropOldest) and len(f.ids) > int(budget.size):
         return drop(f, 0)

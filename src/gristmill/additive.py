@@ -24,8 +24,8 @@ from .kernels import Kernel, Laplacian, Node
 Coordinate = tuple[int, float, int, int | None, float]
 
 _BUDGETS = (Unbounded, Window, DropOldest, DropSmallest, DropRandom)
-#: rules that change old terms, or keep a second hypothesis over them
-_OTHER_RULES = ("MarginProjection", "StepSizeAdaptation", "Adatron")
+#: rules that look at or change old terms, or keep a second hypothesis over them
+_OTHER_RULES = ("MarginProjection", "StepSizeAdaptation", "Adatron", "Density")
 _BLOCK = 4096  # stored rows compared at once: a block of intermediate results stays in the cache
 
 

@@ -156,7 +156,7 @@ class DropSmallest(Budget):
 
 @dataclass(frozen=True)
 class DropRandom(Budget):
-    """When full, drop a uniformly random stored point before the new one enters.
+    """When full, drop a uniformly random stored point before the new one enters; or keep a uniform sample of all.
 
     The generator is seeded by the learner's `random_state` and is part of the model.
 
@@ -164,11 +164,14 @@ class DropRandom(Budget):
     ----------
     size : int or str
         B in the paper: most points ever stored; or the memory of the model in words, such as "1 MB".
+    uniform : bool, default=False
+        False: every new point enters, so that old ones thin out. True: what is stored is a uniform sample of all points
+        that ever asked to enter (Algorithm R), so that a new one may be refused.
 
     References
     ----------
     G. Cavallanti, N. Cesa-Bianchi, C. Gentile, Tracking the best hyperplane with a simple budget Perceptron,
-    Machine Learning 69, 2007.
+    Machine Learning 69, 2007. J. S. Vitter, Random Sampling with a Reservoir, ACM Trans. Mathematical Software 11(1), 1985.
 
     Examples
     --------
@@ -179,8 +182,9 @@ class DropRandom(Budget):
     """
 
     size: int | str  # B
+    uniform: bool = False
 
-    _ranges: ClassVar[dict[str, Range]] = {"size": size_range}
+    _ranges: ClassVar[dict[str, Range]] = {"size": size_range, "uniform": flag}
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .budgets import Budget, Project
+from .budgets import Budget, DropSmallest, Project
 from .kernels import Kernel
-from .rules import Adatron, MarginProjection, Rule
+from .rules import Adatron, Density, MarginProjection, Rule
 
 
 def check_composition(rule: Any, budget: Any, average: bool) -> None:
@@ -22,6 +22,11 @@ def check_composition(rule: Any, budget: Any, average: bool) -> None:
         raise ValueError(f"{budget!r} works with {', '.join(budget.rules)}, not with {rule!r}")
     if isinstance(rule, Adatron) and (not isinstance(budget, Budget) or budget.evicts):
         raise ValueError(f"Adatron comes back to its points, and {budget!r} drops points; use budget=Unbounded()")
+    if isinstance(rule, Density) and isinstance(budget, DropSmallest):
+        raise ValueError(
+            f"Density gives every event the same coefficient, and {budget!r} goes by the smallest; "
+            "use budget=Merge(...), DropRandom(..., uniform=True) or DropOldest(...)"
+        )
     if average and (not isinstance(budget, Budget) or not budget.averages):
         raise ValueError(
             f"average=True needs every point that was ever stored, and {budget!r} drops points; "

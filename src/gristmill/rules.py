@@ -472,6 +472,48 @@ class StepSizeAdaptation(Rule):
         _loss_for_task(self.loss, task)
 
 
+@dataclass(frozen=True)
+class Density(Rule):
+    """Kernel density: every event enters with its weight, and an alarm is a score below a running quantile.
+
+    The score is the mean of k(x, .) over what is stored, by weight: what a budget drops no longer counts, what `Merge` folds
+    still does. What to store and when to alarm are two things here, so that the alarm rate is kept whatever the scores
+    look like: `offset_` is the quantile at `nu` of the last 1,000 scores, each said before its event was learned, so that
+    the next score falls below it with probability `nu` if it is like them. There is no alarm in the first 50 events. For
+    kernels that are nowhere negative; a narrow one serves best, about half the distance to the fifth neighbour.
+
+    Parameters
+    ----------
+    decay : float in [0, 1), default=0.0
+        Share of its weight that everything stored loses at each event.
+    nu : float in (0, 1), default=0.01
+        The alarm rate.
+
+    References
+    ----------
+    E. Parzen, On Estimation of a Probability Density Function and Mode, Annals of Mathematical Statistics 33(3), 1962.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Density, DropRandom, Gaussian, KernelNovelty
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> model = KernelNovelty(Gaussian(2.0), Density(nu=0.02), DropRandom(500, uniform=True), random_state=0)
+    >>> print(f"{(model.prequential(X) < 0).mean():.3f} of the events were alarms")
+    0.020 of the events were alarms
+    """
+
+    decay: float = 0.0
+    nu: float = 0.01
+
+    _ranges: ClassVar[dict[str, Range]] = {
+        "decay": Range("a number in [0, 1)", lambda v: is_real(v) and 0 <= v < 1),
+        "nu": Range("a number in (0, 1)", lambda v: is_real(v) and 0 < v < 1),
+    }
+    tasks: ClassVar[tuple[str, ...]] = ("novelty",)
+    multiclass: ClassVar[bool] = False
+
+
 def _loss_for_task(loss: Loss, task: str) -> None:
     if task not in loss.tasks:
         raise ValueError(f"{type(loss).__name__} is a loss for {' and '.join(loss.tasks)}, not for {task}")

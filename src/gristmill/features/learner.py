@@ -16,7 +16,7 @@ from .._base import Parts, StreamLearner
 from .._stream import Run
 from ..budgets import Unbounded
 from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
-from ..rules import SGD, Adatron, MarginProjection, Rule, StepSizeAdaptation
+from ..rules import SGD, Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
 from .files import map_from_file, map_to_file
 from .maclaurin import RandomMaclaurin
 from .mapped import MappedCore, stateless
@@ -104,7 +104,7 @@ class FeatureLearner(StreamLearner):
         if self.task is not None and self.task != self._task:
             raise ValueError(f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner")
         rule = self._checked_rule()
-        if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation):
+        if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation | Density):
             raise ValueError(
                 f"{type(rule).__name__} works on stored points, and explicit weights have "
                 "none; use Perceptron, SGD, "

@@ -152,6 +152,8 @@ class PairwiseAUC(Ranker):
             raise TypeError(
                 f"PairwiseAUC: budget must be Merge, DropSmallest, DropOldest, DropRandom or Unbounded, got {budget!r}"
             )
+        if isinstance(budget, DropRandom) and budget.uniform:
+            raise ValueError(f"PairwiseAUC: the buffer samples events uniformly, the budget cannot; got {budget!r}")
         if self.average and self.kernel is not None and not budget.averages:
             raise ValueError(
                 f"average=True needs every point that was ever stored, and {budget!r} drops points; "
