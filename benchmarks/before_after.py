@@ -125,7 +125,8 @@ def program(source: str) -> subprocess.Popen[str]:
 
 
 def asked(of: subprocess.Popen[str], name: str) -> float:
-    assert of.stdin is not None and of.stdout is not None
+    assert of.stdin is not None
+    assert of.stdout is not None
     print(name, file=of.stdin, flush=True)
     return float(of.stdout.readline())
 
@@ -133,7 +134,7 @@ def asked(of: subprocess.Popen[str], name: str) -> float:
 def main(old: str, new: str, *words: str, seconds: float = 4.0) -> None:
     pin()
     programs = [program(old), program(new)]
-    names = [json.loads(p.stdout.readline()) for p in programs if p.stdout is not None][0]
+    names = [json.loads(p.stdout.readline()) for p in programs if p.stdout is not None][-1]
     rows = []
     for name in names:
         if words and not any(word in name for word in words):
