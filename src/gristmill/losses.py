@@ -1,8 +1,9 @@
 """Losses: what a wrong score costs.
 
 At the kink the hinge with margin rho is active for y f <= rho (novelty: f < rho), the epsilon-insensitive loss for
-|y - f| > epsilon, Huber's is quadratic for |y - f| <= sigma, the pinball loss does nothing at y = f. With `nu` given, the margin, tube or
-width is no longer fixed: it moves so that the long-run fraction of events on its wrong side is nu (Kivinen, Smola, Williamson 2004).
+|y - f| > epsilon, Huber's is quadratic for |y - f| <= sigma, the pinball loss does nothing at y = f. With `nu` given, the
+margin, tube or width is no longer fixed: it moves so that the long-run fraction of events on its wrong side is nu (Kivinen,
+Smola, Williamson 2004).
 """
 
 from __future__ import annotations
