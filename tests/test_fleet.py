@@ -337,7 +337,7 @@ def test_what_is_not_admitted_is_refused_by_name():
             Fleet(KernelClassifier(**{"kernel": Gaussian(1.0), **parts}), 3).partial_fit(X, y)
         assert "use" in str(caught.value) or "work" in str(caught.value)
     with pytest.raises(TypeError, match="prototype"):
-        Fleet(gristmill.Prepared(KernelClassifier(budget=DropOldest(5))), 3).partial_fit(X, y)
+        Fleet(gristmill.FeatureLearner(gristmill.RandomMaclaurin(gristmill.Vovk(2), 5)), 3).partial_fit(X, y)
     with pytest.raises(ValueError, match="n must"):
         Fleet(KernelNovelty(budget=DropOldest(5)), 0).partial_fit(X)
     with pytest.raises(TypeError, match="dense"):

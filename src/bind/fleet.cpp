@@ -16,8 +16,9 @@ template <class T>
 class FleetCore : public Door {
   public:
     FleetCore(nb::handle program, nb::handle rule, nb::handle budget, const std::string& task, std::size_t width,
-              std::size_t count, Array1<std::uint64_t> seeds)
-        : fleet(FleetParts{nodes_from(program), rule_from(rule, task), budget_from(budget), task_from(task), width}, count,
+              std::size_t count, Array1<std::uint64_t> seeds, const std::string& scale, std::optional<std::uint64_t> warmup)
+        : fleet(FleetParts{nodes_from(program), rule_from(rule, task), budget_from(budget), task_from(task), width,
+                           scaling_from(scale, warmup)}, count,
                 std::span(seeds.data(), seeds.shape(0))) {}
 
     FleetChunk<T> chunk(const Frames<T>& rows, const Grid& labels, const Grid& weights, const Mask& present) const {
@@ -43,9 +44,10 @@ template <class T>
 void bind_core(nb::module_& m, const char* name) {
     using Core = FleetCore<T>;
     nb::class_<Core>(m, name)
-        .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, Array1<std::uint64_t>>(),
+        .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, Array1<std::uint64_t>,
+                      const std::string&, std::optional<std::uint64_t>>(),
              nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("width"), nb::arg("count"),
-             nb::arg("seeds"))
+             nb::arg("seeds"), nb::arg("scale") = "none", nb::arg("warmup") = nb::none())
         .def("learn", [](Core& c, Frames<T> rows, Grid labels, Grid weights, Mask present, bool want, std::size_t classes,
                          std::size_t jobs) -> nb::object {
             const auto chunk = c.chunk(rows, labels, weights, present);
@@ -73,8 +75,7 @@ void bind_core(nb::module_& m, const char* name) {
         }, nb::arg("rows"), nb::arg("present").none(), nb::arg("jobs"))
         .def("members", [](const Core& c, Array1<std::int64_t> which) {
             return c.look([&] {
-                MemberShape shape{c.fleet.width(), c.fleet.outputs(), c.fleet.numbers()};
-                return pack_to_dict(c.fleet.members({which.data(), which.shape(0)}), shape);
+                return pack_to_dict(c.fleet.members({which.data(), which.shape(0)}), c.fleet.shape());
             });
         })
         .def("set_members", [](Core& c, Array1<std::int64_t> which, nb::dict state) {

@@ -9,6 +9,15 @@ namespace gristmill::bind {
 
 std::vector<Node> nodes_from(nb::handle program);
 
+inline Scaling scaling_from(const std::string& method, std::optional<std::uint64_t> warmup) {
+    Scaling scaling;
+    scaling.method = method == "standard" ? Scaling::Method::standard
+                     : method == "minmax" ? Scaling::Method::minmax
+                                          : Scaling::Method::none;
+    if (warmup) scaling.warmup = *warmup;
+    return scaling;
+}
+
 template <class T>
 nb::dict pack_to_dict(MemberPack<T> pack, const MemberShape& shape) {
     const std::size_t n = pack.count(), total = pack.ids.size();
@@ -21,6 +30,7 @@ nb::dict pack_to_dict(MemberPack<T> pack, const MemberShape& shape) {
     out["scale"] = nb::cast(array_of(std::move(pack.scale)));
     out["numbers"] = nb::cast(array_of(std::move(pack.numbers), {n, shape.numbers}));
     out["intercept"] = nb::cast(array_of(std::move(pack.intercept), {n, shape.outputs}));
+    out["scaling"] = nb::cast(array_of(std::move(pack.scaling), {n, MemberPack<T>::scaling_numbers(shape)}));
     out["ids"] = nb::cast(array_of(std::move(pack.ids)));
     out["labels"] = nb::cast(array_of(std::move(pack.labels)));
     out["coef"] = nb::cast(array_of(std::move(pack.coef), {total, shape.outputs}));
@@ -41,6 +51,7 @@ MemberPack<T> pack_from_dict(nb::dict state) {
     read("counters", pack.counters), read("scale", pack.scale), read("numbers", pack.numbers);
     read("intercept", pack.intercept), read("ids", pack.ids), read("labels", pack.labels), read("coef", pack.coef);
     read("points", pack.points);
+    if (state.contains("scaling")) read("scaling", pack.scaling);  // older files have none
     return pack;
 }
 

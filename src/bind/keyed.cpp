@@ -47,8 +47,10 @@ template <class T>
 class KeyedCore : public Door {
   public:
     KeyedCore(nb::handle program, nb::handle rule, nb::handle budget, const std::string& task, std::size_t width,
-              std::size_t max_keys, double ttl, bool spills, bool texts, std::uint64_t seed, bool one_seed)
-        : keyed(FleetParts{nodes_from(program), rule_from(rule, task), budget_from(budget), task_from(task), width},
+              std::size_t max_keys, double ttl, bool spills, bool texts, std::uint64_t seed, bool one_seed, const std::string& scale,
+              std::optional<std::uint64_t> warmup)
+        : keyed(FleetParts{nodes_from(program), rule_from(rule, task), budget_from(budget), task_from(task), width,
+                           scaling_from(scale, warmup)},
                 KeyedSettings{max_keys, ttl, spills, texts, seed, one_seed}),
           texts(texts) {}
 
@@ -73,9 +75,10 @@ void bind_core(nb::module_& m, const char* name) {
     using Core = KeyedCore<T>;
     nb::class_<Core>(m, name)
         .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, double, bool, bool,
-                      std::uint64_t, bool>(),
+                      std::uint64_t, bool, const std::string&, std::optional<std::uint64_t>>(),
              nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("width"), nb::arg("max_keys"),
-             nb::arg("ttl"), nb::arg("spills"), nb::arg("texts"), nb::arg("seed"), nb::arg("one_seed"))
+             nb::arg("ttl"), nb::arg("spills"), nb::arg("texts"), nb::arg("seed"), nb::arg("one_seed"),
+             nb::arg("scale") = "none", nb::arg("warmup") = nb::none())
         .def("learn", [](Core& c, nb::object keys, Array2<T> rows, Column labels, Column weights,
                          std::optional<Array2<double>> offsets, Column times, std::size_t classes, nb::list found,
                          bool want) -> nb::object {
@@ -149,8 +152,7 @@ void bind_core(nb::module_& m, const char* name) {
             const Spilled spilled = spilled_from(found);
             return c.look([&] {
                 std::vector<double> last;
-                const MemberShape shape{c.keyed.width(), c.keyed.outputs(), c.keyed.numbers()};
-                nb::dict out = pack_to_dict(c.keyed.members(column.keys, spilled, last), shape);
+                nb::dict out = pack_to_dict(c.keyed.members(column.keys, spilled, last), c.keyed.shape());
                 out["last"] = nb::cast(array_of(std::move(last)));
                 return out;
             });
@@ -163,6 +165,7 @@ void bind_core(nb::module_& m, const char* name) {
         .def("meet", [](Core& c, std::size_t classes) { c.write([&] { c.keyed.meet(classes); }); })
         .def_prop_ro("now", [](const Core& c) { return c.look([&] { return c.keyed.now(); }); })
         .def_prop_ro("live", [](const Core& c) { return c.look([&] { return c.keyed.live(); }); })
+        .def_prop_ro("stored", [](const Core& c) { return c.look([&] { return c.keyed.stored(); }); })
         .def_prop_ro("dropped", [](const Core& c) { return c.look([&] { return c.keyed.dropped(); }); })
         .def_prop_ro("expired", [](const Core& c) { return c.look([&] { return c.keyed.expired(); }); })
         .def_prop_ro("width", [](const Core& c) { return c.keyed.width(); })

@@ -65,7 +65,8 @@ template <class T>
 Fleet<T>::Fleet(FleetParts parts, std::size_t count, std::span<const std::uint64_t> seeds)
     : parts_(std::move(parts)), kernel_(parts_.nodes), count_(count), limit_(member_limit(parts_.rule, parts_.budget)) {
     const std::vector<double> numbers = state_of(parts_.rule);
-    shape_ = {parts_.width, 1, numbers.size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget)};
+    shape_ = {parts_.width, 1, numbers.size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
+              parts_.scaling.on()};
     for (std::size_t i = 0; i < count; i += kWide) {
         blocks_.push_back(make(1));
         for (std::size_t l = 0; l < kWide; ++l)
@@ -139,6 +140,7 @@ void Fleet<T>::meet(std::size_t classes) {
 template <class T>
 void Fleet<T>::check(const FleetChunk<T>& chunk) const {
     const std::size_t width = shape_.width;
+    const bool plain = shape_.scaled || !kernel_.restricts_points();  // of scaled rows the kernel is asked on the way
     if (!chunk.present && !kernel_.restricts_points() && all_small(chunk.rows, chunk.frames * count_ * width, width)) return;
     for (std::size_t e = 0; e < chunk.frames * count_; ++e) {
         if (chunk.present && !chunk.present[e]) continue;
@@ -146,12 +148,13 @@ void Fleet<T>::check(const FleetChunk<T>& chunk) const {
         T zero = 0, square = 0;
         for (std::size_t j = 0; j < width; ++j) zero += x[j] - x[j], square += x[j] * x[j];
         // The rounding of the sum does not matter far from the limit.
-        if (zero == T(0) && square < std::numeric_limits<T>::max() / 8 && !kernel_.restricts_points()) continue;
+        if (zero == T(0) && square < std::numeric_limits<T>::max() / 8 && plain) continue;
         const std::string where = "learner " + std::to_string(e % count_) + ", frame " + std::to_string(e / count_);
         for (std::size_t j = 0; j < width; ++j)
             if (!std::isfinite(x[j]))
                 throw RowError(e, where + ": Input X contains " + (std::isnan(x[j]) ? "NaN" : "infinity") + ": column " +
                                       std::to_string(j) + "; impute or drop such rows first");
+        if (shape_.scaled) continue;
         const T norm2 = gristmill::norm2(x, width);
         if (kernel_.needs_dot() && !(norm2 <= std::numeric_limits<T>::max() / 4))
             throw RowError(e, where + " is too large: its squared norm overflows" +
@@ -163,7 +166,7 @@ void Fleet<T>::check(const FleetChunk<T>& chunk) const {
 template <class T>
 bool Fleet<T>::may_fail(const FleetChunk<T>& chunk) const {
     const Op op = parts_.nodes.back().op;
-    if (!tame_ || (op != Op::gaussian && op != Op::laplacian)) return true;
+    if (!tame_ || shape_.scaled || (op != Op::gaussian && op != Op::laplacian)) return true;
     double weight = 1;
     if (chunk.weights)
         for (std::size_t e = 0; e < chunk.frames * count_; ++e) weight = std::max(weight, chunk.weights[e]);
@@ -242,23 +245,53 @@ void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::s
     }, parts_.rule);
 }
 
-// The kernel rows and scores (without scale and intercept) of one frame's events of a block.
+// One frame's events of a block into lanes, scaled by what each member has seen if it scales.
 template <class T>
-void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, Scratch& scratch) const {
+void Fleet<T>::take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
+                    Scratch& scratch) const {
     const std::size_t width = shape_.width, first = frame * count_ + b * kWide;
     const std::size_t lanes = std::min(kWide, count_ - b * kWide);
-    std::size_t slots = 0;
     for (std::size_t l = 0; l < kWide; ++l) {
         scratch.here[l] = l < lanes && (!chunk.present || chunk.present[first + l]);
         const T* row = chunk.rows + (first + l) * width;
-        if (scratch.here[l]) slots = std::max(slots, view(block, l).size());
         for (std::size_t j = 0; j < width; ++j) scratch.x[j * kWide + l] = scratch.here[l] ? row[j] : T(0);
     }
+    if constexpr (std::is_same_v<T, double>) {
+        for (std::size_t l = 0; shape_.scaled && l < lanes; ++l) {
+            if (!scratch.here[l]) continue;
+            const View member = view(block, l);
+            double* x = scratch.x.data() + l;
+            if (!learn && member.seen() == 0) {  // nothing is known, and nothing is stored to compare with
+                for (std::size_t j = 0; j < width; ++j) x[j * kWide] = 0;
+            } else if (!scale_row(member, parts_.scaling, width, chunk.rows + (first + l) * width, x, kWide, learn)) {
+                report(b * kWide + l, frame, {"the scaling leaves the range of numbers; scale the inputs first; column 0 is", x[0]});
+            }
+        }
+    }
+}
+
+// The kernel rows and scores (without scale and intercept) of one frame's events of a block.
+template <class T>
+void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
+                    Scratch& scratch) const {
+    take(block, b, chunk, frame, learn, scratch);
+    const std::size_t width = shape_.width;
+    std::size_t slots = 0;
+    for (std::size_t l = 0; l < kWide; ++l)
+        if (scratch.here[l]) slots = std::max(slots, view(block, l).size());
     const auto root = static_cast<std::int32_t>(parts_.nodes.size()) - 1;
     const std::byte* data = block.data.data();
     const MemberLayout& at = *block.layout;
     const auto& vectors = isa_fleet<T>();
     vectors.norms(scratch.x.data(), width, scratch.norm2);
+    for (std::size_t l = 0; shape_.scaled && l < kWide; ++l) {
+        if (!scratch.here[l]) continue;
+        if (!(scratch.norm2[l] <= std::numeric_limits<T>::max() / 4))
+            report(b * kWide + l, frame, {"the squared norm of the scaled event overflows:", scratch.norm2[l]});
+        if (const auto why = kernel_.refusal(scratch.norm2[l]))
+            throw RowError(frame * count_ + b * kWide + l,
+                           "learner " + std::to_string(b * kWide + l) + ", frame " + std::to_string(frame) + " " + *why);
+    }
     vectors.values(parts_.nodes.data(), root, scratch.x.data(), scratch.norm2, reinterpret_cast<const T*>(data + at.points),
                    reinterpret_cast<const T*>(data + at.norm2), slots, width, scratch.lines.data(), scratch.values.data());
     for (std::size_t o = 0; o < shape_.outputs; ++o)
@@ -280,7 +313,7 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
     const MemberParts<R> parts{rule, budget};
     const bool novelty = parts_.task == Task::novelty;
     for (std::size_t t = from; t < to; ++t) {
-        look(block, b, chunk, t, scratch);
+        look(block, b, chunk, t, true, scratch);
         scratch.victims.known = false;
         for (std::size_t l = 0; l < kWide; ++l) {
             if (!scratch.here[l]) continue;
@@ -320,7 +353,7 @@ void Fleet<T>::score(const FleetChunk<T>& chunk, double* out, std::size_t jobs) 
             Scratch scratch(shape_, limit_, parts_.nodes.size());
             for (std::size_t b = first; b < end; ++b)
                 for (std::size_t t = 0; t < chunk.frames; ++t) {
-                    look(blocks_[b], b, chunk, t, scratch);
+                    look(blocks_[b], b, chunk, t, false, scratch);
                     for (std::size_t l = 0; l < std::min(kWide, count_ - b * kWide); ++l) {
                         const View member = view(blocks_[b], l);
                         const std::size_t learner = b * kWide + l;

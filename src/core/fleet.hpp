@@ -18,6 +18,7 @@ struct FleetParts {
     Budget budget;
     Task task;
     std::size_t width;
+    Scaling scaling = {};
 };
 
 // Frames of one event a learner, frame by frame; nothing stands for labels of novelty, weights of 1, and all being present.
@@ -40,7 +41,7 @@ class Fleet {
     std::size_t width() const { return shape_.width; }
     std::size_t outputs() const { return shape_.outputs; }
     std::size_t classes() const { return classes_; }
-    std::size_t numbers() const { return shape_.numbers; }
+    const MemberShape& shape() const { return shape_; }
     std::size_t bytes() const;
     void sizes(std::int64_t* out) const;
     void seen(std::int64_t* out) const;
@@ -77,7 +78,8 @@ class Fleet {
     template <class R>
     void learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out,
                      Scratch& scratch);
-    void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, Scratch& scratch) const;
+    void take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
+    void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;
 
     FleetParts parts_;

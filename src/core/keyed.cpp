@@ -34,20 +34,21 @@ struct Keyed<T>::Journal {
 
 template <class T>
 struct Keyed<T>::Scratch {
-    Lines<T> dots, l1s, lines;
+    Lines<T> dots, l1s, lines, scaled;
     Lines<double> values, coefs;
     std::vector<double> scores, steps;
     T norm2 = 0;
 
     Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
-        : dots(padded(slots)), l1s(padded(slots)), lines((nodes + 2) * padded(slots)), values(padded(slots)),
+        : dots(padded(slots)), l1s(padded(slots)), lines((nodes + 2) * padded(slots)), scaled(shape.width), values(padded(slots)),
           coefs(padded(slots)), scores(shape.outputs), steps(shape.outputs) {}
 };
 
 template <class T>
 Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
     : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
-      shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget)},
+      shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
+             parts_.scaling.on()},
       limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
       table_(settings.texts) {}
 
@@ -56,6 +57,14 @@ std::size_t Keyed<T>::bytes() const {
     std::size_t total = sizeof *this + table_.bytes() + last_.capacity() * sizeof(double) + pages_.capacity() * sizeof pages_[0];
     for (const auto& page : pages_) total += page.capacity();
     for (const auto& [key, record] : leaving_) total += key.size() + record.size();
+    return total;
+}
+
+template <class T>
+std::size_t Keyed<T>::stored() const {
+    std::size_t total = 0;
+    for (std::uint32_t i = 0; i < table_.records(); ++i)
+        if (table_.used(i)) total += view(record(i)).size();
     return total;
 }
 
@@ -187,15 +196,16 @@ void Keyed<T>::meet(std::size_t classes) {
 
 template <class T>
 void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
-    check_rows(DenseRows<T>{chunk.rows, chunk.count(), shape_.width}, kernel_);
-    if (!kernel_.needs_dot()) return;
+    // Of scaled rows the kernel is asked on the way.
+    check_rows(DenseRows<T>{chunk.rows, chunk.count(), shape_.width}, shape_.scaled ? Kernel() : kernel_);
+    if (!kernel_.needs_dot() || shape_.scaled) return;
     for (std::size_t e = 0; e < chunk.count(); ++e) refuse_too_long(e, gristmill::norm2(chunk.rows + e * shape_.width, shape_.width));
 }
 
 template <class T>
 bool Keyed<T>::may_fail(const KeyedChunk<T>& chunk) const {
     const Op op = parts_.nodes.back().op;
-    if (!tame_ || settings_.spills || (op != Op::gaussian && op != Op::laplacian)) return true;
+    if (!tame_ || settings_.spills || shape_.scaled || (op != Op::gaussian && op != Op::laplacian)) return true;
     double weight = 1, offset = 0;
     for (std::size_t e = 0; chunk.weights && e < chunk.count(); ++e) weight = std::max(weight, chunk.weights[e]);
     for (std::size_t e = 0; chunk.offsets && e < chunk.count() * chunk.offset_columns; ++e)
@@ -264,6 +274,26 @@ void Keyed<T>::ahead(const KeyedChunk<T>& chunk, std::size_t e) const {
     for (std::size_t line = 0; line < layout_.bytes; line += kLineBytes) __builtin_prefetch(at + line, 1);
 }
 
+// The event as the kernel sees it: scaled, where members scale, by what this one has seen.
+template <class T>
+const T* Keyed<T>::taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const {
+    if constexpr (std::is_same_v<T, double>) {
+        if (!shape_.scaled) return x;
+        double* out = scratch.scaled.data();
+        if (!learn && member.seen() == 0) {  // nothing is known, and nothing is stored to compare with
+            std::fill(out, out + shape_.width, 0.0);
+            return out;
+        }
+        if (!scale_row(member, parts_.scaling, shape_.width, x, out, 1, learn))
+            fail(e, "the scaling leaves the range of numbers; scale the inputs first; column 0 is", x[0]);
+        const double norm2 = gristmill::norm2(out, shape_.width);
+        refuse_too_long(e, norm2);
+        if (const auto why = kernel_.refusal(norm2)) throw RowError(e, "row " + std::to_string(e) + " " + *why);
+        return out;
+    }
+    return x;
+}
+
 template <class T>
 void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
     const std::size_t size = member.size(), slots = padded(size);
@@ -314,7 +344,7 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
         const std::uint32_t i = place(Key::of(chunk.keys, e), now_, &found, journal);
         std::byte* at = record(i);
         const View member = view(at);
-        const T* x = chunk.rows + e * shape_.width;
+        const T* x = taken(member, chunk.rows + e * shape_.width, e, true, scratch);
         look(member, at, x, scratch);
         for (std::size_t o = 0; o < shape_.outputs; ++o) {
             double& score = scratch.scores[o];
@@ -358,7 +388,7 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, double* o
                 }
             }
             const View member = view(const_cast<std::byte*>(at));
-            look(member, at, chunk.rows + e * shape_.width, scratch);
+            look(member, at, taken(member, chunk.rows + e * shape_.width, e, false, scratch), scratch);
             const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
             for (std::size_t o = 0; o < shape_.outputs; ++o) {
                 const double score = scratch.scores[o] + offset_of(chunk, e, o, shape_.outputs) - margin;

@@ -41,8 +41,9 @@ class Keyed {
     std::size_t width() const { return shape_.width; }
     std::size_t outputs() const { return shape_.outputs; }
     std::size_t classes() const { return classes_; }
-    std::size_t numbers() const { return shape_.numbers; }
+    const MemberShape& shape() const { return shape_; }
     std::size_t live() const { return table_.live(); }
+    std::size_t stored() const;  // points, of all records
     std::size_t bytes() const;
     std::uint64_t dropped() const { return dropped_; }  // keys that went away for want of room
     std::uint64_t expired() const { return expired_; }  // keys that went away because of their age
@@ -91,6 +92,7 @@ class Keyed {
     bool is_past(double last, double now) const { return now - last > settings_.ttl; }
     bool may_fail(const KeyedChunk<T>& chunk) const;
     void ahead(const KeyedChunk<T>& chunk, std::size_t e) const;
+    const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
     void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
     template <class R>
     void learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,

@@ -10,6 +10,7 @@
 
 #include "core/hypothesis.hpp"
 #include "core/learner.hpp"
+#include "core/member_scaling.hpp"
 
 namespace gristmill {
 
@@ -24,11 +25,12 @@ struct MemberShape {
     std::size_t numbers = 0;  // of the rule, that change while learning
     Task task = Task::novelty;
     bool random = false;      // the budget draws
+    bool scaled = false;      // inputs are scaled on the way
 };
 
 // Where things are, in bytes, for `lanes` members side by side with room for `slots` points each.
 struct MemberLayout {
-    std::size_t slots, scale, intercept, numbers, seed, counter, coef, target, points, norm2, ids, size, seen, steps, code, bytes;
+    std::size_t slots, scale, intercept, numbers, scaling, seed, counter, coef, target, points, norm2, ids, size, seen, steps, code, bytes;
 
     MemberLayout(const MemberShape& shape, std::size_t number_bytes, std::size_t slots, std::size_t lanes) : slots(slots) {
         std::size_t at = 0;
@@ -38,6 +40,7 @@ struct MemberLayout {
             return start;
         };
         scale = take(1, 8), intercept = take(shape.outputs, 8), numbers = take(shape.numbers, 8);
+        scaling = take(shape.scaled ? Scaling::kNumbers * shape.width : 0, 8);
         seed = take(shape.random, 8), counter = take(shape.random, 8);
         coef = take(shape.outputs * slots, 8);
         target = take(shape.task == Task::regression ? slots : 0, 8);
@@ -100,6 +103,7 @@ class Member {
     double& scale() const { return *real(at_->scale); }
     double& intercept(std::size_t o) const { return real(at_->intercept)[o * Lanes]; }
     double& number(std::size_t i) const { return real(at_->numbers)[i * Lanes]; }
+    double& scaling(std::size_t i, std::size_t j) const { return real(at_->scaling)[(i * shape_->width + j) * Lanes]; }
     double& coef(std::size_t o, std::size_t slot) const { return real(at_->coef)[(o * at_->slots + slot) * Lanes]; }
     std::uint32_t& seen() const { return *count(at_->seen); }
     std::uint32_t& steps() const { return *count(at_->steps); }

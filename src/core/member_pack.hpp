@@ -13,13 +13,14 @@ struct MemberPack {
     // a member each (numbers and intercept: several)
     std::vector<std::int64_t> sizes, seen, steps;
     std::vector<std::uint64_t> seeds, counters;
-    std::vector<double> scale, numbers, intercept;
+    std::vector<double> scale, numbers, intercept, scaling;
     // a stored point each, members in order, slots in order
     std::vector<std::int64_t> ids;
     std::vector<double> coef, labels;  // coef: an output each
     std::vector<T> points;             // width each
 
     std::size_t count() const { return sizes.size(); }
+    static std::size_t scaling_numbers(const MemberShape& shape) { return shape.scaled ? Scaling::kNumbers * shape.width : 0; }
 
     template <class M>
     void add(const M& member, const MemberShape& shape) {
@@ -32,6 +33,8 @@ struct MemberPack {
         scale.push_back(member.scale());
         for (std::size_t i = 0; i < shape.numbers; ++i) numbers.push_back(member.number(i));
         for (std::size_t o = 0; o < shape.outputs; ++o) intercept.push_back(member.intercept(o));
+        for (std::size_t i = 0; i < scaling_numbers(shape); ++i)
+            scaling.push_back(member.scaling(i / shape.width, i % shape.width));
         for (std::size_t s = 0; s < member.size(); ++s) {
             ids.push_back(member.id(s));
             labels.push_back(member.label(s));
@@ -49,6 +52,8 @@ struct MemberPack {
         member.set_random({seeds[k], counters[k]});
         for (std::size_t i = 0; i < shape.numbers; ++i) member.number(i) = numbers[k * shape.numbers + i];
         for (std::size_t o = 0; o < shape.outputs; ++o) member.intercept(o) = intercept[k * shape.outputs + o];
+        for (std::size_t i = 0; i < scaling_numbers(shape); ++i)
+            member.scaling(i / shape.width, i % shape.width) = scaling[k * scaling_numbers(shape) + i];
         const auto size = static_cast<std::size_t>(sizes[k]);
         member.set_size(size);
         for (std::size_t s = 0; s < size; ++s, ++first) {
@@ -75,6 +80,7 @@ struct MemberPack {
         };
         fits(seen, n, "seen"), fits(steps, n, "steps"), fits(seeds, n, "seeds"), fits(counters, n, "counters");
         fits(scale, n, "scale"), fits(numbers, n * shape.numbers, "numbers"), fits(intercept, n * shape.outputs, "intercept");
+        fits(scaling, n * scaling_numbers(shape), "scaling");
         fits(ids, total, "ids"), fits(labels, total, "labels"), fits(coef, total * shape.outputs, "coef");
         fits(points, total * shape.width, "points");
         bool tame = true;
@@ -85,7 +91,7 @@ struct MemberPack {
             }
         };
         finite(numbers, "numbers"), finite(intercept, "intercept"), finite(coef, "coef"), finite(scale, "scale");
-        finite(points, "points");
+        finite(points, "points"), finite(scaling, "scaling");
         if (std::find(scale.begin(), scale.end(), 0.0) != scale.end()) refuse("scale", "is 0");
         check_labels(shape, classes);
         std::size_t first = 0;
@@ -130,6 +136,8 @@ void copy_member(const M& from, const MemberShape& old, const M& to, const Membe
     to.set_random(from.random());
     for (std::size_t i = 0; i < shape.numbers; ++i) to.number(i) = from.number(i);
     for (std::size_t o = 0; o < old.outputs; ++o) to.intercept(o) = from.intercept(o);
+    for (std::size_t i = 0; shape.scaled && i < Scaling::kNumbers; ++i)
+        for (std::size_t j = 0; j < shape.width; ++j) to.scaling(i, j) = from.scaling(i, j);
     to.set_size(from.size());
     for (std::size_t s = 0; s < from.size(); ++s) {
         to.id(s) = from.id(s);

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from . import _core, _labels, additive, persist
+from . import _core, _labels, _scaled_members, additive, persist
 from ._input import is_sparse
 from ._labels import NO_LABELS, LabelTable
 from ._storable import Storable
@@ -31,18 +31,25 @@ class Members(Storable, BaseEstimator):
 
     prototype: Any
     _core_: Any = None  # nothing is learned yet
+    _cores: tuple[Any, Any]  # for double and single precision
     _table: LabelTable = NO_LABELS
 
     # ---- parts ----------------------------------------------------------------------------------------------------
 
     def _parts(self) -> Any:
         """Kernel, rule and budget of every member; what a fleet has no room for is refused by name."""
-        prototype, owner = self.prototype, type(self).__name__
+        prototype, owner = self._model, type(self).__name__
         if type(prototype) not in (KernelClassifier, KernelRegressor, KernelNovelty):
             raise TypeError(
-                f"{owner} takes a KernelClassifier, KernelRegressor or KernelNovelty as its prototype, got {prototype!r}"
+                f"{owner} takes a KernelClassifier, KernelRegressor or KernelNovelty as its prototype, or one of them "
+                f"in Prepared, got {self.prototype!r}"
             )
         parts = prototype._parts()
+        if parts.class_weight == "balanced":
+            raise ValueError(
+                f"{owner} does not count the classes of each member: class_weight='balanced' is not for it; "
+                "give a dict, or None"
+            )
         if parts.average:
             raise ValueError(f"{owner} has no room for average=True; use a prototype with average=False")
         if parts.kernel is not None and (additive.is_additive(parts.kernel) or not parts.kernel.is_native):
@@ -51,7 +58,7 @@ class Members(Storable, BaseEstimator):
             if not isinstance(part, kind):
                 raise ValueError(f"{owner} cannot run {part!r}, which is written in Python; {_WORKS}")
         try:
-            self._make(parts, 1, 1, np.float64, np.zeros(1, dtype=np.uint64))
+            self._made(_core.FleetDouble, parts, 1, count=1, seeds=np.zeros(1, dtype=np.uint64))
         except ValueError as error:
             raise ValueError(f"{owner} cannot run {parts.rule!r} with {parts.budget!r}: {error}; {_WORKS}") from None
         return parts
@@ -62,21 +69,31 @@ class Members(Storable, BaseEstimator):
     def _settled(self, parts: Any, width: int) -> Any:
         return parts if parts.kernel is not None else parts._replace(kernel=Gaussian(1.0 / width))
 
-    def _make(self, parts: Any, width: int, count: int, dtype: Any, seeds: npt.NDArray[np.uint64]) -> Any:
+    @property
+    def _model(self) -> Any:
+        """What each member is, without the scaling in front."""
+        return _scaled_members.inner(self.prototype)
+
+    def _made(self, core: Any, parts: Any, width: int, **more: Any) -> Any:
+        """A core of these parts; `more`: what the kind of fleet adds."""
         parts = self._settled(parts, width)
-        made = _core.FleetSingle if dtype == np.float32 else _core.FleetDouble
-        return made(
+        return core(
             kernel=parts.kernel._program(),
             rule=parts.rule._spec(),
             budget=parts.budget._spec(),
-            task=self.prototype._task,
+            task=self._model._task,
             width=width,
-            count=count,
-            seeds=seeds,
+            **_scaled_members.scaling(type(self).__name__, self.prototype),
+            **more,
         )
 
     def _seed(self) -> int:
-        return seed_of(self.prototype.random_state)
+        return seed_of(self._model.random_state)
+
+    @property
+    def _one_seed(self) -> bool:
+        """Whether all members draw the same numbers."""
+        return isinstance(self._model.random_state, int | np.integer)
 
     # ---- what is learned --------------------------------------------------------------------------------------------
 
@@ -96,8 +113,8 @@ class Members(Storable, BaseEstimator):
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The classes that any member has met, sorted."""
-        if not isinstance(self.prototype, KernelClassifier):
-            raise AttributeError(f"{type(self).__name__!r} of {type(self.prototype).__name__} has no classes_")
+        if not isinstance(self._model, KernelClassifier):
+            raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no classes_")
         return self._table.view(self._started().classes).classes
 
     # ---- input ------------------------------------------------------------------------------------------------------
@@ -109,27 +126,29 @@ class Members(Storable, BaseEstimator):
         if np.iscomplexobj(X):
             raise ValueError("Complex data not supported")
         array = np.asarray(X)
-        single = array.dtype == np.float32 if self._core_ is None else self._core_.is_single
+        # A scaling makes doubles of its inputs, as it does in front of a learner alone.
+        scales = bool(_scaled_members.scaling(type(self).__name__, self.prototype))
+        single = array.dtype == np.float32 and not scales if self._core_ is None else self._core_.is_single
         with np.errstate(over="ignore"):  # the core names the event that became infinite
             return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
 
     def _codes(self, y: Any, there: Any, classes: Any) -> tuple[LabelTable, Any, int]:
         """Labels or targets as numbers: the table afterwards, one number an event, classes known before the first."""
         owner = type(self).__name__
-        if isinstance(self.prototype, KernelNovelty):
+        if isinstance(self._model, KernelNovelty):
             return self._table, None, 0
         if y is None:
-            raise ValueError(f"{owner} of {type(self.prototype).__name__} requires y to be passed, but y is None")
+            raise ValueError(f"{owner} of {type(self._model).__name__} requires y to be passed, but y is None")
         flat = np.asarray(y) if not hasattr(y, "to_numpy") else y.to_numpy()
         flat = flat.reshape(-1)
         kept = flat if there is None else flat[there]
         numbers = np.zeros(len(flat))
-        if isinstance(self.prototype, KernelRegressor):
+        if isinstance(self._model, KernelRegressor):
             found, table, known = _labels.targets(owner, kept, len(kept)), self._table, 0
         else:
             table, found, known = self._labelled(owner, kept, classes)
             if len(table) > 2:
-                parts = self.prototype._parts()
+                parts = self._model._parts()
                 check_outputs(parts.rule, parts.budget, len(table))
         numbers[slice(None) if there is None else there] = found
         return table, numbers, known
@@ -156,20 +175,28 @@ class Members(Storable, BaseEstimator):
             )
         return weights
 
+    def _weighed(self, table: LabelTable, numbers: Any, weights: Any) -> Any:
+        """Weights of events, times those of their classes where there are any."""
+        given = getattr(self._model, "class_weight", None)
+        if not isinstance(given, dict):
+            return weights
+        each = np.array([given.get(name, 1.0) for name in table.names])[numbers.astype(np.int64)]
+        return each if weights is None else np.ascontiguousarray(weights * each.reshape(weights.shape))
+
     # ---- answers ----------------------------------------------------------------------------------------------------
 
     def _shown(self, scores: Any, classes: int) -> Any:
         """Scores of the core, outputs in the last axis, as they are shown outside."""
-        if not isinstance(self.prototype, KernelClassifier):
+        if not isinstance(self._model, KernelClassifier):
             return scores[..., 0]
         view = self._table.view(classes)
         return view.sign * scores[..., 0] if scores.shape[-1] == 1 else scores[..., view.columns]
 
     def _answers(self, scores: Any, classes: int) -> Any:
         """What shown scores say: a class, a number, or -1 for an alarm."""
-        if isinstance(self.prototype, KernelRegressor):
+        if isinstance(self._model, KernelRegressor):
             return scores
-        if isinstance(self.prototype, KernelNovelty):
+        if isinstance(self._model, KernelNovelty):
             return np.where(scores < 0, -1, 1)
         known = self._table.view(classes).classes
         if len(known) > 2:
@@ -181,7 +208,7 @@ class Members(Storable, BaseEstimator):
     def _learner(self, pack: dict[str, Any], seed: int) -> Any:
         """The only member of a pack as a plain estimator."""
         core = self._started()
-        model = clone(self.prototype)
+        model = clone(self._model)
         parts = self._settled(self._parts(), core.width)
         fresh = model._make_core(parts, core.width, False, core.is_single, seed).state()
         random = type(parts.budget).__name__ == "DropRandom"
@@ -208,13 +235,14 @@ class Members(Storable, BaseEstimator):
         fresh |= {name: empty for name in ("lag", "sum") if name in fresh}
         model.n_features_in_ = core.width
         model._run = Run(parts, model._restored(parts, fresh), self._table)
-        return model
+        return _scaled_members.prepared(self.prototype, model, pack)
 
     def _packed(self, model: Any) -> dict[str, Any]:
         """A plain estimator as the pack of one member."""
         core, parts = self._started(), self._settled(self._parts(), self._started().width)
+        model, scaling = _scaled_members.unprepared(self.prototype, model)
         run = getattr(model, "_run", None)
-        if type(model) is not type(self.prototype) or run is None or run.parts != parts:
+        if type(model) is not type(self._model) or run is None or run.parts != parts:
             raise ValueError(
                 f"a member must be a learner of the same kind and parts as the prototype, {self.prototype!r}, that has "
                 f"learned something; got {model!r}"
@@ -241,6 +269,7 @@ class Members(Storable, BaseEstimator):
             "labels": state["labels"],
             "coef": np.ascontiguousarray(state["coef"].T),
             "points": points,
+            **({} if scaling is None else {"scaling": scaling}),
         }
 
     # ---- files ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import persist
+from . import _core, persist
 from ._members import Members
 
 
@@ -20,9 +20,9 @@ class Fleet(Members):
 
     Parameters
     ----------
-    prototype : KernelClassifier, KernelRegressor or KernelNovelty
-        What each member is. Its budget must have a fixed size (`Window(steps)`, `DropOldest`, `DropSmallest`, `DropRandom`)
-        and its rule must not ask for the norm of f.
+    prototype : KernelClassifier, KernelRegressor, KernelNovelty, or one of them in Prepared
+        What each member is; in `Prepared` each has a scaling of its own. Its budget must have a fixed size
+        (`Window(steps)`, `DropOldest`, `DropSmallest`, `DropRandom`) and its rule must not ask for the norm of f.
     n : int
         How many members there are.
     n_jobs : int, default=1
@@ -46,6 +46,8 @@ class Fleet(Members):
     >>> member.n_seen_
     200
     """
+
+    _cores = (_core.FleetDouble, _core.FleetSingle)
 
     def __init__(self, prototype: Any, n: int, n_jobs: int = 1) -> None:
         self.prototype = prototype
@@ -100,13 +102,14 @@ class Fleet(Members):
         if y is not None and np.size(y) != shape[0] * shape[1]:
             raise ValueError(f"y must have one value an event, {shape}, got {np.shape(y)}")
         table, numbers, known = self._codes(y, there, classes)
-        weights = self._weights(weights, shape)
+        weights = self._weighed(table, numbers, self._weights(weights, shape))
+        weights = None if weights is None else weights.reshape(shape)
         core = self._core_
         seed = None
         if core is None:
             seeds = self._seeds()
             seed = int(seeds[0])
-            core = self._make(parts, X.shape[2], self.n, X.dtype, seeds)
+            core = self._begin(parts, X.shape[2], X.dtype, seeds)
         labels = None if numbers is None else numbers.reshape(shape)
         scores = core.learn(X, labels, weights, mask, want, known, self.n_jobs)
         if seed is not None:
@@ -116,8 +119,10 @@ class Fleet(Members):
         return self._shown(scores, core.classes) if want else None
 
     def _seeds(self) -> npt.NDArray[np.uint64]:
-        same = isinstance(self.prototype.random_state, int | np.integer)
-        return np.array([self._seed() for _ in range(1 if same else self.n)], dtype=np.uint64)
+        return np.array([self._seed() for _ in range(1 if self._one_seed else self.n)], dtype=np.uint64)
+
+    def _begin(self, parts: Any, width: int, dtype: Any, seeds: npt.NDArray[np.uint64]) -> Any:
+        return self._made(self._cores[dtype == np.float32], parts, width, count=self.n, seeds=seeds)
 
     def _frames(self, X: Any) -> npt.NDArray[Any]:
         X = self._numbers(X)
@@ -203,7 +208,7 @@ class Fleet(Members):
         self._first_seed = int(fitted["seed"])
         seeds = np.array([self._first_seed], dtype=np.uint64)
         persist.justify(self.n * 8.0 * self.n_features_in_, arrays, "members")
-        core = self._make(self._parts(), self.n_features_in_, self.n, arrays["points"].dtype, seeds)
+        core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, seeds)
         core.meet(len(table))
         core.set_members(np.arange(self.n, dtype=np.int64), arrays)
         self._core_, self._table = core, table

@@ -15,6 +15,7 @@ from ._labels import LabelTable
 from ._members import Members
 from ._spill import Record, Spill
 from .learners import KernelClassifier, KernelNovelty
+from .streams.columns import Columns
 
 
 class KeyedFleet(Members):
@@ -25,8 +26,8 @@ class KeyedFleet(Members):
 
     Parameters
     ----------
-    prototype : KernelClassifier, KernelRegressor or KernelNovelty
-        What each key has; see `Fleet` for the rules and budgets that work.
+    prototype : KernelClassifier, KernelRegressor, KernelNovelty, or one of them in Prepared
+        What each key has, in `Prepared` with a scaling of its own; see `Fleet` for the rules and budgets that work.
     max_keys : int, optional
         Most keys in memory. When another comes, the one that has been quiet for long goes (CLOCK): to `spill`, or away;
         `n_dropped_` counts those that went away.
@@ -55,6 +56,7 @@ class KeyedFleet(Members):
     (50, True)
     """
 
+    _cores = (_core.KeyedDouble, _core.KeyedSingle)
     _spill: Spill | None = None
     _kind: KeyKind | None = None
     _timed: bool | None = None
@@ -85,9 +87,9 @@ class KeyedFleet(Members):
         parts = super()._parts()
         if self.prior is None:
             return parts
-        if isinstance(self.prototype, KernelNovelty):
+        if isinstance(self._model, KernelNovelty):
             raise ValueError("novelty has no labels for a prior to explain; use prior=None")
-        fits = is_classifier if isinstance(self.prototype, KernelClassifier) else is_regressor
+        fits = is_classifier if isinstance(self._model, KernelClassifier) else is_regressor
         if not fits(self.prior) or not hasattr(self.prior, "prequential"):
             raise ValueError(
                 f"prior must be a learner for the task of the prototype, with prequential, got {self.prior!r}"
@@ -95,20 +97,16 @@ class KeyedFleet(Members):
         return parts
 
     def _begin(self, parts: Any, width: int, dtype: Any, seed: int, kind: KeyKind) -> Any:
-        parts = self._settled(parts, width)
-        made = _core.KeyedSingle if dtype == np.float32 else _core.KeyedDouble
-        return made(
-            kernel=parts.kernel._program(),
-            rule=parts.rule._spec(),
-            budget=parts.budget._spec(),
-            task=self.prototype._task,
-            width=width,
+        return self._made(
+            self._cores[dtype == np.float32],
+            parts,
+            width,
             max_keys=int(self.max_keys or 0),
             ttl=float("inf") if self.ttl is None else float(self.ttl),
             spills=self.spill is not None,
             texts=kind != "int",
             seed=seed,
-            one_seed=isinstance(self.prototype.random_state, int | np.integer),
+            one_seed=self._one_seed,
         )
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -150,14 +148,15 @@ class KeyedFleet(Members):
         if y is not None and np.size(y) != len(X):
             raise ValueError(f"y must have one value an event, {len(X)}, got {np.size(y)}")
         table, numbers, known = self._codes(y, None, classes)
-        weights = self._weights(weights, (len(X),))
+        given = self._weights(weights, (len(X),))
+        weights = self._weighed(table, numbers, given)
         core, seed = self._core_, None
         if core is None:
             seed = self._seed()
             core = self._begin(parts, X.shape[1], X.dtype, seed, kind)
-        prior, said = self._ask_prior(X, y, weights, classes)
+        prior, said = self._ask_prior(X, y, given, classes)
         offsets = None
-        if said is not None and isinstance(self.prototype, KernelClassifier):
+        if said is not None and isinstance(self._model, KernelClassifier):
             offsets = self._offsets(prior, said, table)
         elif said is not None:
             numbers = numbers - said
@@ -259,7 +258,7 @@ class KeyedFleet(Members):
         X = self._table_of(X, len(rows))
         times = None if time is None else self._times(time, len(X))
         said = offsets = None
-        if self.prior_ is not None and isinstance(self.prototype, KernelClassifier):
+        if self.prior_ is not None and isinstance(self._model, KernelClassifier):
             offsets = self._offsets(self.prior_, self.prior_.decision_function(X), self._table)
         elif self.prior_ is not None:
             said = self.prior_.predict(X)
@@ -321,6 +320,11 @@ class KeyedFleet(Members):
         return len(gone | spilled)
 
     @property
+    def n_stored_(self) -> int:
+        """How many points all keys in memory have stored together."""
+        return int(self._started().stored)
+
+    @property
     def n_dropped_(self) -> int:
         """How many times a key went away for want of room."""
         return int(self._started().dropped)
@@ -349,6 +353,9 @@ class KeyedFleet(Members):
             **persist.encode_features(self),
             **self._labels_to_file(),
         }
+        columns = getattr(self, "columns_", None)
+        if columns is not None:
+            fitted |= {"columns": columns.to_json(), "key_column": self.key_column_}
         if self.prior_ is not None:
             numbers, fitted["prior"] = self.prior_._to_file()
             arrays |= {f"prior.{name}": array for name, array in numbers.items()}
@@ -372,6 +379,10 @@ class KeyedFleet(Members):
         if "prior" in fitted:
             self.prior_ = copy.deepcopy(self.prior)
             self.prior_._from_file(prior, fitted["prior"])
+        if "columns" in fitted:
+            self.columns_, self.key_column_ = Columns.from_json(fitted["columns"]), str(fitted["key_column"])
+            if len(self.columns_.out_names) != self.n_features_in_:
+                raise persist.ModelFileError("its columns do not fit its points")
         self._core_, self._table = core, table
         self._flush(core)
 
@@ -391,5 +402,5 @@ class KeyedFleet(Members):
         return texts
 
     def __getstate__(self) -> dict[str, Any]:
-        own = ("_spill", "_kind", "_timed", "prior_", "_first_seed")
+        own = ("_spill", "_kind", "_timed", "prior_", "_first_seed", "columns_", "key_column_")
         return {key: value for key, value in super().__getstate__().items() if key not in own}

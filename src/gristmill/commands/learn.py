@@ -18,6 +18,9 @@ from . import options
 @click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
 @click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
 @click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
+@click.option("--key", help="Column of the keys (device, customer, ...): keep a model of its own for each.")
+@click.option("--worst", default=5, show_default=True, type=click.IntRange(min=0), help="With --key: keys to show.")
+@click.option("--max-keys", type=click.IntRange(min=1), help="With --key: the quietest keys beyond so many go.")
 def learn(**given: Any) -> None:
     """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
 
@@ -33,6 +36,11 @@ def learn(**given: Any) -> None:
         _refuse_with_resume("learner", "target", "kernel", "scale", "kinds", "drop", "missing")
         model = persist.load(given["resume"])
         columns = getattr(model, "columns_", None)
+    if given["key"] or hasattr(model, "key_column_"):
+        from . import keyed
+
+        keyed.learn(given, model)
+        return
     opened = options.Opened(given, columns)
     about: dict[str, str] = {"stream": opened.stream.name}
     if model is None:

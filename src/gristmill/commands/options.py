@@ -83,7 +83,9 @@ def save(model: Any, path: str, n_events: int) -> None:
 class Opened:
     """A stream with what is known about where it came from."""
 
-    def __init__(self, options: dict[str, Any], columns: Any = None, labels: bool = True) -> None:
+    def __init__(
+        self, options: dict[str, Any], columns: Any = None, labels: bool = True, key: str | None = None
+    ) -> None:
         from ..streams import BadRows
 
         check_places(options)
@@ -92,6 +94,7 @@ class Opened:
         self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
         self.table: Any = None  # of a file that is a table: a TableColumns
         self.columns = columns  # by a model
+        self.key = key  # the column that says whose a row is
         self._require = labels
         self._labels: Any = None
         self.stream = self._open(options)
@@ -133,10 +136,14 @@ class Opened:
             return read(data, shape, settled, n_features=options["features"], bad=self.bad)
         if columns is None:
             said = options.get("scale", "auto")
-            table = Table(_kinds(options["kinds"]), options["drop"], options["missing"])
-            columns = TableColumns(table, target, {"auto": "standard", "none": None}.get(said, said))
+            drop = options["drop"] if self.key is None else (*options["drop"], self.key)
+            table = Table(_kinds(options["kinds"]), drop, options["missing"])
+            # With keys each has a scaling of its own, in front of its learner.
+            scale = None if self.key is not None else {"auto": "standard", "none": None}.get(said, said)
+            columns = TableColumns(table, target, scale)
         self.table, self._labels = columns, Labels(columns.target, self._require)
         keep = [name for name, kind in columns.table.columns.items() if kind in ("category", "text")]
+        keep += [] if self.key is None else [self.key]
         return read(data, shape, raw=True, target=self._labels, keep=keep, bad=self.bad)
 
     def settled(self) -> Any:
@@ -148,7 +155,11 @@ class Opened:
 
     def as_rows(self, learn: bool = True) -> None:
         """From now on the stream is one of rows."""
-        if self.table is not None:
+        if self.table is not None and self.key is not None:
+            from ..streams.keyed_rows import keyed_rows
+
+            self.stream = keyed_rows(self.stream, self.table, self.key, self.bad, learn)
+        elif self.table is not None:
             self.stream = self.table.over(self.stream, self.bad, learn)
 
     def first_rows(self) -> list[Any]:
@@ -248,7 +259,8 @@ class Workshop:
             self.kernel = parse(options["kernel"])
             return
         # A table scales its own numbers, and nothing but them.
-        scaler = None if self.scale == "none" or opened.table is not None else StreamScaler(self.scale)
+        plain = opened.table is not None and opened.key is None
+        scaler = None if self.scale == "none" or plain else StreamScaler(self.scale)
         finder = WidthFinder(random_state=self.seed)
         left = _PEEK  # so many and no more, whatever the size of the first blocks: a pipe and a file give one width
         for chunk in first:
@@ -260,9 +272,15 @@ class Workshop:
 
     def build(self, text: str) -> Any:
         """A learner from its text, behind the scaling."""
+        from ..prepared import Prepared
+
+        model = self.model(text)
+        return Prepared(model, None if self.scale == "none" or self.opened.table is not None else self.scale)
+
+    def model(self, text: str) -> Any:
+        """A learner from its text."""
         from .._stream import task_of
         from ..notation import NotationError, parse
-        from ..prepared import Prepared
 
         model = parse(text, self.kernel, self.seed)
         if not hasattr(model, "prequential"):
@@ -273,7 +291,7 @@ class Workshop:
                 f"{text!r} is a classifier, and the target holds numbers such as {labels[0]:g}; for a regression "
                 "say --learner 'passive_aggressive_regressor(epsilon=0.1, size=300)'"
             )
-        return Prepared(model, None if self.scale == "none" or self.opened.table is not None else self.scale)
+        return model
 
     def about(self) -> dict[str, str]:
         """For reports."""

@@ -13,6 +13,7 @@ from . import options
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @options.reading
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an event, with its score.")
+@click.option("--key", help="Column of the keys, of a model that was learned with --key; by default the same as then.")
 def predict(model: str, as_json: bool, **given: Any) -> None:
     """Print what a saved model predicts, one line an event; the model does not change."""
     import json
@@ -20,6 +21,11 @@ def predict(model: str, as_json: bool, **given: Any) -> None:
     from .. import persist
 
     loaded = persist.load(model)
+    if given["key"] or hasattr(loaded, "key_column_"):
+        from . import keyed
+
+        keyed.predict(loaded, given, _columns(loaded), as_json)
+        return
     opened = options.Opened(given, _columns(loaded), labels=False)
     opened.as_rows(learn=False)
     for chunk in opened.stream:

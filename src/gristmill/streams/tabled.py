@@ -74,18 +74,23 @@ class TableColumns:
         return replace(stream, chunks=lambda: self._chunks(stream, bad, learn))
 
     def _chunks(self, stream: Stream, bad: BadRows | None, learn: bool) -> Iterator[Chunk]:
+        return (Chunk(rows, y) for _, rows, y in self.pieces(stream, bad, learn))
+
+    def pieces(self, stream: Stream, bad: BadRows | None, learn: bool) -> Iterator[tuple[Frame, Any, Any]]:
+        """Frames without their bad rows, as they are and as rows, and their labels."""
         take = self.learn if learn else self.rows
         for chunk in stream:
             frame, y = chunk.X, chunk.y
             while frame.count:
                 try:
-                    yield Chunk(take(frame), y)
+                    yield frame, take(frame), y
                     break
                 except CellError as caught:
                     error = caught
                 what = f"{_place(frame, error.row)}, column {error.column!r}: {error.why}"
                 if error.row:
-                    yield Chunk(take(frame[: error.row]), None if y is None else y[: error.row])
+                    good = frame[: error.row]
+                    yield good, take(good), None if y is None else y[: error.row]
                 if bad is None:
                     raise StreamError(what)
                 bad.take(what, text_of_row(frame, error.row))

@@ -1,0 +1,141 @@
+"""A fleet on its way along a stream of keyed rows: one learner for the total, and a small record of each key."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._stream import task_of
+from .follow import _outlier_labels
+
+#: points of a key's curve; when they are full, neighbours become one
+CURVE = 16
+#: what a key is judged by
+MEASURES = {"classification": "error", "regression": "mae", "novelty": "alarm_rate"}
+
+
+@dataclass
+class KeyRecord:
+    """How one key fared: its events, the mean of their losses, and that mean over time."""
+
+    key: Any
+    events: int
+    loss: float
+    curve: list[float]
+
+    def to_dict(self, measure: str) -> dict[str, Any]:
+        """Plain values."""
+        return {"key": self.key, "events": self.events, measure: self.loss, "curve": self.curve}
+
+    def sparkline(self, most: float) -> str:
+        """The curve as a row of small columns, on a scale from 0 to `most`."""
+        steps = "▁▂▃▄▅▆▇█"
+        return "".join(steps[min(int(len(steps) * value / most) if most > 0 else 0, 7)] for value in self.curve)
+
+
+class KeyedRun:
+    """A `KeyedFleet` with the manners of one learner over `KeyedRows`, which takes down what became of each key.
+
+    Parameters
+    ----------
+    fleet : KeyedFleet
+    """
+
+    def __init__(self, fleet: Any) -> None:
+        self.fleet = fleet
+        self.task = str(task_of(fleet._model))
+        self.measure = MEASURES[self.task]
+        self._number: dict[str, int] = {}
+        self._events = np.zeros(0, dtype=np.int64)
+        self._width = np.zeros(0, dtype=np.int64)  # events in a point of the curve
+        self._sums = np.zeros((0, CURVE), dtype=np.float32)
+        self._total = np.zeros(0)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.fleet._model.__sklearn_tags__()
+
+    # ---- as one learner ---------------------------------------------------------------------------------------
+
+    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Any:
+        """What each key's learner said of its event before it learned it."""
+        scores = self.fleet.prequential(X.keys, X.rows, y, classes=classes)
+        self._take_down(X.keys, self._losses(scores, y))
+        return scores
+
+    @property
+    def classes_(self) -> Any:
+        return self.fleet.classes_
+
+    @property
+    def n_support_(self) -> int:
+        return int(self.fleet.n_stored_)
+
+    @property
+    def memory_bytes_(self) -> int:
+        return int(self.fleet.memory_bytes_)
+
+    # ---- keys -------------------------------------------------------------------------------------------------
+
+    def _losses(self, scores: Any, y: Any) -> Any:
+        if self.task == "regression":
+            return np.abs(np.asarray(y, dtype=float) - scores)
+        said = self.fleet._answers(scores, self.fleet._core_.classes)
+        if self.task == "classification":
+            return (said != np.asarray(y)).astype(float)
+        if y is not None:
+            return (said != _outlier_labels(y)).astype(float)
+        return (said < 0).astype(float)
+
+    def _take_down(self, keys: list[str], losses: Any) -> None:
+        number = self._number
+        places = np.array([number.setdefault(key, len(number)) for key in keys])
+        self._grow(len(number))
+        order = np.argsort(places, kind="stable")
+        starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+        for part in np.split(order, starts[1:]):
+            self._add(int(places[part[0]]), losses[part])
+
+    def _add(self, place: int, losses: Any) -> None:
+        sums = self._sums[place]
+        self._total[place] += losses.sum()
+        while len(losses):
+            at = int(self._events[place])
+            if at == CURVE * self._width[place]:
+                sums[: CURVE // 2] = sums[0::2] + sums[1::2]
+                sums[CURVE // 2 :] = 0
+                self._width[place] *= 2
+            bucket = at // int(self._width[place])
+            room = (bucket + 1) * int(self._width[place]) - at
+            sums[bucket] += losses[:room].sum()
+            self._events[place] += min(room, len(losses))
+            losses = losses[room:]
+
+    def _grow(self, count: int) -> None:
+        if count <= len(self._events):
+            return
+        more = max(count, 2 * len(self._events)) - len(self._events)
+        self._events = np.append(self._events, np.zeros(more, dtype=np.int64))
+        self._width = np.append(self._width, np.ones(more, dtype=np.int64))
+        self._total = np.append(self._total, np.zeros(more))
+        self._sums = np.vstack([self._sums, np.zeros((more, CURVE), dtype=np.float32)])
+
+    def worst(self, count: int, least: int) -> list[KeyRecord]:
+        """The keys with the largest mean loss among those with at least `least` events; ties to the most events."""
+        n = len(self._number)
+        events, total = self._events[:n], self._total[:n]
+        chosen = np.flatnonzero(events >= least)
+        means = total[chosen] / events[chosen]
+        chosen = chosen[np.lexsort((-events[chosen], -means))][:count]
+        names = list(self._number)
+        return [self._record(names[place], int(place)) for place in chosen]
+
+    def _record(self, key: str, place: int) -> KeyRecord:
+        events, width = int(self._events[place]), int(self._width[place])
+        used = math.ceil(events / width)
+        counts = np.full(used, width)
+        counts[-1] = events - width * (used - 1)
+        curve = (self._sums[place, :used] / counts).astype(float).round(6).tolist()
+        return KeyRecord(key, events, float(self._total[place] / events), curve)
