@@ -100,3 +100,19 @@ def test_a_distance_by_coordinates_does_not_care_which_row_is_stored():
             assert np.array_equal(values, kernel(rows[50:90], rows[:50]).T)
             assert np.array_equal(np.diag(kernel(rows[:50], rows[:50])), kernel.diagonal(rows[:50]))
             assert values == pytest.approx(kernel(rows[:50].toarray(), rows[50:90].toarray()), abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.2), Laplacian(0.1)], ids=repr)
+def test_the_width_of_sparse_rows_changes_no_bit_and_takes_no_memory(kernel):
+    """Columns numbered up to two thousand million, as hashed features have them: the same run as in 3,000 columns."""
+    rng = np.random.default_rng(5)
+    narrow = csr_array(np.where(rng.random((200, 3000)) < 0.005, rng.normal(size=(200, 3000)), 0.0))
+    wide = csr_array(
+        (narrow.data, narrow.indices.astype(np.int64) * 700_000, narrow.indptr), shape=(200, 2_100_000_000)
+    )
+    y = rng.random(200) > 0.5
+
+    def run(X):
+        return KernelClassifier(kernel, PassiveAggressive(), DropOldest(50)).prequential(X, y)
+
+    assert np.array_equal(run(wide), run(narrow))

@@ -130,16 +130,10 @@ class SparseAhead final : public Ahead {
     void among(std::size_t i, double* out) override {
         const std::size_t slots = padded(count_);
         start(slots);
-        spread_.resize(points_.width());
-        const std::size_t own = first_ + i;
-        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k)
-            spread_[batch_.columns(own)[k]] = batch_.values(own)[k];
-        for (std::size_t r = 0; r < count_; ++r) {
-            for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
-                meet(r, spread_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
-            l1_[r] += norm1_[i] + norm1_[r];
-        }
-        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = T(0);
+        constexpr std::size_t kWidest = 1 << 16;  // beyond it a row is not written out: memory goes by the non-zeros
+        if (points_.width() <= kWidest) meet_spread(first_ + i);
+        else meet_side_by_side(first_ + i);
+        for (std::size_t r = 0; r < count_; ++r) l1_[r] += norm1_[i] + norm1_[r];
         finish(norm2_[i], norm2_.data(), slots, out);
     }
 
@@ -217,6 +211,28 @@ class SparseAhead final : public Ahead {
     const Kernel& kernel_;
     const SparseRows<T>& batch_;
     std::size_t first_ = 0, count_ = 0;
+    // The loaded rows against one of them, written out once for all.
+    void meet_spread(std::size_t own) {
+        spread_.resize(points_.width());
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = batch_.values(own)[k];
+        for (std::size_t r = 0; r < count_; ++r)
+            for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
+                meet(r, spread_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = T(0);
+    }
+    // The same by walking along both, columns ascending; a column that only one has adds nothing.
+    void meet_side_by_side(std::size_t own) {
+        const auto* mine = batch_.columns(own);
+        const std::size_t count = batch_.nonzeros(own);
+        for (std::size_t r = 0; r < count_; ++r) {
+            const auto* theirs = batch_.columns(first_ + r);
+            for (std::size_t k = 0, m = 0; k < batch_.nonzeros(first_ + r) && m < count; ++k) {
+                while (m < count && mine[m] < theirs[k]) ++m;
+                if (m < count && mine[m] == theirs[k]) meet(r, batch_.values(own)[m], batch_.values(first_ + r)[k]);
+            }
+        }
+    }
+
     std::vector<T> spread_;
     Lines<T> norm2_, norm1_, point_norm2_, dot_, l1_, scratch_;
 };
