@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import inspect
+
 import numpy as np
 
 import gristmill
-from gristmill import features, pairwise, similarity
+from gristmill import features, pairwise, race, similarity
 from gristmill._stream import StreamEstimator
-from gristmill.kernels import Gaussian, Linear
+from gristmill.budgets import Merge
+from gristmill.kernels import Gaussian, Laplacian, Linear
+from gristmill.learners import KernelClassifier, KernelRegressor
+from gristmill.prepared import Prepared
 
 #: what a learner cannot do without; a new one that needs more is added here, or the tests fail
 NEEDED: dict[str, dict[str, Any]] = {
+    "RaceClassifier": {"experts": [KernelClassifier(), Prepared(KernelClassifier(Laplacian(3.0), budget=Merge(30)))]},
+    "RaceRegressor": {"experts": [KernelRegressor(), Prepared(KernelRegressor(Laplacian(3.0), budget=Merge(30)))]},
     "StructuredLearner": {"kernel": Gaussian(1.0), "labels": [0, 1]},
     "TwoStageMKL": {"kernels": [Linear(), Gaussian(1.0)]},
 }
@@ -21,16 +28,19 @@ NEEDED: dict[str, dict[str, Any]] = {
 def public() -> dict[str, Any]:
     """Name -> class of every public learner on a stream."""
     found = {}
-    for home in (gristmill, features, pairwise, similarity):
+    for home in (gristmill, features, pairwise, race, similarity):
         for name in home.__all__:
             value = getattr(home, name)
-            if isinstance(value, type) and issubclass(value, StreamEstimator) and name != "FeatureLearner":
+            makes = name in ("FeatureLearner", "Race")  # others, which are on the list themselves
+            if isinstance(value, type) and issubclass(value, StreamEstimator) and not makes:
                 found[name] = value
     return found
 
 
 def made(name: str, **given: Any) -> Any:
-    return public()[name](**{**NEEDED.get(name, {}), "random_state": 0, **given})
+    kind = public()[name]
+    seed = {"random_state": 0} if "random_state" in inspect.signature(kind).parameters else {}
+    return kind(**{**NEEDED.get(name, {}), **seed, **given})
 
 
 def stream(name: str, count: int = 80, seed: int = 1) -> tuple[Any, Any]:

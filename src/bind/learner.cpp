@@ -121,6 +121,8 @@ auto bind_loop(nb::module_& m, const char* name) {
                 });
                 return nb::make_tuple(found.before, found.after, found.taken);
             }, nb::arg("factors"), nb::arg("passes"), nb::arg("slack"));
+    if constexpr (requires(L& l) { l.hypothesis().points_within(0, 0); })
+        c.def("resize", [](Py& h, std::size_t bytes) { h.write([&] { h.learner.resize(bytes); }); }, nb::arg("bytes"));
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (H::kSupports.present)

@@ -229,6 +229,9 @@ inline std::size_t bytes_of(const Budget& budget) {
 inline void set_size(Budget& budget, std::size_t size) {
     std::visit([&](auto& b) { if constexpr (requires { b.size; }) b.size = size; }, budget);
 }
+inline void set_bytes(Budget& budget, std::size_t bytes) {
+    std::visit([&](auto& b) { b.bytes = bytes; }, budget);
+}
 // Who leaves when there is less room than before.
 Entry leave(const Budget& budget, const Store auto& store, Random& random) {
     return std::visit([&](const auto& b) -> Entry {

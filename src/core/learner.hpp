@@ -138,6 +138,8 @@ class Learner {
     }
     // How many points a memory of so many bytes holds, everything counted; outputs: 0 for as many as there are now.
     std::size_t points_within(std::size_t memory, std::size_t outputs = 0) const;
+    // From now on the budget is one of so many bytes; what is too much leaves. requires: a budget with a size.
+    void resize(std::size_t memory);
     std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
     const Budget& budget() const { return budget_; }

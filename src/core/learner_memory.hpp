@@ -37,4 +37,16 @@ void Learner<H>::fit_memory() {
         hypothesis_.resize(points, budget_, counts_.random);
 }
 
+template <Hypothesis H>
+void Learner<H>::resize(std::size_t memory) {
+    const Budget before = budget_;
+    set_bytes(budget_, memory);
+    try {
+        fit_memory();
+    } catch (...) {
+        budget_ = before;
+        throw;
+    }
+}
+
 }  // namespace gristmill

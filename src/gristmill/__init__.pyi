@@ -3,6 +3,7 @@ from . import pairwise as pairwise, similarity as similarity, streams as streams
 from . import theory as theory, video as video
 from ._version import __version__ as __version__
 from .additive import Additive as Additive, Spline as Spline
+from .auto import AutoClassifier as AutoClassifier
 from .budgets import DropOldest as DropOldest, DropRandom as DropRandom, DropSmallest as DropSmallest
 from .budgets import Forget as Forget, Merge as Merge, Project as Project, Unbounded as Unbounded
 from .budgets import Window as Window
@@ -31,6 +32,8 @@ from .persist import ModelFileError as ModelFileError, from_bytes as from_bytes,
 from .prepared import Prepared as Prepared
 from .rules import SGD as SGD, Adatron as Adatron, Alma as Alma, Density as Density, FeasibleSet as FeasibleSet
 from .rules import Implicit as Implicit
+from .race import Race as Race
+from .rules import SGD as SGD, Adatron as Adatron, Alma as Alma, FeasibleSet as FeasibleSet, Implicit as Implicit
 from .rules import MarginProjection as MarginProjection, PassiveAggressive as PassiveAggressive
 from .rules import Perceptron as Perceptron, Romma as Romma, Step as Step, StepSizeAdaptation as StepSizeAdaptation
 from .rules import Trial as Trial

@@ -35,6 +35,7 @@ class ModelFileError(ValueError):
 
 #: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
 PART_MODULES = (
+    "_trivial",
     "kernels",
     "additive",
     "losses",
@@ -186,6 +187,9 @@ ESTIMATORS = {
     "KernelClassifier": "learners",
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
+    "AutoClassifier": "auto",
+    "RaceClassifier": "race",
+    "RaceRegressor": "race",
     "Fleet": "fleet",
     "KeyedFleet": "keyed",
     "OAM": "pairwise.oam",

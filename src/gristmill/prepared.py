@@ -108,6 +108,10 @@ class Prepared(Storable, NestedParameters):
             return relevance.RelevanceScaler(self.warmup)
         return None if self.scale is None else StreamScaler(self.scale, self.warmup)
 
+    def _go_on(self, model: Any, scaler: Any) -> None:
+        """Be what has learned already, elsewhere."""
+        self._began = _Begun(model, scaler)
+
     def learn_one(self, x: Any, y: Any = None) -> None:
         """Learn one event."""
         began = self._began

@@ -1,0 +1,122 @@
+// The mixture of a race, as Python sees it: scores of some experts in, mixed answers out.
+#include "bind/archive.hpp"
+#include "bind/bind.hpp"
+#include "core/mixture.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+// (experts, rows, outputs), with the number of each expert.
+using Scores = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+std::vector<Mixture::Said> said_of(const Mixture& mixture, const Scores& scores, const std::vector<std::size_t>& experts) {
+    if (scores.shape(0) != experts.size() || scores.shape(2) != mixture.outputs())
+        throw nb::value_error("scores must be of these experts, one number an output");
+    std::vector<Mixture::Said> said;
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+        if (experts[i] >= mixture.experts()) throw nb::value_error("there is no such expert");
+        said.push_back({experts[i], scores.data() + i * scores.shape(1) * scores.shape(2)});
+    }
+    return said;
+}
+
+// Probabilities as scores: log odds of two classes, logarithms of more; numbers as they are.
+Doubles scores_of(const Mixture& mixture, const std::vector<double>& mixed, std::size_t rows) {
+    const std::size_t k = mixture.columns(), outputs = mixture.outputs();
+    std::vector<double> scores(rows * outputs);
+    for (std::size_t r = 0; r < rows; ++r) {
+        const double* from = mixed.data() + r * k;
+        if (k == 1) scores[r] = from[0];
+        else if (outputs == 1) scores[r] = elementary::log(from[1]) - elementary::log(from[0]);
+        else
+            for (std::size_t c = 0; c < k; ++c) scores[r * k + c] = elementary::log(from[c]);
+    }
+    return array_of(std::move(scores), {rows, outputs});
+}
+
+// And back.
+Doubles probabilities_of(const Mixture& mixture, Array2<double> scores) {
+    const std::size_t rows = scores.shape(0), outputs = scores.shape(1), k = std::max<std::size_t>(mixture.classes(), 1);
+    if (outputs != mixture.outputs()) throw std::runtime_error("a class came between scores and probabilities");
+    std::vector<double> shares(rows * k, 1.0);
+    for (std::size_t r = 0; r < rows && k > 1; ++r) {
+        const double* from = scores.data() + r * outputs;
+        double* to = shares.data() + r * k;
+        if (outputs == 1) {
+            to[0] = Loss::sigmoid(-from[0]), to[1] = Loss::sigmoid(from[0]);
+            continue;
+        }
+        double sum = 0;
+        for (std::size_t c = 0; c < k; ++c) sum += to[c] = elementary::exp(from[c]);
+        for (std::size_t c = 0; c < k; ++c) to[c] /= sum;
+    }
+    return array_of(std::move(shares), {rows, k});
+}
+
+nb::ndarray<nb::numpy, double> listed(std::span<const double> values) { return array_of(std::vector<double>(values.begin(), values.end())); }
+
+}  // namespace
+
+void bind_mixture(nb::module_& m) {
+    m.def("logarithms", [](Array2<double> values) {
+        std::vector<double> logs(values.data(), values.data() + values.size());
+        for (double& x : logs) x = elementary::log(x);
+        return array_of(std::move(logs), {values.shape(0), values.shape(1)});
+    }, nb::arg("values"));
+    nb::class_<Mixture>(m, "Mixture")
+        .def("__init__", [](Mixture* self, const std::string& kind, std::size_t experts, double share) {
+            if (experts == 0) throw nb::value_error("a mixture has at least one expert");
+            new (self) Mixture(kind == "classes" ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share);
+        }, nb::arg("kind"), nb::arg("experts"), nb::arg("share"))
+        .def("meet", &Mixture::meet)
+        .def("learn", [](Mixture& mixture, Scores scores, const std::vector<std::size_t>& experts, Array1<double> labels, std::size_t met) {
+            const auto said = said_of(mixture, scores, experts);
+            const std::size_t rows = scores.shape(1);
+            if (labels.shape(0) != rows) throw nb::value_error("scores and labels must have one length");
+            if (mixture.columns() > 1)
+                for (std::size_t r = 0; r < rows; ++r)
+                    if (!(labels.data()[r] >= 0 && labels.data()[r] < static_cast<double>(mixture.columns())))
+                        throw nb::value_error("a label is no number of a class");
+            std::vector<double> out(rows * mixture.columns());
+            mixture.learn(said, rows, {labels.data(), rows}, met, out.data());
+            return scores_of(mixture, out, rows);
+        }, nb::arg("scores"), nb::arg("experts"), nb::arg("labels"), nb::arg("met"))
+        .def("mix", [](const Mixture& mixture, Scores scores, const std::vector<std::size_t>& experts) {
+            const auto said = said_of(mixture, scores, experts);
+            std::vector<double> out(scores.shape(1) * mixture.columns());
+            mixture.mix(said, scores.shape(1), out.data());
+            return scores_of(mixture, out, scores.shape(1));
+        }, nb::arg("scores"), nb::arg("experts"))
+        .def("probabilities", &probabilities_of)
+        .def("leave", &Mixture::leave)
+        .def("enter", &Mixture::enter)
+        .def("mark", &Mixture::mark)
+        .def("copy", [](const Mixture& mixture) { return Mixture(mixture); })
+        .def_prop_ro("classes", &Mixture::classes)
+        .def_prop_ro("outputs", &Mixture::outputs)
+        .def_prop_ro("seen", &Mixture::seen)
+        .def_prop_ro("bytes", &Mixture::bytes)
+        .def("room", &Mixture::bytes_for)
+        .def_prop_ro("own_errors", &Mixture::own_errors)
+        .def_prop_ro("weights", [](const Mixture& mixture) { return listed(mixture.weights()); }, nb::rv_policy::move)
+        .def_prop_ro("recent", [](const Mixture& mixture) { return listed(mixture.recent()); }, nb::rv_policy::move)
+        .def_prop_ro("counted", [](const Mixture& mixture) { return listed(mixture.counted()); }, nb::rv_policy::move)
+        .def_prop_ro("errors", [](const Mixture& mixture) { return listed(mixture.errors()); }, nb::rv_policy::move)
+        .def_prop_ro("events", [](const Mixture& mixture) { return listed(mixture.events()); }, nb::rv_policy::move)
+        .def_prop_ro("history", [](const Mixture& mixture) {
+            const auto lines = mixture.history();
+            return array_of(std::vector<double>(lines.begin(), lines.end()), {lines.size() / mixture.line(), mixture.line()});
+        }, nb::rv_policy::move)
+        .def("state", [](Mixture& mixture) {
+            Archive archive;
+            mixture.visit(archive);
+            return to_dict(std::move(archive));
+        })
+        .def("restore", [](Mixture& mixture, nb::dict state) {
+            Archive archive = from_dict(state);
+            mixture.visit(archive);
+        });
+}
+
+}  // namespace gristmill::bind

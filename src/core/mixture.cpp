@@ -1,0 +1,206 @@
+#include "core/mixture.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gristmill {
+
+// ---- weights ------------------------------------------------------------------------------------------------------
+
+void Hedge::step(std::span<const double> losses) {
+    double least = elementary::kInf, alive = 0, mean = 0;
+    for (std::size_t e = 0; e < weights_.size(); ++e)
+        if (weights_[e] > 0) least = std::min(least, losses[e]), alive += 1, mean += weights_[e] * losses[e];
+    if (alive < 2) return;
+    const double eta = elementary::log(alive) / gap_;
+    trial_.resize(weights_.size());
+    double sum = 0;
+    for (std::size_t e = 0; e < weights_.size(); ++e)
+        sum += trial_[e] = weights_[e] > 0 ? weights_[e] * elementary::exp(-eta * (losses[e] - least)) : 0.0;
+    gap_ += std::max(0.0, mean - (least - elementary::log(sum) / eta));
+    for (std::size_t e = 0; e < weights_.size(); ++e)
+        if (weights_[e] > 0) weights_[e] = (1 - share_) * (trial_[e] / sum) + share_ / alive;
+}
+
+void Hedge::leave(std::size_t expert) {
+    weights_[expert] = 0;
+    normalise();
+}
+
+void Hedge::enter(std::size_t expert) {
+    weights_[expert] = std::max(share_, 1e-3);
+    normalise();
+}
+
+void Hedge::normalise() {
+    double sum = 0;
+    for (const double w : weights_) sum += w;
+    if (sum > 0)
+        for (double& w : weights_) w /= sum;
+}
+
+void Hedge::visit(Archive& archive) {
+    archive.number("hedge_gap", gap_);
+    archive.numbers("hedge_weights", weights_, weights_.size());
+    if (!archive.loads) return;
+    const bool fine = gap_ > 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
+    if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
+}
+
+// ---- the mixture --------------------------------------------------------------------------------------------------
+
+Mixture::Mixture(Kind kind, std::size_t experts, double share)
+    : kind_(kind), hedge_(experts, share, kGap), calibrations_(kind == Kind::classes ? experts : 0), recent_(experts), counted_(experts),
+      errors_(experts), events_(experts) {}
+
+void Mixture::meet(std::size_t classes) {
+    for (; classes_ < classes; ++classes_) {
+        if (classes_ < 2) continue;
+        for (Calibration& calibration : calibrations_) {
+            if (classes_ == 2) calibration.split();
+            calibration.add();
+        }
+    }
+}
+
+void Mixture::mark() {
+    std::fill(recent_.begin(), recent_.end(), 0.0);
+    std::fill(counted_.begin(), counted_.end(), 0.0);
+}
+
+void Mixture::share_out(std::size_t expert, const double* scores, double* out) const {
+    if (kind_ == Kind::numbers) *out = *scores;
+    else calibrations_[expert].probabilities({scores, outputs()}, columns(), out);
+}
+
+Mixture::Answer Mixture::judge(const double* shares, std::size_t label) const {
+    const double error = std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
+    return {error, kMistake * error + (1 - kMistake) * (1 - shares[label])};
+}
+
+void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) const {
+    const std::size_t k = columns();
+    std::vector<double> shares(k);
+    for (std::size_t r = 0; r < rows; ++r) {
+        double total = 0;
+        std::fill(out + r * k, out + (r + 1) * k, 0.0);
+        for (const Said& one : said) {
+            const double weight = hedge_.weights()[one.expert];
+            if (weight == 0) continue;
+            share_out(one.expert, one.scores + r * outputs(), shares.data());
+            total += weight;
+            for (std::size_t c = 0; c < k; ++c) out[r * k + c] += weight * shares[c];
+        }
+        if (total > 0)
+            for (std::size_t c = 0; c < k; ++c) out[r * k + c] /= total;
+    }
+}
+
+void Mixture::learn(std::span<const Said> said, std::size_t rows, std::span<const double> labels, std::size_t met, double* out) {
+    const std::size_t k = columns();
+    for (std::size_t r = 0; r < rows; ++r) {
+        learn_row(said, r, labels[r], out + r * k);
+        if (kind_ == Kind::classes) {
+            // Nobody could know of a class that this row brings.
+            const std::size_t known = std::max<std::size_t>(met, 2);
+            if (r == 0 && known < k) {
+                double rest = 0;
+                for (std::size_t c = known; c < k; ++c) rest += out[c] = 1e-9;
+                for (std::size_t c = 0; c < known; ++c) rest += out[c];
+                for (std::size_t c = 0; c < k; ++c) out[c] /= rest;
+            }
+            own_errors_ += judge(out + r * k, static_cast<std::size_t>(labels[r])).error;
+        } else {
+            own_errors_ += std::abs(out[r] - labels[r]);
+        }
+        ++seen_;
+        if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) remember();
+    }
+}
+
+void Mixture::learn_row(std::span<const Said> said, std::size_t row, double label, double* out) {
+    const std::size_t k = columns();
+    shares_.resize(k), losses_.assign(experts(), 0.0), there_.assign(experts(), 0);
+    std::fill(out, out + k, 0.0);
+    double total = 0;
+    for (const Said& one : said) {
+        const double* scores = one.scores + row * outputs();
+        if (hedge_.weights()[one.expert] == 0) continue;
+        if (!std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) {
+            hedge_.leave(one.expert);
+            continue;
+        }
+        there_[one.expert] = 1;
+    }
+    for (const Said& one : said) {
+        if (!there_[one.expert]) continue;
+        const double* scores = one.scores + row * outputs();
+        const double weight = hedge_.weights()[one.expert];
+        share_out(one.expert, scores, shares_.data());
+        total += weight;
+        for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares_[c];
+        Answer answer{std::abs(shares_[0] - label), std::abs(shares_[0] - label)};
+        if (kind_ == Kind::classes) {
+            answer = judge(shares_.data(), static_cast<std::size_t>(label));
+            calibrations_[one.expert].learn({scores, outputs()}, static_cast<std::size_t>(label));
+        }
+        losses_[one.expert] = answer.loss;
+        recent_[one.expert] += answer.loss, counted_[one.expert] += 1;
+        errors_[one.expert] += answer.error, events_[one.expert] += 1;
+    }
+    if (total > 0)
+        for (std::size_t c = 0; c < k; ++c) out[c] /= total;
+    hedge_.step(losses_);
+}
+
+void Mixture::remember() {
+    if (history_.size() == kLines * line()) {  // every second line stays
+        for (std::size_t kept = 0; kept < kLines / 2; ++kept)
+            std::copy_n(history_.begin() + static_cast<std::ptrdiff_t>((2 * kept + 1) * line()), line(),
+                        history_.begin() + static_cast<std::ptrdiff_t>(kept * line()));
+        history_.resize(kLines / 2 * line());
+        step_ *= 2;
+    }
+    if (static_cast<double>(seen_) < step_ * static_cast<double>(history_.size() / line() + 1)) return;
+    if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
+    history_.push_back(static_cast<float>(seen_));
+    history_.push_back(static_cast<float>(own_errors_ / static_cast<double>(seen_)));
+    for (const double weight : weights()) history_.push_back(static_cast<float>(weight));
+    for (std::size_t e = 0; e < experts(); ++e)
+        history_.push_back(static_cast<float>(events_[e] > 0 ? errors_[e] / events_[e] : 0.0));
+}
+
+std::size_t Mixture::bytes() const { return bytes_for(classes_) - (kLines * line() - history_.capacity()) * sizeof(float); }
+
+std::size_t Mixture::bytes_for(std::size_t classes) const {
+    const std::size_t outputs = kind_ == Kind::classes && classes > 2 ? classes : 1;
+    return sizeof *this + kLines * line() * sizeof(float) + 8 * experts() * sizeof(double) +
+           calibrations_.size() * (sizeof(Calibration) + 3 * outputs * sizeof(double));
+}
+
+void Mixture::visit(Archive& archive) {
+    hedge_.visit(archive);
+    const std::size_t m = experts();
+    std::uint64_t classes = classes_;
+    archive.count("classes", classes);
+    archive.count("seen", seen_);
+    archive.numbers("recent", recent_, m), archive.numbers("counted", counted_, m);
+    archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
+    archive.number("own_errors", own_errors_), archive.number("history_step", step_);
+    std::vector<double> lines(history_.begin(), history_.end());
+    archive.numbers("history", lines);
+    if (archive.loads) {
+        if (lines.size() % line() != 0 || lines.size() > kLines * line() || !(step_ >= kFirstStep))
+            archive.refuse("history", "does not fit the others");
+        history_.assign(lines.begin(), lines.end());
+        meet(classes);
+    }
+    const std::string outer = archive.scope;
+    for (std::size_t e = 0; e < calibrations_.size(); ++e) {
+        archive.scope = outer + std::to_string(e) + '.';
+        calibrations_[e].visit(archive);
+    }
+    archive.scope = outer;
+}
+
+}  // namespace gristmill

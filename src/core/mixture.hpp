@@ -1,0 +1,113 @@
+// Experts that run side by side, mixed event by event: weights that follow their losses (AdaHedge with a fixed share), the
+// probabilities of each expert's scores, and what is told of the race afterwards. Knows nothing of what an expert is.
+//
+// The experts learn whatever the mixture does, so that their scores of a chunk come first and are mixed here in one go; every
+// number depends on the events alone, not on how they were cut into chunks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/archive.hpp"
+#include "core/calibration.hpp"
+
+namespace gristmill {
+
+// Weights by AdaHedge (de Rooij, van Erven, Grunwald, Koolen, 2014): w proportional to w exp(-eta loss), with eta from the losses
+// themselves; a fixed share of all weight goes round evenly, so that who was bad may come back (Herbster, Warmuth, 1998).
+class Hedge {
+  public:
+    // gap: what the weights are taken to have lost beforehand; the more, the slower they begin to move.
+    Hedge(std::size_t experts, double share, double gap)
+        : share_(share), gap_(gap), weights_(experts, 1 / static_cast<double>(experts)) {}
+
+    // losses: >= 0, one an expert; those without weight are passed over.
+    void step(std::span<const double> losses);
+    void leave(std::size_t expert);
+    void enter(std::size_t expert);
+
+    std::span<const double> weights() const { return weights_; }
+    void visit(Archive& archive);
+
+  private:
+    void normalise();
+
+    double share_;
+    double gap_;  // Delta: how much the weights have lost to the best exponential mixture
+    std::vector<double> weights_;
+    std::vector<double> trial_ = {};  // room to work in
+};
+
+class Mixture {
+  public:
+    enum class Kind { classes, numbers };
+
+    Mixture(Kind kind, std::size_t experts, double share);
+
+    // What an expert said of some rows: `outputs` numbers a row. A number that is not finite says that it has left.
+    struct Said {
+        std::size_t expert;
+        const double* scores;
+    };
+
+    // From here on so many classes are known.
+    void meet(std::size_t classes);
+    // One pass over a chunk. labels: class numbers, all below classes(), or targets. outputs: 1 for two classes and for numbers, else
+    // classes(). met: how many classes had been met before the first row. out: classes() probabilities a row (at least two), or one
+    // number a row.
+    void learn(std::span<const Said> said, std::size_t rows, std::span<const double> labels, std::size_t met, double* out);
+    // The same for rows that are not learned.
+    void mix(std::span<const Said> said, std::size_t rows, double* out) const;
+
+    void leave(std::size_t expert) { hedge_.leave(expert); }
+    void enter(std::size_t expert) { hedge_.enter(expert); }
+    // The losses of the experts are counted anew.
+    void mark();
+
+    std::size_t experts() const { return hedge_.weights().size(); }
+    std::size_t classes() const { return classes_; }
+    std::size_t columns() const { return kind_ == Kind::numbers ? 1 : std::max<std::size_t>(classes_, 2); }
+    std::size_t outputs() const { return kind_ == Kind::numbers || classes_ <= 2 ? 1 : classes_; }
+    std::span<const double> weights() const { return hedge_.weights(); }
+    std::span<const double> recent() const { return recent_; }   // sum of losses since the mark
+    std::span<const double> counted() const { return counted_; } // events since the mark
+    std::span<const double> errors() const { return errors_; }   // all mistakes, or all absolute errors
+    std::span<const double> events() const { return events_; }   // that each expert was there for
+    double own_errors() const { return own_errors_; }
+    std::uint64_t seen() const { return seen_; }
+    // Lines of position, mean error so far, then the weights and the mean errors of the experts.
+    std::span<const float> history() const { return history_; }
+    std::size_t line() const { return 2 + 2 * experts(); }
+    std::size_t bytes() const;
+    std::size_t bytes_for(std::size_t classes) const;  // at most, with so many classes
+
+    void visit(Archive& archive);
+
+  private:
+    static constexpr std::size_t kLines = 128;  // of the history, which is thinned when it is full
+    static constexpr double kGap = 6;           // of losses that are at most 1
+    static constexpr double kMistake = 0.85;    // of the loss of a class is the mistake, the rest what its probability lacks of 1
+    static constexpr double kFirstStep = 8;     // events between two lines, at first
+
+    struct Answer {
+        double error, loss;
+    };
+    Answer judge(const double* shares, std::size_t label) const;
+    void learn_row(std::span<const Said> said, std::size_t row, double label, double* out);
+    void share_out(std::size_t expert, const double* scores, double* out) const;
+    void remember();
+
+    Kind kind_;
+    Hedge hedge_;
+    std::size_t classes_ = 0;
+    std::vector<Calibration> calibrations_;
+    std::vector<double> recent_, counted_, errors_, events_;
+    double own_errors_ = 0, step_ = kFirstStep;
+    std::uint64_t seen_ = 0;
+    std::vector<float> history_;
+    std::vector<double> shares_ = {}, losses_ = {};  // room to work in
+    std::vector<std::uint8_t> there_ = {};
+};
+
+}  // namespace gristmill

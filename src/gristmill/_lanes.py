@@ -1,0 +1,261 @@
+"""The lanes of a race: one expert each, with the rows as it wants them, and scalings that several lanes share."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from . import _core, persist
+from ._labels import LabelTable
+from ._stream import Run
+from ._trivial import Trivial
+from .prepared import Prepared
+from .streams.relevance import FIRST, RelevanceScaler
+from .streams.scaling import StreamScaler
+
+Floats = npt.NDArray[np.float64]
+Key = tuple[str, int | None]  #: of a scaling: how, and after how many events it is frozen
+Scaled = dict[Key | None, Floats]  #: the same rows as each lane may want them
+
+
+class Scalings:
+    """Each scaling that some lane wants, once."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[Key, StreamScaler] = {}
+
+    def find(self, key: Key) -> StreamScaler:
+        if key not in self.by_key:
+            self.by_key[key] = StreamScaler(*key)
+        return self.by_key[key]
+
+    def learn(self, X: Floats) -> Scaled:
+        """X as it is, and each event scaled by what was known when it came."""
+        found: Scaled = {None: X}
+        for key, scaler in self.by_key.items():
+            found[key] = scaler._learn_rows(X) if scaler.n_seen_ else scaler.learn_transform(X)
+        return found
+
+    def look(self, X: Floats) -> Scaled:
+        """X as it is scaled now."""
+        found: Scaled = {None: X}
+        return found | {key: scaler._scale(X) for key, scaler in self.by_key.items()}
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(scaler.memory_bytes for scaler in self.by_key.values() if scaler.n_seen_)
+
+    def mark(self) -> Any:
+        return {key: scaler._mark() for key, scaler in self.by_key.items()}
+
+    def back(self, mark: Any) -> None:
+        for key, scaler in self.by_key.items():
+            scaler._back(mark[key])
+
+
+class Lane:
+    """A learner of gristmill, alone or `Prepared`; it learns as it would by itself."""
+
+    def __init__(self, asked: Any, scalings: Scalings, single: bool) -> None:
+        self.asked = asked
+        self.single = single
+        self.model: Any = clone(asked.model if isinstance(asked, Prepared) else asked)
+        self.key: Key | None = None
+        self.relevance: RelevanceScaler | None = None
+        self.note = ""  #: why it is no longer there
+        self.rests = False  #: it has lost, and its room is another's
+        scale = asked.scale if isinstance(asked, Prepared) else None
+        if scale is not None:
+            self.key = ("standard" if scale == "relevance" else scale, asked.warmup)
+            shared = scalings.find(self.key)
+            if scale == "relevance":
+                self.relevance = RelevanceScaler(asked.warmup)
+                self.relevance.standard = shared
+
+    @property
+    def runs(self) -> bool:
+        return not self.note and not self.rests
+
+    @property
+    def core(self) -> Any:
+        return self.model._run.core
+
+    # ---- learning ------------------------------------------------------------------------------------------
+
+    def begin(self, width: int) -> None:
+        """As before the first event."""
+        model = self.model
+        run = Run(model._parts())
+        run.core = model._begin(run, np.zeros((1, width), dtype=np.float32 if self.single else np.float64))
+        model._run, model.n_features_in_ = run, width
+        if self.relevance is not None:
+            self.relevance.weights, self.relevance.history = np.ones(width), ()
+
+    def _rows(self, scaled: Scaled) -> Any:
+        rows = scaled[self.key]
+        return self.model._rows(self.core, rows if self.relevance is None else self.relevance._weighed(rows))
+
+    def learn(self, scaled: Scaled, numbers: Floats, classes: int) -> Floats:
+        """What it said of each event; NaN from the one on that it could not learn."""
+        core, rows = self.core, self._rows(scaled)
+        try:
+            return np.asarray(core.learn(rows, numbers, None, True, classes))
+        except _core.RowError as failure:
+            row, _, why = str(failure).partition(": ")
+        # It learns up to the event that it cannot take, whatever chunk that came in, and leaves.
+        good = int(row.removeprefix("row "))
+        said = np.full((len(numbers), classes if classes > 2 else 1), np.nan)
+        if good:
+            said[:good] = core.learn(rows[:good], numbers[:good], None, True, classes)
+        self.note = f"left at event {core.seen}: {why}"
+        return said
+
+    def score(self, scaled: Scaled, classes: int) -> Floats:
+        return np.asarray(self.core.score(self._rows(scaled))[0])
+
+    def due(self) -> int | None:
+        """Events until its columns are weighed anew."""
+        return None if self.relevance is None else self.relevance.room()
+
+    def is_due(self) -> bool:
+        """Whether that is now."""
+        if self.relevance is None or self.relevance.n_seen_ % FIRST != 0:
+            return False
+        times = self.relevance.n_seen_ // FIRST
+        return times > 0 and times & (times - 1) == 0
+
+    def renew(self) -> None:
+        if self.relevance is not None:
+            self.relevance.renew(self.model)
+
+    # ---- room ----------------------------------------------------------------------------------------------
+
+    def resize(self, memory: int) -> None:
+        """From now on its budget is one of so many bytes."""
+        run = self.model._run
+        run.core.resize(memory)
+        budget = dataclasses.replace(run.parts.budget, size=f"{memory} B")
+        run.parts = run.parts._replace(budget=budget)
+        self.model.budget = budget
+
+    @property
+    def weighing_bytes(self) -> int:
+        """What the weights of the columns and their history take, or will until room moves the next time."""
+        if self.relevance is None or self.relevance.weights is None or not self.runs:
+            return 0
+        return 8 * len(self.relevance.weights) * (3 + len(self.relevance.history))
+
+    @property
+    def memory_bytes(self) -> int:
+        if not self.runs:
+            return 0
+        own = 0 if self.relevance is None or self.relevance.weights is None else len(self.relevance.weights)
+        return int(self.core.memory_bytes) + (8 * own * (1 + len(self.relevance.history)) if self.relevance else 0)
+
+    # ---- what was learned ----------------------------------------------------------------------------------
+
+    def composition(self) -> Any:
+        """What to write down to get it, as it runs now."""
+        model = clone(self.model)
+        if hasattr(model, "kernel"):
+            model.kernel = self.model._run.parts.kernel
+        return Prepared(model, self.asked.scale, self.asked.warmup) if isinstance(self.asked, Prepared) else model
+
+    def fitted(self, scalings: Scalings, labels: LabelTable) -> Any:
+        """The expert by itself, as it is now."""
+        alone, inner = self.composition(), copy.copy(self.model)
+        if hasattr(inner, "kernel"):
+            inner.kernel = inner._run.parts.kernel
+        inner._run.labels = LabelTable(labels.names[: inner._run.core.classes])
+        if not isinstance(alone, Prepared):
+            return inner
+        scaler: Any = self.relevance
+        if scaler is None and self.key is not None:
+            scaler = scalings.by_key[self.key]
+        alone._go_on(inner, copy.deepcopy(scaler))
+        return alone
+
+    def mark(self) -> Any:
+        run = self.model._run
+        renewed = None if self.relevance is None else (self.relevance.weights, self.relevance.history)
+        return run.parts, run.core.state(), self.model.get_params(deep=False), renewed, self.note, self.rests
+
+    def back(self, mark: Any) -> None:
+        parts, state, given, renewed, self.note, self.rests = mark
+        for name, value in given.items():
+            setattr(self.model, name, value)
+        self.model._run = Run(parts, self.model._restored(parts, state))
+        if self.relevance is not None:
+            self.relevance.weights, self.relevance.history = renewed
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and plain values."""
+        run = self.model._run
+        arrays, objects = persist.flatten(run.core.state())
+        if objects is not None:
+            raise TypeError("a model over Python objects cannot be saved without code")
+        arrays = {f"core.{name}": array for name, array in arrays.items()}
+        extra, parts = self.model._parts_to_file(run.parts)
+        found: dict[str, Any] = {"parts": parts, "note": self.note, "rests": self.rests}
+        if self.relevance is not None:
+            weighed, found["relevance"] = self.relevance._to_file()
+            arrays |= {name: weighed[name] for name in ("relevance_weights", "relevance_shares")}
+        return {**arrays, **extra}, found
+
+    def from_file(self, arrays: dict[str, Any], fitted: dict[str, Any], width: int, classes: int) -> None:
+        model = self.model
+        inner = {name.removeprefix("core."): array for name, array in arrays.items() if name.startswith("core.")}
+        extra = {name: array for name, array in arrays.items() if not name.startswith("core.")}
+        parts = model._parts_from_file(extra, fitted["parts"])
+        core = model._restored(parts, persist.unflatten(inner, None))
+        self.note, self.rests = str(fitted["note"]), bool(fitted["rests"])
+        if core.width != width or (self.runs and core.classes != classes):
+            raise persist.ModelFileError("an expert does not fit the others")
+        model._run, model.n_features_in_ = Run(parts, core), width
+        if hasattr(model, "budget"):
+            model.budget = parts.budget
+        if self.relevance is not None:
+            shared = self.relevance.standard
+            self.relevance.standard = copy.deepcopy(shared)  # the file's own is shared, and read already
+            self.relevance._from_file({**extra, **shared._to_file()[0]}, fitted["relevance"])
+            self.relevance.standard = shared
+
+
+class TrivialLane:
+    """An expert that needs no rows."""
+
+    note, rests, runs = "", False, True
+
+    def __init__(self, asked: Trivial) -> None:
+        self.asked = asked
+        self.counter = asked.begin()
+
+    def learn(self, scaled: Scaled, numbers: Floats, classes: int) -> Floats:
+        return np.asarray(self.counter.learn(numbers, classes))
+
+    def score(self, scaled: Scaled, classes: int) -> Floats:
+        return np.asarray(self.counter.score(len(scaled[None]), classes))
+
+    @property
+    def memory_bytes(self) -> int:
+        return int(self.counter.memory_bytes)
+
+    def composition(self) -> Trivial:
+        return self.asked
+
+    def mark(self) -> Any:
+        return copy.copy(self.counter)
+
+    def back(self, mark: Any) -> None:
+        self.counter = mark
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"counter": self.counter.state()}, {}
+
+    def from_file(self, arrays: dict[str, Any], fitted: dict[str, Any], width: int, classes: int) -> None:
+        self.counter.restore(np.asarray(arrays["counter"], dtype=np.float64), classes)

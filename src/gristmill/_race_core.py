@@ -1,0 +1,231 @@
+"""What a race runs on: its lanes, the mixture of what they say, and the room that moves between them.
+
+A core as `_stream.py` asks for one. The experts learn whatever the mixture does, so that each goes over a chunk by itself;
+then the mixture goes over what they said. A chunk is cut where a class comes and where something is due (columns weighed
+anew, room moved), all at positions of the stream, so that the numbers are the same however a stream is cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._lanes import Lane, Scalings, TrivialLane
+from ._rooms import Rooms
+from ._trivial import Trivial
+
+Floats = npt.NDArray[np.float64]
+
+LARGEST = 1e140  #: of a column: a million squares of such numbers can still be added
+_SAFE = 256  #: rows from which on a copy of everything costs less than learning them
+_UNKNOWN = 20.0  #: how much less than the least likely class one is that has not come yet, as a logarithm
+
+
+class RaceCore:
+    """Lanes, mixture and room; `experts` are learners that have not begun.
+
+    memory: bytes that all of it may take, or None for experts that keep the budgets they came with.
+    """
+
+    is_plain = is_single = is_sparse = False
+
+    def __init__(self, experts: Any, task: str, share: float, memory: int | None = None) -> None:
+        self.task = task
+        self.scalings = Scalings()
+        single = memory is not None  # who has little room stores what is scaled as single numbers
+        self.lanes: list[Any] = [
+            TrivialLane(expert) if isinstance(expert, Trivial) else Lane(expert, self.scalings, single)
+            for expert in experts
+        ]
+        self.mixture = _core.Mixture("classes" if task == "classification" else "numbers", len(self.lanes), share)
+        self.rooms = Rooms(memory)
+        self.width = 0
+        self._door = threading.Lock()
+
+    # ---- facts ---------------------------------------------------------------------------------------------
+
+    @property
+    def seen(self) -> int:
+        return int(self.mixture.seen)
+
+    @property
+    def classes(self) -> int:
+        return int(self.mixture.classes)
+
+    @property
+    def outputs(self) -> int:
+        return int(self.mixture.outputs)
+
+    @property
+    def memory_bytes(self) -> int:
+        lanes = sum(lane.memory_bytes for lane in self.lanes)
+        return lanes + self.scalings.memory_bytes + int(self.mixture.bytes)
+
+    @property
+    def learning_lanes(self) -> list[tuple[int, Lane]]:
+        """Those that are more than trivial."""
+        return [(place, lane) for place, lane in enumerate(self.lanes) if isinstance(lane, Lane)]
+
+    # ---- learning ------------------------------------------------------------------------------------------
+
+    def begin(self, width: int) -> None:
+        self.width = width
+        for _, lane in self.learning_lanes:
+            lane.begin(width)
+        self.rooms.begin(self)
+
+    def check(self, rows: Floats) -> None:
+        """Raise for the first row that cannot be learned."""
+        if rows.shape[1] != self.width:
+            raise ValueError(f"X has {rows.shape[1]} features, but the model was started with {self.width}")
+        bad = np.argwhere(~(np.abs(rows) < LARGEST))
+        if len(bad):
+            row, column = (int(place) for place in bad[0])
+            value = float(rows[row, column])
+            kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else "a number that is too large"
+            raise ValueError(f"Input X contains {kind}: row {row}, column {column} is {value}")
+
+    def learn(self, rows: Floats, numbers: Floats, weights: Any, want_scores: bool, known: int = 0) -> Any:
+        """One pass over a chunk; on any error nothing has happened."""
+        with self._door, self._undoing(len(numbers)):
+            said, start = [], 0
+            while start < len(numbers):
+                stop, classes = self._cut(numbers, start, known)
+                said.append(self._step(rows[start:stop], numbers[start:stop], classes))
+                start = stop
+            return _joined(said) if want_scores else None
+
+    @contextlib.contextmanager
+    def _undoing(self, count: int) -> Iterator[None]:
+        """A long chunk is undone from a copy; of a short one nothing can go wrong but an interrupt, and that waits."""
+        if count < _SAFE and hasattr(signal, "pthread_sigmask"):
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                yield
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            return
+        mark = self._mark()
+        try:
+            yield
+        except BaseException:
+            self._back(mark)
+            raise
+
+    def _cut(self, numbers: Floats, start: int, known: int) -> tuple[int, int]:
+        """Up to which row the next step goes, and how many classes are known in it."""
+        due = [self.rooms.due(self.seen), *(lane.due() for _, lane in self.learning_lanes)]
+        stop = min([len(numbers), *(start + events for events in due if events is not None)])
+        if self.task != "classification":
+            return stop, 0
+        classes = max(self.classes, known, int(numbers[start]) + 1)
+        later = np.flatnonzero(numbers[start + 1 : stop] >= max(classes, 2))
+        stop = start + 1 + int(later[0]) if len(later) else stop
+        return stop, max(classes, int(numbers[start:stop].max()) + 1)
+
+    def _step(self, rows: Floats, numbers: Floats, classes: int) -> Floats:
+        met = self.classes
+        if classes > max(met, 2):
+            self.rooms.widen(self, classes)
+        self.mixture.meet(classes)
+        scaled = self.scalings.learn(rows)
+        running = [(place, lane) for place, lane in enumerate(self.lanes) if lane.runs]
+        said = np.stack([lane.learn(scaled, numbers, classes) for _, lane in running])
+        out = self.mixture.learn(np.ascontiguousarray(said), [place for place, _ in running], numbers, met)
+        for _, lane in self.learning_lanes:
+            if lane.runs and lane.is_due():
+                lane.renew()
+        if self.rooms.is_due(self.seen):
+            self.rooms.move(self)
+        return np.asarray(out)
+
+    # ---- answers -------------------------------------------------------------------------------------------
+
+    def score(self, rows: Floats) -> tuple[Floats, int]:
+        self.check(rows)
+        with self._door:
+            scaled = self.scalings.look(rows)
+            running = [(place, lane) for place, lane in enumerate(self.lanes) if lane.runs]
+            said = np.stack([lane.score(scaled, self.classes) for _, lane in running])
+            mixed = self.mixture.mix(np.ascontiguousarray(said), [place for place, _ in running])
+            return np.asarray(mixed), self.classes
+
+    def probabilities(self, scores: Floats) -> Floats:
+        return np.asarray(self.mixture.probabilities(scores))
+
+    # ---- as it was, and in files ---------------------------------------------------------------------------
+
+    def _mark(self) -> Any:
+        lanes = [lane.mark() for lane in self.lanes]
+        return lanes, self.scalings.mark(), self.mixture.copy(), self.rooms.copy()
+
+    def _back(self, mark: Any) -> None:
+        lanes, scalings, self.mixture, self.rooms = mark
+        for lane, found in zip(self.lanes, lanes, strict=True):
+            lane.back(found)
+        self.scalings.back(scalings)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name; what is no number is a JSON text among them."""
+        with self._door:
+            arrays = {f"mixture.{name}": array for name, array in self.mixture.state().items()}
+            plan: dict[str, Any] = {"width": self.width, "rooms": self.rooms.to_json(), "lanes": [], "scalings": {}}
+            for (how, warmup), scaler in self.scalings.by_key.items():
+                found, plan["scalings"][f"{how}.{warmup}"] = scaler._to_file()
+                arrays |= {f"{how}.{warmup}.{name}": array for name, array in found.items()}
+            for place, lane in enumerate(self.lanes):
+                found, fitted = lane.to_file()
+                arrays |= {f"{place}.{name}": array for name, array in found.items()}
+                plan["lanes"].append(fitted)
+            text = np.frombuffer(json.dumps(plan).encode(), dtype=np.uint8)
+            return {**arrays, "plan": text, "classes": np.array([self.classes], dtype=np.uint64)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """requires: the same experts as those of the state."""
+        plan = plan_of(state)
+        self.width = plan["width"]
+        self.mixture.restore(_within(state, "mixture."))
+        for (how, warmup), scaler in self.scalings.by_key.items():
+            scaler._from_file(_within(state, f"{how}.{warmup}."), plan["scalings"][f"{how}.{warmup}"])
+            if scaler.n_features_in_ != self.width:
+                raise ValueError("its scaling does not fit its points")
+        if len(plan["lanes"]) != len(self.lanes):
+            raise ValueError("it does not have as many experts as it states")
+        for place, (lane, fitted) in enumerate(zip(self.lanes, plan["lanes"], strict=True)):
+            lane.from_file(_within(state, f"{place}."), fitted, self.width, self.classes)
+        self.rooms.from_json(plan["rooms"], len(self.lanes))
+
+
+def plan_of(state: dict[str, Any]) -> Any:
+    """What a state says beside its numbers."""
+    plan = json.loads(bytes(np.asarray(state["plan"], dtype=np.uint8)).decode())
+    if not isinstance(plan["width"], int) or plan["width"] < 1:
+        raise ValueError(f"it states {plan['width']!r} features")
+    return plan
+
+
+def _within(state: dict[str, Any], scope: str) -> dict[str, Any]:
+    return {name.removeprefix(scope): array for name, array in state.items() if name.startswith(scope)}
+
+
+def _joined(said: list[Floats]) -> Floats:
+    """Steps as one: of two classes each gets a score, classes that had not come yet next to nothing."""
+    widest = max(part.shape[1] for part in said)
+    return np.concatenate([_widened(part, widest) for part in said])
+
+
+def _widened(part: Floats, outputs: int) -> Floats:
+    if part.shape[1] == outputs:
+        return part
+    if part.shape[1] == 1:
+        part = np.hstack([-0.5 * part, 0.5 * part])
+    low = part.min(axis=1, keepdims=True) - _UNKNOWN
+    return np.hstack([part, np.repeat(low, outputs - part.shape[1], axis=1)])

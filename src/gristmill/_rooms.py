@@ -1,0 +1,144 @@
+"""The memory of a race: shared out among the experts, and moved from those that lose to those that lead.
+
+Room moves only at positions of the stream that double, and who loses room gives it up before another gets it. Of the experts
+that run a part goes on each time, until few are left; one that rested comes back for a stretch, and stays if it did better.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+
+FIRST = 100  #: the first position at which losses are compared; nobody rests before the second
+FEWEST = 12  #: points that an expert must have room for
+KEEP = 0.65  #: of the experts go on at each such position
+LAST = 3  #: so many always do
+RETURN = 1600  #: from this position on one that rested comes back each time
+DECLINE = 0.5  #: room of each of the last few, against the one before it
+
+
+class Rooms:
+    """Who has how much; `memory` in bytes, or None for experts that keep the budgets they came with."""
+
+    def __init__(self, memory: int | None) -> None:
+        self.memory = memory
+        self.shares: dict[int, int] = {}  #: bytes by place of the lane
+        self.tried: list[int] = []  #: places of those that came back, oldest first
+
+    def copy(self) -> Self:
+        other = copy.copy(self)
+        other.shares, other.tried = dict(self.shares), list(self.tried)
+        return other
+
+    # ---- when ----------------------------------------------------------------------------------------------
+
+    def due(self, seen: int) -> int | None:
+        """Events until room may move."""
+        if self.memory is None:
+            return None
+        position = FIRST
+        while position <= seen:
+            position *= 2
+        return position - seen
+
+    def is_due(self, seen: int) -> bool:
+        """Whether that is now."""
+        if self.memory is None or seen == 0 or seen % FIRST != 0:
+            return False
+        times = seen // FIRST
+        return times & (times - 1) == 0
+
+    # ---- how much ------------------------------------------------------------------------------------------
+
+    def _free(self, core: Any, running: list[int], classes: int) -> int:
+        """What is there for the points of these."""
+        fixed = sum(lane.memory_bytes for lane in core.lanes if not hasattr(lane, "resize"))
+        weighing = sum(lane.weighing_bytes for place, lane in core.learning_lanes if place in running)
+        scaling = 24 * core.width * len(core.scalings.by_key)
+        mixing = int(core.mixture.room(classes))
+        return int(self.memory or 0) - fixed - weighing - scaling - mixing
+
+    def _parts(self, core: Any, running: list[int], classes: int) -> dict[int, int]:
+        """Bytes for each: alike for many, the best first and most for few."""
+        decline = 1.0 if len(running) > LAST + 1 else DECLINE
+        whole = sum(decline**place for place in range(len(running)))
+        free = self._free(core, running, classes)
+        return {lane: int(free * decline**place / whole) for place, lane in enumerate(running)}
+
+    def _fits(self, core: Any, shares: dict[int, int], classes: int) -> bool:
+        outputs = classes if classes > 2 else 1
+        return all(_points(core.lanes[place].core, room, outputs) >= FEWEST for place, room in shares.items())
+
+    def _share(self, core: Any, running: list[int], classes: int) -> None:
+        """Room for these, the best first, as many as there is room for; the others rest."""
+        shares = self._parts(core, running, classes)
+        while len(running) > 1 and not self._fits(core, shares, classes):
+            running = running[:-1]
+            shares = self._parts(core, running, classes)
+        for place, lane in core.learning_lanes:
+            if place not in shares and not lane.rests:
+                lane.rests = True
+                core.mixture.leave(place)
+                lane.begin(core.width)
+        for place in sorted(running, key=lambda p: shares[p] - self.shares.get(p, 0)):  # who shrinks comes first
+            core.lanes[place].resize(shares[place])
+        self.shares = shares
+
+    def begin(self, core: Any) -> None:
+        if self.memory is not None:
+            self._share(core, [place for place, _ in core.learning_lanes], 0)
+
+    def widen(self, core: Any, classes: int) -> None:
+        """A class comes, and every stored point gets a coefficient more."""
+        if self.memory is not None:
+            self._share(core, self._ranked(core), classes)
+
+    # ---- who -----------------------------------------------------------------------------------------------
+
+    def _ranked(self, core: Any) -> list[int]:
+        """Those that run, the best of the last stretch first."""
+        recent, counted = core.mixture.recent, core.mixture.counted
+        mean = np.where(counted > 0, recent / np.maximum(counted, 1), np.inf)
+        return sorted((p for p, lane in core.learning_lanes if lane.runs), key=lambda p: (mean[p], p))
+
+    def move(self, core: Any) -> None:
+        running = self._ranked(core)
+        core.mixture.mark()
+        if not running:
+            return
+        if core.seen > FIRST:
+            running = running[: max(LAST, round(len(running) * KEEP))]
+        back = self._returning(core, running) if core.seen >= RETURN else None
+        if back is not None:
+            self.tried = [*(place for place in self.tried if place != back), back]
+            core.lanes[back].rests = False
+            core.mixture.enter(back)
+            running = [*running, back]
+        self._share(core, running, core.classes)
+
+    def _returning(self, core: Any, running: list[int]) -> int | None:
+        """Of those that rest the one that has waited longest; who never came back has waited since the beginning."""
+        resting = [place for place, lane in core.learning_lanes if place not in running and not lane.note]
+        order = {place: turn for turn, place in enumerate(self.tried)}
+        return min(resting, key=lambda place: (order.get(place, -1), place), default=None)
+
+    # ---- files ---------------------------------------------------------------------------------------------
+
+    def to_json(self) -> Any:
+        return {"shares": [[place, room] for place, room in self.shares.items()], "tried": self.tried}
+
+    def from_json(self, found: Any, lanes: int) -> None:
+        self.shares = {int(place): int(room) for place, room in found["shares"]}
+        self.tried = [int(place) for place in found["tried"]]
+        if not all(0 <= place < lanes for place in (*self.shares, *self.tried)):
+            raise ValueError("its room is that of experts that it does not have")
+
+
+def _points(core: Any, room: int, outputs: int) -> int:
+    """How many points fit; none where the room does not even hold one."""
+    try:
+        return int(core.points_within(max(room, 0), outputs))
+    except ValueError:
+        return 0
