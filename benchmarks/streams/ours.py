@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gristmill import (
+    AutoClassifier,
     DropOldest,
     Gaussian,
     KernelClassifier,
@@ -28,6 +29,7 @@ from .entry import Entry
 Build = Callable[[int], Any]
 
 CLASSIFIERS: dict[str, Build] = {
+    "AutoClassifier()": lambda d: AutoClassifier(),
     "KernelClassifier()": lambda d: Prepared(KernelClassifier()),
     "PA-I": lambda d: Prepared(passive_aggressive(Laplacian(3 / d))),
     "PA-I, size=1000": lambda d: Prepared(passive_aggressive(Laplacian(3 / d), size=1000)),

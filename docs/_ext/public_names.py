@@ -16,6 +16,7 @@ import gristmill
 #: page -> (title, what it is about in a line); a module without an entry has a page of its own all the same
 PAGES = {
     "learners": ("Learners", "Kernel, rule and budget put together; and what goes around a learner."),
+    "auto": ("Without settings", "A race of compositions, and what it is made of."),
     "catalogue": ("Catalogue", "The published algorithms, each one function that composes the three parts."),
     "kernels": ("Kernels", "How two points compare."),
     "losses": ("Losses", "What a wrong answer costs."),
@@ -34,7 +35,14 @@ PAGES = {
     "checks": ("Checks", "The tests of the promises, for learners of your own."),
 }
 #: modules that share the page of another
-_SHARE = {"prepared": "learners", "structured": "learners", "additive_display": "additive", "_additive": "additive"}
+_SHARE = {
+    "prepared": "learners",
+    "race": "auto",
+    "race_report": "auto",
+    "structured": "learners",
+    "additive_display": "additive",
+    "_additive": "additive",
+}
 #: what is meant for users of a module that says nothing of what is public: bases to write your own, a display
 _ALSO = ("kernels.Kernel", "kernels.PythonKernel", "additive_display.AdditiveDisplay")
 #: modules that are run, not imported

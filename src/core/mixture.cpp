@@ -11,13 +11,14 @@ void Hedge::step(std::span<const double> losses) {
     double least = elementary::kInf, alive = 0, mean = 0;
     for (std::size_t e = 0; e < weights_.size(); ++e)
         if (weights_[e] > 0) least = std::min(least, losses[e]), alive += 1, mean += weights_[e] * losses[e];
-    if (alive < 2) return;
+    if (gap_ == 0) gap_ = kBegin * std::max(0.0, mean - least);
+    if (alive < 2 || gap_ == 0) return;
     const double eta = elementary::log(alive) / gap_;
     trial_.resize(weights_.size());
     double sum = 0;
     for (std::size_t e = 0; e < weights_.size(); ++e)
         sum += trial_[e] = weights_[e] > 0 ? weights_[e] * elementary::exp(-eta * (losses[e] - least)) : 0.0;
-    gap_ += std::max(0.0, mean - (least - elementary::log(sum) / eta));
+    gap_ = std::max(least_, kKeep * gap_ + std::max(0.0, mean - (least - elementary::log(sum) / eta)));
     for (std::size_t e = 0; e < weights_.size(); ++e)
         if (weights_[e] > 0) weights_[e] = (1 - share_) * (trial_[e] / sum) + share_ / alive;
 }
@@ -43,14 +44,14 @@ void Hedge::visit(Archive& archive) {
     archive.number("hedge_gap", gap_);
     archive.numbers("hedge_weights", weights_, weights_.size());
     if (!archive.loads) return;
-    const bool fine = gap_ > 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
+    const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
     if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
 }
 
 // ---- the mixture --------------------------------------------------------------------------------------------------
 
 Mixture::Mixture(Kind kind, std::size_t experts, double share)
-    : kind_(kind), hedge_(experts, share, kGap), calibrations_(kind == Kind::classes ? experts : 0), recent_(experts), counted_(experts),
+    : kind_(kind), hedge_(experts, share, kind == Kind::classes ? kGap : 0.0), calibrations_(kind == Kind::classes ? experts : 0), recent_(experts), counted_(experts),
       errors_(experts), events_(experts) {}
 
 void Mixture::meet(std::size_t classes) {
@@ -98,58 +99,72 @@ void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) con
 
 void Mixture::learn(std::span<const Said> said, std::size_t rows, std::span<const double> labels, std::size_t met, double* out) {
     const std::size_t k = columns();
-    for (std::size_t r = 0; r < rows; ++r) {
-        learn_row(said, r, labels[r], out + r * k);
-        if (kind_ == Kind::classes) {
-            // Nobody could know of a class that this row brings.
-            const std::size_t known = std::max<std::size_t>(met, 2);
-            if (r == 0 && known < k) {
-                double rest = 0;
-                for (std::size_t c = known; c < k; ++c) rest += out[c] = 1e-9;
-                for (std::size_t c = 0; c < known; ++c) rest += out[c];
-                for (std::size_t c = 0; c < k; ++c) out[c] /= rest;
-            }
-            own_errors_ += judge(out + r * k, static_cast<std::size_t>(labels[r])).error;
-        } else {
-            own_errors_ += std::abs(out[r] - labels[r]);
-        }
+    for (std::size_t r = 0; r < rows; ++r, out += k) {
+        hear(said, r);
+        answer(said, r, out);
+        if (r == 0 && kind_ == Kind::classes) play_down(out, std::max<std::size_t>(met, 2));
+        own_errors_ += kind_ == Kind::classes ? judge(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
         ++seen_;
+        judge_all(said, r, labels[r]);
         if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) remember();
     }
 }
 
-void Mixture::learn_row(std::span<const Said> said, std::size_t row, double label, double* out) {
-    const std::size_t k = columns();
-    shares_.resize(k), losses_.assign(experts(), 0.0), there_.assign(experts(), 0);
-    std::fill(out, out + k, 0.0);
-    double total = 0;
+// Who says something that is no number has left.
+void Mixture::hear(std::span<const Said> said, std::size_t row) {
+    there_.assign(experts(), 0);
     for (const Said& one : said) {
         const double* scores = one.scores + row * outputs();
         if (hedge_.weights()[one.expert] == 0) continue;
-        if (!std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) {
-            hedge_.leave(one.expert);
-            continue;
-        }
-        there_[one.expert] = 1;
+        if (std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) there_[one.expert] = 1;
+        else hedge_.leave(one.expert);
     }
+}
+
+void Mixture::answer(std::span<const Said> said, std::size_t row, double* out) {
+    const std::size_t k = columns();
+    shares_.resize(experts() * k);
+    std::fill(out, out + k, 0.0);
+    double total = 0;
     for (const Said& one : said) {
         if (!there_[one.expert]) continue;
-        const double* scores = one.scores + row * outputs();
+        double* shares = shares_.data() + one.expert * k;
         const double weight = hedge_.weights()[one.expert];
-        share_out(one.expert, scores, shares_.data());
+        share_out(one.expert, one.scores + row * outputs(), shares);
         total += weight;
-        for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares_[c];
-        Answer answer{std::abs(shares_[0] - label), std::abs(shares_[0] - label)};
-        if (kind_ == Kind::classes) {
-            answer = judge(shares_.data(), static_cast<std::size_t>(label));
-            calibrations_[one.expert].learn({scores, outputs()}, static_cast<std::size_t>(label));
-        }
-        losses_[one.expert] = answer.loss;
-        recent_[one.expert] += answer.loss, counted_[one.expert] += 1;
-        errors_[one.expert] += answer.error, events_[one.expert] += 1;
+        for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares[c];
     }
     if (total > 0)
         for (std::size_t c = 0; c < k; ++c) out[c] /= total;
+}
+
+// Nobody could know of a class that this row brings.
+void Mixture::play_down(double* out, std::size_t known) const {
+    const std::size_t k = columns();
+    if (known >= k) return;
+    double sum = 0;
+    for (std::size_t c = known; c < k; ++c) out[c] = kUnheard;
+    for (std::size_t c = 0; c < k; ++c) sum += out[c];
+    for (std::size_t c = 0; c < k; ++c) out[c] /= sum;
+}
+
+void Mixture::judge_all(std::span<const Said> said, std::size_t row, double label) {
+    losses_.assign(experts(), 0.0);
+    const double most = kWildest * own_errors_ / static_cast<double>(seen_);
+    for (const Said& one : said) {
+        const std::size_t e = one.expert;
+        if (!there_[e]) continue;
+        const double* shares = shares_.data() + e * columns();
+        const double off = std::abs(shares[0] - label);
+        Answer found{off, std::min(off, most)};
+        if (kind_ == Kind::classes) {
+            found = judge(shares, static_cast<std::size_t>(label));
+            calibrations_[e].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label));
+        }
+        losses_[e] = found.loss;
+        recent_[e] += found.loss, counted_[e] += 1;
+        errors_[e] += found.error, events_[e] += 1;
+    }
     hedge_.step(losses_);
 }
 

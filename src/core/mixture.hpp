@@ -18,9 +18,10 @@ namespace gristmill {
 // themselves; a fixed share of all weight goes round evenly, so that who was bad may come back (Herbster, Warmuth, 1998).
 class Hedge {
   public:
-    // gap: what the weights are taken to have lost beforehand; the more, the slower they begin to move.
-    Hedge(std::size_t experts, double share, double gap)
-        : share_(share), gap_(gap), weights_(experts, 1 / static_cast<double>(experts)) {}
+    // least: the gap is never less, so that the weights do not jump; 0: it begins with what the first event that tells the experts
+    // apart says, and the unit of the losses does not matter.
+    Hedge(std::size_t experts, double share, double least)
+        : share_(share), least_(least), gap_(least), weights_(experts, 1 / static_cast<double>(experts)) {}
 
     // losses: >= 0, one an expert; those without weight are passed over.
     void step(std::span<const double> losses);
@@ -33,8 +34,11 @@ class Hedge {
   private:
     void normalise();
 
-    double share_;
-    double gap_;  // Delta: how much the weights have lost to the best exponential mixture
+    static constexpr double kKeep = 0.999;   // what an event leaves of the gap: the shares that go round would widen it for ever
+    static constexpr double kBegin = 0.1;    // of the first gap, where there is no least one
+
+    double share_, least_;
+    double gap_;  // Delta: how much the weights have lost to the best exponential mixture, of late
     std::vector<double> weights_;
     std::vector<double> trial_ = {};  // room to work in
 };
@@ -85,8 +89,10 @@ class Mixture {
     void visit(Archive& archive);
 
   private:
+    static constexpr double kUnheard = 1e-9;    // probability of a class that has not come yet
     static constexpr std::size_t kLines = 128;  // of the history, which is thinned when it is full
-    static constexpr double kGap = 6;           // of losses that are at most 1
+    static constexpr double kGap = 10;          // of losses that are at most 1; that of numbers shows itself
+    static constexpr double kWildest = 20;      // mean errors of the mixture: no loss of a number counts more
     static constexpr double kMistake = 0.85;    // of the loss of a class is the mistake, the rest what its probability lacks of 1
     static constexpr double kFirstStep = 8;     // events between two lines, at first
 
@@ -94,7 +100,10 @@ class Mixture {
         double error, loss;
     };
     Answer judge(const double* shares, std::size_t label) const;
-    void learn_row(std::span<const Said> said, std::size_t row, double label, double* out);
+    void hear(std::span<const Said> said, std::size_t row);
+    void answer(std::span<const Said> said, std::size_t row, double* out);
+    void play_down(double* out, std::size_t known) const;
+    void judge_all(std::span<const Said> said, std::size_t row, double label);
     void share_out(std::size_t expert, const double* scores, double* out) const;
     void remember();
 

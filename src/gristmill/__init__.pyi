@@ -30,10 +30,9 @@ from .pairwise import PairwiseSimilarity as PairwiseSimilarity, Reservoir as Res
 from .pairwise import TwoStageMKL as TwoStageMKL
 from .persist import ModelFileError as ModelFileError, from_bytes as from_bytes, load as load
 from .prepared import Prepared as Prepared
+from .race import Race as Race
 from .rules import SGD as SGD, Adatron as Adatron, Alma as Alma, Density as Density, FeasibleSet as FeasibleSet
 from .rules import Implicit as Implicit
-from .race import Race as Race
-from .rules import SGD as SGD, Adatron as Adatron, Alma as Alma, FeasibleSet as FeasibleSet, Implicit as Implicit
 from .rules import MarginProjection as MarginProjection, PassiveAggressive as PassiveAggressive
 from .rules import Perceptron as Perceptron, Romma as Romma, Step as Step, StepSizeAdaptation as StepSizeAdaptation
 from .rules import Trial as Trial

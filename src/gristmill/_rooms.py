@@ -86,7 +86,22 @@ class Rooms:
             core.lanes[place].resize(shares[place])
         self.shares = shares
 
+    def check(self, core: Any, classes: int) -> None:
+        """Raise where not even one expert would have room with so many classes."""
+        if self.memory is None or (classes <= max(core.classes, 2) and core.seen > 0):
+            return
+        one = [place for place, lane in core.learning_lanes if not lane.note][:1]
+        if one and not self._fits(core, self._parts(core, one, classes), classes):
+            least = int(self.memory)
+            while not self._fits(core, {one[0]: least - int(self.memory) + self._free(core, one, classes)}, classes):
+                least += max(1000, least // 20)
+            raise ValueError(
+                f"memory={self.memory} bytes are too few for {core.width} columns and {max(classes, 1)} classes: "
+                f"it takes at least {least} bytes"
+            )
+
     def begin(self, core: Any) -> None:
+        self.check(core, 0)
         if self.memory is not None:
             self._share(core, [place for place, _ in core.learning_lanes], 0)
 

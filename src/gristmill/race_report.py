@@ -33,8 +33,8 @@ class ExpertReport:
 class RaceReport:
     """All experts of a race, and the mixture; printed, it is a table, the heaviest first.
 
-    `history` has a row for each of some positions of the stream, 128 at most: position, error of the mixture so far, then the
-    weights of all experts and then their errors so far.
+    `history` has a row for each of some positions of the stream, 128 at most: position, error of the mixture so far, the
+    weights of all experts, and their errors so far.
     """
 
     task: str
@@ -70,7 +70,10 @@ class RaceReport:
 
     def __str__(self) -> str:
         word = "error" if self.task == "classification" else "mean absolute error"
-        lines = [f"{self.n_seen:,} events, {word} {self.error:.4g}", f"{'weight':>7} {'error':>9} {'points':>7}  expert"]
+        lines = [
+            f"{self.n_seen:,} events, {word} {self.error:.4g}",
+            f"{'weight':>7} {'error':>9} {'points':>7}  expert",
+        ]
         for found in sorted(self.experts, key=lambda found: -found.weight):
             points = "" if found.points is None or found.state != "runs" else f"{found.points:,}"
             state = "" if found.state == "runs" else f" ({found.state})"
