@@ -95,6 +95,7 @@ class RaceCore:
 
     def learn(self, rows: Floats, numbers: Floats, weights: Any, want_scores: bool, known: int = 0) -> Any:
         """One pass over a chunk; on any error nothing has happened."""
+        self.check(rows)
         if self.task == "classification":
             self.rooms.check(self, max(known, int(numbers.max()) + 1))
         with self._door, self._undoing(len(numbers)):
