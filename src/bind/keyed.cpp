@@ -110,6 +110,17 @@ void bind_core(nb::module_& m, const char* name) {
             });
             return nb::make_tuple(array_of(std::move(scores), {chunk.count(), outputs}), classes);
         }, nb::arg("keys"), nb::arg("rows"), nb::arg("offsets").none(), nb::arg("times").none(), nb::arg("found"))
+        .def("check", [](const Core& c, nb::object keys, Array2<T> rows) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const auto chunk = c.chunk(column.keys, rows, {}, {}, {}, {});
+            c.read([&] { c.keyed.check(chunk); });
+        }, nb::arg("keys"), nb::arg("rows"))
+        .def("may_fail", [](const Core& c, nb::object keys, Array2<T> rows, Column weights) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const auto chunk = c.chunk(column.keys, rows, {}, weights, {}, {});
+            return c.look([&] { return c.keyed.may_fail(chunk); });
+        }, nb::arg("keys"), nb::arg("rows"), nb::arg("weights").none())
+        .def("advance", [](Core& c, double now) { c.write([&] { c.keyed.advance(now); }); })
         .def("missing", [](const Core& c, nb::object keys) {
             const KeyColumn column = keys_from(keys, c.texts);
             return c.look([&] {

@@ -384,7 +384,7 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, double* o
                     double last;
                     std::memcpy(&last, record.data() + layout_.bytes, sizeof last);
                     std::memcpy(other.data(), record.data(), layout_.bytes);
-                    if (!is_past(last, now_) || !std::isfinite(settings_.ttl)) at = other.data();
+                    if (!is_past(last, chunk.times ? chunk.times[e] : now_) || !std::isfinite(settings_.ttl)) at = other.data();
                 }
             }
             const View member = view(const_cast<std::byte*>(at));

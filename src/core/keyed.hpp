@@ -50,6 +50,9 @@ class Keyed {
     const KeyTable& table() const { return table_; }
 
     void check(const KeyedChunk<T>& chunk) const;
+    // Whether an event of a chunk that was checked may still be refused: when learning may diverge.
+    bool may_fail(const KeyedChunk<T>& chunk) const;
+    void advance(double now) { now_ = std::max(now_, now); }  // events, or time, that went by elsewhere
     // requires: checked. found: records of keys that were spilled before. All or nothing, as in Fleet::learn.
     void learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores);
     // Keys without a record are as if they had seen nothing.
@@ -90,7 +93,6 @@ class Keyed {
     std::uint32_t place(const Key& key, double now, const Spilled* found, Journal* journal);
     void evict(Journal* journal);
     bool is_past(double last, double now) const { return now - last > settings_.ttl; }
-    bool may_fail(const KeyedChunk<T>& chunk) const;
     void ahead(const KeyedChunk<T>& chunk, std::size_t e) const;
     const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
     void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;

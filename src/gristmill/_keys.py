@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ._labels import LabelTable
+
 KeyKind = Literal["int", "str", "bytes"]
+
+
+class KeyedEvents(NamedTuple):
+    """Events of a keyed fleet as the core takes them."""
+
+    kind: KeyKind
+    rows: Any  # keys: an array of whole numbers, or a list of bytes
+    X: Any
+    labels: Any  # codes or targets; None for novelty
+    weights: Any
+    times: Any
+    known: int  # classes that are known before the first event
+    table: LabelTable  # of the classes, after the last
 
 
 def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:

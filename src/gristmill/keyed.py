@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
 
 from . import _core, persist
-from ._keys import KeyKind, as_text, read_keys, shown_keys
+from ._keys import KeyedEvents, KeyKind, as_text, read_keys, shown_keys
 from ._labels import LabelTable
 from ._members import Members
 from ._spill import Record, Spill
@@ -142,29 +142,24 @@ class KeyedFleet(Members):
 
     def _learn(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, want: bool) -> Any:
         parts = self._parts() if self._core_ is None else None
-        kind, rows = read_keys(keys, self._kind)
-        X = self._table_of(X, len(rows))
-        times = self._times(time, len(X))
-        if y is not None and np.size(y) != len(X):
-            raise ValueError(f"y must have one value an event, {len(X)}, got {np.size(y)}")
-        table, numbers, known = self._codes(y, None, classes)
-        given = self._weights(weights, (len(X),))
-        weights = self._weighed(table, numbers, given)
+        events = self._events(keys, X, y, weights, time, classes)
         core, seed = self._core_, None
         if core is None:
             seed = self._seed()
-            core = self._begin(parts, X.shape[1], X.dtype, seed, kind)
-        prior, said = self._ask_prior(X, y, given, classes)
-        offsets = None
+            core = self._begin(parts, events.X.shape[1], events.X.dtype, seed, events.kind)
+        prior, said = self._ask_prior(events.X, y, self._weights(weights, (len(events.X),)), classes)
+        offsets, numbers = None, events.labels
         if said is not None and isinstance(self._model, KernelClassifier):
-            offsets = self._offsets(prior, said, table)
+            offsets = self._offsets(prior, said, events.table)
         elif said is not None:
             numbers = numbers - said
-        scores = core.learn(rows, X, numbers, weights, offsets, times, known, self._found(core, rows), want)
+        found = self._found(core, events.rows)
+        scores = core.learn(
+            events.rows, events.X, numbers, events.weights, offsets, events.times, events.known, found, want
+        )
         if seed is not None:
-            self._core_, self._first_seed, self._kind, self._timed = core, seed, kind, time is not None
-            self.n_features_in_ = X.shape[1]
-        self._table = table
+            self._start(core, seed, events)
+        self._table = events.table
         if prior is not None:
             self.prior_ = prior
         self._flush(core)
@@ -172,6 +167,23 @@ class KeyedFleet(Members):
             return None
         shown = self._shown(scores, core.classes)
         return shown + said if said is not None and offsets is None else shown
+
+    def _events(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any) -> KeyedEvents:
+        """Events as the core takes them; nothing is changed."""
+        kind, rows = read_keys(keys, self._kind)
+        X = self._table_of(X, len(rows))
+        times = self._times(time, len(X))
+        if y is not None and np.size(y) != len(X):
+            raise ValueError(f"y must have one value an event, {len(X)}, got {np.size(y)}")
+        table, labels, known = self._codes(y, None, classes)
+        weights = self._weighed(table, labels, self._weights(weights, (len(X),)))
+        return KeyedEvents(kind, rows, X, labels, weights, times, known, table)
+
+    def _start(self, core: Any, seed: int, events: KeyedEvents) -> None:
+        """The first events settle the kind of the keys, the width and the clock."""
+        self._core_, self._first_seed, self._kind = core, seed, events.kind
+        self._timed = events.times is not None
+        self.n_features_in_ = events.X.shape[1]
 
     def _row(self, x: Any) -> Any:
         x = np.asarray(x)
