@@ -120,7 +120,7 @@ void bind_core(nb::module_& m, const char* name) {
             const auto chunk = c.chunk(column.keys, rows, {}, weights, {}, {});
             return c.look([&] { return c.keyed.may_fail(chunk); });
         }, nb::arg("keys"), nb::arg("rows"), nb::arg("weights").none())
-        .def("advance", [](Core& c, double now) { c.write([&] { c.keyed.advance(now); }); })
+        .def("set_now", [](Core& c, double now) { c.write([&] { c.keyed.set_now(now); }); })
         .def("missing", [](const Core& c, nb::object keys) {
             const KeyColumn column = keys_from(keys, c.texts);
             return c.look([&] {

@@ -52,7 +52,7 @@ class Keyed {
     void check(const KeyedChunk<T>& chunk) const;
     // Whether an event of a chunk that was checked may still be refused: when learning may diverge.
     bool may_fail(const KeyedChunk<T>& chunk) const;
-    void advance(double now) { now_ = std::max(now_, now); }  // events, or time, that went by elsewhere
+    void set_now(double now) { now_ = now; }  // events, or time, that went by elsewhere
     // requires: checked. found: records of keys that were spilled before. All or nothing, as in Fleet::learn.
     void learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores);
     // Keys without a record are as if they had seen nothing.

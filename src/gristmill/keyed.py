@@ -283,9 +283,12 @@ class KeyedFleet(Members):
     @property
     def keys_(self) -> Any:
         """Every key that is known, in memory or spilled: an array of whole numbers, or a list of strings or bytes."""
-        core = self._started()
-        core.sweep()
-        resident = core.keys()
+        self._started().sweep()
+        return self._all_keys()
+
+    def _all_keys(self) -> Any:
+        """`keys_`, those past their time too: looking at them changes nothing."""
+        resident = self._started().keys()
         if self._spill is None:
             return shown_keys(resident, self._kind)
         known = [as_text(key, self._kind) for key in resident]
@@ -350,7 +353,7 @@ class KeyedFleet(Members):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         core = self._started()
-        keys = self.keys_
+        keys = self._all_keys()  # to write a file is not to change the fleet
         rows = read_keys(keys, self._kind)[1] if len(keys) else keys
         arrays = core.members(rows, self._found(core, rows))
         texts = rows if self._kind != "int" else []

@@ -230,7 +230,7 @@ def save(model: Any, path: Any) -> None:
     model : a fitted estimator of gristmill
     path : str or path
     """
-    _write(Path(path), to_bytes(model))
+    write(Path(path), to_bytes(model))
 
 
 def to_bytes(model: Any) -> bytes:
@@ -267,7 +267,8 @@ def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
+    """All or nothing, and lasting: written beside, synced, renamed, and the directory synced."""
     name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:

@@ -37,7 +37,7 @@ def write(follower: Follower, path: Any) -> None:
         "every": follower._every,
         "window": follower.window,
     }
-    persist._write(_record_path(path, events), json.dumps(record, default=_plain).encode())
+    persist.write(_record_path(path, events), json.dumps(record, default=_plain).encode())
     follower.model.save(path)
     for old in path.parent.glob(f"{path.name}.*.json"):
         if old != _record_path(path, events):

@@ -1,0 +1,168 @@
+"""`Cluster`: learners over several processes or machines, by Ray."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+from ..evaluate.progress import wanted
+from .fleet import ShardedFleet, refuse
+from .log import Log
+from .ray_workers import RayWorkers, import_ray, start_ray
+from .report import Bar, Report, ShardReport
+
+
+class Cluster:
+    """Learners that live on several processors or machines; a context manager over Ray.
+
+    It is for a fleet of keys that is too large or too busy for one process, for data that live apart, and for many settings
+    at once. It does not make one learner faster.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a running Ray cluster, as `ray.init` takes it; None starts Ray on this machine, and ends it with the block.
+    shards : int, default=2
+        Processes that keys are spread over.
+    snapshots : path or URL, optional
+        A folder that all machines see, or a URL that fsspec knows. With it a shard that is lost comes back, and a program
+        that died goes on where its log ends; without it a lost shard is an error.
+    log : path, optional
+        The SQLite file of the batches, on a disk of this machine; in the folder of `snapshots` where that is one.
+    every : int, optional
+        Events of a shard between two of its snapshots. None: at least 100,000, and so that snapshots take about a
+        twentieth of the time.
+    progress : bool, optional
+        A bar with the events a second of each shard; None: where standard error is a terminal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Gaussian, KeyedFleet, norma_novelty
+    >>> from gristmill.cluster import Cluster
+    >>> rng = np.random.default_rng(0)
+    >>> devices, X = rng.integers(0, 50, size=5000), rng.normal(size=(5000, 2))
+    >>> with Cluster(shards=2) as cluster:  # doctest: +SKIP
+    ...     keyed = cluster.keyed(KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=20)))
+    ...     scores = keyed.prequential(devices, X)
+    ...     len(keyed)
+    50
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        shards: int = 2,
+        snapshots: Any = None,
+        log: Any = None,
+        every: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        for name, value in (("shards", shards), ("every", every)):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not (whole and 1 <= value < 10_000) and not (name == "every" and (value is None or (whole and value > 0))):
+                raise ValueError(f"{name} must be a whole number above 0, got {value!r}")
+        self.address, self.shards, self.every = address, shards, every
+        self.snapshots = None if snapshots is None else os.fspath(snapshots)
+        remote = self.snapshots is not None and "://" in self.snapshots and not self.snapshots.startswith("file://")
+        if remote and log is None:
+            raise ValueError(f"snapshots={self.snapshots!r} is not a folder of this machine; say log= for the log's file")
+        if log is not None and snapshots is None:
+            raise ValueError("a log without snapshots would grow for ever; give snapshots= too")
+        self.log = log
+        self.progress = progress
+        self._fleets: dict[str, ShardedFleet] = {}
+        self._bar: Bar | None = None
+        self._started = False
+
+    # ---- a block of work ----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._started = start_ray(self.address, max(self.shards, os.cpu_count() or 1))
+        if wanted(self.progress):
+            self._bar = Bar()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            print("stopping: the shards write snapshots; Ctrl-C once more leaves at once", file=sys.stderr)
+        self.close()
+
+    def close(self) -> None:
+        """Let every shard learn what is on the way and write a snapshot; then end what was started here."""
+        try:
+            with contextlib.ExitStack() as stack:  # one that fails does not keep the others from closing
+                for fleet in self._fleets.values():
+                    stack.callback(fleet.close)
+        finally:
+            self._fleets = {}
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+            if self._started:
+                self._started = False
+                import_ray().shutdown()
+
+    def _running(self) -> Any:
+        ray = import_ray()
+        if not ray.is_initialized():
+            raise RuntimeError("the cluster is not running; use it as `with Cluster(...) as cluster:`")
+        return ray
+
+    # ---- a learner a key ----------------------------------------------------------------------------------------------
+
+    def keyed(self, fleet: Any, name: str = "keyed") -> ShardedFleet:
+        """A `KeyedFleet` over the shards: what it learns is what it would learn in one process, bit for bit.
+
+        Parameters
+        ----------
+        fleet : KeyedFleet
+            That has not learned yet. `prior` is refused, and so is `max_keys` without `spill`; `ttl` goes by the number of
+            the event, or by `time=`.
+        name : str
+            Of the folder for its snapshots and log; fleets of one program have different names.
+        """
+        self._running()
+        refuse(fleet)
+        if not name or Path(name).name != name:
+            raise ValueError(f"name must do as the name of a folder, got {name!r}")
+        if name in self._fleets:
+            raise ValueError(f"there is a fleet {name!r} already; give this one another name=")
+        place, log = self._places(name)
+        tick = None if self._bar is None else lambda made: self._show(name, made)
+        try:
+            made = ShardedFleet(fleet, RayWorkers(), self.shards, place, log, self.every, tick)
+        except BaseException:
+            if log is not None:
+                log.close()
+            raise
+        self._fleets[name] = made
+        return made
+
+    def _places(self, name: str) -> tuple[str | None, Log | None]:
+        """Where a fleet has its snapshots and its log."""
+        if self.snapshots is None:
+            return None, None
+        place = f"{self.snapshots.rstrip('/')}/{name}"
+        if self.log is not None:
+            path = Path(self.log)
+            path = path if name == "keyed" else path.with_name(f"{path.stem}-{name}{path.suffix}")
+        else:
+            path = Path(place.removeprefix("file://")) / "log.db"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return place, Log(path)
+
+    def _show(self, name: str, fleet: ShardedFleet) -> None:
+        if self._bar is not None:
+            self._bar.show(name, fleet.records)
+
+    def report(self) -> Report:
+        """Events, speed, keys, memory, snapshots and restarts of each shard; `print` it for a table."""
+        found = Report()
+        for name, fleet in self._fleets.items():
+            for shard, (tally, record) in enumerate(zip(fleet.tallies(), fleet.records, strict=True)):
+                found.append(ShardReport.of(name, shard, tally, record))
+        return found

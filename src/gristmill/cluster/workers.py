@@ -1,0 +1,31 @@
+"""How the driver reaches shards: what it asks for, so that it knows nothing of Ray."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .shard import Plan
+
+
+class Lost(Exception):
+    """A shard is gone, and what it was asked with it."""
+
+    def __init__(self, shard: int, why: str = "") -> None:
+        super().__init__(f"shard {shard} is gone{': ' if why else ''}{why}")
+        self.shard = shard
+
+
+class Workers(Protocol):
+    """Shards that live somewhere. A ticket stands for an answer that will come."""
+
+    def start(self, plan: Plan) -> None:
+        """Start a shard anew; one of the same number that is still there is ended first."""
+
+    def submit(self, shard: int, method: str, *arguments: Any) -> Any:
+        """Ask a shard for `method(*arguments)`; returns a ticket. Questions to one shard are answered in order."""
+
+    def result(self, shard: int, ticket: Any) -> Any:
+        """Wait for the answer; raises Lost where the shard is gone."""
+
+    def stop(self, shard: int) -> None:
+        """End a shard, whatever it is doing."""
