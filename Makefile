@@ -8,14 +8,15 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz docs \
+.PHONY: run test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz chaos docs \
   wheel quickest stub clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
 
 test: lint types core-test
-	$(BIN)/python -m pytest tests -n $(WORKERS) --durations=20
+	$(BIN)/python -m pytest tests -m 'not alone' -n $(WORKERS) --durations=20
+	$(BIN)/python -m pytest tests -m alone --durations=20
 	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill papers
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
 	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_exactness.py tests/test_cuts.py || exit 1; done
@@ -105,6 +106,10 @@ sanitize: core-test build/sanitize/site/.built
 # Ten thousand changed model files, and readers beside a learner that meets new classes, against the same build.
 fuzz: $(VENV)/.dev build/sanitize/site/.built
 	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/test_mutated_files.py tests/test_threads.py
+
+# Shards, driver and both are killed at fifty random moments, on a real Ray; the digests are compared each time.
+chaos: $(VENV)/.dev
+	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/test_cluster_ray.py -s -k random_kills
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs

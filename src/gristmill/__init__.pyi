@@ -1,4 +1,4 @@
-from . import checks as checks, datasets as datasets, evaluate as evaluate, features as features
+from . import checks as checks, cluster as cluster, datasets as datasets, evaluate as evaluate, features as features
 from . import pairwise as pairwise, similarity as similarity, streams as streams
 from . import theory as theory, video as video
 from ._version import __version__ as __version__

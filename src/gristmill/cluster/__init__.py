@@ -7,3 +7,7 @@ from .._lazy import attach, listed
 _NAMES = listed(__file__)
 __getattr__ = attach(__name__, _NAMES)
 __all__ = list(_NAMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
+from .._validate import count, optional
 from ..evaluate.progress import wanted
 from .fleet import ShardedFleet, refuse
 from .log import Log
@@ -45,7 +46,7 @@ class Cluster:
     >>> from gristmill.cluster import Cluster
     >>> rng = np.random.default_rng(0)
     >>> devices, X = rng.integers(0, 50, size=5000), rng.normal(size=(5000, 2))
-    >>> with Cluster(shards=2) as cluster:  # doctest: +SKIP
+    >>> with Cluster(shards=2) as cluster:
     ...     keyed = cluster.keyed(KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=20)))
     ...     scores = keyed.prequential(devices, X)
     ...     len(keyed)
@@ -61,15 +62,15 @@ class Cluster:
         every: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        for name, value in (("shards", shards), ("every", every)):
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not (whole and 1 <= value < 10_000) and not (name == "every" and (value is None or (whole and value > 0))):
-                raise ValueError(f"{name} must be a whole number above 0, got {value!r}")
+        count.check("Cluster", "shards", shards)
+        optional(count).check("Cluster", "every", every)
         self.address, self.shards, self.every = address, shards, every
         self.snapshots = None if snapshots is None else os.fspath(snapshots)
         remote = self.snapshots is not None and "://" in self.snapshots and not self.snapshots.startswith("file://")
         if remote and log is None:
-            raise ValueError(f"snapshots={self.snapshots!r} is not a folder of this machine; say log= for the log's file")
+            raise ValueError(
+                f"snapshots={self.snapshots!r} is not a folder of this machine; say log= for the log's file"
+            )
         if log is not None and snapshots is None:
             raise ValueError("a log without snapshots would grow for ever; give snapshots= too")
         self.log = log

@@ -1,0 +1,187 @@
+"""Fleets on a real Ray of two workers: shards, drivers and both are killed, and the result is that of one process.
+
+A few kills here; GRISTMILL_CHAOS says how many by `make chaos`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cluster_stream
+
+pytestmark = pytest.mark.alone
+HERE = Path(__file__).parent
+KILLS = int(os.environ.get("GRISTMILL_CHAOS", "3"))
+TOKEN = secrets.token_hex(32)  # of the Ray that is started here, and of no other
+RAY = """
+import sys, ray
+ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+         object_store_memory=200_000_000)
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+ray.shutdown()
+"""
+
+
+def environment():
+    path = os.pathsep.join([str(HERE), *(entry for entry in sys.path if entry)])
+    ray = {
+        "RAY_worker_niceness": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": TOKEN,
+    }
+    return {**os.environ, **ray, "PYTHONPATH": path}
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A Ray of two workers that outlives the programs that use it."""
+    ray = subprocess.Popen(
+        [sys.executable, "-c", RAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    found = ray.stdout.readline().strip()
+    assert found, "Ray did not start"
+    yield found
+    ray.stdin.close()
+    ray.wait()
+    ray.stdout.close()
+
+
+class Driver:
+    """A program in a process of its own."""
+
+    def __init__(self, address, folder, shards=2, count=20):
+        command = [sys.executable, str(HERE / "cluster_program.py"), address, str(folder), str(shards), str(count)]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            start_new_session=True,
+        )
+        self.last = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def read(self):
+        """The next line that it says, or None at its end."""
+        line = "-"
+        while line and not line.startswith("{"):  # Ray says on standard output, too, when a worker dies
+            line = self.process.stdout.readline()
+        if not line:
+            return None
+        self.last = {**self.last, **json.loads(line)}
+        return self.last
+
+    def until(self, position):
+        while self.last.get("position", -1) < position:
+            assert self.read() is not None, self.process.stderr.read()
+        return self.last
+
+    def finish(self):
+        while self.read() is not None:
+            pass
+        assert "digest" in self.last, self.process.stderr.read()
+        return self.last
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def end(process):
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def in_the_middle_of_a_snapshot(folder, driver):
+    """Waits for a file that is being written; False where the program comes to its end without one being seen."""
+    while driver.process.poll() is None:
+        if any(name.endswith(".part") for name in os.listdir(folder / "keyed")):
+            return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    return cluster_stream.alone(20)
+
+
+def test_a_shard_that_is_killed_comes_back_and_nothing_shows(address, wanted, tmp_path):
+    with Driver(address, tmp_path) as driver:
+        said = driver.until(3)
+        assert end(said["processes"][1])
+        said = driver.until(9)
+        assert end(said["processes"][0])
+        said = driver.finish()
+    assert said["digest"] == wanted[0]
+    np.testing.assert_array_equal(np.array(said["scores"]), wanted[1])
+    assert [row["restarts"] >= 1 for row in said["report"]] == [True, True]
+    assert sum(row["keys"] for row in said["report"]) == cluster_stream.KEYS
+    assert said["position"] == 20
+    with Driver(address, tmp_path, shards=3, count=23) as driver:  # two shards become three, and the stream goes on
+        said = driver.finish()
+    assert said["digest"] == cluster_stream.alone(23)[0]
+    assert len(said["report"]) == 3
+
+
+def test_ctrl_c_stops_cleanly_and_leaves_snapshots(address, tmp_path):
+    with Driver(address, tmp_path, count=10**6) as driver:
+        driver.until(6)
+        os.killpg(driver.process.pid, signal.SIGINT)
+        _, err = driver.process.communicate(timeout=300)
+        assert driver.process.returncode != 0
+        assert "KeyboardInterrupt" in err
+        assert "stopping: the shards write snapshots" in err
+    names = [name for name in os.listdir(tmp_path / "keyed") if name.endswith(".snapshot")]
+    newest = {shard: max(int(name[10:22]) for name in names if name[5:9] == f"{shard:04d}") for shard in (0, 1)}
+    assert newest[0] == newest[1] >= 6
+    with Driver(address, tmp_path, count=newest[0] + 2) as driver:
+        said = driver.finish()
+    assert said["digest"] == cluster_stream.alone(newest[0] + 2)[0]
+    assert [row["replayed"] for row in said["report"]] == [0, 0]
+
+
+def test_random_kills_of_shard_driver_and_both(address, tmp_path):
+    """Each kill at a random batch; every third in the middle of a snapshot. The digest is compared after each."""
+    rng = np.random.default_rng(int(os.environ.get("GRISTMILL_SEED", "0")))
+    begun = time.monotonic()
+    for kill in range(KILLS):
+        folder = tmp_path / str(kill)
+        victim = ("driver", "both", "shard")[kill % 3]
+        with Driver(address, folder, count=16) as driver:
+            said = driver.until(int(rng.integers(1, 9)))
+            if victim != "driver" or rng.random() < 0.5:
+                in_the_middle_of_a_snapshot(folder, driver)
+            if victim != "driver":
+                end(said["processes"][int(rng.integers(2))])
+            if victim == "shard":
+                said = driver.finish()
+            else:
+                driver.kill()
+        if victim != "shard":
+            with Driver(address, folder, count=16) as driver:
+                said = driver.finish()
+        assert said["digest"] == cluster_stream.alone(16)[0], (kill, victim)
+        print(f"kill {kill + 1} of {KILLS} ({victim}): digests equal, {time.monotonic() - begun:.0f} s", flush=True)
