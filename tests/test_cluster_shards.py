@@ -20,6 +20,7 @@ from gristmill import (
     KernelRegressor,
     KeyedFleet,
     Linear,
+    Prepared,
     Squared,
     norma_novelty,
     passive_aggressive,
@@ -43,10 +44,10 @@ def batches(fleet, count=12, size=40, keys=15, seed=0, texts=False):
     for number in range(count):
         devices = rng.integers(0, keys, size=size)
         X = rng.normal(size=(size, 3))
-        if isinstance(fleet.prototype, KernelClassifier):
+        if isinstance(fleet._model, KernelClassifier):
             y = rng.integers(0, 2 + min(number, 11) // 4, size=size)
             y = np.array(["a", "z", "k", "b", "y"])[y]
-        elif isinstance(fleet.prototype, KernelRegressor):
+        elif isinstance(fleet._model, KernelRegressor):
             y = X[:, 0] + devices
         else:
             y = None
@@ -236,6 +237,7 @@ CASES = {
     "classes": CLASSES,
     "numbers": NUMBERS,
     "one seed": KeyedFleet(KernelClassifier(Gaussian(0.5), budget=DropRandom(5), random_state=3)),
+    "scaled": KeyedFleet(Prepared(KernelRegressor(Gaussian(0.5), budget=DropOldest(5)))),
     "ttl": KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=6), ttl=60),
     "may diverge": KeyedFleet(KernelRegressor(Linear(), SGD(Squared(), 0.001), DropOldest(4))),
 }
@@ -260,7 +262,7 @@ def test_shards_say_and_learn_what_one_fleet_does(name, shards, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("name", ["novelty", "classes", "ttl", "may diverge"])
+@pytest.mark.parametrize("name", ["novelty", "classes", "scaled", "ttl", "may diverge"])
 def test_kills_duplicates_and_another_order_change_nothing(name, seed, tmp_path):
     fleet = CASES[name]
     workers = LocalWorkers(np.random.default_rng(seed), kill=0.15, muddle=0.3)
