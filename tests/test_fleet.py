@@ -105,12 +105,12 @@ def separate(prototype, X, y=None, present=None, weights=None, classes=None):
 
 
 def same(a, b):
-    """Every number of two learners' states, but for the calibration, which a fleet does not keep."""
+    """Every number of two learners' states, but for the calibration and intervals, which a fleet does not keep."""
     one, two = (
         {
             name: value
             for name, value in model._engine.state().items()
-            if not name.startswith(("calibration", "balance"))
+            if not name.startswith(("calibration", "balance", "intervals"))
         }
         for model in (a, b)
     )

@@ -72,6 +72,7 @@ auto bind_loop(nb::module_& m, const char* name) {
          return nb::make_tuple(scores, classes);
      })
         .def("score_one", &score_one<H>)
+        .def("intervals", [](const Py& h) { return h.look([&] { return h.learner.intervals(); }); })
         .def("balance", [](Py& h) { h.write([&] { h.learner.balance(); }); })
         .def("intercept", [](const Py& h) {
             return h.look([&] {

@@ -4,6 +4,7 @@
 namespace gristmill::bind {
 void bind_calibration(nb::module_& m);
 void bind_mixture(nb::module_& m);
+void bind_intervals(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
@@ -24,4 +25,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_keyed(m);
     gristmill::bind::bind_calibration(m);
     gristmill::bind::bind_mixture(m);
+    gristmill::bind::bind_intervals(m);
 }

@@ -12,6 +12,7 @@
 #include "core/balance.hpp"
 #include "core/calibration.hpp"
 #include "core/hypothesis.hpp"
+#include "core/intervals.hpp"
 
 namespace gristmill {
 
@@ -44,7 +45,7 @@ class Learner {
     Learner(Rule rule, Budget budget, Task task, bool average, std::uint64_t seed, Parts&&... parts)
         : first_rule_(rule), rule_(std::move(rule)), budget_(std::move(budget)), needs_(supported(needs_of(rule_) | needs_of(budget_), average)),
           task_(task), average_(average), hypothesis_(std::forward<Parts>(parts)..., Composition{needs_, budget_, average}),
-          intercept_(1), intercept_sum_(1) {
+          intercept_(1), intercept_sum_(1), intervals_(task == Task::regression ? 1 : 0) {
         counts_.random.seed = seed;
         fit_memory();
     }
@@ -117,6 +118,7 @@ class Learner {
     void probabilities(std::span<const double> scores, double* out) const {
         calibration_.probabilities(scores, counts_.classes, out);
     }
+    const Intervals& intervals() const { return intervals_; }  // of a regressor, one a target
     // From now on every class weighs alike. requires: nothing was learned yet.
     void balance() { balance_.on = true; }
 
@@ -143,7 +145,8 @@ class Learner {
     std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
     const Budget& budget() const { return budget_; }
-    std::size_t bytes() const { return hypothesis_.bytes() + rule_bytes(rule_) + sizeof *this - sizeof hypothesis_; }
+    std::size_t bytes() const { return hypothesis_.bytes() + fixed_bytes(); }
+    std::size_t fixed_bytes() const { return sizeof *this - sizeof hypothesis_ + rule_bytes(rule_) + intervals_.bytes(); }
 
     // Everything that changes while learning, but for the points. requires, to load: a fresh learner.
     void visit(Archive& archive) {
@@ -170,6 +173,7 @@ class Learner {
             calibration_.visit(archive);
             balance_.visit(archive, counts_.classes);
         }
+        if (task_ == Task::regression) intervals_.visit(archive);
         hypothesis_.visit(archive, counts_.seen);
         if (archive.loads) fit_memory();  // points that were stored when rows were narrower may be too many
     }
@@ -228,8 +232,9 @@ class Learner {
         std::vector<double> intercept, intercept_sum;
         Calibration calibration;
         Balance balance;
+        Intervals intervals;
     };
-    Saved mark() const { return {rule_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_}; }
+    Saved mark() const { return {rule_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_, intervals_}; }
     void undo(const Saved& saved) {
         hypothesis_.rollback();
         rule_ = saved.rule;
@@ -239,6 +244,7 @@ class Learner {
         intercept_sum_ = saved.intercept_sum;
         calibration_ = saved.calibration;
         balance_ = saved.balance;
+        intervals_ = saved.intervals;
     }
 
     void transact(std::size_t rows, bool grows, const std::function<void()>& work) {
@@ -347,16 +353,23 @@ class Learner {
             report(chunk, i, chunk.shown.data());
         }
         if (counts) learn_event(chunk, i);
-        if (calibrated) calibration_.learn(chunk.shown, static_cast<std::size_t>(chunk.label(at)));
+        if (calibrated) judge(chunk, at);
         count_event(chunk, at, counts ? 1 : 0);
         if (const auto* window = std::get_if<Window>(&budget_))
             hypothesis_.expire(chunk.sight, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
     }
 
-    // Probabilities are learned in the first pass. Where the scores that are shown cost more than the event is worth, an
-    // eighth of the events serve, chosen by their place in the stream.
+    // What was said, and what came: probabilities and intervals learn from it.
+    void judge(const Chunk& chunk, std::size_t at) noexcept {
+        if (task_ == Task::regression) intervals_.learn(chunk.shown, chunk.labels.data() + at);
+        else calibration_.learn(chunk.shown, static_cast<std::size_t>(chunk.label(at)));
+    }
+
+    // Probabilities and intervals are learned in the first pass. Where the scores that are shown cost more than the event is
+    // worth, an eighth of the events serve for probabilities, chosen by their place in the stream.
     bool calibrates(const Chunk& chunk) const {
-        if (task_ != Task::classification || chunk.start) return false;
+        if (task_ == Task::novelty || chunk.start) return false;
+        if (task_ == Task::regression) return true;
         constexpr bool rough = requires(typename H::Sight& sight, const H& h) { h.rough_score(sight, 0); };
         return !(rough || average_) || counts_.seen < 512 || counts_.seen % 8 == 0;
     }
@@ -450,6 +463,7 @@ class Learner {
     Counts counts_;
     Calibration calibration_;
     Balance balance_;
+    Intervals intervals_;
 };
 
 }  // namespace gristmill

@@ -8,7 +8,7 @@ namespace gristmill {
 template <Hypothesis H>
 std::size_t Learner<H>::points_within(std::size_t memory, std::size_t outputs) const {
     if constexpr (requires { hypothesis_.points_within(memory, outputs); }) {
-        const std::size_t fixed = sizeof *this - sizeof hypothesis_ + rule_bytes(rule_);
+        const std::size_t fixed = fixed_bytes();
         const std::size_t points = memory <= fixed ? 0 : hypothesis_.points_within(memory - fixed, outputs ? outputs : this->outputs());
         if (points > 0 || memory <= fixed + 4096) return points;
     }

@@ -229,8 +229,9 @@ class Members(Storable, BaseEstimator):
             "scale": pack["scale"],
             "points": pack["points"],
         }
-        # A fleet keeps no calibration: a member's probabilities begin when it learns alone.
-        fresh = {name: value for name, value in fresh.items() if not name.startswith(("calibration", "balance"))}
+        # A fleet keeps no calibration: a member's probabilities and intervals begin when it learns alone.
+        own = ("calibration", "balance", "intervals")
+        fresh = {name: value for name, value in fresh.items() if not name.startswith(own)}
         empty = np.zeros((0, len(pack["ids"])))
         fresh |= {name: empty for name in ("lag", "sum") if name in fresh}
         model.n_features_in_ = core.width

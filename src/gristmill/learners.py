@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
-from ._answers import Classifying, Measuring, Scoring
+from ._answers import Classifying, Scoring
 from ._base import StreamLearner
+from ._intervals import Bounding
 from ._labels import LabelTable, checked_class_weight
 from ._stream import Run, Scores
 from .losses import Hinge
@@ -112,7 +113,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
         return view.sign * values if values.shape[1] == 1 else values[:, view.columns]
 
 
-class KernelRegressor(RegressorMixin, StreamLearner, Measuring):
+class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
     __doc__ = f"""Online kernel regressor.
 
     {_PARAMETERS.format(rule="PassiveAggressive(C=1.0, epsilon=0.1)")}

@@ -84,6 +84,11 @@ class Prepared(Storable, NestedParameters):
         """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
         return self._learn("prequential", X, y, {} if classes is None else {"classes": classes})
 
+    @_as_the_model_has
+    def prequential_interval(self, X: Any, y: Any, coverage: float = 0.9) -> Any:
+        """Learn as `partial_fit` does, and return the interval that was said of each event before it was learned."""
+        return self._learn("prequential_interval", X, y, {"coverage": coverage})
+
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
         self._check_parameters()
         began = None if fresh else self._began
@@ -167,6 +172,17 @@ class Prepared(Storable, NestedParameters):
         return self._answer_one("predict_proba_one", x)
 
     @_as_the_model_has
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
+        """The learner's interval for each event, scaled by what is known now."""
+        scaled = self._scaled(X)
+        return self.model_.predict_interval(scaled, coverage)
+
+    @_as_the_model_has
+    def predict_interval_one(self, x: Any, coverage: float = 0.9) -> Any:
+        """The learner's interval for one event; everything is possible before anything was learned."""
+        return self._answer_one("predict_interval_one", x, coverage)
+
+    @_as_the_model_has
     def explain(self, x: Any, top: int | None = 10) -> Any:
         """Why the learner says what it says of one event, scaled by what is known now."""
         scaled = self._scaled(_row(x))
@@ -205,13 +221,13 @@ class Prepared(Storable, NestedParameters):
         """The learner's score of one event; before anything was learned, what it says then."""
         return self._answer_one("score_one", x)
 
-    def _answer_one(self, verb: str, x: Any) -> Any:
+    def _answer_one(self, verb: str, x: Any, *asked: Any) -> Any:
         began = self._began
         if began is None:
-            return getattr(self.model, verb)(x)
+            return getattr(self.model, verb)(x, *asked)
         if began.scaler is None:
-            return getattr(began.model, verb)(x)
-        return getattr(began.model, verb)(began.scaler._scale(began.scaler._checked(_row(x)))[0])
+            return getattr(began.model, verb)(x, *asked)
+        return getattr(began.model, verb)(began.scaler._scale(began.scaler._checked(_row(x)))[0], *asked)
 
     @property
     def model_(self) -> Any:

@@ -254,11 +254,13 @@ def _in_parts(scaling: RelevanceScaler, model: Any, verb: str, X: Any, y: Any, k
         due = part.stop - start == scaling.room()
         some = {name: value[part] if name == "sample_weight" else value for name, value in known.items()}
         scores = _step(scaling, model, verb, _cut(X, part), _cut(y, part), some)
-        said.append(None if verb != "prequential" else _Said(model, scores))
+        said.append(_Said(model, scores) if verb == "prequential" else scores)
         if due:
             scaling.renew(model)
         start = part.stop
-    return None if verb != "prequential" else _joined(model, said)
+    if verb == "prequential":
+        return _joined(model, said)
+    return np.concatenate(said) if verb == "prequential_interval" else None
 
 
 def _cut(values: Any, part: slice) -> Any:

@@ -1,0 +1,40 @@
+// Half widths of intervals as Python sees them: a copy of a learner's own, asked, or led once more along the errors of a stream.
+#include "bind/archive.hpp"
+#include "bind/bind.hpp"
+#include "core/intervals.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+Doubles halves(const Intervals& intervals, double coverage) {
+    std::vector<double> out;
+    for (std::size_t o = 0; o < intervals.targets(); ++o) out.push_back(intervals.half(o, coverage));
+    return array_of(std::move(out));
+}
+
+// The half widths before each event was learned; events of weight 0 are passed over.
+Doubles follow(Intervals& intervals, Array2<double> said, Array2<double> targets, std::optional<Array1<double>> weights, double coverage) {
+    const std::size_t rows = said.shape(0), columns = intervals.targets();
+    if (said.shape(1) != columns || targets.shape(1) != columns || targets.shape(0) != rows || (weights && weights->shape(0) != rows))
+        throw nb::value_error("answers, targets and weights do not fit the intervals");
+    std::vector<double> out;
+    out.reserve(rows * columns);
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t o = 0; o < columns; ++o) out.push_back(intervals.half(o, coverage));
+        if (!weights || weights->data()[r] != 0)
+            intervals.learn({said.data() + r * columns, columns}, targets.data() + r * columns);
+    }
+    return array_of(std::move(out), {rows, columns});
+}
+
+}  // namespace
+
+void bind_intervals(nb::module_& m) {
+    nb::class_<Intervals>(m, "Intervals")
+        .def(nb::init<std::size_t>(), nb::arg("targets"))
+        .def("halves", &halves, nb::arg("coverage"))
+        .def("follow", &follow, nb::arg("said"), nb::arg("targets"), nb::arg("weights").none(), nb::arg("coverage"));
+}
+
+}  // namespace gristmill::bind
