@@ -248,7 +248,8 @@ def learn(scaling: RelevanceScaler, model: Any, verb: str, X: Any, y: Any, known
 
 
 def _in_parts(scaling: RelevanceScaler, model: Any, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-    said, start, count = [], 0, len(X)
+    said: list[Any] = []
+    start, count = 0, len(X)
     while start < count:
         part = slice(start, min(count, start + scaling.room()))
         due = part.stop - start == scaling.room()
