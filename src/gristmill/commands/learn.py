@@ -82,6 +82,7 @@ def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, st
     if given["model_path"] and (error is None or given["keep"]):
         options.save(model, given["model_path"], result.n_events)
     comparison = Comparison([result])
+    options.log_drifts(comparison)
     options.show(comparison, given["as_json"])
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
     opened.say_bad()

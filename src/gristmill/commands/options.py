@@ -311,6 +311,15 @@ def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str],
         click.echo(f"report: {path}", err=True)
 
 
+def log_drifts(comparison: Any) -> None:
+    """A line on standard error for each place where the error changed."""
+    from ..evaluate.drift import told
+
+    for result in comparison:
+        for mark in result.drifts:
+            click.echo(f"drift: {told(mark, result.task)}", err=True)
+
+
 def show(comparison: Any, as_json: bool) -> None:
     """The outcome on standard output; rich would fold long names in a pipe, which has no width."""
     if as_json:

@@ -53,6 +53,8 @@ class PrequentialDisplay:
     metric : str
     bayes_error : float, optional
         Drawn as a dotted line.
+    drifts : dict of name to list of marks, optional
+        As `Result.drifts` holds them: drawn as thin upright lines in the colour of the model.
 
     Examples
     --------
@@ -65,9 +67,14 @@ class PrequentialDisplay:
     """
 
     def __init__(
-        self, curves: Mapping[str, list[dict[str, float]]], metric: str, bayes_error: float | None = None
+        self,
+        curves: Mapping[str, list[dict[str, float]]],
+        metric: str,
+        bayes_error: float | None = None,
+        drifts: Mapping[str, list[dict[str, float]]] | None = None,
     ) -> None:
         self.curves = curves
+        self.drifts = drifts
         self.metric = metric
         self.bayes_error = bayes_error
 
@@ -78,7 +85,8 @@ class PrequentialDisplay:
         """From the outcome of `prequential` or `compare`."""
         several = [results] if isinstance(results, Result) else list(results)
         chosen = metric or next(iter(several[0].metrics))
-        return cls({result.name: result.curve for result in several}, chosen, bayes_error)
+        drifts = {result.name: result.drifts for result in several}
+        return cls({result.name: result.curve for result in several}, chosen, bayes_error, drifts)
 
     @classmethod
     def from_estimator(cls, model: Any, stream: Any, metric: str | None = None, window: int = 1000) -> Self:
@@ -88,21 +96,28 @@ class PrequentialDisplay:
         return cls.from_results(prequential(model, stream, metric, window), metric)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw; the artists are kept as `ax_`, `figure_` and `lines_`."""
+        """Draw; the artists are kept as `ax_`, `figure_`, `lines_` and `marks_`."""
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
         self.lines_: list[Any] = []
+        self.marks_: list[Any] = []
         for colour, (name, curve) in zip(_cycle(len(self.curves)), self.curves.items(), strict=True):
             events = [entry["event"] for entry in curve]
             recent = [entry[f"rolling_{self.metric}"] for entry in curve]
             so_far = [entry[self.metric] for entry in curve]
             self.lines_ += self.ax_.plot(events, recent, color=colour, linewidth=0.9, alpha=0.55)
             self.lines_ += self.ax_.plot(events, so_far, color=colour, linewidth=2.0, label=name)
+            for mark in (self.drifts or {}).get(name, []):
+                line = self.ax_.axvline(
+                    mark["event"], color=colour, linewidth=0.8, linestyle=(0, (4, 3)), alpha=0.7, zorder=0
+                )
+                self.marks_.append(line)
         if self.bayes_error is not None:
             self.ax_.axhline(self.bayes_error, color="black", linestyle=":", label="best possible")
         self.ax_.set(xlabel="event", ylabel=self.metric.replace("_", " "))
         self.ax_.set_ylim(bottom=0)
-        _legend_above(self.ax_, title="thick: so far, thin: last window")
+        says = "thick: so far, thin: last window" + (", upright: the error changed" if self.marks_ else "")
+        _legend_above(self.ax_, title=says)
         _tidy(self.ax_)
         return self
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..streams.chunks import Chunk, cut, size
+from .drift import DriftMarks
 from .metrics import Said, Tally, choose
 from .result import Result
 
@@ -55,6 +56,8 @@ class Follower:
     warmup : int
         Events that are learned but not scored.
     classes : all labels to come, if they are known
+    drift : bool
+        Mark where the error changed.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Follower:
         warmup: int,
         classes: Any,
         stream: str = "stream",
+        drift: bool = False,
     ) -> None:
         self.model, self.window, self.warmup = model, window, warmup
         task = task_of(model)
@@ -77,6 +81,8 @@ class Follower:
         self._every = window
         self._classes = classes if self._takes_classes() else None
         self.result = Result(name=name, stream=stream, task=task, model=model)
+        self._drift = drift
+        self._marks: DriftMarks | None = None
 
     def _takes_classes(self) -> bool:
         method = getattr(self.model, "prequential", None) or getattr(self.model, "partial_fit", None)
@@ -134,11 +140,18 @@ class Follower:
             if tally.needs_labels and said.y is None:
                 raise ValueError(f"the metric {tally.name} needs labels, and the stream has none")
             tally.add(said)
+        if self._drift and (said.y is not None or self.result.task == "novelty"):
+            self._mark(said)
         self._recent.append(said)
         self.result.n_scored += count - unscored
         held = sum(len(part.predicted) for part in self._recent)
         while held - len(self._recent[0].predicted) >= self.window:
             held -= len(self._recent.popleft().predicted)
+
+    def _mark(self, said: Said) -> None:
+        if self._marks is None:
+            self._marks = DriftMarks(self.result.task, self.result.drifts)
+        self._marks.add(said, self.result.n_events - len(said.predicted))
 
     def _said(self, y: Any, scores: Any) -> Said:
         if self.result.task == "regression":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from . import drift
 
 _NUMBER = re.compile(r"^(-|-?[\d.,]+( ?%| k?M?B)?)$")
 _STYLE = """
@@ -114,6 +115,7 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
         says = f"{metric.replace('_', ' ')} over the stream, each event predicted before it was learned"
         report.heading(metric.replace("_", " ").capitalize()).figure(display.figure_, says)
         plt.close(display.figure_)
+    _drifts(report, comparison)
     figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
     for place, result in enumerate(comparison):
         events = [entry["event"] for entry in result.curve]
@@ -126,3 +128,10 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
     report.heading("Stored points").figure(figure, "stored points over the stream")
     plt.close(figure)
     return report
+
+
+def _drifts(report: Report, comparison: Any) -> None:
+    """Where the error of each model changed."""
+    rows = [[result.name, drift.told(mark, result.task)] for result in comparison for mark in result.drifts[:50]]
+    if rows:
+        report.heading("Where the error changed").table(["learner", "by ADWIN over what each event cost"], rows)

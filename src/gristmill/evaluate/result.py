@@ -35,6 +35,8 @@ class Result:
     seconds: float = 0.0  #: spent inside the model
     #: one entry a window: event, every metric so far and `rolling_` over the window; stored and bytes then
     curve: list[dict[str, float]] = field(default_factory=list)
+    #: where the error changed: `event`, `since`, `before`, `after` (see `gristmill.evaluate.drift`)
+    drifts: list[dict[str, float]] = field(default_factory=list)
     stopped: str = ""  #: why the run ended before its stream did
     model: Any = None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..streams.chunks import Stream, as_stream, size
 from . import checkpoint as checkpoints
+from . import drift as drifts
 from . import progress as bars
 from .delay import DelayedFollower
 from .follow import Follower
@@ -25,6 +26,7 @@ def prequential(
     checkpoint: Any = None,
     checkpoint_every: int = 100_000,
     progress: bool | None = None,
+    drift: bool | None = None,
 ) -> Result:
     """Run a model along a stream; each event is first predicted, then scored, then learned.
 
@@ -51,6 +53,9 @@ def prequential(
         Events between two savings.
     progress : bool, optional
         Draw a progress display; by default where there is a terminal.
+    drift : bool, optional
+        Mark where the error changed, in `drifts` of the result, by River's ADWIN; by default where River is
+        installed.
 
     Returns
     -------
@@ -68,7 +73,7 @@ def prequential(
     """
     source = as_stream(stream)
     named = {name or type(model).__name__: model}
-    followers = _followers(named, source, metrics, window, warmup, delay)
+    followers = _followers(named, source, metrics, window, warmup, delay, drift)
     if checkpoint is None:
         return _run(followers, source, progress)[0]
     if delay:
@@ -101,13 +106,14 @@ def compare(
     *,
     warmup: int = 0,
     progress: bool | None = None,
+    drift: bool | None = None,
 ) -> Comparison:
     """Run several models along one stream, all in one pass of the data.
 
     Parameters
     ----------
     models : dict of name to model, or list of models
-    stream, metrics, window, delay, warmup, progress :
+    stream, metrics, window, delay, warmup, progress, drift :
         As for `prequential`.
 
     Examples
@@ -121,11 +127,17 @@ def compare(
     ['perceptron', 'PA-I']
     """
     source = as_stream(stream)
-    return _run(_followers(_named(models), source, metrics, window, warmup, delay), source, progress)
+    return _run(_followers(_named(models), source, metrics, window, warmup, delay, drift), source, progress)
 
 
 def _followers(
-    models: dict[str, Any], source: Stream, metrics: Any, window: int, warmup: int, delay: int | None
+    models: dict[str, Any],
+    source: Stream,
+    metrics: Any,
+    window: int,
+    warmup: int,
+    delay: int | None,
+    drift: bool | None,
 ) -> list[Follower]:
     if window < 1 or warmup < 0:
         raise ValueError(f"window must be at least 1 and warmup at least 0, got {window!r} and {warmup!r}")
@@ -133,7 +145,7 @@ def _followers(
         raise ValueError(f"delay must be at least 0 or None, got {delay!r}")
     if not models:
         raise ValueError("there is no model to run")
-    shared = (metrics, window, warmup, source.classes, source.name)
+    shared = (metrics, window, warmup, source.classes, source.name, drifts.wanted(drift))
     if delay:
         return [DelayedFollower(model, name, *shared, delay=delay) for name, model in models.items()]
     return [Follower(model, name, *shared) for name, model in models.items()]
