@@ -14,13 +14,21 @@ from . import options
 @options.reading
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an event, with its score.")
 @click.option("--key", help="Column of the keys, of a model that was learned with --key; by default the same as then.")
-def predict(model: str, as_json: bool, **given: Any) -> None:
+@click.option("--proba", is_flag=True, help="The probability of each class, too: CSV with a header, or in the JSON.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.5, 0.99),
+    metavar="COVERAGE",
+    help="Lower and upper end of an interval that holds so many of the targets, such as 0.9, too.",
+)
+def predict(model: str, as_json: bool, proba: bool, interval: float | None, **given: Any) -> None:
     """Print what a saved model predicts, one line an event; the model does not change."""
-    import json
-
     from .. import persist
 
     loaded = persist.load(model)
+    for asked, verb, option in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
+        if asked and not hasattr(loaded, verb):
+            raise click.UsageError(f"{option}: {model} holds {loaded!r}, which has no {verb}")
     if given["key"] or hasattr(loaded, "key_column_"):
         from . import keyed
 
@@ -28,15 +36,57 @@ def predict(model: str, as_json: bool, **given: Any) -> None:
         return
     opened = options.Opened(given, _columns(loaded), labels=False)
     opened.as_rows(learn=False)
+    head = True
     for chunk in opened.stream:
-        predicted = loaded.predict(chunk.X).tolist()
-        if not as_json:
-            click.echo("\n".join(map(str, predicted)))
-            continue
-        scores = loaded.decision_function(chunk.X).tolist()
-        for label, score in zip(predicted, scores, strict=True):
-            click.echo(json.dumps({"prediction": label, "score": score}))
+        answers = _answers(loaded, chunk.X, as_json, proba, interval)
+        if as_json:
+            _as_json(answers)
+        else:
+            _as_text(answers, head and len(answers) > 1)
+        head = False
     opened.say_bad()
+
+
+def _answers(model: Any, X: Any, scores: bool, proba: bool, interval: float | None) -> dict[str, Any]:
+    """Columns of answers by name; those of probabilities by class."""
+    found: dict[str, Any] = {"prediction": model.predict(X).tolist()}
+    if scores:
+        found["score"] = model.decision_function(X).tolist()
+    if proba:
+        names = [str(name) for name in model.classes_.tolist()]
+        found["proba"] = dict(zip(names, model.predict_proba(X).T.tolist(), strict=True))
+    if interval is not None:
+        found["low"], found["high"] = model.predict_interval(X, interval).T.tolist()
+    return found
+
+
+def _as_json(answers: dict[str, Any]) -> None:
+    import json
+
+    shares = answers.pop("proba", None)
+    for place in range(len(answers["prediction"])):
+        line = {name: values[place] for name, values in answers.items()}
+        if shares is not None:
+            line["proba"] = {name: values[place] for name, values in shares.items()}
+        click.echo(json.dumps(line))
+
+
+def _as_text(answers: dict[str, Any], head: bool) -> None:
+    """Predictions alone a line each, as ever; with more beside them CSV with a header."""
+    import csv
+    import io
+
+    columns = {"prediction": answers["prediction"], **answers.get("proba", {})}
+    columns |= {name: answers[name] for name in ("low", "high") if name in answers}
+    if len(columns) == 1:
+        click.echo("\n".join(map(str, answers["prediction"])))
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if head:
+        writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    click.echo(text.getvalue(), nl=False)
 
 
 def _columns(model: Any) -> Any:
