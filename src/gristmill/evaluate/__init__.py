@@ -1,5 +1,6 @@
 """Evaluation on a stream: prequential runs, comparisons, search, tables, pictures and reports."""
 
+from .answer_displays import ExplanationDisplay, IntervalDisplay, ReliabilityDisplay
 from .displays import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
 from .relevance_display import RelevanceDisplay
 from .report import Report
@@ -10,9 +11,12 @@ from .search import SearchResult, search
 __all__ = [
     "BudgetDisplay",
     "Comparison",
+    "ExplanationDisplay",
+    "IntervalDisplay",
     "NoveltyDisplay",
     "PrequentialDisplay",
     "RelevanceDisplay",
+    "ReliabilityDisplay",
     "Report",
     "Result",
     "SearchResult",
