@@ -1,5 +1,9 @@
-"""Prequential log loss and calibration error of our probabilities, beside the uncalibrated squashing of the same scores and
-River's scaled logistic regression: `python -m benchmarks.probabilities [events]`.
+"""Log loss and calibration error of our probabilities: along the stream, beside the uncalibrated squashing of the same
+scores and River's scaled logistic regression; and on a second half that was not learned, beside scikit-learn's
+CalibratedClassifierCV of the same learner: `python -m benchmarks.probabilities [events]`.
+
+A calibration error over few events is not 0 even where the probabilities are exactly right; "chance" says what it would be
+on average if the labels were drawn from these very probabilities.
 """
 
 from __future__ import annotations
@@ -8,8 +12,11 @@ import sys
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 
 from gristmill import KernelClassifier, Laplacian, Prepared, _core, passive_aggressive
+from gristmill.evaluate import ReliabilityDisplay
 
 from .streams.cases import SOURCES, Case
 from .streams.river_peers import _linear
@@ -57,17 +64,37 @@ def of_river(case: Case, labels: list[Any]) -> Any:
     return said
 
 
-def measured(shares: Any, codes: Any) -> str:
-    """Error, log loss, and the calibration error of the answer in 15 bins after the first events."""
+def measured(shares: Any, codes: Any, first: int = FIRST) -> str:
+    """Error, log loss, calibration error of the answers in 15 bins after the first events, and that of chance alone."""
     loss = -np.log(np.clip(shares[np.arange(len(codes)), codes], 1e-15, 1)).mean()
-    top, right = shares[FIRST:].max(axis=1), shares[FIRST:].argmax(axis=1) == codes[FIRST:]
-    bins = np.minimum((top * 15).astype(int), 14)
-    off = sum(abs((top - right)[bins == b].sum()) for b in range(15)) / max(len(top), 1)
-    return f"{(shares.argmax(axis=1) != codes).mean():9.4f} {loss:9.4f} {off:9.4f}"
+    top, right = shares[first:].max(axis=1), shares[first:].argmax(axis=1) == codes[first:]
+    off = ReliabilityDisplay(top, right).calibration_error_
+    rng = np.random.default_rng(0)
+    chance = np.mean([ReliabilityDisplay(top, rng.random(len(top)) < top).calibration_error_ for _ in range(100)])
+    return f"{(shares.argmax(axis=1) != codes).mean():9.4f} {loss:9.4f} {off:9.4f} {chance:9.4f}"
+
+
+def held_out(name: str, title: str, model: Any, case: Case, codes: Any) -> None:
+    """The second half, by a learner of the first that learns no more."""
+    half = len(codes) // 2
+    X, y, later, labels = case.X[:half], codes[:half], case.X[half:], codes[half:]
+    known = np.arange(codes.max() + 1)
+    fitted = clone(model).partial_fit(X, y, classes=known)
+    calibrated = CalibratedClassifierCV(clone(model), cv=3).fit(X, y)
+    wide = np.zeros((len(labels), len(known)))
+    wide[:, calibrated.classes_] = calibrated.predict_proba(later)
+    said = {
+        "": fitted.predict_proba(later),
+        ", squashed": squashed(fitted.decision_function(later)),
+        ", CalibratedClassifierCV": wide,
+    }
+    for how, shares in said.items():
+        print(f"{name:10} {title + how:45} {measured(shares, labels, 0)}", flush=True)
 
 
 def main(events: int) -> None:
-    print(f"{'stream':10} {'learner':30} {'error':>9} {'log loss':>9} {'calibr.':>9}")
+    heads = f"{'error':>9} {'log loss':>9} {'calibr.':>9} {'chance':>9}"
+    print(f"{'stream':10} {'learner, along the stream':30} {heads}")
     for name in NAMES:
         case = SOURCES[name].case(events)
         labels = np.unique(case.y).tolist()
@@ -77,6 +104,12 @@ def main(events: int) -> None:
             print(f"{name:10} {title:30} {measured(replayed(scores, codes, len(labels)), codes)}", flush=True)
             print(f"{name:10} {title + ', squashed':30} {measured(squashed(scores), codes)}", flush=True)
         print(f"{name:10} {'River, logistic regression':30} {measured(of_river(case, labels), codes)}", flush=True)
+    print(f"\n{'stream':10} {'learner of the first half, on the second':45} {heads}")
+    for name in NAMES:
+        case = SOURCES[name].case(events)
+        codes = np.searchsorted(np.unique(case.y), case.y)
+        for title, make in LEARNERS.items():
+            held_out(name, title, make(case.X.shape[1]), case, codes)
 
 
 if __name__ == "__main__":
