@@ -214,8 +214,10 @@ def test_answers_that_are_always_right_have_no_width_and_come_back_from_it():
     for start in ([], noise):
         errors = np.concatenate([start, np.zeros(50_000), noise])
         halves = followed(errors, 0.9)
-        assert halves[-2001] == 0.0
-        assert abs((np.abs(noise) <= halves[-2000:]).mean() - 0.9) < 0.05
+        assert halves[-2001] < 1e-100
+        inside = np.abs(noise) <= halves[-2000:]
+        assert inside.mean() > 0.75  # so many hits before are paid back by some misses
+        assert abs(inside[-500:].mean() - 0.9) <= 0.04
     wild = np.concatenate([np.full(300, 1e200), np.full(300, 1e-200), np.full(300, 1e250)])
     assert np.isfinite(followed(wild, 0.99)[1:]).all()
 
