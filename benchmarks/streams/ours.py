@@ -9,6 +9,7 @@ import numpy as np
 
 from gristmill import (
     AutoClassifier,
+    AutoRegressor,
     DropOldest,
     Gaussian,
     KernelClassifier,
@@ -38,6 +39,7 @@ CLASSIFIERS: dict[str, Build] = {
 }
 
 REGRESSORS: dict[str, Build] = {
+    "AutoRegressor()": lambda d: AutoRegressor(),
     "KernelRegressor()": lambda d: Prepared(KernelRegressor()),
     "PA, size=1000": lambda d: Prepared(passive_aggressive_regressor(Laplacian(3 / d), variant=0, size=1000)),
     "PA, newest 1000": lambda d: Prepared(

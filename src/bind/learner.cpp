@@ -114,6 +114,11 @@ auto bind_loop(nb::module_& m, const char* name) {
                  return nb::make_tuple(array_of(std::move(labels)), by_age(stored(h.learner)));
              });
          })
+            .def("retarget", [](Py& h, double factor, double shift) {
+                if (h.learner.task() != Task::regression || !(factor > 0) || !std::isfinite(factor) || !std::isfinite(shift))
+                    throw nb::value_error("targets of a regression can be measured otherwise, by a factor above 0 and a shift");
+                h.write([&] { h.learner.retarget(factor, shift); });
+            }, nb::arg("factor"), nb::arg("shift"))
             .def("renew", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
                 Renewal found;
                 h.write([&] {

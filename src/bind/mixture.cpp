@@ -1,6 +1,7 @@
 // The mixture of a race, as Python sees it: scores of some experts in, mixed answers out.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
+#include "core/least_squares.hpp"
 #include "core/mixture.hpp"
 
 namespace gristmill::bind {
@@ -64,6 +65,31 @@ void bind_mixture(nb::module_& m) {
         for (double& x : logs) x = elementary::log(x);
         return array_of(std::move(logs), {values.shape(0), values.shape(1)});
     }, nb::arg("values"));
+    nb::class_<LeastSquares>(m, "LeastSquares")
+        .def(nb::init<std::size_t, double>(), nb::arg("width"), nb::arg("forget"))
+        .def("learn", [](LeastSquares& line, Array2<double> rows, Array1<double> targets) {
+            if (rows.shape(1) != line.width() || targets.shape(0) != rows.shape(0)) throw nb::value_error("rows and targets do not fit");
+            std::vector<double> said(rows.shape(0));
+            for (std::size_t r = 0; r < said.size(); ++r) said[r] = line.learn(rows.data() + r * line.width(), targets.data()[r]);
+            return array_of(std::move(said));
+        }, nb::arg("rows"), nb::arg("targets"))
+        .def("score", [](const LeastSquares& line, Array2<double> rows) {
+            if (rows.shape(1) != line.width()) throw nb::value_error("rows do not fit");
+            std::vector<double> said(rows.shape(0));
+            for (std::size_t r = 0; r < said.size(); ++r) said[r] = line.score(rows.data() + r * line.width());
+            return array_of(std::move(said));
+        }, nb::arg("rows"))
+        .def("copy", [](const LeastSquares& line) { return LeastSquares(line); })
+        .def_prop_ro("bytes", &LeastSquares::bytes)
+        .def("state", [](LeastSquares& line) {
+            Archive archive;
+            line.visit(archive);
+            return to_dict(std::move(archive));
+        })
+        .def("restore", [](LeastSquares& line, nb::dict state) {
+            Archive archive = from_dict(state);
+            line.visit(archive);
+        });
     nb::class_<Mixture>(m, "Mixture")
         .def("__init__", [](Mixture* self, const std::string& kind, std::size_t experts, double share) {
             if (experts == 0) throw nb::value_error("a mixture has at least one expert");

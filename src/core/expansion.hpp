@@ -95,6 +95,8 @@ class Expansion {
     bool has_room_for(double coefficient, double factor) const;
     // Columns of the stored points times these factors; f is another one then.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
+    // The labels of the stored points, y as factor y + shift.
+    void relabel(double factor, double shift) { for (double& y : label_) y = factor * y + shift; }
     void pair_again(Sight& stored);  // after that, with the points as they are now
     void restart();  // all coefficients 0, the points still there
     // All coefficients at their true scale, by output, then slot.

@@ -85,6 +85,16 @@ class Learner {
         hypothesis_.finish(chunk.sight);
     }
 
+    // Targets are measured otherwise from now on, y as factor y + shift: f, its offset and the labels of the stored points follow, so
+    // that the same is said in the new units. requires: factor > 0, and no average.
+    void retarget(double factor, double shift)
+        requires(H::kSupports.present)
+    {
+        hypothesis_.shrink(factor);
+        hypothesis_.relabel(factor, shift);
+        intercept_[0] = factor * intercept_[0] + shift;
+    }
+
     // Columns of the stored points times factors, and f half of what it was, its scores at the stored points kept as well as
     // they can be, and half of what it learns anew: `passes` over the stored points with their labels, oldest first, from
     // f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget

@@ -11,7 +11,7 @@ void Hedge::step(std::span<const double> losses) {
     double least = elementary::kInf, alive = 0, mean = 0;
     for (std::size_t e = 0; e < weights_.size(); ++e)
         if (weights_[e] > 0) least = std::min(least, losses[e]), alive += 1, mean += weights_[e] * losses[e];
-    if (gap_ == 0) gap_ = kBegin * std::max(0.0, mean - least);
+    if (gap_ == 0 && mean - least > kRounding * mean) gap_ = kBegin * (mean - least);
     if (alive < 2 || gap_ == 0) return;
     const double eta = elementary::log(alive) / gap_;
     trial_.resize(weights_.size());
@@ -103,8 +103,9 @@ void Mixture::learn(std::span<const Said> said, std::size_t rows, std::span<cons
         hear(said, r);
         answer(said, r, out);
         if (r == 0 && kind_ == Kind::classes) play_down(out, std::max<std::size_t>(met, 2));
-        own_errors_ += kind_ == Kind::classes ? judge(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
-        ++seen_;
+        const double error = kind_ == Kind::classes ? judge(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
+        if (seen_++ == 0) first_error_ = error;
+        own_errors_ += error;
         judge_all(said, r, labels[r]);
         if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) remember();
     }
@@ -150,7 +151,8 @@ void Mixture::play_down(double* out, std::size_t known) const {
 
 void Mixture::judge_all(std::span<const Said> said, std::size_t row, double label) {
     losses_.assign(experts(), 0.0);
-    const double most = kWildest * own_errors_ / static_cast<double>(seen_);
+    // Of the first event nobody knew anything, least of all where numbers lie.
+    const double most = seen_ == 1 ? first_error_ : kWildest * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
     for (const Said& one : said) {
         const std::size_t e = one.expert;
         if (!there_[e]) continue;
@@ -201,7 +203,8 @@ void Mixture::visit(Archive& archive) {
     archive.count("seen", seen_);
     archive.numbers("recent", recent_, m), archive.numbers("counted", counted_, m);
     archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
-    archive.number("own_errors", own_errors_), archive.number("history_step", step_);
+    archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);
+    archive.number("history_step", step_);
     std::vector<double> lines(history_.begin(), history_.end());
     archive.numbers("history", lines);
     if (archive.loads) {

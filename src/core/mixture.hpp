@@ -36,6 +36,7 @@ class Hedge {
 
     static constexpr double kKeep = 0.999;   // what an event leaves of the gap: the shares that go round would widen it for ever
     static constexpr double kBegin = 0.1;    // of the first gap, where there is no least one
+    static constexpr double kRounding = 1e-9;  // losses that differ by less are the same
 
     double share_, least_;
     double gap_;  // Delta: how much the weights have lost to the best exponential mixture, of late
@@ -112,7 +113,7 @@ class Mixture {
     std::size_t classes_ = 0;
     std::vector<Calibration> calibrations_;
     std::vector<double> recent_, counted_, errors_, events_;
-    double own_errors_ = 0, step_ = kFirstStep;
+    double own_errors_ = 0, first_error_ = 0, step_ = kFirstStep;
     std::uint64_t seen_ = 0;
     std::vector<float> history_;
     std::vector<double> shares_ = {}, losses_ = {};  // room to work in

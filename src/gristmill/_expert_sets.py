@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._trivial import Majority, NoChange
+from ._lines import Line, LineOfChanges
+from ._trivial import LastValue, Majority, NoChange, RunningMean
 from .budgets import DropOldest, Merge
 from .kernels import Gaussian, Laplacian, Linear
-from .learners import KernelClassifier
-from .losses import Hinge
+from .learners import KernelClassifier, KernelRegressor
+from .losses import Hinge, Squared
 from .prepared import Prepared
 from .rules import SGD, PassiveAggressive
 
@@ -43,4 +44,35 @@ def for_classes(d: int) -> list[Any]:
         Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_ROOM))),
         Majority(),
         NoChange(),
+    ]
+
+
+WIDEST = 60  #: columns that a line is drawn over: its time and memory are their square
+
+
+def for_numbers(d: int) -> list[Any]:
+    """Passive-Aggressive for what has little noise, gradient steps and a low C for what has much; lines for what is straight."""
+
+    def one(kernel: Any, rule: Any, scale: str = "relevance") -> Prepared:
+        return Prepared(KernelRegressor(kernel, rule, Merge(_ROOM)), scale)
+
+    firm, soft, steps = PassiveAggressive(1.0), PassiveAggressive(0.1), SGD(Squared(), rate=0.3)
+    smooth = PassiveAggressive(1.0, variant=2)
+    lines: list[Any] = [Line(), LineOfChanges()] if d <= WIDEST else []
+    return [
+        one(Laplacian(3 / d), steps),
+        one(Laplacian(1 / d), smooth),
+        one(Laplacian(3 / d), firm),
+        one(Gaussian(2 / d), soft),
+        one(Laplacian(1 / d), steps),
+        one(Gaussian(2 / d), smooth),
+        one(Laplacian(1 / d), smooth, "standard"),
+        one(Laplacian(3 / d), steps, "standard"),
+        one(Laplacian(1 / d), firm, "standard"),
+        one(Gaussian(0.5 / d), steps, "standard"),
+        one(Laplacian(3 / d), soft, "standard"),
+        one(Laplacian(9 / d), steps, "standard"),
+        *lines,
+        LastValue(),
+        RunningMean(),
     ]

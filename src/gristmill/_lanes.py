@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from . import _core, persist
 from ._labels import LabelTable
+from ._lines import Line, LineOfChanges
 from ._stream import Run
 from ._trivial import Trivial
 from .prepared import Prepared
@@ -259,3 +260,13 @@ class TrivialLane:
 
     def from_file(self, arrays: dict[str, Any], fitted: dict[str, Any], width: int, classes: int) -> None:
         self.counter.restore(np.asarray(arrays["counter"], dtype=np.float64), classes)
+
+
+def lane_of(expert: Any, scalings: Scalings, single: bool) -> Any:
+    """The lane that an expert runs in."""
+    if not isinstance(expert, Trivial):
+        return Lane(expert, scalings, single)
+    if isinstance(expert, Line | LineOfChanges):
+        scalings.find(("standard", None))
+        return expert.begin()
+    return TrivialLane(expert)

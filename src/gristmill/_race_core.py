@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._lanes import Lane, Scalings, TrivialLane
+from ._lanes import Lane, Scalings, lane_of
 from ._rooms import Rooms
-from ._trivial import Trivial
+from ._target_scale import TargetScale
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,10 +41,9 @@ class RaceCore:
         self.task = task
         self.scalings = Scalings()
         single = memory is not None  # who has little room stores what is scaled as single numbers
-        self.lanes: list[Any] = [
-            TrivialLane(expert) if isinstance(expert, Trivial) else Lane(expert, self.scalings, single)
-            for expert in experts
-        ]
+        self.lanes: list[Any] = [lane_of(expert, self.scalings, single) for expert in experts]
+        #: how learners are told targets: as they come in a race of people's own, scaled where memory is shared out
+        self.target = TargetScale() if memory is not None and task == "regression" else None
         self.mixture = _core.Mixture("classes" if task == "classification" else "numbers", len(self.lanes), share)
         self.rooms = Rooms(memory)
         self.width = 0
@@ -126,6 +125,8 @@ class RaceCore:
     def _cut(self, numbers: Floats, start: int, known: int) -> tuple[int, int]:
         """Up to which row the next step goes, and how many classes are known in it."""
         due = [self.rooms.due(self.seen), *(lane.due() for _, lane in self.learning_lanes)]
+        if self.target is not None:
+            due.append(self.target.due())
         stop = min([len(numbers), *(start + events for events in due if events is not None)])
         if self.task != "classification":
             return stop, 0
@@ -140,15 +141,32 @@ class RaceCore:
             self.rooms.widen(self, classes)
         self.mixture.meet(classes)
         scaled = self.scalings.learn(rows)
-        running = [(place, lane) for place, lane in enumerate(self.lanes) if lane.runs]
-        said = np.stack([lane.learn(scaled, numbers, classes) for _, lane in running])
-        out = self.mixture.learn(np.ascontiguousarray(said), [place for place, _ in running], numbers, met)
+        said, places = [], []
+        for place, lane in enumerate(self.lanes):
+            if lane.runs:
+                said.append(self._told(lane, scaled, numbers, classes))
+                places.append(place)
+        out = self.mixture.learn(np.ascontiguousarray(np.stack(said)), places, numbers, met)
+        self._settle(numbers)
+        return np.asarray(out)
+
+    def _told(self, lane: Any, scaled: Any, numbers: Floats, classes: int) -> Floats:
+        if self.target is None or not isinstance(lane, Lane):
+            return np.asarray(lane.learn(scaled, numbers, classes))
+        if not self.target.is_known:  # learners wait until it is known how targets are measured
+            return self.target.means(numbers)[:, None]
+        return self.target.outside(lane.learn(scaled, self.target.inside(numbers), classes))
+
+    def _settle(self, numbers: Floats) -> None:
+        """What is due after a step."""
+        moved = None if self.target is None else self.target.learn(numbers)
         for _, lane in self.learning_lanes:
-            if lane.runs and lane.is_due():
+            if lane.runs and moved is not None:
+                lane.core.retarget(*moved)
+            if lane.runs and lane.is_due() and lane.core.seen:
                 lane.renew()
         if self.rooms.is_due(self.seen):
             self.rooms.move(self)
-        return np.asarray(out)
 
     # ---- answers -------------------------------------------------------------------------------------------
 
@@ -156,9 +174,13 @@ class RaceCore:
         self.check(rows)
         with self._door:
             scaled = self.scalings.look(rows)
-            running = [(place, lane) for place, lane in enumerate(self.lanes) if lane.runs]
-            said = np.stack([lane.score(scaled, self.classes) for _, lane in running])
-            mixed = self.mixture.mix(np.ascontiguousarray(said), [place for place, _ in running])
+            said, places = [], []
+            for place, lane in enumerate(self.lanes):
+                if lane.runs:
+                    one = lane.score(scaled, self.classes)
+                    said.append(self.target.outside(one) if self.target is not None and isinstance(lane, Lane) else one)
+                    places.append(place)
+            mixed = self.mixture.mix(np.ascontiguousarray(np.stack(said)), places)
             return np.asarray(mixed), self.classes
 
     def probabilities(self, scores: Floats) -> Floats:
@@ -168,10 +190,11 @@ class RaceCore:
 
     def _mark(self) -> Any:
         lanes = [lane.mark() for lane in self.lanes]
-        return lanes, self.scalings.mark(), self.mixture.copy(), self.rooms.copy()
+        target = None if self.target is None else self.target.copy()
+        return lanes, self.scalings.mark(), self.mixture.copy(), self.rooms.copy(), target
 
     def _back(self, mark: Any) -> None:
-        lanes, scalings, self.mixture, self.rooms = mark
+        lanes, scalings, self.mixture, self.rooms, self.target = mark
         for lane, found in zip(self.lanes, lanes, strict=True):
             lane.back(found)
         self.scalings.back(scalings)
@@ -188,6 +211,8 @@ class RaceCore:
                 found, fitted = lane.to_file()
                 arrays |= {f"{place}.{name}": array for name, array in found.items()}
                 plan["lanes"].append(fitted)
+            if self.target is not None:
+                arrays["target"] = self.target.state()
             text = np.frombuffer(json.dumps(plan).encode(), dtype=np.uint8)
             return {**arrays, "plan": text, "classes": np.array([self.classes], dtype=np.uint64)}
 
@@ -205,6 +230,8 @@ class RaceCore:
         for place, (lane, fitted) in enumerate(zip(self.lanes, plan["lanes"], strict=True)):
             lane.from_file(_within(state, f"{place}."), fitted, self.width, self.classes)
         self.rooms.from_json(plan["rooms"], len(self.lanes))
+        if self.target is not None:
+            self.target.restore(state["target"])
 
 
 def plan_of(state: dict[str, Any]) -> Any:

@@ -36,6 +36,7 @@ class ModelFileError(ValueError):
 #: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
 PART_MODULES = (
     "_trivial",
+    "_lines",
     "kernels",
     "additive",
     "losses",
@@ -188,6 +189,7 @@ ESTIMATORS = {
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
     "AutoClassifier": "auto",
+    "AutoRegressor": "auto",
     "RaceClassifier": "race",
     "RaceRegressor": "race",
     "Fleet": "fleet",
