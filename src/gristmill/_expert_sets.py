@@ -51,7 +51,7 @@ WIDEST = 60  #: columns that a line is drawn over: its time and memory are their
 
 
 def for_numbers(d: int) -> list[Any]:
-    """Passive-Aggressive for what has little noise, gradient steps and a low C for what has much; lines for what is straight."""
+    """Passive-Aggressive for little noise, gradient steps and a low C for much; lines for what is straight."""
 
     def one(kernel: Any, rule: Any, scale: str = "relevance") -> Prepared:
         return Prepared(KernelRegressor(kernel, rule, Merge(_ROOM)), scale)

@@ -98,9 +98,9 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
 class AutoRegressor(RegressorMixin, Auto, Measuring):
     """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
-    Experts race as in `AutoClassifier`; beside the kernels run straight lines, over the columns and over how they changed, and the
-    trivial ones (mean so far, last value). The kernels are told targets that are centred and scaled on the way, measured
-    anew at positions of the stream that double.
+    Experts race as in `AutoClassifier`; beside the kernels run straight lines, over the columns and over how they changed,
+    and the trivial ones (mean so far, last value). The kernels are told targets that are centred and scaled on the way,
+    measured anew at positions of the stream that double.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class AutoRegressor(RegressorMixin, Auto, Measuring):
     Attributes
     ----------
     leader_ : learner
-        A copy of the kernel learner with the largest weight. It is told targets less `target_centre_`, over `target_spread_`.
+        A copy of the kernel learner with the largest weight, told targets less `target_centre_`, over `target_spread_`.
     weights_, experts_ : the experts as they run, and the weight of each
 
     References
