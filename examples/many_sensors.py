@@ -1,46 +1,48 @@
 """
-One model for each sensor
-=========================
+A fleet of sensors
+==================
 
-Thirty sensors send readings in one mixed stream. What is usual differs from one to the next, so each has a learner of
-its own, made when the sensor is first heard of: a dict is all it takes. Then one sensor gets a loose contact, and its
-readings jump.
+Thirty sensors send readings in one mixed stream. What is usual differs from one to the next, so each has a detector of its
+own, made when the sensor is first heard of: a `KeyedFleet` keeps them, each with its own scaling, and each is what the same
+detector alone would be on the readings of that sensor. Then one sensor gets a loose contact, and its readings jump.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from gristmill import Gaussian, ilk_novelty
+from gristmill import Gaussian, KeyedFleet, Prepared, ilk_novelty
 
 rng = np.random.default_rng(0)
 n_sensors, n_events = 30, 30_000
 level, swing = rng.normal(20, 5, n_sensors), rng.uniform(1, 4, n_sensors)
+unit = 10.0 ** rng.integers(0, 4, n_sensors)  # some send degrees, some thousandths of them
 loose, loose_at = 17, 20_000
 
-models = {}
-alarms = {key: [] for key in range(n_sensors)}
-for event in range(n_events):
-    key = int(rng.integers(n_sensors))
-    hour = event / 100 % 24
-    reading = level[key] + swing[key] * np.sin(hour * np.pi / 12) + 0.3 * rng.normal()
-    if key == loose and event >= loose_at:
-        reading += 3 * rng.normal()
-    if key not in models:
-        models[key] = ilk_novelty(Gaussian(2.0), C=0.2, size=60)
-    x = np.array([(reading - 20) / 2, np.sin(hour * np.pi / 12), np.cos(hour * np.pi / 12)])
-    if models[key].score_one(x) < -0.3 and event > 10_000:  # 0: usual, -1: never seen the like
-        alarms[key].append(event)
-    models[key].learn_one(x)
+sensor = rng.integers(n_sensors, size=n_events)
+hour = np.arange(n_events) / 100 % 24
+reading = level[sensor] + swing[sensor] * np.sin(hour * np.pi / 12) + 0.3 * rng.normal(size=n_events)
+shaken = (sensor == loose) & (np.arange(n_events) >= loose_at)
+reading[shaken] += 3 * rng.normal(size=shaken.sum())
+X = np.column_stack([reading * unit[sensor], np.sin(hour * np.pi / 12), np.cos(hour * np.pi / 12)])
 
-total = sum(model.memory_bytes_ for model in models.values())
-usual = np.median([len(times) for times in alarms.values()])
-print(f"{len(models)} models, {total / len(models) / 1000:.1f} kB each")
-print(f"alarms after event 10,000: {usual:.0f} for the median sensor, {len(alarms[loose])} for sensor {loose}")
+fleet = KeyedFleet(Prepared(ilk_novelty(Gaussian(2.0), C=0.2, size=60)))
+scores = np.concatenate([fleet.prequential(sensor[i : i + 1000], X[i : i + 1000]) for i in range(0, n_events, 1000)])
+alarm = (scores < -0.3) & (np.arange(n_events) > 10_000)  # 0: usual, -1: never seen the like
+
+counts = np.bincount(sensor[alarm], minlength=n_sensors)
+print(f"{len(fleet)} models, {fleet.memory_bytes_ / len(fleet) / 1000:.1f} kB each")
+print(f"alarms after event 10,000: {np.median(counts):.0f} for the median sensor, {counts[loose]} for sensor {loose}")
+
+# %%
+# One sensor's detector is a plain learner: it can be looked at, saved, or learn on alone.
+member = fleet[loose]
+print(member.n_seen_, "readings of sensor", loose, "and", member.n_support_, "points")
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
 colours = ["C1" if key == loose else "C0" for key in range(n_sensors)]
-axes.eventplot([alarms[key] for key in range(n_sensors)], colors=colours, linelengths=0.8)
+times = [np.flatnonzero(alarm & (sensor == key)) for key in range(n_sensors)]
+axes.eventplot(times, colors=colours, linelengths=0.8)
 axes.axvline(loose_at, color="grey", linestyle=":")
 axes.set(
     xlabel=f"event (dotted: sensor {loose} gets a loose contact)", ylabel="sensor", title="alarms, one row a sensor"

@@ -17,6 +17,8 @@ TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "norma-2": ("norma_mistakes", "NORMA, figure 2", "mistakes on drifting and switching data", ()),
     "norma-3": ("norma_usps", "NORMA, figure 3", "novel digits of USPS", ("usps", "usps.t")),
     "ilk-1": ("ilk_drift", "ILK and SILK, figure 1", "errors on a drifting sequence", ()),
+    "ilk-2": ("ilk_video", "ILK and SILK, figure 2", "SILK and NORMA a pixel, on another clip", ("waving-trees",)),
+    "ilk-3": ("ilk_video", "ILK and SILK, figure 3", "masks beside OpenCV's, on another clip", ("waving-trees",)),
     "ilk-4": ("ilk_digits", "ILK and SILK, figure 4", "average error on MNIST", ("mnist",)),
     "ilk-4-rates": ("ilk_rates", "ILK and SILK, figure 4", "its verdict by rate and buffer size", ("mnist",)),
     "projectron-6": ("projectron_curves", "Projectron, figure 6", "error and size on a9a", ("a9a",)),
@@ -159,6 +161,7 @@ class Outcome:
     claims: list[Claim] = field(default_factory=list)
     tables: list[tuple[str, list[str], list[list[str]]]] = field(default_factory=list)
     figures: list[tuple[Any, str]] = field(default_factory=list)
+    animations: list[tuple[bytes, str]] = field(default_factory=list)  #: as GIF
     missing: list[str] = field(default_factory=list)  #: learners of the paper that this version does not have
 
     def text(self) -> str:

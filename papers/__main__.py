@@ -68,6 +68,10 @@ def main(
             path = folder / (f"{name}.png" if not place else f"{name}-{place + 1}.png")
             figure.savefig(path, dpi=110)
             click.echo(f"picture: {path}", err=True)
+        for place, (animation, _) in enumerate(outcome.animations):
+            path = folder / (f"{name}.gif" if not place else f"{name}-{place + 1}.gif")
+            path.write_bytes(animation)
+            click.echo(f"animation: {path}", err=True)
     if report:
         _report(outcome, report)
     from .drawing import pyplot

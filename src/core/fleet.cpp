@@ -4,6 +4,7 @@
 #include <exception>
 #include <thread>
 
+#include "core/lane_settings.hpp"
 #include "core/points.hpp"
 
 namespace gristmill {
@@ -30,20 +31,6 @@ void for_each_block(std::size_t count, std::size_t jobs, const F& f) {
         if (error) std::rethrow_exception(error);
 }
 
-// Whether every number is finite and so small that no row's squared norm comes near the largest number. Sixteen abreast; a
-// NaN compares as not small.
-template <class T>
-bool all_small(const T* numbers, std::size_t count, std::size_t width) {
-    const T most = std::sqrt(std::numeric_limits<T>::max() / T(16)) / std::sqrt(static_cast<T>(width));
-    int small[16] = {}, rest = 0;
-    std::size_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        for (std::size_t k = 0; k < 16; ++k) small[k] |= !(std::abs(numbers[i + k]) < most);
-    for (; i < count; ++i) rest |= !(std::abs(numbers[i]) < most);
-    for (const int large : small) rest |= large;
-    return rest == 0;
-}
-
 }  // namespace
 
 template <class T>
@@ -52,13 +39,17 @@ struct Fleet<T>::Scratch {
     T norm2[kWide];
     Lines<double> raw;
     double self[kWide];
-    bool here[kWide];
+    std::int64_t here[kWide];
+    double labels[kWide], weights[kWide], shown[kWide];
     std::vector<double> coefs, scores;
     LaneVictims victims;
 
     Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
         : x(shape.width * kWide), values(slots * kWide), lines((2 * nodes + 8) * kWide), raw(shape.outputs * kWide),
-          coefs(shape.outputs), scores(shape.outputs) {}
+          coefs(shape.outputs), scores(shape.outputs) {
+        std::fill(labels, labels + kWide, 1.0);
+        std::fill(weights, weights + kWide, 1.0);
+    }
 };
 
 template <class T>
@@ -141,7 +132,7 @@ template <class T>
 void Fleet<T>::check(const FleetChunk<T>& chunk) const {
     const std::size_t width = shape_.width;
     const bool plain = shape_.scaled || !kernel_.restricts_points();  // of scaled rows the kernel is asked on the way
-    if (!chunk.present && !kernel_.restricts_points() && all_small(chunk.rows, chunk.frames * count_ * width, width)) return;
+    if (!chunk.present && !kernel_.restricts_points() && all_small(chunk.rows, chunk.frames * count_, width)) return;
     for (std::size_t e = 0; e < chunk.frames * count_; ++e) {
         if (chunk.present && !chunk.present[e]) continue;
         const T* x = chunk.rows + e * width;
@@ -237,10 +228,14 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
 
 template <class T>
 void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs) {
+    LaneSettings lanes;
+    if (shape_.outputs == 1 && limit_ <= kMostTogether) lanes = lane_settings(parts_.rule, parts_.budget, parts_.task);
+    lanes.width = shape_.width, lanes.slots = limit_;
+    lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
     std::visit([&](const auto& rule) {
         for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
             Scratch scratch(shape_, limit_, parts_.nodes.size());
-            for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, scratch);
+            for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, lanes, scratch);
         });
     }, parts_.rule);
 }
@@ -251,10 +246,13 @@ void Fleet<T>::take(const Block& block, std::size_t b, const FleetChunk<T>& chun
                     Scratch& scratch) const {
     const std::size_t width = shape_.width, first = frame * count_ + b * kWide;
     const std::size_t lanes = std::min(kWide, count_ - b * kWide);
-    for (std::size_t l = 0; l < kWide; ++l) {
-        scratch.here[l] = l < lanes && (!chunk.present || chunk.present[first + l]);
-        const T* row = chunk.rows + (first + l) * width;
-        for (std::size_t j = 0; j < width; ++j) scratch.x[j * kWide + l] = scratch.here[l] ? row[j] : T(0);
+    for (std::size_t l = 0; l < kWide; ++l) scratch.here[l] = l < lanes && (!chunk.present || chunk.present[first + l]);
+    if (lanes == kWide && !chunk.present) {
+        isa_fleet<T>().lanes(chunk.rows + first * width, width, scratch.x.data());
+    } else {
+        for (std::size_t l = 0; l < kWide; ++l)
+            for (std::size_t j = 0; j < width; ++j)
+                scratch.x[j * kWide + l] = scratch.here[l] ? chunk.rows[(first + l) * width + j] : T(0);
     }
     if constexpr (std::is_same_v<T, double>) {
         for (std::size_t l = 0; shape_.scaled && l < lanes; ++l) {
@@ -302,47 +300,93 @@ void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chun
     else isa<T>().transform_self(parts_.nodes.data(), root, scratch.norm2, kWide, scratch.lines.data(), scratch.self);
 }
 
+// The next block and its events are on their way from memory while this one is learned: a share of them a frame.
+template <class T>
+void Fleet<T>::ahead(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const {
+    if (b + 1 >= blocks_.size()) return;
+    const auto& next = blocks_[b + 1].data;
+    const std::size_t lines = next.size() / kLineBytes, frames = to - from, t = frame - from;
+    for (std::size_t line = lines * t / frames; line < lines * (t + 1) / frames; ++line)
+        __builtin_prefetch(next.data() + line * kLineBytes, 1);
+    const T* rows = chunk.rows + (frame * count_ + (b + 1) * kWide) * shape_.width;
+    for (std::size_t at = 0; at < kWide * shape_.width; at += kLanes<T>) __builtin_prefetch(rows + at);
+}
+
 template <class T>
 template <class R>
 void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to,
-                           double* out, Scratch& scratch) {
+                           double* out, const LaneSettings& lanes, Scratch& scratch) {
     Block& block = blocks_[b];
-    const MemberLayout& at = *block.layout;
     Budget budget = parts_.budget;
-    const auto* drops = std::get_if<DropSmallest>(&budget);
-    const MemberParts<R> parts{rule, budget};
-    const bool novelty = parts_.task == Task::novelty;
+    // A store that has not grown to its full size has no full lane.
+    const bool together = lanes.rule != LaneRule::none && block.layout->slots >= lanes.slots;
     for (std::size_t t = from; t < to; ++t) {
+        ahead(b, chunk, t, from, to);
         look(block, b, chunk, t, true, scratch);
         scratch.victims.known = false;
-        for (std::size_t l = 0; l < kWide; ++l) {
-            if (!scratch.here[l]) continue;
-            const std::size_t learner = b * kWide + l, e = t * count_ + learner;
-            View member = view(block, l);
-            member.victims = &scratch.victims;
-            for (std::size_t o = 0; o < shape_.outputs; ++o) {
-                double& score = scratch.raw[o * kWide + l];
-                score = member.intercept(o) + member.scale() * score;
-                if (!std::isfinite(score))
-                    report(learner, t, {"the score is not finite (kernel values too large, or learning diverged):", score});
-                if (out) out[e * shape_.outputs + o] = score - (novelty ? own_rule(member, rule).novelty_margin() : 0.0);
-            }
-            const MemberEvent<T> event{scratch.x.data() + l, kWide, scratch.norm2[l], scratch.self[l],
-                                       chunk.labels ? chunk.labels[e] : 1.0, chunk.weights ? chunk.weights[e] : 1.0,
-                                       scratch.raw.data() + l, kWide};
-            try {
-                learn_member(member, event, shape_, parts, scratch.coefs, [&] {
-                    if (!drops || scratch.victims.known || member.size() < drops->size) return;
-                    isa_fleet<T>().smallest(reinterpret_cast<const double*>(block.data.data() + at.coef), shape_.outputs,
-                                            at.slots * kWide, member.size(),
-                                            reinterpret_cast<const double*>(block.data.data() + at.scale), scratch.victims.slot,
-                                            scratch.victims.tied);
-                    scratch.victims.known = true;
-                });
-            } catch (const Refusal& refusal) {
-                report(learner, t, refusal);
-            }
-        }
+        std::uint32_t left = ~std::uint32_t{0};
+        if (together) left = learn_lanes(block, b, chunk, t, lanes, out, scratch);
+        for (std::size_t l = 0; l < kWide; ++l)
+            if (scratch.here[l] && (left >> l & 1)) learn_lane(b, l, rule, chunk, t, budget, out, scratch);
+    }
+}
+
+// All lanes of a block at once; returns those that are left for `learn_lane`.
+template <class T>
+std::uint32_t Fleet<T>::learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
+                                    const LaneSettings& lanes, double* out, Scratch& scratch) {
+    const std::size_t first = frame * count_ + b * kWide, count = std::min(kWide, count_ - b * kWide);
+    if (chunk.labels) std::copy_n(chunk.labels + first, count, scratch.labels);
+    if (chunk.weights) std::copy_n(chunk.weights + first, count, scratch.weights);
+    const MemberLayout& at = *block.layout;
+    std::byte* data = block.data.data();
+    const auto real = [&](std::size_t offset) { return reinterpret_cast<double*>(data + offset); };
+    const auto count_at = [&](std::size_t offset) { return reinterpret_cast<std::uint32_t*>(data + offset); };
+    const LaneBlock<T> memory{real(at.scale), real(at.intercept), shape_.numbers ? real(at.numbers) : nullptr, real(at.coef),
+                              shape_.task == Task::regression ? real(at.target) : nullptr,
+                              reinterpret_cast<T*>(data + at.points), reinterpret_cast<T*>(data + at.norm2), count_at(at.ids),
+                              count_at(at.size), count_at(at.seen), count_at(at.steps),
+                              shape_.task == Task::classification ? reinterpret_cast<std::uint16_t*>(data + at.code) : nullptr};
+    const LaneEvents<T> events{scratch.x.data(), scratch.norm2, scratch.raw.data(), scratch.self, scratch.labels, scratch.weights,
+                               scratch.here, scratch.shown};
+    const std::uint32_t left = isa_fleet<T>().step(lanes, memory, events);
+    for (std::size_t l = 0; out && l < count; ++l)
+        if (scratch.here[l]) out[first + l] = scratch.shown[l];
+    return left;
+}
+
+template <class T>
+template <class R>
+void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const FleetChunk<T>& chunk, std::size_t frame,
+                          Budget& budget, double* out, Scratch& scratch) {
+    Block& block = blocks_[b];
+    const MemberLayout& at = *block.layout;
+    const auto* drops = std::get_if<DropSmallest>(&budget);
+    const MemberParts<R> parts{rule, budget};
+    const std::size_t learner = b * kWide + l, e = frame * count_ + learner;
+    View member = view(block, l);
+    member.victims = &scratch.victims;
+    for (std::size_t o = 0; o < shape_.outputs; ++o) {
+        double& score = scratch.raw[o * kWide + l];
+        score = member.intercept(o) + member.scale() * score;
+        if (!std::isfinite(score))
+            report(learner, frame, {"the score is not finite (kernel values too large, or learning diverged):", score});
+        if (out)
+            out[e * shape_.outputs + o] = score - (parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0);
+    }
+    const MemberEvent<T> event{scratch.x.data() + l, kWide, scratch.norm2[l], scratch.self[l],
+                               chunk.labels ? chunk.labels[e] : 1.0, chunk.weights ? chunk.weights[e] : 1.0,
+                               scratch.raw.data() + l, kWide};
+    try {
+        learn_member(member, event, shape_, parts, scratch.coefs, [&] {
+            if (!drops || scratch.victims.known || member.size() < drops->size) return;
+            isa_fleet<T>().smallest(reinterpret_cast<const double*>(block.data.data() + at.coef), shape_.outputs, at.slots * kWide,
+                                    member.size(), reinterpret_cast<const double*>(block.data.data() + at.scale),
+                                    scratch.victims.slot, scratch.victims.tied);
+            scratch.victims.known = true;
+        });
+    } catch (const Refusal& refusal) {
+        report(learner, frame, refusal);
     }
 }
 

@@ -11,6 +11,12 @@
 
 namespace gristmill {
 
+// Whether every number is finite and so small that no row's squared norm comes near the largest number.
+template <class T>
+bool all_small(const T* rows, std::size_t count, std::size_t width) {
+    return isa_fleet<T>().small(rows, count * width, std::sqrt(std::numeric_limits<T>::max() / T(16)) / std::sqrt(static_cast<T>(width)));
+}
+
 // What all fleets are made of.
 struct FleetParts {
     std::vector<Node> nodes;
@@ -75,9 +81,15 @@ class Fleet {
     void reserve(std::size_t frames);
     bool may_fail(const FleetChunk<T>& chunk) const;
     void learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs);
+    void ahead(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const;
     template <class R>
     void learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out,
-                     Scratch& scratch);
+                     const LaneSettings& lanes, Scratch& scratch);
+    template <class R>
+    void learn_lane(std::size_t b, std::size_t l, const R& rule, const FleetChunk<T>& chunk, std::size_t frame, Budget& budget,
+                    double* out, Scratch& scratch);
+    std::uint32_t learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
+                              const LaneSettings& lanes, double* out, Scratch& scratch);
     void take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;

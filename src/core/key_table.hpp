@@ -17,21 +17,23 @@ struct Keys {
     std::size_t count() const { return texts ? text.size() : whole.size(); }
 };
 
-// One key: a number, or a text and the hash that stands for it until texts are compared.
+// One key: a number, or a text and the hash that stands for it until texts are compared; mixed to find its place.
 struct Key {
     std::uint64_t value = 0;
     std::string_view name;
+    std::uint64_t hash = mix(value);
 
     static Key of(const Keys& keys, std::size_t i) {
-        return keys.texts ? of(keys.text[i]) : Key{static_cast<std::uint64_t>(keys.whole[i]), {}};
+        return keys.texts ? of(keys.text[i]) : number(static_cast<std::uint64_t>(keys.whole[i]));
     }
+    static Key number(std::uint64_t value) { return {value, {}, mix(value)}; }
     static Key of(std::string_view name) {
         std::uint64_t hash = 0xcbf29ce484222325u;
         for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
         return {hash, name};
     }
-    std::uint64_t mixed() const {
-        std::uint64_t z = value + 0x9e3779b97f4a7c15u;
+    static std::uint64_t mix(std::uint64_t z) {
+        z += 0x9e3779b97f4a7c15u;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
         return z ^ (z >> 31);
@@ -42,7 +44,7 @@ class KeyTable {
   public:
     static constexpr std::uint32_t kNone = 0xffffffffu;
 
-    explicit KeyTable(bool texts) : texts_(texts), cells_(16, kNone) {}
+    explicit KeyTable(bool texts) : texts_(texts), cells_(16) {}
 
     bool texts() const { return texts_; }
     std::size_t live() const { return live_; }
@@ -50,19 +52,33 @@ class KeyTable {
     bool used(std::uint32_t record) const { return state_[record] != 0; }
     Key key(std::uint32_t record) const { return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()}; }
     std::size_t bytes() const {
-        std::size_t total = values_.capacity() * 8 + state_.capacity() + (cells_.capacity() + free_.capacity()) * 4;
+        std::size_t total = values_.capacity() * 8 + state_.capacity() + cells_.capacity() * sizeof(Cell) + free_.capacity() * 4;
         for (const auto& name : names_) total += sizeof name + (name.capacity() > 15 ? name.capacity() + 1 : 0);
         return total;
     }
 
     std::uint32_t find(const Key& key) const {
-        for (std::size_t at = key.mixed() & mask();; at = (at + 1) & mask()) {
-            const std::uint32_t record = cells_[at];
-            if (record == kNone || is(record, key)) return record;
+        for (std::size_t at = key.hash & mask();; at = (at + 1) & mask()) {
+            const Cell cell = cells_[at];
+            if (cell.record == kNone || (cell.tag == tag(key) && is(cell.record, key))) return cell.record;
         }
     }
-    void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.mixed() & mask()]); }
-    void touch(std::uint32_t record) { state_[record] = 3; }
+    void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.hash & mask()]); }
+    // The record that a key most likely has, without a look at the key that is stored; that is on its way from memory then.
+    std::uint32_t guess(const Key& key) const {
+        for (std::size_t at = key.hash & mask();; at = (at + 1) & mask()) {
+            const Cell cell = cells_[at];
+            if (cell.record == kNone) return kNone;
+            if (cell.tag != tag(key)) continue;
+            __builtin_prefetch(&values_[cell.record]);
+            __builtin_prefetch(&state_[cell.record]);
+            if (texts_) __builtin_prefetch(&names_[cell.record]);
+            return cell.record;
+        }
+    }
+    void touch(std::uint32_t record) {
+        if (state_[record] != 3) state_[record] = 3;
+    }
 
     // requires: not there yet. The record may be one that was freed.
     std::uint32_t add(const Key& key) {
@@ -85,14 +101,14 @@ class KeyTable {
         return record;
     }
     void remove(std::uint32_t record) {
-        std::size_t hole = key(record).mixed() & mask();
-        while (cells_[hole] != record) hole = (hole + 1) & mask();
+        std::size_t hole = key(record).hash & mask();
+        while (cells_[hole].record != record) hole = (hole + 1) & mask();
         // Those behind the hole move up, unless that would put them before their own place.
-        for (std::size_t at = (hole + 1) & mask(); cells_[at] != kNone; at = (at + 1) & mask()) {
-            const std::size_t home = key(cells_[at]).mixed() & mask();
+        for (std::size_t at = (hole + 1) & mask(); cells_[at].record != kNone; at = (at + 1) & mask()) {
+            const std::size_t home = key(cells_[at].record).hash & mask();
             if (((at - home) & mask()) >= ((at - hole) & mask())) cells_[hole] = cells_[at], hole = at;
         }
-        cells_[hole] = kNone;
+        cells_[hole] = {};
         state_[record] = 0;
         if (texts_) names_[record] = {};
         free_.push_back(record);
@@ -133,23 +149,29 @@ class KeyTable {
     std::size_t hand() const { return hand_; }
 
   private:
+    struct Cell {
+        std::uint32_t record = kNone, tag = 0;  // tag: bits of the hash that do not say where the cell is
+    };
+    static std::uint32_t tag(const Key& key) { return static_cast<std::uint32_t>(key.hash >> 32); }
     std::size_t mask() const { return cells_.size() - 1; }
     bool is(std::uint32_t record, const Key& key) const {
         return values_[record] == key.value && (!texts_ || names_[record] == key.name);
     }
     void insert(std::uint32_t record) {
-        std::size_t at = key(record).mixed() & mask();
-        while (cells_[at] != kNone) at = (at + 1) & mask();
-        cells_[at] = record;
+        const Key own = key(record);
+        std::size_t at = own.hash & mask();
+        while (cells_[at].record != kNone) at = (at + 1) & mask();
+        cells_[at] = {record, tag(own)};
     }
     void rebuild(std::size_t size) {
-        std::vector<std::uint32_t>(size, kNone).swap(cells_);
+        std::vector<Cell>(size).swap(cells_);
         for (std::size_t r = 0; r < values_.size(); ++r)
             if (state_[r] != 0) insert(static_cast<std::uint32_t>(r));
     }
 
     bool texts_;
-    std::vector<std::uint32_t> cells_, free_;
+    std::vector<Cell> cells_;
+    std::vector<std::uint32_t> free_;
     std::vector<std::uint64_t> values_;
     std::vector<std::string> names_;
     std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched

@@ -22,8 +22,7 @@ struct Keyed<T>::Journal {
     std::uint64_t dropped, expired;
     double now;
     Spilled leaving;
-    std::vector<Lines<std::byte>> pages;  // all of them, where outputs are added
-    bool whole = false;
+    std::optional<Arena> all;  // where outputs are added
 
     void touch(const Keyed& keyed, std::uint32_t i) {
         if (i >= records || before.count(i)) return;
@@ -34,13 +33,13 @@ struct Keyed<T>::Journal {
 
 template <class T>
 struct Keyed<T>::Scratch {
-    Lines<T> dots, l1s, lines, scaled;
+    Lines<T> dots, l1s, norms, lines, scaled;
     Lines<double> values, coefs;
     std::vector<double> scores, steps;
     T norm2 = 0;
 
     Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
-        : dots(padded(slots)), l1s(padded(slots)), lines((nodes + 2) * padded(slots)), scaled(shape.width), values(padded(slots)),
+        : dots(padded(slots)), l1s(padded(slots)), norms(padded(slots)), lines((nodes + 2) * padded(slots)), scaled(shape.width), values(padded(slots)),
           coefs(padded(slots)), scores(shape.outputs), steps(shape.outputs) {}
 };
 
@@ -48,14 +47,13 @@ template <class T>
 Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
     : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
       shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
-             parts_.scaling.on()},
+             parts_.scaling.on(), false},
       limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
-      table_(settings.texts) {}
+      table_(settings.texts), records_(layout_.bytes) {}
 
 template <class T>
 std::size_t Keyed<T>::bytes() const {
-    std::size_t total = sizeof *this + table_.bytes() + last_.capacity() * sizeof(double) + pages_.capacity() * sizeof pages_[0];
-    for (const auto& page : pages_) total += page.capacity();
+    std::size_t total = sizeof *this + table_.bytes() + last_.capacity() * sizeof(double) + records_.bytes(table_.records());
     for (const auto& [key, record] : leaving_) total += key.size() + record.size();
     return total;
 }
@@ -74,7 +72,7 @@ template <class T>
 void Keyed<T>::fresh(std::uint32_t i, const Key& key) {
     std::byte* at = record(i);
     std::memset(at, 0, layout_.bytes);
-    view(at).clear_to(settings_.one_seed ? settings_.seed : Key{settings_.seed ^ key.mixed(), {}}.mixed(), start_);
+    view(at).clear_to(settings_.one_seed ? settings_.seed : Key::mix(settings_.seed ^ key.hash), start_);
 }
 
 // A spilled record is its bytes and the time of its last event.
@@ -132,7 +130,7 @@ std::uint32_t Keyed<T>::place(const Key& key, double now, const Spilled* found, 
     if (is_new) {
         if (settings_.max_keys && table_.live() >= settings_.max_keys) evict(journal);
         i = table_.add(key);
-        if (i >= pages_.size() * kPage) pages_.emplace_back(kPage * layout_.bytes + kLineBytes);
+        records_.grow(i + 1);
         if (std::isfinite(settings_.ttl) && i >= last_.size()) last_.resize(i + 1);
         fresh(i, key);
         if (!last_.empty()) last_[i] = now;
@@ -158,15 +156,15 @@ std::uint32_t Keyed<T>::place(const Key& key, double now, const Spilled* found, 
 
 template <class T>
 void Keyed<T>::undo(Journal& journal) {
-    if (journal.whole) pages_ = std::move(journal.pages);
+    if (journal.all) records_ = std::move(*journal.all);
     for (auto& [i, was] : journal.before) {
         table_.put_back(i, std::move(was.key));
-        if (!journal.whole) std::memcpy(record(i), was.bytes.data(), layout_.bytes);
+        if (!journal.all) std::memcpy(record(i), was.bytes.data(), layout_.bytes);
         if (!last_.empty()) last_[i] = was.last;
     }
     table_.mend(journal.records, journal.hand);
     if (!last_.empty()) last_.resize(journal.records);
-    pages_.resize((journal.records + kPage - 1) / kPage);
+    records_.shrink(journal.records);
     dropped_ = journal.dropped, expired_ = journal.expired, now_ = journal.now;
     leaving_ = std::move(journal.leaving);
 }
@@ -180,14 +178,13 @@ void Keyed<T>::meet(std::size_t classes) {
     MemberShape shape = old;
     shape.outputs = classes_;
     const MemberLayout layout(shape, sizeof(T), limit_, 1);
-    std::vector<Lines<std::byte>> pages;
-    for (std::size_t i = 0; i < table_.records(); ++i) {
-        if (i % kPage == 0) pages.emplace_back(kPage * layout.bytes + kLineBytes);
-        if (table_.used(static_cast<std::uint32_t>(i)))
-            copy_member(View(record(static_cast<std::uint32_t>(i)), 0, old, layout_), old,
-                        View(pages.back().data() + i % kPage * layout.bytes, 0, shape, layout), shape);
+    Arena records(layout.bytes);
+    records.grow(table_.records());
+    for (std::uint32_t i = 0; i < table_.records(); ++i) {
+        std::memset(records.at(i), 0, layout.bytes);
+        if (table_.used(i)) copy_member(View(record(i), 0, old, layout_), old, View(records.at(i), 0, shape, layout), shape);
     }
-    pages_.swap(pages);
+    records_ = std::move(records);
     shape_ = shape;
     layout_ = layout;
 }
@@ -196,6 +193,7 @@ void Keyed<T>::meet(std::size_t classes) {
 
 template <class T>
 void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
+    if (!kernel_.restricts_points() && all_small(chunk.rows, chunk.count(), shape_.width)) return;
     // Of scaled rows the kernel is asked on the way.
     check_rows(DenseRows<T>{chunk.rows, chunk.count(), shape_.width}, shape_.scaled ? Kernel() : kernel_);
     if (!kernel_.needs_dot() || shape_.scaled) return;
@@ -224,8 +222,8 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
     for (std::size_t e = 0; labelled && e < count; ++e) grows = grows || chunk.labels[e] >= known();
     std::optional<Journal> journal;
     if (grows || may_fail(chunk)) {
-        journal.emplace(Journal{{}, table_.records(), table_.hand(), dropped_, expired_, now_, leaving_, {}, grows});
-        if (grows) journal->pages = pages_;
+        journal.emplace(Journal{{}, table_.records(), table_.hand(), dropped_, expired_, now_, leaving_, {}});
+        if (grows) journal->all = records_.copy();
     }
     const MemberShape shape = shape_;
     const MemberLayout layout = layout_;
@@ -262,17 +260,29 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
     }
 }
 
-// A record is on its way from memory while the events before it are learned.
+// Keys and records are on their way from memory while the events before them are learned; each key is hashed once.
 template <class T>
-void Keyed<T>::ahead(const KeyedChunk<T>& chunk, std::size_t e) const {
-    constexpr std::size_t kCells = 16, kRecords = 6;
-    if (e + kCells < chunk.count()) table_.prefetch(Key::of(chunk.keys, e + kCells));
-    if (e + kRecords >= chunk.count()) return;
-    const std::uint32_t i = table_.find(Key::of(chunk.keys, e + kRecords));
-    if (i == KeyTable::kNone) return;
-    const std::byte* at = record(i);
-    for (std::size_t line = 0; line < layout_.bytes; line += kLineBytes) __builtin_prefetch(at + line, 1);
-}
+struct Keyed<T>::Ahead {
+    static constexpr std::size_t kKeys = 32, kCells = 24, kRecords = 4;
+    const Keyed& keyed;
+    const Keys& keys;
+    std::size_t count;
+    Key ring[kKeys];
+
+    Ahead(const Keyed& keyed, const Keys& keys, std::size_t first) : keyed(keyed), keys(keys), count(keys.count()) {
+        for (std::size_t e = first; e < std::min(first + kCells, count); ++e) take(e);
+    }
+    void take(std::size_t e) { keyed.table_.prefetch(ring[e % kKeys] = Key::of(keys, e)); }
+    const Key& operator()(std::size_t e) {
+        if (e + kCells < count) take(e + kCells);
+        if (e + kRecords < count)
+            if (const std::uint32_t i = keyed.table_.guess(ring[(e + kRecords) % kKeys]); i != KeyTable::kNone) {
+                const std::byte* at = keyed.record(i);
+                for (std::size_t line = 0; line < keyed.layout_.bytes; line += kLineBytes) __builtin_prefetch(at + line, 1);
+            }
+        return ring[e % kKeys];
+    }
+};
 
 // The event as the kernel sees it: scaled, where members scale, by what this one has seen.
 template <class T>
@@ -298,9 +308,17 @@ template <class T>
 void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
     const std::size_t size = member.size(), slots = padded(size);
     scratch.norm2 = gristmill::norm2(x, shape_.width);
+    const T* points = reinterpret_cast<const T*>(at + layout_.points);
+    const Node& root = parts_.nodes.back();
+    if (root.op == Op::gaussian && shape_.outputs == 1) {
+        const double sum = isa_fleet<T>().record_gaussian(static_cast<T>(root.a), x, scratch.norm2, points, layout_.slots, size, shape_.width,
+                                                          reinterpret_cast<const double*>(at + layout_.coef));
+        scratch.scores[0] = member.intercept(0) + member.scale() * sum;
+        return;
+    }
     if (size > 0) {
-        const T* points = reinterpret_cast<const T*>(at + layout_.points);
-        const T* norm2 = reinterpret_cast<const T*>(at + layout_.norm2);
+        T* norm2 = scratch.norms.data();
+        isa_fleet<T>().record_norms(points, layout_.slots, slots, shape_.width, norm2);
         if (kernel_.needs_dot())
             isa_fleet<T>().record_dots(x, points, layout_.slots, slots, shape_.width, scratch.dots.data());
         if (kernel_.needs_l1()) isa_fleet<T>().record_l1s(x, points, layout_.slots, slots, shape_.width, scratch.l1s.data());
@@ -338,10 +356,11 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
     const MemberParts<R> parts{rule, budget};
     Scratch scratch(shape_, limit_, parts_.nodes.size());
     const bool novelty = parts_.task == Task::novelty;
+    Ahead ahead(*this, chunk.keys, from);
     for (std::size_t e = from; e < to; ++e) {
-        ahead(chunk, e);
+        const Key& key = ahead(e);
         now_ = chunk.times ? chunk.times[e] : now_ + 1;
-        const std::uint32_t i = place(Key::of(chunk.keys, e), now_, &found, journal);
+        const std::uint32_t i = place(key, now_, &found, journal);
         std::byte* at = record(i);
         const View member = view(at);
         const T* x = taken(member, chunk.rows + e * shape_.width, e, true, scratch);
@@ -368,9 +387,9 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, double* o
         Scratch scratch(shape_, limit_, parts_.nodes.size());
         Lines<std::byte> start(layout_.bytes + kLineBytes), other(layout_.bytes + kLineBytes);
         view(start.data()).clear_to(0, start_);
+        Ahead ahead(*this, chunk.keys, 0);
         for (std::size_t e = 0; e < chunk.count(); ++e) {
-            ahead(chunk, e);
-            const Key key = Key::of(chunk.keys, e);
+            const Key& key = ahead(e);
             const std::byte* at = start.data();
             const std::uint32_t i = table_.find(key);
             if (i != KeyTable::kNone) {

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "core/arena.hpp"
 #include "core/fleet.hpp"
 #include "core/key_table.hpp"
 
@@ -78,12 +79,11 @@ class Keyed {
 
   private:
     using View = Member<T, 1>;
-    static constexpr std::size_t kPage = 256;  // records
     struct Journal;
     struct Scratch;
 
     std::byte* record(std::uint32_t i) const {
-        return const_cast<std::byte*>(pages_[i / kPage].data()) + i % kPage * layout_.bytes;
+        return records_.at(i);
     }
     View view(std::byte* at) const { return View(at, 0, shape_, layout_); }
     void fresh(std::uint32_t i, const Key& key);
@@ -93,7 +93,7 @@ class Keyed {
     std::uint32_t place(const Key& key, double now, const Spilled* found, Journal* journal);
     void evict(Journal* journal);
     bool is_past(double last, double now) const { return now - last > settings_.ttl; }
-    void ahead(const KeyedChunk<T>& chunk, std::size_t e) const;
+    struct Ahead;
     const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
     void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
     template <class R>
@@ -109,7 +109,7 @@ class Keyed {
     MemberLayout layout_;
     std::vector<double> start_;  // the rule's numbers before anything was learned
     KeyTable table_;
-    std::vector<Lines<std::byte>> pages_;
+    Arena records_;
     std::vector<double> last_;   // when a key's last event came; empty without ttl
     double now_ = 0;             // events so far, or the caller's clock
     bool tame_ = true;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/hypothesis.hpp"
+#include "core/isa_fleet.hpp"
 #include "core/learner.hpp"
 #include "core/member_scaling.hpp"
 
@@ -26,6 +27,7 @@ struct MemberShape {
     Task task = Task::novelty;
     bool random = false;      // the budget draws
     bool scaled = false;      // inputs are scaled on the way
+    bool norms = true;        // <y, y> of each point is kept, and not worked out anew
 };
 
 // Where things are, in bytes, for `lanes` members side by side with room for `slots` points each.
@@ -39,15 +41,18 @@ struct MemberLayout {
             at += count * each * lanes;
             return start;
         };
+        // What every event looks at comes first: a record's begins a line.
+        size = take(1, 4), seen = take(1, 4), steps = take(2, 4);
         scale = take(1, 8), intercept = take(shape.outputs, 8), numbers = take(shape.numbers, 8);
         scaling = take(shape.scaled ? Scaling::kNumbers * shape.width : 0, 8);
         seed = take(shape.random, 8), counter = take(shape.random, 8);
         coef = take(shape.outputs * slots, 8);
         target = take(shape.task == Task::regression ? slots : 0, 8);
-        points = take(slots * shape.width, number_bytes), norm2 = take(slots, number_bytes);
-        ids = take(slots, 4), size = take(1, 4), seen = take(1, 4), steps = take(1, 4);
+        ids = take(slots, 4);
         code = take(shape.task == Task::classification ? slots : 0, 2);
-        bytes = (at + 7) / 8 * 8;
+        points = take(slots * shape.width, number_bytes), norm2 = take(shape.norms ? slots : 0, number_bytes);
+        const std::size_t whole = lanes == 1 ? kLineBytes : 8;
+        bytes = (at + whole - 1) / whole * whole;
     }
 };
 
@@ -77,6 +82,8 @@ class Member {
         std::size_t found = Points::npos;
         std::uint64_t first = kMostEvents + 1;
         const std::uint32_t* ids = count(at_->ids);
+        if constexpr (Lanes == 1)
+            if (size() > 0) return isa_fleet<T>().record_oldest(ids, size());
         for (std::size_t s = 0, n = size(); s < n; ++s)
             if (ids[s * Lanes] < first) first = ids[s * Lanes], found = s;
         return found;
@@ -108,7 +115,9 @@ class Member {
     std::uint32_t& seen() const { return *count(at_->seen); }
     std::uint32_t& steps() const { return *count(at_->steps); }
     std::uint32_t& id(std::size_t slot) const { return count(at_->ids)[slot * Lanes]; }
-    T& norm2(std::size_t slot) const { return at<T>(at_->norm2)[slot * Lanes]; }
+    void set_norm2(std::size_t slot, T value) const {
+        if (shape_->norms) at<T>(at_->norm2)[slot * Lanes] = value;
+    }
     T& point(std::size_t slot, std::size_t j) const {
         // Lanes of learners are feature by feature inside a slot, a record is slot by slot inside a feature.
         return at<T>(at_->points)[Lanes == 1 ? j * at_->slots + slot : (slot * shape_->width + j) * Lanes];
@@ -128,6 +137,9 @@ class Member {
         if (shape_->task == Task::classification)
             at<std::uint16_t>(at_->code)[slot * Lanes] = std::isnan(label) ? kNoCode : static_cast<std::uint16_t>(label);
     }
+    void copy_norms(const Member& from) const {
+        for (std::size_t s = 0; shape_->norms && s < from.size(); ++s) set_norm2(s, from.template at<T>(from.at_->norm2)[s * Lanes]);
+    }
     // requires: memory all 0.
     void clear_to(std::uint64_t seed, std::span<const double> numbers) const {
         scale() = 1;
@@ -141,14 +153,14 @@ class Member {
     void put(std::size_t slot, double label, const T* x, std::size_t stride, T x_norm2) const {
         if (slot == size()) set_size(slot + 1);
         for (std::size_t j = 0; j < shape_->width; ++j) point(slot, j) = x[j * stride];
-        norm2(slot) = x_norm2;
+        set_norm2(slot, x_norm2);
         id(slot) = seen();
         set_label(slot, label);
     }
     void remove(std::size_t slot) const {
         const std::size_t last = size() - 1;
         for (std::size_t j = 0; j < shape_->width; ++j) point(slot, j) = point(last, j), point(last, j) = T(0);
-        norm2(slot) = norm2(last), norm2(last) = T(0);
+        if (shape_->norms) set_norm2(slot, at<T>(at_->norm2)[last * Lanes]), set_norm2(last, T(0));
         for (std::size_t o = 0; o < shape_->outputs; ++o) coef(o, slot) = coef(o, last), coef(o, last) = 0;
         id(slot) = id(last);
         set_label(slot, label(last));
@@ -262,6 +274,7 @@ template <class M, class T, class R>
             const Newcomer newcomer{member.seen(), coefs, step.shrink, nullptr, event.self};
             // By far the most asked for; the others cost a jump.
             if (auto* smallest = std::get_if<DropSmallest>(&budget)) entry = smallest->choose(member, newcomer, random);
+            else if (auto* oldest = std::get_if<DropOldest>(&budget)) entry = oldest->choose(member, newcomer, random);
             else entry = choose(budget, member, newcomer, random);
             member.set_random(random);
         }

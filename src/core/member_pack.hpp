@@ -62,7 +62,7 @@ struct MemberPack {
             for (std::size_t o = 0; o < shape.outputs; ++o) member.coef(o, s) = coef[first * shape.outputs + o];
             const T* row = points.data() + first * shape.width;
             for (std::size_t j = 0; j < shape.width; ++j) member.point(s, j) = row[j];
-            member.norm2(s) = gristmill::norm2(row, shape.width);
+            member.set_norm2(s, gristmill::norm2(row, shape.width));
         }
         return first;
     }
@@ -142,10 +142,10 @@ void copy_member(const M& from, const MemberShape& old, const M& to, const Membe
     for (std::size_t s = 0; s < from.size(); ++s) {
         to.id(s) = from.id(s);
         to.set_label(s, from.label(s));
-        to.norm2(s) = from.norm2(s);
         for (std::size_t o = 0; o < old.outputs; ++o) to.coef(o, s) = from.coef(o, s);
         for (std::size_t j = 0; j < shape.width; ++j) to.point(s, j) = from.point(s, j);
     }
+    to.copy_norms(from);
     if (old.outputs == 1 && shape.outputs > 1) to.split_output();
 }
 
