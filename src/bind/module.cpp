@@ -5,6 +5,7 @@ namespace gristmill::bind {
 void bind_calibration(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_intervals(nb::module_& m);
+void bind_compress(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
@@ -26,4 +27,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_calibration(m);
     gristmill::bind::bind_mixture(m);
     gristmill::bind::bind_intervals(m);
+    gristmill::bind::bind_compress(m);
 }

@@ -3,8 +3,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace gristmill {
+
+namespace {
+
+// Who is most like whom, of points that were put together from other models.
+void meet(Partners& partners, const Points& points, const Kernel& kernel) {
+    std::vector<double> selves(points.size());
+    for (std::size_t slot = 0; slot < points.size(); ++slot) selves[slot] = points.stored_self(kernel, slot);
+    partners.meet_again(points, selves);
+    Lines<double> row(padded(points.size()));
+    for (std::size_t slot = 0; slot < points.size(); ++slot) {
+        points.stored_row(kernel, slot, row.data());
+        partners.meet_again(points, slot, row.data());
+    }
+}
+
+}  // namespace
 
 void Expansion::begin(std::size_t, bool) {
     saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_,
@@ -50,16 +67,23 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     std::vector<std::uint8_t> sparse = points_->came_sparse();
     if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, n);
     if (archive.loads) points_->set_came_sparse(sparse);
-    archive.numbers("inner", inner_, inner_.size());
+    // What follows from points and coefficients is worked out where these were put together from other models.
+    const bool derive = archive.loads && archive.has("derive");
+    if (!derive) archive.numbers("inner", inner_, inner_.size());
     archive.number("scale", scale_);
     archive.number("doubt", doubt_);
     archive.number("floor", floor_);
     archive.number("weight", weight_);
     archive.count("ticks", ticks_);
-    if (partners_) partners_->visit(archive, n);
+    if (partners_ && !derive) partners_->visit(archive, n);
     if (archive.loads && scale_ == 0) archive.refuse("scale", "is 0");
     if (!archive.loads) return;
     reserve(n);
+    if (derive && track_norm_) {
+        doubt_ = std::numeric_limits<double>::max();
+        repair_norm();
+    }
+    if (derive && partners_) meet(*partners_, *points_, kernel_);
     if (partners_) partners_->reserve(label_.size());
 }
 

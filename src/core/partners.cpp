@@ -112,7 +112,9 @@ void Partners::removed(std::size_t slot, std::size_t last) {
 
 void Partners::meet_again(const Points& points, std::span<const double> selves) {
     newcomer_ = {};
-    for (std::size_t v = 0; v < points.size(); ++v) self_[v] = selves[v], inverse_[v] = inverse_of(selves[v]);
+    const std::size_t n = points.size();
+    partner_.resize(n, kNone), likeness_.resize(n), share_.resize(n), stale_.resize(n), self_.resize(n), inverse_.resize(n);
+    for (std::size_t v = 0; v < n; ++v) self_[v] = selves[v], inverse_[v] = inverse_of(selves[v]);
 }
 
 void Partners::clear() {

@@ -1,6 +1,7 @@
 // What the trees are made of, out and in again: transactions, outputs that are added, states that are saved.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/check.hpp"
 #include "core/trees.hpp"
@@ -114,7 +115,18 @@ void Trees::visit(Archive& archive, std::uint64_t seen) {
         }
         terms_.order_by_id();
     }
-    visit_trees(archive);
+    if (!archive.loads || !archive.has("derive")) return visit_trees(archive);
+    // Terms that were put together from other models grow their trees one after the other.
+    sum_.reserve_terms(terms_.size());
+    for (std::size_t slot = 0; slot < terms_.size(); ++slot) {
+        terms_.row(slot, row_.data());
+        sum_.keys(row_.data(), keys_.data());
+        for (std::size_t o = 0; o < outputs(); ++o)
+            if (const double coef = terms_.coefs(slot)[o]; coef != 0) sum_.add(o, keys_.data(), coef);
+    }
+    if (!track_norm_) return;
+    doubt_ = std::numeric_limits<double>::max();
+    repair_norm();
 }
 
 // The terms give the entries of the trees again, but for those that rounding has left otherwise; shapes are kept.

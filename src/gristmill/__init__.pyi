@@ -15,6 +15,7 @@ from .catalogue import passive_aggressive_regressor as passive_aggressive_regres
 from .catalogue import projection_classifier as projection_classifier, projection_regressor as projection_regressor
 from .catalogue import projectron as projectron, projectron_pp as projectron_pp
 from .catalogue import random_budget_perceptron as random_budget_perceptron, romma as romma, svmd as svmd
+from .compression import compress as compress
 from .fleet import Fleet as Fleet
 from .keyed import KeyedFleet as KeyedFleet
 from .features import FeatureLearner as FeatureLearner, RandomMaclaurin as RandomMaclaurin
@@ -25,6 +26,7 @@ from .learners import KernelClassifier as KernelClassifier, KernelNovelty as Ker
 from .learners import KernelRegressor as KernelRegressor
 from .losses import EpsilonInsensitive as EpsilonInsensitive, Hinge as Hinge, Huber as Huber, Logistic as Logistic
 from .losses import Pinball as Pinball, Squared as Squared
+from .merging import merge as merge
 from .pairwise import Fifo as Fifo, PairwiseAUC as PairwiseAUC, PairwiseMetric as PairwiseMetric
 from .pairwise import PairwiseSimilarity as PairwiseSimilarity, Reservoir as Reservoir, ReservoirX as ReservoirX
 from .pairwise import TwoStageMKL as TwoStageMKL

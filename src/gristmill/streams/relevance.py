@@ -132,6 +132,20 @@ class RelevanceScaler:
             self.weights = fresh
         self.history = (*self.history, Renewal(self.n_seen_, shares, taken))
 
+    def _affine(self) -> tuple[Floats, Floats]:
+        return self.standard._affine()[0], self._slope()
+
+    @staticmethod
+    def _merged(scalers: list[RelevanceScaler], shares: Floats) -> RelevanceScaler:
+        """One scaling of all that these have seen; the weights of columns are averaged."""
+        merged = RelevanceScaler(scalers[0].standard.warmup)
+        merged.standard = StreamScaler._merged([one.standard for one in scalers])
+        merged.weights = np.asarray(shares @ np.array([one._known() for one in scalers]))
+        if any(one.history for one in scalers):
+            found = np.asarray(shares @ np.array([one.shares for one in scalers]))
+            merged.history = (Renewal(merged.n_seen_, found, True),)
+        return merged
+
     # ---- part of a model file (persist.py) -----------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:

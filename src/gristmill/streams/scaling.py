@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -172,6 +173,39 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return np.asarray(1.0 / _not_zero(self._state[2] - self._state[1]))
         known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
         return np.asarray(1.0 / self._moments(self._state[1], self._state[2], known)[1])
+
+    def _affine(self) -> tuple[Floats, Floats]:
+        """A scaled column is (x - centre) * slope, by what is known now."""
+        if self.method == "minmax":
+            return self._state[1], self._slope()
+        known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
+        return self._moments(self._state[1], self._state[2], known)[0], self._slope()
+
+    @staticmethod
+    def _merged(scalers: list[StreamScaler], shares: Any = None) -> StreamScaler:
+        """One scaling of all that these have seen: counts and sums add up."""
+        first = scalers[0]
+        for at, one in enumerate(scalers):
+            check_is_fitted(one)
+            if (one.method, one.warmup, one.n_features_in_) != (first.method, first.warmup, first.n_features_in_):
+                raise ValueError(
+                    f"merge: scalings 0 and {at} differ: {first!r} of {first.n_features_in_} columns and {one!r} of "
+                    f"{one.n_features_in_}"
+                )
+        merged = copy.deepcopy(first)
+        merged.n_seen_ = sum(one.n_seen_ for one in scalers)
+        if first.method == "minmax":
+            merged._state[1] = np.min([one._state[1] for one in scalers], axis=0)
+            merged._state[2] = np.max([one._state[2] for one in scalers], axis=0)
+            return merged
+        counts = [one.n_seen_ if one.warmup is None else min(one.n_seen_, one.warmup) for one in scalers]
+        for one, count in zip(scalers[1:], counts[1:], strict=True):
+            away = one._state[0] - first._state[0]  # sums are of differences from the first event
+            merged._state[1] += one._state[1] + count * away
+            merged._state[2] += one._state[2] + (2 * one._state[1] + count * away) * away
+        if first.warmup is not None and merged.n_seen_ > first.warmup:  # frozen: as many events as it waits for
+            merged._state[1:] *= first.warmup / sum(counts)
+        return merged
 
     @property
     def memory_bytes(self) -> int:
