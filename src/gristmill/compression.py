@@ -98,7 +98,7 @@ def resized(parts: Parts, size: int | str, verb: str) -> Budget:
     refuse_budget(budget, verb)
     if isinstance(budget, Project) and not is_whole(size):
         raise ValueError(f"{verb}: {budget!r} counts points; give a number of them, got size={size!r}")
-    found: Any = Merge(size) if isinstance(budget, Unbounded) else dataclasses.replace(budget, size=size)  # type: ignore[call-arg]
+    found: Any = Merge(size) if isinstance(budget, Unbounded) else dataclasses.replace(budget, size=size)
     check_composition(parts.rule, found, parts.average)
     checked: Budget = found
     return checked

@@ -15,7 +15,7 @@ from ._labels import LabelTable
 from ._nested import same
 from ._stream import Run
 from ._terms import Floats, Terms
-from .budgets import Budget
+from .budgets import Budget, DropSmallest, Unbounded
 from .composition import check_outputs
 from .compression import check_compressible, fewer, points_within, refuse_budget, resized, successor, with_model
 from .rules import Rule
@@ -69,6 +69,8 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     from .prepared import Prepared
 
     models = list(models) if isinstance(models, list | tuple) else _no_list(models)
+    if not models:
+        raise ValueError("merge: there is no model to merge")
     kinds = sorted({type(model).__name__ for model in models})
     if len(kinds) > 1:
         raise TypeError(f"merge: models must be of one kind, got {' and '.join(kinds)}")
@@ -103,8 +105,6 @@ def _shares(models: list[Any], weights: Any) -> Floats:
 
 def _check(models: list[Any]) -> None:
     """Refuse, by name, what cannot become one model."""
-    if not models:
-        raise ValueError("merge: there is no model to merge")
     for model in models:
         if not isinstance(model, StreamLearner):
             raise TypeError(
@@ -136,8 +136,8 @@ def _check_alike(first: Any, other: Any, at: int) -> None:
         raise ValueError(
             f"merge: models 0 and {at} have different columns: {first._engine.width} and {other._engine.width}"
         )
-    names = [getattr(model, "feature_names_in_", None) for model in (first, other)]
-    if all(name is not None for name in names) and not np.array_equal(*names):
+    names: list[Any] = [getattr(model, "feature_names_in_", None) for model in (first, other)]
+    if all(name is not None for name in names) and not np.array_equal(names[0], names[1]):
         raise ValueError(f"merge: models 0 and {at} have columns of different names: {names[0]} and {names[1]}")
     if first._engine.is_sparse != other._engine.is_sparse:
         raise ValueError(
@@ -232,6 +232,8 @@ def _learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | N
 
 def _budget(models: list[Any], parts: Parts, size: Any) -> Budget:
     """The budget of the result: the largest of the models', or one of the given size."""
+    if size is not None and additive.is_additive(parts.kernel) and isinstance(parts.budget, Unbounded):
+        return DropSmallest(size)  # trees cannot fold their terms
     if size is not None:
         return resized(parts, size, "merge")
     budgets = [model._run.parts.budget for model in models]
@@ -331,7 +333,8 @@ def _trees(shards: list[_Shard], outputs: int, limit: int | None) -> dict[str, A
 def _weights(shards: list[_Shard], outputs: int) -> dict[str, Any]:
     """The weighted mean of explicit weights."""
     ticks = [int(shard.state["ticks"][0]) for shard in shards]
-    coef, sums = 0.0, 0.0
+    coef: Any = 0.0
+    sums: Any = 0.0
     for shard, count in zip(shards, ticks, strict=True):
         lines = shard.state["coef"] * shard.state["scale"][0]
         coef = coef + shard.share * shard.outward(lines, outputs)
