@@ -78,8 +78,8 @@ def main(names: tuple[str, ...]) -> None:
     click.echo(machine())
     gram, product, took = products()
     click.echo(
-        f"compress 1,000 of 12,000 points x 123: {took:.2f} s of processor time; the bare products {gram:.2f} + {product:.2f} s; "
-        f"ratio {took / (gram + product):.2f}\n"
+        f"compress 1,000 of 12,000 points x 123: {took:.2f} s of processor time; the bare products {gram:.2f} + "
+        f"{product:.2f} s; ratio {took / (gram + product):.2f}\n"
     )
     click.echo("| data | learner | one pass | compressed | error | " + " | ".join(f"{k} shards" for k in SHARDS) + " |")
     click.echo("|---" * (5 + len(SHARDS)) + "|")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 namespace gristmill {
@@ -54,6 +55,46 @@ void orthogonalise(const Pivot& pivot, std::size_t known, std::size_t k, const d
     for (std::size_t l = 0; l < k; ++l) isa_score().axpy(-pivot.row[known + l], lines + l * stride, z, count);
     isa_score().scale(1 / pivot.distance(), z, count);
 }
+
+// Some of the points against each other: row(i) gives the values of the i-th of them at all of them, padded.
+class Among {
+  public:
+    Among(const Kernel& kernel, const Points& points, const std::vector<std::size_t>& slots)
+        : kernel_(kernel), points_(points), slots_(slots) {
+        // L1 sums of points that came sparse run another way: only their own rows have the same bits.
+        if (!kernel.needs_l1()) gather<double>() || gather<float>();
+        if (!ahead_) row_.resize(padded(points.size()));
+    }
+    void row(std::size_t i, double* out) {
+        if (ahead_) return ahead_->among(i, out);
+        points_.stored_row(kernel_, slots_[i], row_.data());
+        for (std::size_t s = 0; s < slots_.size(); ++s) out[s] = row_[slots_[s]];
+        std::fill(out + slots_.size(), out + padded(slots_.size()), 0.0);
+    }
+
+  private:
+    // Dense points are copied together, so that a row costs no more than it must.
+    template <class T>
+    bool gather() {
+        const auto* dense = dynamic_cast<const DensePoints<T>*>(&points_);
+        if (!dense) return false;
+        auto rows = std::make_shared<std::vector<T>>(slots_.size() * dense->width());
+        for (std::size_t r = 0; r < slots_.size(); ++r) dense->copy_out(slots_[r], rows->data() + r * dense->width());
+        batch_ = DenseRows<T>{rows->data(), slots_.size(), dense->width()};
+        rows_ = rows;
+        ahead_ = points_.ahead(kernel_, batch_);
+        ahead_->load(0, slots_.size());
+        return true;
+    }
+
+    const Kernel& kernel_;
+    const Points& points_;
+    const std::vector<std::size_t>& slots_;
+    std::shared_ptr<void> rows_;  // what the batch looks at
+    Batch batch_;
+    std::unique_ptr<Ahead> ahead_;
+    Lines<double> row_;
+};
 
 class Greedy {
   public:
@@ -142,7 +183,7 @@ class Greedy {
         const auto slots = pool();
         const std::size_t known = chosen_.size(), count = padded(slots.size()), lanes = kLanes<double>;
         const auto z = gathered(slots);
-        const auto among = points_.among(kernel_, slots);
+        Among among(kernel_, points_, slots);
         State state = of(slots);
         Lines<double> lines(most * count), sums(count);
         std::vector<Pivot> pivots;
@@ -157,7 +198,7 @@ class Greedy {
             for (std::size_t l = 0; l < k; ++l) pivot.row[known + l] = lines[l * count + best];
             pivot.row.back() = std::sqrt(state.distance2[best]);
             for (const auto& line : state.left) pivot.share.push_back(line[best] / pivot.distance());
-            among(best, lines.data() + k * count);
+            among.row(best, lines.data() + k * count);
             const double* row = pivot.row.data();
             isa<double>().dots(&row, 1, z.data(), count / lanes, known, sums.data(), count);
             orthogonalise(pivot, known, k, sums.data(), lines.data(), count, count);

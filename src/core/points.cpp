@@ -114,14 +114,6 @@ void Points::order_by_id() {
     for (const std::size_t slot : slots) link_newest(slot);
 }
 
-std::function<void(std::size_t, double*)> Points::among(const Kernel& kernel, std::vector<std::size_t> slots) const {
-    return [this, kernel, slots = std::move(slots), row = Lines<double>(padded(size()))](std::size_t i, double* out) mutable {
-        stored_row(kernel, slots[i], row.data());
-        for (std::size_t s = 0; s < slots.size(); ++s) out[s] = row[slots[s]];
-        std::fill(out + slots.size(), out + padded(slots.size()), 0.0);
-    };
-}
-
 void Points::begin() {
     journal_ = std::make_unique<Journal>(Journal{ids_, older_, newer_, oldest_, newest_, {}});
     journal_->saved.resize(ids_.size());
@@ -408,23 +400,6 @@ void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size
     DenseAhead<T> ahead(*this, kernel, batch);
     ahead.load(0, slots.size());
     ahead.rows(out, stride);
-}
-
-template <class T>
-std::function<void(std::size_t, double*)> DensePoints<T>::among(const Kernel& kernel, std::vector<std::size_t> slots) const {
-    if (kernel.needs_l1()) return Points::among(kernel, std::move(slots));  // whose sums may run another way
-    struct Some {
-        std::vector<T> rows;
-        Kernel kernel;
-        Batch batch;
-        std::unique_ptr<DenseAhead<T>> ahead;
-    };
-    auto some = std::make_shared<Some>(Some{std::vector<T>(slots.size() * width_), kernel, {}, nullptr});
-    for (std::size_t r = 0; r < slots.size(); ++r) copy_out(slots[r], some->rows.data() + r * width_);
-    some->batch = DenseRows<T>{some->rows.data(), slots.size(), width_};
-    some->ahead = std::make_unique<DenseAhead<T>>(*this, some->kernel, some->batch);
-    some->ahead->load(0, slots.size());
-    return [some](std::size_t i, double* out) { some->ahead->among(i, out); };
 }
 
 template <class T>

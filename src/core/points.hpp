@@ -2,7 +2,6 @@
 // sparse_points.hpp. Slots are always 0..size-1: a removed point's slot is filled by the last one.
 #pragma once
 
-#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -76,9 +75,6 @@ class Points {
         for (std::size_t r = 0; r < slots.size(); ++r) stored_row(kernel, slots[r], out + r * stride);
     }
     virtual double stored_self(const Kernel& kernel, std::size_t slot) const = 0;
-    // Some of the points against each other: (which of them, out) gives its values at all of them, padded. The points must
-    // stay as they are while it is asked.
-    virtual std::function<void(std::size_t, double*)> among(const Kernel& kernel, std::vector<std::size_t> slots) const;
 
     // Columns times these factors, one a feature, in place.
     void rescale(std::span<const double> factors);
@@ -147,7 +143,6 @@ class DensePoints final : public Points {
     void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
                      std::size_t stride) const override;
     double stored_self(const Kernel& kernel, std::size_t slot) const override;
-    std::function<void(std::size_t, double*)> among(const Kernel& kernel, std::vector<std::size_t> slots) const override;
     void copy_out(std::size_t slot, T* to) const;
     std::vector<std::uint8_t> came_sparse() const override { return {sparse_.begin(), sparse_.begin() + static_cast<std::ptrdiff_t>(size())}; }
     void set_came_sparse(std::span<const std::uint8_t> flags) override { std::copy(flags.begin(), flags.end(), sparse_.begin()); }

@@ -349,6 +349,9 @@ def _weights(shards: list[_Shard], outputs: int) -> dict[str, Any]:
     }
 
 
+#: numbers of rules and budgets that count: Alma's steps, a density's weight, those who asked to come into a sample
+_COUNTS = ("rule.corrections", "rule.total", "budget.candidates")
+
 # ---- how learning goes on ---------------------------------------------------------------------------------------
 
 
@@ -365,13 +368,21 @@ def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any
         shard.share * shard.state["margins"] / count for shard, count in zip(shards, ticks, strict=True)
     ) * sum(ticks)
     for name in state:
-        if name == "rule.corrections":  # Alma's steps shrink with their number
+        if name in _COUNTS:
             state[name] = sum(shard.state[name] for shard in shards)
+        elif name == "rule.recent":
+            state[name] = _recent([shard.state[name] for shard in shards])
         elif name.startswith("rule."):
             state[name] = sum(shard.share * shard.state[name] for shard in shards)
     if "class_counts" in state:
         state["class_counts"] = _class_counts(shards, classes)
     return _calibrated(state, shards, outputs)
+
+
+def _recent(lists: list[Floats]) -> Floats:
+    """The last scores of all, in an even pace; no more than the longest list has."""
+    place = np.concatenate([(np.arange(len(some)) + 0.5) / max(len(some), 1) for some in lists])
+    return np.concatenate(lists)[np.argsort(place, kind="stable")][-max(map(len, lists), default=0) or None :]
 
 
 def _mean(shards: list[_Shard], name: str, outputs: int, ticks: list[int] | None = None) -> Floats:
