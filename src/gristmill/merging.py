@@ -64,7 +64,7 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     >>> shards = [passive_aggressive(Gaussian(1.0), size=100).fit(X[i::4], y[i::4]) for i in range(4)]
     >>> model = merge(shards)
     >>> print(f"{model.n_support_} points, {model.n_seen_} events: {(model.predict(X) == y).mean():.2f} right")
-    100 points, 4000 events: 0.99 right
+    100 points, 4000 events: 0.98 right
     """
     from .prepared import Prepared
 
