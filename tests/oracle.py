@@ -386,14 +386,21 @@ class Twin:
             self.keep([i for i, event in enumerate(self.ids) if event >= self.seen - steps])
 
     def enter(self, move, trial):
-        """The budget's part: how the new term enters, and what leaves."""
+        """The budget's part: how the new term enters, and what leaves. Ages are those of ids, in later passes too."""
+        self.take_in(move, trial)
+        order = np.argsort(self.ids, kind="stable")
+        if np.any(np.diff(order) < 0):
+            self.reorder(order)
+
+    def take_in(self, move, trial):
         name, size = type(self.budget).__name__, getattr(self.budget, "size", None)
+        if name == "Project":
+            return self.project(move, trial)
         if trial.index in self.ids:  # a later pass over the same points
             at = self.ids.index(trial.index)
             self.coef[at] = self.coef[at] + move.coefficient * trial.direction
+            self.tangent[at] = self.tangent[at] + move.tangent * trial.direction
             return self.keep([i for i in range(len(self.ids)) if np.any(self.coef[i] != 0)])
-        if name == "Project":
-            return self.project(move, trial)
         if name == "Merge" and len(self.ids) == size:
             return self.merge(move, trial)
         if name == "DropRandom" and len(self.ids) == size:
@@ -411,7 +418,8 @@ class Twin:
 
     def project(self, move, trial):
         residual, _, pieces = self.projection(trial.x, trial.direction)
-        full = getattr(self.budget, "size", None) is not None and len(self.ids) >= self.budget.size
+        known = trial.index in self.ids  # a later pass, and a point already for the sake of a class
+        full = getattr(self.budget, "size", None) is not None and len(self.ids) >= self.budget.size and not known
         fold_all = move.fold or residual <= self.budget.tolerance or full
         stays = np.zeros(self.outputs, dtype=bool)
         for c, (inside, weights, rest2) in pieces.items():
@@ -419,7 +427,11 @@ class Twin:
             if not stays[c]:
                 for i, share in zip(inside, weights, strict=True):
                     self.coef[i][c] += move.coefficient * trial.direction[c] * share
-        if stays.any():
+        if stays.any() and known:
+            at = self.ids.index(trial.index)
+            self.coef[at] = self.coef[at] + np.where(stays, move.coefficient * trial.direction, 0.0)
+            self.member[at] = self.member[at] | stays
+        elif stays.any():
             self.append(move, trial, stays)
 
     def merge(self, move, trial):
@@ -481,5 +493,8 @@ class Twin:
 
     def keep(self, which):
         self.evicted += [event for i, event in enumerate(self.ids) if i not in set(which)]
+        self.reorder(which)
+
+    def reorder(self, which):
         for name in ("points", "ids", "coef", "tangent", "member"):
             setattr(self, name, [getattr(self, name)[i] for i in which])

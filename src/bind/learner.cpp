@@ -131,7 +131,7 @@ auto bind_loop(nb::module_& m, const char* name) {
         c.def("resize", [](Py& h, std::size_t bytes) { h.write([&] { h.learner.resize(bytes); }); }, nb::arg("bytes"));
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
-    if constexpr (H::kSupports.present)
+    if constexpr (requires(const H& h, const Batch& batch) { h.look_again(batch, std::int64_t{}); })
         c.def("revisit", [](Py& h, nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights,
                             std::int64_t start) {
             const Rows rows = h.checked(source);

@@ -81,7 +81,7 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
     const std::size_t before = size();
     if (sight.replays && step.shrink == 0) restart();
     else shrink(step.shrink * plan.entry.factor);
-    if (size() < before) sight.cleared(i + 1, before);
+    if (size() < before) sight.cleared(i + 1, before), sight.slots.clear();
     for (double& c : term.coefs) c *= plan.entry.factor;
     if (plan.present != Points::npos) {
         adjust_present(sight, i, plan, term);
@@ -92,6 +92,7 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
         std::size_t slot = size();
         if (plan.entry.kind == Entry::Kind::replace) {
             slot = plan.entry.slot;
+            if (sight.start) sight.slots.erase(points_->id(slot));
             if (plan.entry.onto != Points::npos) fold(slot, plan.entry.onto, plan.entry.share, plan.partner_row.data());
             release(slot, plan.victim_row.data());
         }

@@ -56,7 +56,7 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
         if (size() != 0 || !archive.points || batch_count(*archive.points) != n) archive.refuse("ids", "does not fit the points");
         check_ids(archive, ids, seen);
         reserve(n);
-        for (std::size_t s = 0; s < n; ++s) points_->put(s, ids[s], *archive.points, s);
+        for (std::size_t s = 0; s < n; ++s) points_->put(s, ids[s], *archive.points, s, false);
         points_->order_by_id();
     }
     archive.table("coef", coef_, all, n);

@@ -77,7 +77,7 @@ class Learner {
 
     // One more pass over events that came before, the first of them at position `start` of the stream.
     void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::int64_t start)
-        requires(H::kSupports.present)
+        requires requires(const H h) { h.look_again(batch, start); }
     {
         Chunk chunk{batch, labels, weights, nullptr, hypothesis_.look_again(batch, start)};
         chunk.start = start;
@@ -168,7 +168,6 @@ class Learner {
         std::uint64_t classes = counts_.classes;
         archive.count("classes", classes);
         if (archive.loads) {
-            if (counts_.steps > counts_.seen && !needs_.present) archive.refuse("steps", "is more than the events seen");
             // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
             std::vector<double> offsets;
             archive.numbers("intercept", offsets);

@@ -21,14 +21,16 @@ void Points::unlink(std::size_t slot) {
     (newer == npos ? newest_ : older_[newer]) = older;
 }
 
-void Points::link_newest(std::size_t slot) {
-    older_[slot] = newest_;
-    newer_[slot] = npos;
-    (newest_ == npos ? oldest_ : newer_[newest_]) = slot;
-    newest_ = slot;
+void Points::link(std::size_t slot, bool by_age) {
+    std::size_t older = newest_, newer = npos;
+    while (by_age && older != npos && ids_[older] > ids_[slot]) newer = older, older = older_[older];
+    older_[slot] = older;
+    newer_[slot] = newer;
+    (older == npos ? oldest_ : newer_[older]) = slot;
+    (newer == npos ? newest_ : older_[newer]) = slot;
 }
 
-void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row) {
+void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, bool by_age) {
     if (slot == size()) {
         reserve(slot + 1);
         put_data(slot, batch, row);
@@ -41,7 +43,7 @@ void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::siz
         unlink(slot);
         ids_[slot] = id;
     }
-    link_newest(slot);
+    link(slot, by_age);
 }
 
 void Points::remove(std::size_t slot) {
@@ -111,7 +113,7 @@ void Points::order_by_id() {
     std::iota(slots.begin(), slots.end(), std::size_t{0});
     std::sort(slots.begin(), slots.end(), [&](std::size_t a, std::size_t b) { return ids_[a] < ids_[b]; });
     oldest_ = newest_ = npos;
-    for (const std::size_t slot : slots) link_newest(slot);
+    for (const std::size_t slot : slots) link(slot);
 }
 
 void Points::begin() {

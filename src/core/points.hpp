@@ -54,8 +54,9 @@ class Points {
     std::size_t oldest() const { return oldest_; }
     std::size_t newer(std::size_t slot) const { return newer_[slot]; }
 
-    // requires: slot <= size; slot == size appends, else the point there is replaced. ensures: it is the newest.
-    void put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row);
+    // requires: slot <= size; slot == size appends, else the point there is replaced. ages are those of ids.
+    // by_age: false while points are restored slot by slot, before order_by_id.
+    void put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, bool by_age = true);
     // ensures: the last point has moved into `slot`, if there was one. Ages keep their order.
     void remove(std::size_t slot);
     void clear();
@@ -116,7 +117,7 @@ class Points {
     };
     void before_write(std::size_t slot);
     void unlink(std::size_t slot);
-    void link_newest(std::size_t slot);
+    void link(std::size_t slot, bool by_age = true);  // where its id belongs: at the end, but for a later pass
 
     std::vector<std::int64_t> ids_;
     std::vector<std::size_t> older_, newer_;  // a list through the slots, by age

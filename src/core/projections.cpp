@@ -77,7 +77,8 @@ void Projections::measure(Sight& sight, std::size_t i, std::span<const double> d
 
 Projections::Plan Projections::plan(Sight& sight, std::size_t, Term& term, Budget&, Random&) {
     if (term.step.coefficient == 0) return {};
-    const bool fold = term.step.fold_only || sight.residual <= tolerance_ || store_.size() >= limit_;
+    const bool full = store_.size() >= limit_ && !sight.slots.contains(term.id);
+    const bool fold = term.step.fold_only || sight.residual <= tolerance_ || full;
     if (!fold) store_.reserve(store_.size() + 1);
     return {fold};
 }
@@ -98,11 +99,15 @@ void Projections::commit(Sight& sight, std::size_t i, const Plan& plan, const Te
 }
 
 // f_o += c_o k(x,.), and x becomes a point; an output whose span holds it already folds it. The rows still to come get
-// their new coordinate.
+// their new coordinate. In a later pass it may be a point already, for the sake of another output.
 void Projections::store(Sight& sight, std::size_t i, const Term& term) {
-    const std::size_t slot = store_.size(), left = sight.count - i - 1;
-    const std::vector<double> nothing(spans_.size(), 0.0);
-    store_.add(slot, term.id, *sight.batch, sight.first + i, nothing, nullptr, term.self, term.label);
+    const auto known = sight.slots.find(term.id);
+    const std::size_t slot = known == sight.slots.end() ? store_.size() : known->second, left = sight.count - i - 1;
+    if (slot == store_.size()) {
+        const std::vector<double> nothing(spans_.size(), 0.0);
+        store_.add(slot, term.id, *sight.batch, sight.first + i, nothing, nullptr, term.self, term.label);
+        if (sight.start) sight.slots[term.id] = slot;
+    }
     sight.stored(i, slot);
     std::vector<const double*> rows(left);
     std::vector<double> next(left);

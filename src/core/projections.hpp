@@ -40,6 +40,7 @@ class Projections {
     };
     void check(const Batch& batch) const { store_.check(batch); }
     Sight look(const Batch& batch) const { return Sight(store_.look(batch)); }
+    Sight look_again(const Batch& batch, std::int64_t start) const { return Sight(store_.look_again(batch, start)); }
     std::size_t window(std::size_t left) const { return store_.window(left); }
     void load(Sight& sight, std::size_t first, std::size_t count) const;
     // By the coefficients, which cost no substitution; agrees with `score` to rounding.

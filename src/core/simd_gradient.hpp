@@ -5,6 +5,8 @@
 // with three numbers of a pair, which are found here from the same expression as its value.
 #pragma once
 
+#include <cstdlib>
+
 #include "core/simd.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
@@ -135,17 +137,18 @@ struct SignTerm {
 
 // K weights by J features over all blocks; `Shared`: all weights go with one row, whose terms are found once. A lane sums
 // its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape alone.
+// at: features of a block from j on, the next block `stride` numbers further.
 template <class Term, bool Shared, int K, int J, class T>
-inline void weighted_tile(const T* const* weights, const T* const* rows, const T* blocks, std::size_t n_blocks,
-                          std::size_t width, std::size_t j, T* const* out) {
+inline void weighted_tile(const T* const* weights, const T* const* rows, const T* from, std::size_t n_blocks,
+                          std::size_t stride, std::size_t j, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     T line[K][J][lanes];
     for (int p = 0; p < kPerBlock; ++p) {
         Vec<T> sum[K][J];
         for (int k = 0; k < K; ++k)
             for (int f = 0; f < J; ++f) sum[k][f] = Vec<T>{};
-        const T* at = blocks + j * lanes + p * kWidth<T>;
-        for (std::size_t b = 0; b < n_blocks; ++b, at += width * lanes) {
+        const T* at = from + p * kWidth<T>;
+        for (std::size_t b = 0; b < n_blocks; ++b, at += stride) {
             Vec<T> w[K];
             for (int k = 0; k < K; ++k) w[k] = load(weights[k] + b * lanes + p * kWidth<T>);
             for (int f = 0; f < J; ++f) {
@@ -170,7 +173,8 @@ inline void weighted_tile(const T* const* weights, const T* const* rows, const T
         }
 }
 
-// out[k][j] += sum_i weights[k][i] term_i[j] for `count` weights over the points of whole blocks.
+// out[k][j] += sum_i weights[k][i] term_i[j] for `count` weights over the points of whole blocks. The features of a tile are
+// laid side by side first: in wide rows they are so far apart that a few lines of the cache would have to hold them all.
 template <class Term, bool Shared, class T>
 void weighted(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
               std::size_t width, T* const* out) {
@@ -180,17 +184,27 @@ void weighted(const T* const* weights, const T* const* rows, std::size_t count, 
 #else
     constexpr int K = 3, J = 3;
 #endif
-    std::size_t k = 0;
-    const auto tiles = [&]<int W>() {
-        for (; k + W <= count; k += W) {
-            std::size_t j = 0;
-            for (; j + J <= width; j += J)
-                weighted_tile<Term, Shared, W, J>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
-            for (; j < width; ++j)
-                weighted_tile<Term, Shared, W, 1>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
+    constexpr std::size_t lanes = kLanes<T>;
+    // Plain memory, for a vector's code would be compiled for one instruction set and shared by all; none is no harm.
+    const bool apart = width > 4 * J && count > static_cast<std::size_t>(K);
+    T* const beside = apart ? static_cast<T*>(std::aligned_alloc(64, n_blocks * J * lanes * sizeof(T))) : nullptr;
+    const auto tiles = [&]<int F>(std::size_t j) {
+        const T* from = blocks + j * lanes;
+        std::size_t stride = width * lanes;
+        if (beside) {
+            for (std::size_t b = 0; b < n_blocks; ++b)
+                for (std::size_t i = 0; i < F * lanes; ++i) beside[b * F * lanes + i] = from[b * stride + i];
+            from = beside, stride = F * lanes;
         }
+        std::size_t k = 0;
+        for (; k + K <= count; k += K) weighted_tile<Term, Shared, K, F>(weights + k, rows + k, from, n_blocks, stride, j, out + k);
+        for (; k + 2 <= count; k += 2) weighted_tile<Term, Shared, 2, F>(weights + k, rows + k, from, n_blocks, stride, j, out + k);
+        for (; k < count; ++k) weighted_tile<Term, Shared, 1, F>(weights + k, rows + k, from, n_blocks, stride, j, out + k);
     };
-    tiles.template operator()<K>(), tiles.template operator()<2>(), tiles.template operator()<1>();
+    std::size_t j = 0;
+    for (; j + J <= width; j += J) tiles.template operator()<J>(j);
+    for (; j < width; ++j) tiles.template operator()<1>(j);
+    std::free(beside);
 }
 
 template <class T>

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core, _input, additive, persist
 from ._labels import LabelTable
-from ._stream import Run, WeightedStream, seed_of
+from ._stream import Run, WeightedStream, refuse_no_weight, seed_of
+from ._validate import count
 from .budgets import Budget, DropSmallest, Merge
 from .components import AdditiveParts
-from .composition import check_composition, check_outputs, warn_if_nothing_is_stored
+from .composition import (
+    check_composition,
+    check_outputs,
+    check_passes,
+    one_number_of_passes,
+    warn_if_nothing_is_stored,
+)
 from .explanation import Explaining
 from .kernels import Gaussian, Kernel, as_kernel
 from .rules import Rule
@@ -54,12 +61,14 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         budget: Any = None,
         average: bool = False,
         random_state: Any = None,
+        passes: int = 1,
     ) -> None:
         self.kernel = kernel
         self.rule = rule
         self.budget = budget
         self.average = average
         self.random_state = random_state
+        self.passes = passes
 
     # ---- composition ------------------------------------------------------------------------------------------
 
@@ -76,6 +85,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         if additive.is_additive(kernel):
             additive.refuse_parts(kernel, rule, budget, bool(self.average))
         check_composition(rule, budget, bool(self.average))
+        check_passes(self._passes(), kernel, rule, budget)
         return Parts(kernel, rule, budget, bool(self.average), self._class_weight()).copied()
 
     def _class_weight(self) -> Any:
@@ -91,7 +101,35 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         return rule
 
     def _passes(self) -> int:
-        return int(getattr(self.rule, "passes", 1))
+        """How often `fit` goes over its data: one setting, which the estimator or its rule may say."""
+        own = getattr(self, "passes", 1)
+        count.check(type(self).__name__, "passes", own)
+        return one_number_of_passes(own, getattr(self.rule, "passes", 1))
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, passes: int | None = None) -> Self:
+        """Forget everything and learn from X, y, in order; in as many passes as the parameter says, or `passes` here.
+
+        In a later pass the coefficient of an event that is stored changes in place, and one that is not may enter again:
+        nothing is stored twice. Events are counted, and probabilities learned, in the first pass.
+
+        Parameters
+        ----------
+        X : array, DataFrame, sparse matrix or array, or sequence of objects (with a callable kernel)
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            Multiplies the loss of an event; an event of weight 0 is passed over.
+        passes : int >= 1, optional
+            Instead of the parameter of that name.
+        """
+        refuse_no_weight(sample_weight)
+        often = self._passes()
+        if passes is not None:
+            count.check(type(self).__name__, "passes", passes)
+            often = one_number_of_passes(often, passes)
+            parts = self._parts()
+            check_passes(often, parts.kernel, parts.rule, parts.budget)
+        self._learn(X, y, sample_weight, fresh=True, passes=often)
+        return self
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         labels, numbers, known = super()._targets(run, y, count, classes)

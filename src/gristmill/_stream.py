@@ -363,6 +363,12 @@ class StreamEstimator(Storable, NestedParameters):
         return tags
 
 
+def refuse_no_weight(sample_weight: Any) -> None:
+    """Weights that leave nothing to fit."""
+    if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
+        raise ValueError("sample_weight is zero for every event: there is nothing to fit")
+
+
 class WeightedStream(StreamEstimator):
     """A learner whose events may have weights."""
 
@@ -376,13 +382,9 @@ class WeightedStream(StreamEstimator):
         sample_weight : array of numbers >= 0, optional
             Multiplies the loss of an event; an event of weight 0 is passed over.
         """
-        if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
-            raise ValueError("sample_weight is zero for every event: there is nothing to fit")
-        self._learn(X, y, sample_weight, fresh=True, passes=self._passes())
+        refuse_no_weight(sample_weight)
+        self._learn(X, y, sample_weight, fresh=True)
         return self
-
-    def _passes(self) -> int:
-        return 1
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""

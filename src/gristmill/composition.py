@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .budgets import Budget, DropSmallest, Project
+from .additive import is_additive
+from .budgets import Budget, DropSmallest, Project, Window
 from .kernels import Kernel
 from .rules import Adatron, Density, MarginProjection, Rule
 
@@ -31,6 +32,29 @@ def check_composition(rule: Any, budget: Any, average: bool) -> None:
         raise ValueError(
             f"average=True needs every point that was ever stored, and {budget!r} drops points; "
             "use budget=Merge(...) or Project(...) for a bounded average, or Unbounded()"
+        )
+
+
+def one_number_of_passes(first: int, second: int) -> int:
+    """The number of passes that two places say; 1 leaves it to the other."""
+    if first != second and 1 not in (first, second):
+        raise ValueError(f"passes are one setting, and here are two: {first!r} and {second!r}; give one of them")
+    return max(int(first), int(second))
+
+
+def check_passes(passes: int, kernel: Any, rule: Any, budget: Any) -> None:
+    """Refuse more than one pass where an event has a meaning only once."""
+    if passes == 1:
+        return
+    if isinstance(budget, Window):
+        raise ValueError(
+            f"passes={passes}: {budget!r} forgets by age, and all of a batch is of one age; use DropOldest(...)"
+        )
+    if isinstance(rule, Density):
+        raise ValueError(f"passes={passes}: Density counts every event once; use passes=1")
+    if is_additive(kernel):
+        raise ValueError(
+            f"passes={passes}: the trees of {kernel!r} take an event once; use passes=1, or another kernel"
         )
 
 

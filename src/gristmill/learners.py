@@ -27,7 +27,9 @@ _PARAMETERS = """Parameters
     average : bool, default=False
         Predict with the mean of all hypotheses so far (online-to-batch); needs `Unbounded`, `Merge` or `Project`.
     random_state : int, Generator, RandomState or None
-        Seeds budgets that choose at random."""
+        Seeds budgets that choose at random.
+    passes : int >= 1, default=1
+        How often `fit` goes over its data; `partial_fit`, `prequential` and `learn_one` see an event once."""
 
 
 class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
@@ -68,8 +70,9 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
         average: bool = False,
         random_state: Any = None,
         class_weight: Any = None,
+        passes: int = 1,
     ) -> None:
-        super().__init__(kernel, rule, budget, average, random_state)
+        super().__init__(kernel, rule, budget, average, random_state, passes)
         self.class_weight = class_weight
 
     def _class_weight(self) -> Any:

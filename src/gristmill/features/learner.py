@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import persist
 from .._base import Parts, StreamLearner
-from .._stream import Run
+from .._stream import Run, WeightedStream
 from ..budgets import Unbounded
 from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
 from ..rules import SGD, Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
@@ -114,6 +114,18 @@ class FeatureLearner(StreamLearner):
             raise TypeError(f"map must be a transformer such as RandomMaclaurin(Polynomial(3)), got {self.map!r}")
         # The map stands where a kernel does, once it is drawn; nothing is stored that could have to leave.
         return Parts(None, rule, Unbounded(), bool(self.average), self._class_weight()).copied()
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
+        """Forget everything and learn from X, y in one pass, in order.
+
+        Parameters
+        ----------
+        X : array, DataFrame, sparse matrix or array
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            Multiplies the loss of an event; an event of weight 0 is passed over.
+        """
+        return WeightedStream.fit(self, X, y, sample_weight)
 
     def _begin(self, run: Run, X: Any) -> Any:
         run.parts = run.parts._replace(kernel=self._drawn_map(X.shape[1]))
