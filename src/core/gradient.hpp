@@ -42,15 +42,21 @@ class PointWeights {
     const T* l1(std::size_t at) const { return by_l1_ ? l1_.data() + at * slots_ : zeros(); }
     double norm(std::size_t at) const { return norm_[at]; }
 
-    // out: (row, output, feature), from points in blocks of lanes.
-    void gather(std::span<const T* const> rows, const T* blocks, std::size_t width, double* out) const {
+    // Numbers of a row that is filled up to whole lines of the cache.
+    static std::size_t filled(std::size_t width) { return (width + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
+    bool by_points() const { return by_dot_; }
+    // out: (row, output, feature), from points in blocks of lanes, and (where the slopes by <x, y> count) `size` of them as a
+    // table of rows that are filled up.
+    void gather(std::span<const T* const> rows, const T* blocks, const T* table, std::size_t size, std::size_t width,
+                double* out) const {
         const std::size_t outputs = coefs_.size(), count = rows.size() * outputs, n_blocks = slots_ / kLanes<T>;
-        std::vector<T> sums(count * width);
+        const std::size_t stride = filled(width);
+        Lines<T> sums(count * stride);
         std::vector<const T*> dots(count), l1s(count), xs(count);
         std::vector<T*> to(count);
         for (std::size_t k = 0; k < count; ++k)
-            dots[k] = dot(k), l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums.data() + k * width;
-        if (by_dot_) isa_gradient<T>().points(dots.data(), count, blocks, n_blocks, width, to.data());
+            dots[k] = dot(k), l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums.data() + k * stride;
+        if (by_dot_) isa_gradient<T>().points(dots.data(), count, table, size, stride, to.data());
         const std::size_t step = outputs > 1 ? outputs : std::max<std::size_t>(count, 1);
         for (std::size_t k = 0; by_l1_ && k < count; k += step)
             isa_gradient<T>().signs(l1s.data() + k, xs.data() + k, step, outputs > 1, blocks, n_blocks, width, to.data() + k);

@@ -168,6 +168,8 @@ class Learner {
         std::uint64_t classes = counts_.classes;
         archive.count("classes", classes);
         if (archive.loads) {
+            // Later passes of `fit` are steps too, and nobody makes a million of them.
+            if (counts_.steps >> 20 > counts_.seen) archive.refuse("steps", "is far more than the events seen");
             // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
             std::vector<double> offsets;
             archive.numbers("intercept", offsets);

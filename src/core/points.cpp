@@ -293,10 +293,22 @@ class DenseAhead final : public Ahead {
             for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k) to[sparse_->columns(first_ + r)[k]] = rows_[r][k];
             rows[r] = to;
         }
-        weights.gather(rows, points_.blocks_.data(), points_.width_, out);
+        if (weights.by_points() && table_.empty()) tabulate();
+        weights.gather(rows, points_.blocks_.data(), table_.data(), points_.size(), points_.width_, out);
     }
 
   private:
+    // The stored points as rows: sums of them by weights are a product of matrices, which lanes of points would spread out.
+    void tabulate() {
+        constexpr std::size_t lanes = kLanes<T>;
+        const std::size_t width = points_.width_, stride = PointWeights<T>::filled(width), slots = padded(points_.size());
+        table_.resize(slots * stride);
+        const T* from = points_.blocks_.data();
+        for (std::size_t first = 0; first < slots; first += lanes)
+            for (std::size_t j = 0; j < width; ++j, from += lanes)
+                for (std::size_t l = 0; l < lanes; ++l) table_[(first + l) * stride + j] = from[l];
+    }
+
     // The loaded rows as if they were stored, so that rows against rows use the same code, and give the same bits.
     void pack() {
         constexpr std::size_t lanes = kLanes<T>;
@@ -373,7 +385,7 @@ class DenseAhead final : public Ahead {
     bool packed_ = false;
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
-    Lines<T> lanes_, lane_norm1_, lane_norm2_, dots_, l1s_, scratch_;
+    Lines<T> table_, lanes_, lane_norm1_, lane_norm2_, dots_, l1s_, scratch_;
 };
 
 template <class T>

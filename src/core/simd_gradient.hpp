@@ -5,8 +5,6 @@
 // with three numbers of a pair, which are found here from the same expression as its value.
 #pragma once
 
-#include <cstdlib>
-
 #include "core/simd.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
@@ -118,46 +116,85 @@ void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scra
     slopes_of(nodes, root, pairs, scratch + kSlopeRows * pairs.size, Slopes<T>(scratch, pairs.size));
 }
 
-// ---- sums over stored points ----------------------------------------------------------------------------------------
+// ---- sums of stored points --------------------------------------------------------------------------------------------
 
-// What weight k adds at a number y of a point: w y, or w sign(x - y).
-struct PointTerm {
-    static constexpr bool kNeedsRow = false;
-    template <class V>
-    static V of(V, V y) { return y; }
-};
-struct SignTerm {
-    static constexpr bool kNeedsRow = true;
-    template <class V>
-    static V of(V x, V y) {
-        const V one = V{} + 1, none = {};
-        return x > y ? one : (x < y ? -one : none);
+// R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..], point after point.
+template <int R, int V, class T>
+inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const T* points, std::size_t stride,
+                         std::size_t j, T* const* out) {
+    Vec<T> sum[R][V];
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v) sum[r][v] = load(out[r] + j + v * kWidth<T>);
+    const T* at = points + first * stride + j;
+    for (std::size_t i = first; i < first + count; ++i, at += stride) {
+        Vec<T> y[V];
+        for (int v = 0; v < V; ++v) y[v] = load(at + v * kWidth<T>);
+        for (int r = 0; r < R; ++r) {
+            const Vec<T> w = splat(weights[r][i]);
+            for (int v = 0; v < V; ++v) sum[r][v] = fma(w, y[v], sum[r][v]);
+        }
     }
-};
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v) store(out[r] + j + v * kWidth<T>, sum[r][v]);
+}
 
-// K weights by J features over all blocks; `Shared`: all weights go with one row, whose terms are found once. A lane sums
+// out[k][j] += sum_i weights[k][i] points[i][j], rows of `width` numbers, a multiple of a line of the cache. The order of each
+// sum is that of the points, whatever the shape of the tile.
+template <class T>
+void weighted_points(const T* const* weights, std::size_t count, const T* points, std::size_t n_points, std::size_t width,
+                     T* const* out) {
+#if defined(__AVX512F__)
+    constexpr int R = 8, V = 3;
+#elif defined(__AVX2__)
+    constexpr int R = 4, V = 3;
+#elif defined(__aarch64__)
+    constexpr int R = 4, V = 4;
+#else
+    constexpr int R = 4, V = 2;
+#endif
+    constexpr std::size_t kDeep = 128;  // so many points of a tile stay in the first-level cache
+    for (std::size_t first = 0; first < n_points; first += kDeep) {
+        const std::size_t deep = n_points - first < kDeep ? n_points - first : kDeep;
+        const auto tiles = [&]<int W>(std::size_t j) {
+            std::size_t k = 0;
+            for (; k + R <= count; k += R) product_tile<R, W>(weights + k, first, deep, points, width, j, out + k);
+            for (; k < count; ++k) product_tile<1, W>(weights + k, first, deep, points, width, j, out + k);
+        };
+        std::size_t j = 0;
+        for (; j + V * kWidth<T> <= width; j += V * kWidth<T>) tiles.template operator()<V>(j);
+        for (; j < width; j += kWidth<T>) tiles.template operator()<1>(j);
+    }
+}
+
+// ---- sums of signs -------------------------------------------------------------------------------------------------------
+
+template <class V>
+inline V sign_of(V x, V y) {
+    const V one = V{} + 1, none = {};
+    return x > y ? one : (x < y ? -one : none);
+}
+
+// K weights by J features over all blocks; `Shared`: all weights go with one row, whose signs are found once. A lane sums
 // its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape alone.
-// at: features of a block from j on, the next block `stride` numbers further.
-template <class Term, bool Shared, int K, int J, class T>
-inline void weighted_tile(const T* const* weights, const T* const* rows, const T* from, std::size_t n_blocks,
-                          std::size_t stride, std::size_t j, T* const* out) {
+template <bool Shared, int K, int J, class T>
+inline void sign_tile(const T* const* weights, const T* const* rows, const T* blocks, std::size_t n_blocks,
+                      std::size_t width, std::size_t j, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     T line[K][J][lanes];
     for (int p = 0; p < kPerBlock; ++p) {
         Vec<T> sum[K][J];
         for (int k = 0; k < K; ++k)
             for (int f = 0; f < J; ++f) sum[k][f] = Vec<T>{};
-        const T* at = from + p * kWidth<T>;
-        for (std::size_t b = 0; b < n_blocks; ++b, at += stride) {
+        const T* at = blocks + j * lanes + p * kWidth<T>;
+        for (std::size_t b = 0; b < n_blocks; ++b, at += width * lanes) {
             Vec<T> w[K];
             for (int k = 0; k < K; ++k) w[k] = load(weights[k] + b * lanes + p * kWidth<T>);
             for (int f = 0; f < J; ++f) {
                 const Vec<T> y = load(at + f * lanes);
-                Vec<T> term;
+                Vec<T> sign;
                 for (int k = 0; k < K; ++k) {
-                    if (k == 0 || !(Shared || !Term::kNeedsRow))
-                        term = Term::of(Term::kNeedsRow ? splat(rows[k][j + f]) : Vec<T>{}, y);
-                    sum[k][f] = fma(w[k], term, sum[k][f]);
+                    if (k == 0 || !Shared) sign = sign_of(splat(rows[k][j + f]), y);
+                    sum[k][f] = fma(w[k], sign, sum[k][f]);
                 }
             }
         }
@@ -173,51 +210,33 @@ inline void weighted_tile(const T* const* weights, const T* const* rows, const T
         }
 }
 
-// out[k][j] += sum_i weights[k][i] term_i[j] for `count` weights over the points of whole blocks. The features of a tile are
-// laid side by side first: in wide rows they are so far apart that a few lines of the cache would have to hold them all.
-template <class Term, bool Shared, class T>
-void weighted(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-              std::size_t width, T* const* out) {
+// out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_ij) for `count` weights over the points of whole blocks.
+template <bool Shared, class T>
+void sum_signs(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
+               std::size_t width, T* const* out) {
     // A few weights stay in the first-level cache while all points pass by.
 #if defined(__AVX512F__)
     constexpr int K = 4, J = 5;
 #else
     constexpr int K = 3, J = 3;
 #endif
-    constexpr std::size_t lanes = kLanes<T>;
-    // Plain memory, for a vector's code would be compiled for one instruction set and shared by all; none is no harm.
-    const bool apart = width > 4 * J && count > static_cast<std::size_t>(K);
-    T* const beside = apart ? static_cast<T*>(std::aligned_alloc(64, n_blocks * J * lanes * sizeof(T))) : nullptr;
-    const auto tiles = [&]<int F>(std::size_t j) {
-        const T* from = blocks + j * lanes;
-        std::size_t stride = width * lanes;
-        if (beside) {
-            for (std::size_t b = 0; b < n_blocks; ++b)
-                for (std::size_t i = 0; i < F * lanes; ++i) beside[b * F * lanes + i] = from[b * stride + i];
-            from = beside, stride = F * lanes;
+    std::size_t k = 0;
+    const auto tiles = [&]<int W>() {
+        for (; k + W <= count; k += W) {
+            std::size_t j = 0;
+            for (; j + J <= width; j += J)
+                sign_tile<Shared, W, J>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
+            for (; j < width; ++j) sign_tile<Shared, W, 1>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
         }
-        std::size_t k = 0;
-        for (; k + K <= count; k += K) weighted_tile<Term, Shared, K, F>(weights + k, rows + k, from, n_blocks, stride, j, out + k);
-        for (; k + 2 <= count; k += 2) weighted_tile<Term, Shared, 2, F>(weights + k, rows + k, from, n_blocks, stride, j, out + k);
-        for (; k < count; ++k) weighted_tile<Term, Shared, 1, F>(weights + k, rows + k, from, n_blocks, stride, j, out + k);
     };
-    std::size_t j = 0;
-    for (; j + J <= width; j += J) tiles.template operator()<J>(j);
-    for (; j < width; ++j) tiles.template operator()<1>(j);
-    std::free(beside);
-}
-
-template <class T>
-void weighted_points(const T* const* weights, std::size_t count, const T* blocks, std::size_t n_blocks, std::size_t width,
-                     T* const* out) {
-    weighted<PointTerm, false>(weights, weights, count, blocks, n_blocks, width, out);
+    tiles.template operator()<K>(), tiles.template operator()<2>(), tiles.template operator()<1>();
 }
 
 template <class T>
 void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
                     std::size_t n_blocks, std::size_t width, T* const* out) {
-    if (shared) weighted<SignTerm, true>(weights, rows, count, blocks, n_blocks, width, out);
-    else weighted<SignTerm, false>(weights, rows, count, blocks, n_blocks, width, out);
+    if (shared) sum_signs<true>(weights, rows, count, blocks, n_blocks, width, out);
+    else sum_signs<false>(weights, rows, count, blocks, n_blocks, width, out);
 }
 
 template <class T>
