@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 from river import checks, compose, datasets, evaluate, metrics, preprocessing
 
-from gristmill import Gaussian, norma_novelty, passive_aggressive, passive_aggressive_regressor
+from gristmill import (
+    AutoClassifier,
+    Gaussian,
+    KernelClassifier,
+    norma_novelty,
+    passive_aggressive,
+    passive_aggressive_regressor,
+)
 from gristmill.river import AnomalyDetector, Classifier, Regressor
 
 
@@ -109,3 +116,18 @@ def test_wrong_models_and_values_are_refused():
         detector.learn_one({"heat": float("nan")})
     assert detector.score_one({"heat": 1.0}) == 0.0
     assert Regressor(passive_aggressive_regressor(Gaussian(1.0))).predict_one({}) == 0.0
+
+
+@pytest.mark.parametrize("model", [KernelClassifier(), AutoClassifier(random_state=0)], ids=lambda m: type(m).__name__)
+def test_widths_go_by_the_number_of_names(model):
+    """Defaults such as gamma = 1 / d would be wrong if the adapter kept spare columns from the start."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = (X[:, 0] * X[:, 1] > 0).tolist()
+    adapter, bare = Classifier(model), type(model)(**model.get_params(deep=False))
+    for x, label in zip(X, y, strict=True):
+        adapter.learn_one(dict(zip("abc", x.tolist(), strict=True)), label)
+        bare.learn_one(x, label)
+    said = [adapter.predict_one(dict(zip("abc", x.tolist(), strict=True))) for x in X[:20]]
+    assert said == bare.predict(X[:20]).tolist()
+    assert adapter._learner.n_features_in_ == 3

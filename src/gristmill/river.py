@@ -65,8 +65,9 @@ class _Adapter:
         for name in sorted(fresh, key=str):
             self._columns[name] = (len(self._columns), 1.0)
         if len(self._columns) > self._width or not self._width:
-            least = 8 if self._widens else getattr(getattr(self.model, "map", None), "n_features_in_", _ROOM)
-            self._width = max(least, len(self._columns), 2 * self._width)
+            # The first event says how many columns there are: defaults, and widths that follow from them, go by it.
+            room = getattr(self.model.map, "n_features_in_", _ROOM) if hasattr(self.model, "map") else 0
+            self._width = max(room, len(self._columns), 2 * self._width)
             if self._started:
                 self._learner.widen(self._width)
 
