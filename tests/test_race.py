@@ -343,7 +343,7 @@ def test_a_chunk_that_is_broken_off_is_undone(monkeypatch):
     [
         ([], "one or more learners"),
         ([KernelClassifier(), KernelRegressor()], "one task"),
-        ([KernelNovelty()], "classifiers or regressors"),
+        ([KernelNovelty()], "classification or regression"),
     ],
 )
 def test_a_race_of_nothing_or_of_two_tasks_is_refused(given, words):

@@ -31,7 +31,15 @@ def close(found, wanted):
 
 
 #: they came after format 1, whose files are kept here
-SINCE_FORMAT_2 = {"AutoClassifier", "AutoRegressor", "Fleet", "KeyedFleet", "RaceClassifier", "RaceRegressor"}
+SINCE_FORMAT_2 = {
+    "AutoClassifier",
+    "AutoNovelty",
+    "AutoRegressor",
+    "Fleet",
+    "KeyedFleet",
+    "RaceClassifier",
+    "RaceRegressor",
+}
 
 
 def test_every_estimator_has_a_file():

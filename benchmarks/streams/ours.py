@@ -9,6 +9,7 @@ import numpy as np
 
 from gristmill import (
     AutoClassifier,
+    AutoNovelty,
     AutoRegressor,
     DropOldest,
     Gaussian,
@@ -48,6 +49,7 @@ REGRESSORS: dict[str, Build] = {
 }
 
 DETECTORS: dict[str, Build] = {
+    "AutoNovelty()": lambda d: AutoNovelty(),
     "KernelNovelty()": lambda d: Prepared(KernelNovelty()),
     "NORMA, size=1000": lambda d: Prepared(norma_novelty(Gaussian(2 / d), nu=0.2, rate=0.02, size=1000)),
 }

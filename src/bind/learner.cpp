@@ -73,6 +73,7 @@ auto bind_loop(nb::module_& m, const char* name) {
      })
         .def("score_one", &score_one<H>)
         .def("intervals", [](const Py& h) { return h.look([&] { return h.learner.intervals(); }); })
+        .def("bare", [](Py& h) { h.write([&] { h.learner.bare(); }); })
         .def("balance", [](Py& h) { h.write([&] { h.learner.balance(); }); })
         .def("intercept", [](const Py& h) {
             return h.look([&] {

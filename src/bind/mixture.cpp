@@ -3,6 +3,7 @@
 #include "bind/bind.hpp"
 #include "core/least_squares.hpp"
 #include "core/mixture.hpp"
+#include "core/strangeness.hpp"
 
 namespace gristmill::bind {
 
@@ -20,6 +21,19 @@ std::vector<Mixture::Said> said_of(const Mixture& mixture, const Scores& scores,
         said.push_back({experts[i], scores.data() + i * scores.shape(1) * scores.shape(2)});
     }
     return said;
+}
+
+// A row of one number an expert after the other; not a number of those that said nothing.
+template <class F>
+void each_row(const Strangeness& mixture, const Scores& said, const std::vector<std::size_t>& experts, F f) {
+    if (said.shape(0) != experts.size() || said.shape(2) != 1) throw nb::value_error("scores must be of these experts, one number each");
+    for (const std::size_t expert : experts)
+        if (expert >= mixture.experts()) throw nb::value_error("there is no such expert");
+    std::vector<double> row(mixture.experts(), elementary::kNaN);
+    for (std::size_t r = 0; r < said.shape(1); ++r) {
+        for (std::size_t i = 0; i < experts.size(); ++i) row[experts[i]] = said.data()[i * said.shape(1) + r];
+        f(r, row);
+    }
 }
 
 // Probabilities as scores: log odds of two classes, logarithms of more; numbers as they are.
@@ -65,6 +79,34 @@ void bind_mixture(nb::module_& m) {
         for (double& x : logs) x = elementary::log(x);
         return array_of(std::move(logs), {values.shape(0), values.shape(1)});
     }, nb::arg("values"));
+    nb::class_<Strangeness>(m, "Strangeness")
+        .def(nb::init<std::size_t, double>(), nb::arg("experts"), nb::arg("rate"))
+        .def("learn", [](Strangeness& mixture, Scores said, const std::vector<std::size_t>& experts) {
+            std::vector<double> out(said.shape(1));
+            each_row(mixture, said, experts, [&](std::size_t r, std::span<const double> row) { out[r] = mixture.learn(row); });
+            return array_of(std::move(out), {said.shape(1), 1});
+        }, nb::arg("scores"), nb::arg("experts"))
+        .def("mix", [](const Strangeness& mixture, Scores said, const std::vector<std::size_t>& experts) {
+            std::vector<double> out(said.shape(1));
+            each_row(mixture, said, experts, [&](std::size_t r, std::span<const double> row) { out[r] = mixture.mix(row); });
+            return array_of(std::move(out), {said.shape(1), 1});
+        }, nb::arg("scores"), nb::arg("experts"))
+        .def("leave", &Strangeness::leave)
+        .def("is_there", &Strangeness::is_there)
+        .def("copy", [](const Strangeness& mixture) { return Strangeness(mixture); })
+        .def_prop_ro("margin", &Strangeness::margin)
+        .def_prop_ro("alarms", &Strangeness::alarms)
+        .def_prop_ro("seen", &Strangeness::seen)
+        .def_prop_ro("bytes", &Strangeness::bytes)
+        .def("state", [](Strangeness& mixture) {
+            Archive archive;
+            mixture.visit(archive);
+            return to_dict(std::move(archive));
+        })
+        .def("restore", [](Strangeness& mixture, nb::dict state) {
+            Archive archive = from_dict(state);
+            mixture.visit(archive);
+        });
     nb::class_<LeastSquares>(m, "LeastSquares")
         .def(nb::init<std::size_t, double>(), nb::arg("width"), nb::arg("forget"))
         .def("learn", [](LeastSquares& line, Array2<double> rows, Array1<double> targets) {

@@ -129,6 +129,8 @@ class Learner {
         calibration_.probabilities(scores, counts_.classes, out);
     }
     const Intervals& intervals() const { return intervals_; }  // of a regressor, one a target
+    // From now on a novelty score is f itself, measured from nothing: others say when to alarm. Not saved.
+    void bare() { bare_ = true; }
     // From now on every class weighs alike. requires: nothing was learned yet.
     void balance() { balance_.on = true; }
 
@@ -144,7 +146,7 @@ class Learner {
     }
     // What a novelty score is measured from: of now, or the mean over time.
     double margin() const {
-        if (task_ != Task::novelty) return 0.0;
+        if (task_ != Task::novelty || bare_) return 0.0;
         return average_ && hypothesis_.ticks() > 0 ? counts_.margins / static_cast<double>(hypothesis_.ticks())
                                                    : novelty_margin(rule_);
     }
@@ -469,6 +471,7 @@ class Learner {
     Needs needs_;
     Task task_;
     bool average_;
+    bool bare_ = false;
     H hypothesis_;
     std::vector<double> intercept_, intercept_sum_;
     Counts counts_;

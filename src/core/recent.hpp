@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/elementary.hpp"
+
 namespace gristmill {
 
 class Recent {
@@ -27,6 +29,18 @@ class Recent {
         const double low = ranked(below - 1);
         if (below == size()) return low;
         return low + (place - static_cast<double>(below)) * (ranked(below) - low);
+    }
+
+    // The share of which a number is the quantile; beyond all of them what is left of a tail, by their distance in units of `unit`.
+    // requires: size() > 0, unit > 0.
+    double share(double value, double unit) const {
+        const std::size_t n = size();
+        const double each = 1 / static_cast<double>(n + 1);
+        if (value < ranked(0)) return each * elementary::exp(std::max((value - ranked(0)) / unit, -kTail));
+        if (value >= ranked(n - 1)) return 1 - each * elementary::exp(std::max((ranked(n - 1) - value) / unit, -kTail));
+        const auto below = static_cast<std::size_t>(rank(value, false));  // not above it
+        const double low = ranked(below - 1), high = ranked(below);
+        return each * (static_cast<double>(below) + (value - low) / (high - low));
     }
 
     void push(double value) {
@@ -55,6 +69,7 @@ class Recent {
     }
 
   private:
+    static constexpr double kTail = 600;  // units: nothing is farther out
     struct Kept {
         std::vector<double> values;        // a ring
         std::vector<std::uint16_t> order;  // places in it, by value

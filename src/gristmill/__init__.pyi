@@ -3,7 +3,7 @@ from . import pairwise as pairwise, similarity as similarity, streams as streams
 from . import theory as theory, video as video
 from ._version import __version__ as __version__
 from .additive import Additive as Additive, Spline as Spline
-from .auto import AutoClassifier as AutoClassifier, AutoRegressor as AutoRegressor
+from .auto import AutoClassifier as AutoClassifier, AutoNovelty as AutoNovelty, AutoRegressor as AutoRegressor
 from .budgets import DropOldest as DropOldest, DropRandom as DropRandom, DropSmallest as DropSmallest
 from .budgets import Forget as Forget, Merge as Merge, Project as Project, Unbounded as Unbounded
 from .budgets import Window as Window

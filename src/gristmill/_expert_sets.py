@@ -10,12 +10,12 @@ from typing import Any
 
 from ._lines import Line, LineOfChanges
 from ._trivial import LastValue, Majority, NoChange, RunningMean
-from .budgets import DropOldest, Merge
+from .budgets import DropOldest, DropRandom, Merge
 from .kernels import Gaussian, Laplacian, Linear
-from .learners import KernelClassifier, KernelRegressor
+from .learners import KernelClassifier, KernelNovelty, KernelRegressor
 from .losses import Hinge, Squared
 from .prepared import Prepared
-from .rules import SGD, PassiveAggressive
+from .rules import SGD, Density, PassiveAggressive
 
 _ROOM = "1 MB"  # until room is shared out
 
@@ -76,3 +76,17 @@ def for_numbers(d: int) -> list[Any]:
         LastValue(),
         RunningMean(),
     ]
+
+
+def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
+    """Narrow densities over a sample of all events, columns measured by their spread and by their range.
+
+    By spread a column that hardly ever moves counts as much as any other, by range (as in a picture, where columns share a
+    unit) hardly at all; either is right at times, and an event that is strange by one is strange.
+    """
+
+    def one(gamma: float, scale: str) -> Prepared:
+        reservoir = DropRandom(_ROOM, uniform=True)
+        return Prepared(KernelNovelty(Gaussian(gamma), Density(nu=alarm_rate), reservoir, random_state=0), scale)
+
+    return [one(min(2.0, 32 / d), "standard"), one(500 / d, "minmax")]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from . import _core, persist
 from ._labels import LabelTable
 from ._lines import Line, LineOfChanges
-from ._stream import Run
+from ._stream import Run, task_of
 from ._trivial import Trivial
 from .prepared import Prepared
 from .streams.relevance import FIRST, RelevanceScaler
@@ -94,8 +94,14 @@ class Lane:
         run = Run(model._parts())
         run.core = model._begin(run, np.zeros((1, width), dtype=np.float32 if self.single else np.float64))
         model._run, model.n_features_in_ = run, width
+        self._lay_bare()
         if self.relevance is not None:
             self.relevance.weights, self.relevance.history = np.ones(width), ()
+
+    def _lay_bare(self) -> None:
+        """A detector in a race says how dense it is, not whether that is an alarm."""
+        if task_of(self.model) == "novelty":
+            self.core.bare()
 
     def _rows(self, scaled: Scaled) -> Any:
         rows = scaled[self.key]
@@ -191,6 +197,7 @@ class Lane:
         for name, value in given.items():
             setattr(self.model, name, value)
         self.model._run = Run(parts, self.model._restored(parts, state))
+        self._lay_bare()
         if self.relevance is not None:
             self.relevance.weights, self.relevance.history = renewed
 
@@ -218,6 +225,7 @@ class Lane:
         if core.width != width or (self.runs and core.classes != classes):
             raise persist.ModelFileError("an expert does not fit the others")
         model._run, model.n_features_in_ = Run(parts, core), width
+        self._lay_bare()
         if hasattr(model, "budget"):
             model.budget = parts.budget
         if self.relevance is not None:

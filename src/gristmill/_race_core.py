@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._lanes import Lane, Scalings, lane_of
+from ._novelty_mixture import NoveltyMixture
 from ._rooms import Rooms
 from ._target_scale import TargetScale
 
@@ -27,6 +28,13 @@ Floats = npt.NDArray[np.float64]
 LARGEST = 1e140  #: of a column: a million squares of such numbers can still be added
 _SAFE = 256  #: rows from which on a copy of everything costs less than learning them
 _UNKNOWN = 20.0  #: how much less than the least likely class one is that has not come yet, as a logarithm
+
+
+def _mixture(task: str, experts: int, share: float) -> Any:
+    """How experts of a task are mixed; share: of the weights that go round, or of the events that are alarms."""
+    if task == "novelty":
+        return NoveltyMixture(experts, share)
+    return _core.Mixture("classes" if task == "classification" else "numbers", experts, share)
 
 
 class RaceCore:
@@ -44,8 +52,8 @@ class RaceCore:
         self.lanes: list[Any] = [lane_of(expert, self.scalings, single) for expert in experts]
         #: how learners are told targets: as they come in a race of people's own, scaled where memory is shared out
         self.target = TargetScale() if memory is not None and task == "regression" else None
-        self.mixture = _core.Mixture("classes" if task == "classification" else "numbers", len(self.lanes), share)
-        self.rooms = Rooms(memory)
+        self.mixture = _mixture(task, len(self.lanes), share)
+        self.rooms = Rooms(memory, moves=task != "novelty")
         self.width = 0
         self._door = threading.Lock()
 

@@ -22,8 +22,9 @@ DECLINE = 0.5  #: room of each of the last few, against the one before it
 class Rooms:
     """Who has how much; `memory` in bytes, or None for experts that keep the budgets they came with."""
 
-    def __init__(self, memory: int | None) -> None:
+    def __init__(self, memory: int | None, moves: bool = True) -> None:
         self.memory = memory
+        self.moves = moves  #: not where nobody can say who loses
         self.shares: dict[int, int] = {}  #: bytes by place of the lane
         self.tried: list[int] = []  #: places of those that came back, oldest first
 
@@ -36,7 +37,7 @@ class Rooms:
 
     def due(self, seen: int) -> int | None:
         """Events until room may move."""
-        if self.memory is None:
+        if self.memory is None or not self.moves:
             return None
         position = FIRST
         while position <= seen:
@@ -45,7 +46,7 @@ class Rooms:
 
     def is_due(self, seen: int) -> bool:
         """Whether that is now."""
-        if self.memory is None or seen == 0 or seen % FIRST != 0:
+        if self.memory is None or not self.moves or seen == 0 or seen % FIRST != 0:
             return False
         times = seen // FIRST
         return times & (times - 1) == 0
@@ -62,7 +63,7 @@ class Rooms:
 
     def _parts(self, core: Any, running: list[int], classes: int) -> dict[int, int]:
         """Bytes for each: alike for many, the best first and most for few."""
-        decline = 1.0 if len(running) > LAST + 1 else DECLINE
+        decline = DECLINE if self.moves and len(running) <= LAST + 1 else 1.0
         whole = sum(decline**place for place in range(len(running)))
         free = self._free(core, running, classes)
         return {lane: int(free * decline**place / whole) for place, lane in enumerate(running)}

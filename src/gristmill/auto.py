@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import ClassifierMixin, RegressorMixin
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
 from . import _expert_sets
-from ._answers import Classifying, Measuring
-from ._stream import Scores
-from ._validate import bytes_in, is_whole
+from ._answers import Classifying, Measuring, Scoring
+from ._labels import LabelTable
+from ._race_core import RaceCore
+from ._stream import Run, Scores
+from ._validate import Range, bytes_in, is_real, is_whole
 from .race import Racing, _task_of_all
 
 
@@ -31,8 +35,8 @@ class Auto(Racing):
             raise ValueError(f"{name}: memory must be bytes or words such as '1 MB': {error}") from error
 
     def _parts(self) -> Any:
-        if self.experts is not None and (task := _task_of_all(type(self).__name__, self.experts)) != self._task_name:
-            raise ValueError(f"{type(self).__name__} is for {self._task_name}; these experts are for {task}")
+        if self.experts is not None:
+            _task_of_all(type(self).__name__, self.experts, (self._task_name,))
         return super()._parts()
 
 
@@ -72,7 +76,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
     >>> model = AutoClassifier()
     >>> scores = model.prequential(X, y)
     >>> print(f"{(scores.argmax(axis=1) != y).mean():.3f} wrong in {model.memory_bytes_ / 1e6:.1f} MB")
-    0.039 wrong in 1.0 MB
+    0.040 wrong in 1.0 MB
     """
 
     _task_name = "classification"
@@ -156,3 +160,103 @@ class AutoRegressor(RegressorMixin, Auto, Measuring):
     def target_spread_(self) -> float:
         """What they are divided by then; 0 before it is known."""
         return float(self._engine.target.spread)
+
+
+_rate = Range("a number above 0 and below 1", lambda value: is_real(value) and 0 < value < 1)
+
+
+class AutoNovelty(OutlierMixin, Auto, Scoring):
+    """A novelty detector that needs no settings but how often it may alarm: one pass, bounded memory.
+
+    Inside, narrow kernel densities over a sample of all events say how familiar an event is, columns measured by their
+    spread and by their range. Each is compared with its own last thousand, and the strangest view counts. The score is the
+    logarithm of the share of the last thousand events that were stranger, and an alarm is a share below `alarm_rate`. There
+    is no alarm in the first 50 events.
+
+    Parameters
+    ----------
+    alarm_rate : float in (0, 1), default=0.01
+        The share of events that are alarms where nothing changes.
+    memory : int or str, default="1 MB"
+        Bytes that the model may take, everything counted; in words, or as a number.
+    random_state : int, Generator, RandomState or None
+        Seeds the samples; None is 0.
+    experts : list of novelty detectors, optional
+        In place of its own; their budgets must have a size, which is then set by the memory.
+
+    Attributes
+    ----------
+    offset_ : float
+        `decision_function` is `score_samples` less this.
+    leader_ : learner
+        A copy of the first of the detectors.
+    weights_, experts_ : the detectors as they run, and the weight of each
+
+    References
+    ----------
+    E. Parzen, On Estimation of a Probability Density Function and Mode, Annals of Mathematical Statistics 33(3), 1962.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AutoNovelty
+    >>> X = np.random.default_rng(0).normal(size=(3000, 4)) * [1.0, 1000.0, 0.001, 1.0]
+    >>> model = AutoNovelty(alarm_rate=0.02)
+    >>> print(f"{(model.prequential(X) < 0).mean():.3f} of the events were alarms")
+    0.023 of the events were alarms
+    >>> model.predict([[0.0, 0.0, 0.02, 0.0]])
+    array([-1])
+    """
+
+    _task_name = "novelty"
+
+    def __init__(
+        self, alarm_rate: float = 0.01, memory: Any = "1 MB", random_state: Any = None, experts: Any = None
+    ) -> None:
+        self.alarm_rate = alarm_rate
+        self.memory = memory
+        self.random_state = random_state
+        self.experts = experts
+
+    def _parts(self) -> Any:
+        _rate.check(type(self).__name__, "alarm_rate", self.alarm_rate)
+        return super()._parts()
+
+    def _made(self, width: int) -> list[Any]:
+        if self.experts is not None:
+            return list(self.experts)
+        return _expert_sets.for_strangeness(width, float(self.alarm_rate))
+
+    def _fresh(self, width: int) -> RaceCore:
+        return RaceCore(self._made(width), self._task_name, float(self.alarm_rate), self._memory())
+
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        return run.labels, np.ones(count), 0
+
+    def _number(self, run: Run, y: Any) -> float | None:
+        return 1.0
+
+    @property
+    def offset_(self) -> float:
+        """The logarithm of `alarm_rate`, once there are 50 events: `decision_function` is `score_samples` less this."""
+        return float(self._engine.mixture.margin)
+
+    def decision_function(self, X: Any) -> Scores:
+        """Below 0: an alarm."""
+        return self._scores(X)[0]
+
+    def score_samples(self, X: Any) -> Scores:
+        """How familiar: the logarithm of the share of the last thousand events that were stranger."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """-1 for an alarm, +1 for a familiar event."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> npt.NDArray[np.int64]:
+        """Fit, then say of each event of X whether it is an alarm."""
+        return self.fit(X, **fit_params).predict(X)
+
+    def predict_one(self, x: Any) -> int:
+        """-1 for an alarm, +1 for a familiar event."""
+        return -1 if self.score_one(x) < 0 else 1

@@ -189,6 +189,7 @@ ESTIMATORS = {
     "KernelRegressor": "learners",
     "KernelNovelty": "learners",
     "AutoClassifier": "auto",
+    "AutoNovelty": "auto",
     "AutoRegressor": "auto",
     "RaceClassifier": "race",
     "RaceRegressor": "race",

@@ -193,7 +193,7 @@ class RaceRegressor(RegressorMixin, Race, Measuring):
 _KINDS: dict[str, Any] = {"classification": RaceClassifier, "regression": RaceRegressor}
 
 
-def _task_of_all(owner: str, experts: Any) -> str:
+def _task_of_all(owner: str, experts: Any, allowed: Any = _KINDS) -> str:
     """The one task of all experts; everything else is refused."""
     if isinstance(experts, str) or not hasattr(experts, "__len__") or len(experts) == 0:
         raise ValueError(f"{owner}: experts must be a list of one or more learners, got {experts!r}")
@@ -206,6 +206,6 @@ def _task_of_all(owner: str, experts: Any) -> str:
     if len(tasks) > 1:
         raise ValueError(f"{owner}: experts must be for one task, got {', '.join(map(repr, tasks.values()))}")
     task = next(iter(tasks))
-    if task not in _KINDS:
-        raise ValueError(f"{owner}: experts must be classifiers or regressors, got {experts[0]!r}")
+    if task not in allowed:
+        raise ValueError(f"{owner}: experts must be for {' or '.join(allowed)}, got {experts[0]!r}")
     return str(task)

@@ -69,7 +69,7 @@ class RaceReport:
         return max(self.experts, key=lambda found: found.weight)
 
     def __str__(self) -> str:
-        word = "error" if self.task == "classification" else "mean absolute error"
+        word = {"classification": "error", "regression": "mean absolute error", "novelty": "alarms"}[self.task]
         lines = [
             f"{self.n_seen:,} events, {word} {self.error:.4g}",
             f"{'weight':>7} {'error':>9} {'points':>7}  expert",

@@ -2,6 +2,7 @@
 
 from .answer_displays import ExplanationDisplay, IntervalDisplay, ReliabilityDisplay
 from .displays import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
+from .race_display import RaceDisplay
 from .relevance_display import RelevanceDisplay
 from .report import Report
 from .result import Comparison, Result
@@ -15,6 +16,7 @@ __all__ = [
     "IntervalDisplay",
     "NoveltyDisplay",
     "PrequentialDisplay",
+    "RaceDisplay",
     "RelevanceDisplay",
     "ReliabilityDisplay",
     "Report",
