@@ -17,7 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cluster_jobs
 import cluster_stream
+import gristmill
+from gristmill.evaluate import compare
+from gristmill.streams import drifting_digits
 
 pytestmark = pytest.mark.alone
 HERE = Path(__file__).parent
@@ -185,3 +189,47 @@ def test_random_kills_of_shard_driver_and_both(address, tmp_path):
                 said = driver.finish()
         assert said["digest"] == cluster_stream.alone(16)[0], (kill, victim)
         print(f"kill {kill + 1} of {KILLS} ({victim}): digests equal, {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def run(*command, timeout=300):
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, env=environment(), timeout=timeout
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_data_that_live_apart_and_many_settings(address, tmp_path):
+    out = run(HERE / "cluster_jobs.py", address, tmp_path)
+    said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
+    alone = compare(cluster_jobs.grid(), drifting_digits(n_events=1500))
+    assert said["map"] == [result.model.to_bytes().hex() for result in alone]
+    assert "perceptron" in said["table"]
+    assert said["fit"]["points"] <= 100
+    assert min(said["fit"]["right"], said["race"], said["dataset"]) > 0.85
+    assert [fit[1:] for fit in said["fits"][:2]] == [[399, 3], [400, 2]]
+    assert "events held out" in said["report"]
+
+
+def test_the_command_line_goes_on_over_files(address, tmp_path):
+    """A run over one file, then one over both, which goes on after the first; the model is that of one process."""
+    rng = np.random.default_rng(0)
+    for name, count in (("a.csv", 600), ("b.csv", 400)):
+        keys, X = rng.integers(0, 10, size=count), rng.normal(size=(count, 2))
+        rows = [
+            f"s{key},{u!r},{v!r},{'up' if u * v > 0 else 'down'}" for key, (u, v) in zip(keys, X.tolist(), strict=True)
+        ]
+        (tmp_path / name).write_text("device,u,v,label\n" + "\n".join(rows) + "\n")
+    start = ["-c", "from gristmill.cli import main; main()", "learn", "--key", "device"]
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    on_ray = [*start, "--cluster", address, "--snapshots", tmp_path / "snapshots"]
+    run(*start, *files, "--model", tmp_path / "one")
+    run(*on_ray, files[0])
+    out = run(*on_ray, *files, "--model", tmp_path / "two", "--json")
+    said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
+    assert said["n_events"] == 400
+    assert said["keys"] == 10
+    one, two = gristmill.load(tmp_path / "one"), gristmill.load(tmp_path / "two")
+    assert two.key_column_ == "device"
+    assert sorted(one.keys_) == sorted(two.keys_)
+    assert all(one[key].to_bytes() == two[key].to_bytes() for key in one.keys_)

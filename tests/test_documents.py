@@ -33,9 +33,15 @@ snippets = from_file(ROOT / "docs" / "snippets.py")
 public_names = from_file(ROOT / "docs" / "_ext" / "public_names.py")
 DOCUMENTS = snippets.documents()
 a_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+#: their programs start Ray
+ON_RAY = {ROOT / "docs" / "cluster.md"}
 
 
-@a_document
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(page, marks=[pytest.mark.alone] if page in ON_RAY else []) for page in DOCUMENTS],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
 def test_snippets_print_what_the_page_says(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parts = snippets.snippets(document.read_text(encoding="utf-8"))

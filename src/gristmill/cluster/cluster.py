@@ -10,10 +10,15 @@ from typing import Any, Self
 
 from .._validate import count, optional
 from ..evaluate.progress import wanted
+from ..evaluate.result import Comparison
+from ..evaluate.run import _named as named_models
+from ..streams.chunks import as_stream
+from .apart import FitReport
 from .fleet import ShardedFleet, refuse
 from .log import Log
 from .ray_workers import RayWorkers, import_ray, start_ray
 from .report import Bar, Report, ShardReport
+from .settings import Bench, Mapped
 
 
 class Cluster:
@@ -76,6 +81,7 @@ class Cluster:
         self.log = log
         self.progress = progress
         self._fleets: dict[str, ShardedFleet] = {}
+        self._fits: list[FitReport] = []
         self._bar: Bar | None = None
         self._started = False
 
@@ -143,6 +149,97 @@ class Cluster:
         self._fleets[name] = made
         return made
 
+    # ---- data that live apart -----------------------------------------------------------------------------------------
+
+    def fit(
+        self, learner: Any, parts: Any, target: Any = "last", size: int | str | None = None, sample: int = 2000
+    ) -> Any:
+        """One model of data that live apart; `report().fits` tells what it is worth.
+
+        Scaling, widths and relevance are settled on a sample of all parts and stay. Each part is then learned where it is,
+        but for every tenth event, and the models are merged two by two. It is not for speed: each model has seen only its
+        part, and one core learns tens of thousands of events a second.
+
+        Parameters
+        ----------
+        learner : learner of gristmill that `merge` takes, behind `Prepared` or not; or one that needs no settings
+            Of the latter the expert that leads on the sample is learned.
+        parts : list of shards, or a Ray dataset
+            A shard is a path or URL (CSV, LIBSVM, JSON lines, Parquet, Arrow), a list of them, or a pair (X, y).
+        target : str, int, "last" or None
+            The column of the labels in files and datasets.
+        size : int or str, optional
+            Most points of the model, or its memory in words such as "1 MB".
+        sample : int, default=2000
+            Events that things are settled on, all parts together.
+        """
+        from . import apart
+        from .sources import sources_of
+        from .tree import merged
+
+        ray = self._running()
+        sources = sources_of(parts, target, self.shards)
+        count.check("fit", "sample", sample)
+        each = -(-sample // len(sources))
+        draw, learn, measure, join = (
+            ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(task)  # a dataset may need the processors to be read
+            for task in (apart.sample_of, apart.learn_part, apart.losses_of, merged)
+        )
+        samples = ray.get([draw.remote(source, target, each, seed) for seed, source in enumerate(sources)])
+        settled = ray.put(apart.settle(learner, samples))
+        found = ray.get([learn.remote(settled, source, target) for source in sources])
+        models = [model for model, _ in found]
+        level = [ray.put(model) for model in models]
+        while len(level) > 1:
+            pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
+            level = [join.remote(size, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        whole = ray.get(level[0] if len(models) > 1 else join.remote(size, level[0]))
+        asked = ray.put([*models, whole])
+        losses = ray.get([measure.remote(asked, source, target) for source in sources])
+        self._fits.append(apart.report_of([*models, whole], losses, [learned for _, learned in found]))
+        return whole
+
+    # ---- many settings at once ----------------------------------------------------------------------------------------
+
+    def map(self, learners: Any, stream: Any, metrics: Any = None, window: int = 1000) -> Mapped:
+        """Many learners along one stream, shared out among the shards; each is what it would be alone.
+
+        Parameters
+        ----------
+        learners : list of learners, or dict of name to learner
+        stream : Stream, pair (X, y), or iterable of chunks (X, y)
+        metrics, window : as for `gristmill.evaluate.prequential`
+
+        Returns
+        -------
+        learners : list
+            As they are after the stream, in the order in which they were given; `comparison` has the record of each.
+        """
+        ray = self._running()
+        named = named_models(learners)
+        if not named:
+            raise ValueError("map was given no learner")
+        source = as_stream(stream)
+        names = list(named)
+        dealt = [names[at :: self.shards] for at in range(min(self.shards, len(names)))]
+        kind = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(Bench)
+        benches = [
+            kind.remote({name: named[name] for name in own}, metrics, window, source.classes, source.name)
+            for own in dealt
+        ]
+        waiting: list[Any] = []
+        for chunk in source:
+            held = ray.put(chunk)
+            waiting.append([bench.feed.remote(held) for bench in benches])
+            if len(waiting) > 4:
+                ray.get(waiting.pop(0))
+        for asked in waiting:
+            ray.get(asked)
+        results = {result.name: result for found in ray.get([b.finish.remote() for b in benches]) for result in found}
+        return Mapped(Comparison([results[name] for name in names]))
+
+    # ---- places and reports -------------------------------------------------------------------------------------------
+
     def _places(self, name: str) -> tuple[str | None, Log | None]:
         """Where a fleet has its snapshots and its log."""
         if self.snapshots is None:
@@ -163,6 +260,7 @@ class Cluster:
     def report(self) -> Report:
         """Events, speed, keys, memory, snapshots and restarts of each shard; `print` it for a table."""
         found = Report()
+        found.fits = list(self._fits)
         for name, fleet in self._fleets.items():
             for shard, (tally, record) in enumerate(zip(fleet.tallies(), fleet.records, strict=True)):
                 found.append(ShardReport.of(name, shard, tally, record))

@@ -84,6 +84,7 @@ class ShardedFleet:
             reader._core_, reader._first_seed, reader._kind, reader._timed = core, start.seed, start.kind, start.timed
             reader.n_features_in_ = start.width
         reader._table = LabelTable(self._state.names)
+        reader._core_.meet(len(self._state.names))
         self._start = start
 
     def _drop(self, number: int) -> None:
@@ -382,6 +383,42 @@ class ShardedFleet:
         """The classes that any key has met, sorted."""
         self._require()
         return self._reader._table.view(len(self._state.names)).classes
+
+    @property
+    def prototype(self) -> Any:
+        """What each key has."""
+        return self._fleet.prototype
+
+    @property
+    def n_stored_(self) -> int:
+        """How many points all keys in memory have stored together."""
+        return sum(tally.stored for tally in self.tallies())
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that the keys of all shards keep."""
+        return sum(tally.memory_bytes for tally in self.tallies())
+
+    def save(self, path: Any) -> None:
+        """Write all keys to one file, as a KeyedFleet; see `gristmill.load`."""
+        whole = self.collect()
+        for name in ("columns_", "key_column_"):
+            if hasattr(self, name):
+                setattr(whole, name, getattr(self, name))
+        whole.save(path)
+
+    # What a run along a stream asks of a fleet (evaluate.keyed).
+
+    @property
+    def _model(self) -> Any:
+        return self._fleet._model
+
+    @property
+    def _core_(self) -> Any:
+        return self._reader._core_
+
+    def _answers(self, scores: Any, classes: int) -> Any:
+        return self._reader._answers(scores, classes)
 
     @property
     def records(self) -> list[Record]:

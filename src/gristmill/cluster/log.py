@@ -45,7 +45,9 @@ class Log:
         self.path = Path(path)
         self._lock = _lock(self.path.with_name(f"{self.path.name}.lock"))
         self._link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._link.execute("PRAGMA page_size=32768")  # batches are large
         self._link.execute("PRAGMA journal_mode=WAL")
+        self._link.execute("PRAGMA wal_autocheckpoint=2000")  # pages, 64 MB
         # A batch is safe once it is here, from a loss of power too: a snapshot must never know more than the log.
         self._link.execute("PRAGMA synchronous=FULL")
         with self._transaction():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .apart import FitReport
 from .feed import Record
 from .shard import Tally
 
@@ -37,7 +38,9 @@ class ShardReport:
 
 
 class Report(list[ShardReport]):
-    """A row a shard; as text, a table."""
+    """A row a shard; as text, a table. `fits` has what came of each `Cluster.fit`."""
+
+    fits: list[FitReport]
 
     def rows(self) -> list[dict[str, Any]]:
         return [dataclasses.asdict(row) for row in self]
@@ -48,7 +51,7 @@ class Report(list[ShardReport]):
         widths = [max(len(text) for text in column) for column in zip(heads, *cells, strict=True)]
         lines = [[head.rjust(width) for head, width in zip(heads, widths, strict=True)]]
         lines += [[text.rjust(width) for text, width in zip(row, widths, strict=True)] for row in cells]
-        return "\n".join("  ".join(line) for line in lines)
+        return "\n".join(["  ".join(line) for line in lines] + [str(fit) for fit in self.fits])
 
 
 def _cell(value: Any) -> str:

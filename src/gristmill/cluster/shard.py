@@ -55,6 +55,7 @@ class Tally(NamedTuple):
     events: int
     seconds: float  # of learning
     keys: int
+    stored: int  # points
     memory_bytes: int
     saved: int  # number of the newest snapshot that may be relied upon
     snapshots: int
@@ -283,6 +284,7 @@ class Shard:
             self._events,
             self._busy,
             keys,
+            0 if core is None else int(core.stored),
             memory,
             self._saved(),
             self._written,

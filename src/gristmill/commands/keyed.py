@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from . import options
+from . import options, spread
 
 #: events that a key must have had to be among the worst
 _LEAST = 10
@@ -35,15 +35,17 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
         opened.as_rows()
         fleet, name = resumed, f"KeyedFleet of {given['resume']}"
         about = {"stream": opened.stream.name, "key": key}
-    run = KeyedRun(fleet)
-    guarded = options.Guarded(opened.stream)
-    try:
-        result = prequential(
-            run, guarded.stream, given["metrics"] or None, given["window"], None, warmup=given["warmup"], name=name
-        )
-    except ValueError as error:
-        raise guarded.error or error from None
-    _finish(given, opened, result, run, {"learner": repr(fleet.prototype), **about}, guarded.error)
+    opened.stream = spread.chained(opened, given)
+    with spread.over(fleet, given) as held:
+        run = KeyedRun(held)
+        guarded = options.Guarded(spread.after(opened.stream, held))
+        try:
+            result = prequential(
+                run, guarded.stream, given["metrics"] or None, given["window"], None, warmup=given["warmup"], name=name
+            )
+        except ValueError as error:
+            raise guarded.error or error from None
+        _finish(given, opened, result, run, {"learner": repr(fleet.prototype), **about}, guarded.error)
 
 
 def _key_of(given: dict[str, Any], model: Any) -> str:

@@ -11,6 +11,7 @@ from . import options
 
 @click.command()
 @options.reading
+@click.argument("more", nargs=-1)
 @click.option("--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`.")
 @options.running
 @click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
@@ -20,12 +21,16 @@ from . import options
 @click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
 @click.option("--key", help="Column of the keys (device, customer, ...): keep a model of its own for each.")
 @click.option("--worst", default=5, show_default=True, type=click.IntRange(min=0), help="With --key: keys to show.")
+@click.option("--cluster", metavar="ADDRESS", help="With --key: on this Ray cluster; 'local' starts one here.")
+@click.option("--shards", type=click.IntRange(1, 9999), help="With --cluster: processes; 2 unless said.")
+@click.option("--snapshots", help="With --cluster: folder or URL that the run goes on from when it is started again.")
 @click.option("--max-keys", type=click.IntRange(min=1), help="With --key: the quietest keys beyond so many go.")
 def learn(**given: Any) -> None:
     """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
 
     DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of
-    a data set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...).
+    a data set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...). With --key there may be MORE
+    files of the same columns.
     """
     from .. import persist
     from ..evaluate.run import prequential
@@ -41,6 +46,9 @@ def learn(**given: Any) -> None:
 
         keyed.learn(given, model)
         return
+    for name in ("more", "cluster", "shards", "snapshots"):
+        if given[name]:
+            raise click.UsageError(f"{'several files go' if name == 'more' else f'--{name} goes'} with --key")
     opened = options.Opened(given, columns)
     about: dict[str, str] = {"stream": opened.stream.name}
     if model is None:
