@@ -70,7 +70,7 @@ class Cluster:
         count.check("Cluster", "shards", shards)
         optional(count).check("Cluster", "every", every)
         self.address, self.shards, self.every = address, shards, every
-        self.snapshots = None if snapshots is None else os.fspath(snapshots)
+        self.snapshots = None if snapshots is None else _absolute(os.fspath(snapshots))
         remote = self.snapshots is not None and "://" in self.snapshots and not self.snapshots.startswith("file://")
         if remote and log is None:
             raise ValueError(
@@ -265,3 +265,8 @@ class Cluster:
             for shard, (tally, record) in enumerate(zip(fleet.tallies(), fleet.records, strict=True)):
                 found.append(ShardReport.of(name, shard, tally, record))
         return found
+
+
+def _absolute(place: str) -> str:
+    """A folder as every process finds it: shards do not work where the driver does."""
+    return place if "://" in place else os.path.abspath(place)

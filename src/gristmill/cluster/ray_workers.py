@@ -61,7 +61,11 @@ class RayWorkers:
             return self._ray.get(ticket)
         except gone.RayTaskError as error:
             raise error.as_instanceof_cause() from None
-        except (gone.RayActorError, gone.ObjectLostError, gone.WorkerCrashedError, gone.NodeDiedError) as error:
+        except gone.RayActorError as error:
+            if getattr(error, "actor_init_failed", False):  # it would fail again
+                raise RuntimeError(f"shard {shard} could not be started: {error}") from None
+            raise Lost(shard, str(error).split("\n", 1)[0]) from None
+        except (gone.ObjectLostError, gone.WorkerCrashedError, gone.NodeDiedError) as error:
             raise Lost(shard, str(error).split("\n", 1)[0]) from None
 
     def stop(self, shard: int) -> None:
