@@ -1,7 +1,8 @@
 """The memory of a race: shared out among the experts, and moved from those that lose to those that lead.
 
 Room moves only at positions of the stream that double, and who loses room gives it up before another gets it. Of the experts
-that run a part goes on each time, until few are left; one that rested comes back for a stretch, and stays if it did better.
+that run a part goes on each time that the leader needs more, until few are left; one that rested comes back for a stretch,
+and stays if it did better.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 
 FIRST = 100  #: the first position at which losses are compared; nobody rests before the second
 FEWEST = 12  #: points that an expert must have room for
-KEEP = 0.65  #: of the experts go on at each such position
+KEEP = 0.65  #: of the experts go on at each such position where the leader needs room
+FULL = 0.95  #: of its points stored: it does
 LAST = 3  #: so many always do
 RETURN = 1600  #: from this position on one that rested comes back each time
 DECLINE = 0.5  #: room of each of the last few, against the one before it
@@ -124,7 +126,7 @@ class Rooms:
         core.mixture.mark()
         if not running:
             return
-        if core.seen > FIRST:
+        if core.seen > FIRST and self._is_full(core, running[0]):
             running = running[: max(LAST, round(len(running) * KEEP))]
         back = self._returning(core, running) if core.seen >= RETURN else None
         if back is not None:
@@ -133,6 +135,12 @@ class Rooms:
             core.mixture.enter(back)
             running = [*running, back]
         self._share(core, running, core.classes)
+
+    def _is_full(self, core: Any, place: int) -> bool:
+        """Whether the leader could use more room; before that nobody has to make way, and early losses say little."""
+        lane = core.lanes[place]
+        outputs = core.classes if core.classes > 2 else 1
+        return bool(lane.core.size >= FULL * _points(lane.core, self.shares.get(place, 0), outputs))
 
     def _returning(self, core: Any, running: list[int]) -> int | None:
         """Of those that rest the one that has waited longest; who never came back has waited since the beginning."""

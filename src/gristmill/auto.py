@@ -76,7 +76,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
     >>> model = AutoClassifier()
     >>> scores = model.prequential(X, y)
     >>> print(f"{(scores.argmax(axis=1) != y).mean():.3f} wrong in {model.memory_bytes_ / 1e6:.1f} MB")
-    0.040 wrong in 1.0 MB
+    0.040 wrong in 0.9 MB
     """
 
     _task_name = "classification"
@@ -134,7 +134,7 @@ class AutoRegressor(RegressorMixin, Auto, Measuring):
     >>> model = AutoRegressor()
     >>> said = model.prequential(X, y)
     >>> print(f"mean absolute error {np.abs(said - y)[1000:].mean():.0f}, of the mean {np.abs(y - y.mean()).mean():.0f}")
-    mean absolute error 4, of the mean 65
+    mean absolute error 2, of the mean 65
     """
 
     _task_name = "regression"
