@@ -22,6 +22,8 @@ template <class T>
 using Array1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Array2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using ArrayN = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<nb::numpy, double>;
 
 // Rows as Python hands them over: a C-ordered float array, (indptr, indices, data, width), or a list of objects.

@@ -103,6 +103,10 @@ class Held : public Door {
         if constexpr (Looping<L>) return learner.classes();
         else return met_;
     }
+    std::size_t told() const {  // labels a row
+        if constexpr (requires { learner.targets(); }) return learner.targets();
+        else return 1;
+    }
     // Dense doubles and no Python inside: an event can take the short way.
     bool is_plain() const {
         if (!parts.empty()) return false;
@@ -123,13 +127,13 @@ class Held : public Door {
         return scores.size() / std::max<std::size_t>(rows, 1);
     }
 
-    nb::object learn(nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights, bool want,
+    nb::object learn(nb::handle source, ArrayN<double> labels, std::optional<Array1<double>> weights, bool want,
                      std::size_t classes) {
         const Rows rows = checked(source);
         const std::size_t count = batch_count(rows.batch);
-        if (labels.shape(0) != count || (weights && weights->shape(0) != count))
+        if (labels.size() != count * told() || (weights && weights->shape(0) != count))
             throw nb::value_error("rows, labels and weights must have one length");
-        const std::span<const double> y(labels.data(), count);
+        const std::span<const double> y(labels.data(), labels.size());
         const std::span<const double> w = weights ? std::span(weights->data(), count) : std::span<const double>();
         std::vector<double> scores;
         write([&] { run(rows.batch, y, w, want ? &scores : nullptr, classes); });
@@ -140,6 +144,7 @@ class Held : public Door {
     // The short way for one event: no chunk, no copies.
     void learn_one(Array1<double> x, double label, double weight) {
         const Rows rows = checked(x);
+        if (told() != 1) throw nb::value_error("y must be a row of targets, as many as the model was started with");
         write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 

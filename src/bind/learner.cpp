@@ -82,6 +82,8 @@ auto bind_loop(nb::module_& m, const char* name) {
                 return array_of(std::move(b));
             });
         })
+        .def("set_targets", [](Py& h, std::size_t targets) { h.write([&] { h.learner.set_targets(targets); }); }, nb::arg("targets"))
+        .def_prop_ro("targets", [](const Py& h) { return h.look([&] { return h.learner.targets(); }); })
         .def("rule_state", [](const Py& h) { return h.look([&] { return state_of(h.learner.rule()); }); })
         .def("budget_state", [](const Py& h) { return h.look([&] { return state_of(h.learner.budget()); }); })
         .def_prop_ro("outputs", [](const Py& h) { return h.look([&] { return h.learner.outputs(); }); })

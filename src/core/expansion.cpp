@@ -188,21 +188,21 @@ void Expansion::reserve(std::size_t n) {
         std::copy(line.begin(), line.end(), wider.begin());
         line.swap(wider);
     };
-    grow(label_);
+    for (auto& line : label_) grow(line);
     for (auto& line : coef_) grow(line);
     for (auto& line : lag_) grow(line);
     for (auto& line : sum_) grow(line);
-    if (partners_) partners_->reserve(label_.size());
+    if (partners_) partners_->reserve(label_[0].size());
 }
 
 void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row,
-                    std::span<const double> coefs, const double* values, double self, double label) {
+                    std::span<const double> coefs, const double* values, double self, std::span<const double> told) {
     reserve(slot + 1);
     std::vector<double> scores;
     if (track_norm_)
         for (std::size_t o = 0; o < coef_.size(); ++o) scores.push_back(score(o, values));
     points_->put(slot, id, batch, row);
-    label_[slot] = label;
+    for (std::size_t t = 0; t < label_.size(); ++t) label_[t][slot] = t < told.size() ? told[t] : kUnknown;
     for (std::size_t o = 0; o < coefs.size(); ++o) change(slot, o, coefs[o] / scale_);
     if (track_norm_) count_term(coefs, scores, self);
     if (partners_) partners_->stored(*points_, slot, values, self);
@@ -268,7 +268,7 @@ void Expansion::remove(std::size_t slot, const double* row) {
         line[slot] = line[last];
         line[last] = 0;
     };
-    move(label_);
+    for (auto& line : label_) move(line);
     for (auto& line : coef_) move(line);
     for (auto& line : lag_) move(line);
     for (auto& line : sum_) move(line);

@@ -41,7 +41,10 @@ class Expansion {
     double mass() const;   // the sum of the coefficients of the first output
     double norm2() const;  // sum over visible outputs of ||f_o||^2; computed afresh where it is not tracked
     double coef(std::size_t slot, std::size_t output) const { return scale_ * coef_[output][slot]; }
-    double label(std::size_t slot) const { return label_[slot]; }  // NaN where it is not known
+    // NaN where it is not known.
+    double label(std::size_t slot, std::size_t target = 0) const { return label_[target][slot]; }
+    std::size_t targets() const { return label_.size(); }
+    void keep_targets(std::size_t targets) { label_.resize(targets, Lines<double>(label_[0].size())); }  // so many labels a point
     double shown_coef(std::size_t slot, std::size_t output) const {
         return average_ ? average_coef(slot, output) : coef(slot, output);
     }
@@ -69,7 +72,7 @@ class Expansion {
     // f_o <- f_o + c_o k(x, .) in slot `slot` (== size: append; else what is there must have been emptied by `release`).
     // values: kernel values at the stored points, used for the norm only.
     void add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, std::span<const double> coefs,
-             const double* values, double self, double label = kUnknown);
+             const double* values, double self, std::span<const double> told = {});
     // f_o <- f_o + c k(x_slot, .) for a point that is stored. requires: !tracks_norm(), for the norm would need a score.
     void adjust(std::size_t slot, std::size_t output, double c) { change(slot, output, c / scale_); }
     // Takes the term of a slot out of f but leaves the slot, for `add` to fill. row: its kernel row, for the norm only.
@@ -96,7 +99,10 @@ class Expansion {
     // Columns of the stored points times these factors; f is another one then.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
     // The labels of the stored points, y as factor y + shift.
-    void relabel(double factor, double shift) { for (double& y : label_) y = factor * y + shift; }
+    void relabel(double factor, double shift) {
+        for (auto& line : label_)
+            for (double& y : line) y = factor * y + shift;
+    }
     void pair_again(Sight& stored);  // after that, with the points as they are now
     void restart();  // all coefficients 0, the points still there
     // All coefficients at their true scale, by output, then slot.
@@ -154,7 +160,7 @@ class Expansion {
     // What a transaction has to bring back beside the points.
     struct State {
         std::vector<Lines<double>> coef, lag, sum;
-        Lines<double> label;
+        std::vector<Lines<double>> label;
         std::vector<double> inner;
         double scale, doubt, floor, weight;
         std::uint64_t ticks;
@@ -176,7 +182,7 @@ class Expansion {
     std::size_t limit_ = Points::npos;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
     std::vector<Lines<double>> lag_, sum_;   // for the average; see change() and renormalize()
-    Lines<double> label_;                    // by slot
+    std::vector<Lines<double>> label_ = std::vector<Lines<double>>(1);  // by target and slot
     std::vector<double> inner_;              // <f_a, f_b> at (a, b), if tracked
     double scale_ = 1;
     double doubt_ = 0;   // what rounding may have done to inner_

@@ -96,7 +96,7 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
             if (plan.entry.onto != Points::npos) fold(slot, plan.entry.onto, plan.entry.share, plan.partner_row.data());
             release(slot, plan.victim_row.data());
         }
-        add(slot, term.id, *sight.batch, sight.first + i, term.coefs, sight.row(i), term.self, term.label);
+        add(slot, term.id, *sight.batch, sight.first + i, term.coefs, sight.row(i), term.self, term.told);
         sight.stored(i, slot);
         if (sight.start) sight.slots[term.id] = slot;
     }

@@ -7,15 +7,15 @@
 namespace gristmill {
 
 std::size_t Expansion::bytes() const {
-    std::size_t total = sizeof *this + points_->bytes() + label_.capacity() * sizeof(double) + (partners_ ? partners_->bytes() : 0);
-    for (const auto* lines : {&coef_, &lag_, &sum_})
+    std::size_t total = sizeof *this + points_->bytes() + (partners_ ? partners_->bytes() : 0);
+    for (const auto* lines : {&coef_, &lag_, &sum_, &label_})
         for (const auto& line : *lines) total += line.capacity() * sizeof(double);
     return total;
 }
 
 std::size_t Expansion::points_within(std::size_t bytes, std::size_t outputs) const {
     if (points_->bytes_for(1) == 0) return 0;
-    const std::size_t lines = (outputs + hidden_) * (average_ ? 3 : 1) + 1;  // coefficients, and labels
+    const std::size_t lines = (outputs + hidden_) * (average_ ? 3 : 1) + label_.size();  // coefficients, and labels
     auto needs = [&](std::size_t n) {
         return sizeof *this + points_->bytes_for(n) + padded(n) * lines * sizeof(double) +
                (partners_ ? Partners::bytes_for(padded(n)) : 0);
@@ -47,8 +47,7 @@ void Expansion::resize(std::size_t limit, const Budget& budget, Random& random) 
         Lines<double> fresh(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(padded(limit)));
         line.swap(fresh);
     };
-    fit(label_);
-    for (auto* lines : {&coef_, &lag_, &sum_})
+    for (auto* lines : {&coef_, &lag_, &sum_, &label_})
         for (auto& line : *lines) fit(line);
     if (partners_) partners_->shrink(padded(limit));
 }

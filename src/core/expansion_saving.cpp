@@ -62,8 +62,10 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     archive.table("coef", coef_, all, n);
     archive.table("lag", lag_, averaged, n);
     archive.table("sum", sum_, averaged, n);
-    archive.known("labels", label_, n);
-    label_.resize(padded(label_.size()));
+    for (std::size_t t = 0; t < label_.size(); ++t) {
+        archive.known(t == 0 ? "labels" : ("labels" + std::to_string(t)).c_str(), label_[t], n);
+        label_[t].resize(padded(label_[t].size()));
+    }
     std::vector<std::uint8_t> sparse = points_->came_sparse();
     if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, n);
     if (archive.loads) points_->set_came_sparse(sparse);
@@ -84,7 +86,7 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
         repair_norm();
     }
     if (derive && partners_) meet(*partners_, *points_, kernel_);
-    if (partners_) partners_->reserve(label_.size());
+    if (partners_) partners_->reserve(label_[0].size());
 }
 
 }  // namespace gristmill

@@ -16,7 +16,7 @@ namespace gristmill {
 // One event's step on its way into a hypothesis.
 struct Term {
     std::int64_t id;          // position in the stream
-    double label;             // as it came: a class number, a target, or 1
+    std::span<const double> told;  // as it came: a class number, the targets, or 1
     double self;              // k(x, x)
     Step step;
     std::span<double> coefs;  // of the new point, one an output; more where the hypothesis keeps hidden ones

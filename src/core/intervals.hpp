@@ -50,6 +50,8 @@ class Interval {
         return (now[l - 1] + share * (now[l] - now[l - 1])) * mean_;
     }
 
+    void rescale(double factor) { mean_ *= factor; }  // targets are measured in other units
+
     // Numbers that change, in a fixed order: out, and in again.
     template <class F>
     void each(F&& f) {
@@ -123,7 +125,8 @@ class Interval {
             threshold = std::clamp(threshold * (miss ? by.up : by.down)[l][k], kLeast, kFar);
             sum += share *= 1 - kRate * std::min(loss, kWorst);
         }
-        for (double& share : shares_[l]) share = (1 - kMixed) * (share / sum) + kMixed / static_cast<double>(kCount);
+        const double scale = (1 - kMixed) / sum;
+        for (double& share : shares_[l]) share = scale * share + kMixed / static_cast<double>(kCount);
         corrections_[l] = std::clamp(corrections_[l] * (units > said ? by.last_up : by.last_down)[l], kLastLeast, kLastMost);
     }
 
@@ -144,6 +147,9 @@ class Intervals {
         for (std::size_t o = 0; o < each_.size(); ++o) each_[o].learn(targets[o] - said[o]);
     }
     double half(std::size_t target, double coverage) const { return each_[target].half(coverage); }
+    void rescale(double factor) {
+        for (auto& one : each_) one.rescale(factor);
+    }
 
     void visit(Archive& archive) {
         if (archive.loads && !archive.has("intervals")) return;  // an older file

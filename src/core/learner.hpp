@@ -52,6 +52,9 @@ class Learner {
 
     void check(const Batch& batch) const { hypothesis_.check(batch); }
 
+    // So many numbers are to be predicted of each event, each with a rule of its own. requires: regression, nothing learned yet.
+    void set_targets(std::size_t targets);
+
     // One pass over a chunk. labels: class numbers in the order in which classes are met, targets, or nothing for novelty;
     // weights: or nothing. A class that was not met before enters at the event that brings it. classes: how many are to be
     // known beforehand. scores, if given: what each event was said to be before it was learned, outputs() numbers a row; 0
@@ -92,7 +95,8 @@ class Learner {
     {
         hypothesis_.shrink(factor);
         hypothesis_.relabel(factor, shift);
-        intercept_[0] = factor * intercept_[0] + shift;
+        for (double& b : intercept_) b = factor * b + shift;
+        intervals_.rescale(factor);
     }
 
     // Columns of the stored points times factors, and f half of what it was, its scores at the stored points kept as well as
@@ -140,6 +144,7 @@ class Learner {
     std::size_t width() const { return hypothesis_.width(); }
     std::size_t outputs() const { return intercept_.size(); }
     std::size_t classes() const { return counts_.classes; }
+    std::size_t targets() const { return 1 + others_.size(); }
     double shown_intercept(std::size_t output) const {
         if (!average_) return intercept_[output];
         return hypothesis_.ticks() == 0 ? 0.0 : intercept_sum_[output] / static_cast<double>(hypothesis_.ticks());
@@ -175,10 +180,12 @@ class Learner {
             // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
             std::vector<double> offsets;
             archive.numbers("intercept", offsets);
-            if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
+            if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
+            else if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
             while (counts_.classes < classes) add_class();
         }
         archive.part("rule", rule_);
+        for (std::size_t o = 0; o < others_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), others_[o]);
         archive.part("budget", budget_);
         archive.numbers("intercept", intercept_, outputs());
         archive.numbers("intercept_sum", intercept_sum_, outputs());
@@ -209,9 +216,16 @@ class Learner {
         typename H::Sight sight;
         std::size_t first = 0;               // of the rows that are loaded
         std::optional<std::int64_t> start = {};  // of a later pass
-        std::vector<double> scores = {}, coefs = {}, shown = {};
+        std::size_t targets = 1;             // labels a row
+        std::vector<double> scores = {}, coefs = {}, shown = {}, offsets = {};
+        std::vector<Rule> others = {};
 
-        double label(std::size_t at) const { return labels.empty() ? 1.0 : labels[at]; }
+        double label(std::size_t at) const { return labels.empty() ? 1.0 : labels[at * targets]; }
+        // All that a row is to be told to be; the one of novelty is not kept.
+        std::span<const double> told(std::size_t at) const {
+            static constexpr double kOne = 1.0;
+            return labels.empty() ? std::span(&kOne, 1) : labels.subspan(at * targets, targets);
+        }
         double weight(std::size_t at) const { return weights.empty() ? 1.0 : weights[at]; }
     };
     // All that an event is going to change beside the hypothesis, worked out before anything changes.
@@ -240,6 +254,7 @@ class Learner {
     // What a transaction has to bring back beside the hypothesis.
     struct Saved {
         Rule rule;
+        std::vector<Rule> others;
         Budget budget;
         Counts counts;
         std::vector<double> intercept, intercept_sum;
@@ -247,10 +262,11 @@ class Learner {
         Balance balance;
         Intervals intervals;
     };
-    Saved mark() const { return {rule_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_, intervals_}; }
+    Saved mark() const { return {rule_, others_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_, intervals_}; }
     void undo(const Saved& saved) {
         hypothesis_.rollback();
         rule_ = saved.rule;
+        others_ = saved.others;
         budget_ = saved.budget;
         counts_ = saved.counts;
         intercept_ = saved.intercept;
@@ -274,7 +290,7 @@ class Learner {
 
     struct Replay;
     double replay(Replay& points, std::size_t passes);
-    double error_of(std::span<const double> scores, double label) const;
+    double error_of(std::span<const double> scores, std::span<const double> told) const;
 
     void learn_alone(Chunk& chunk, std::size_t classes);
     void learn_rows(Chunk& chunk) {
@@ -295,6 +311,7 @@ class Learner {
     }
 
     void resize(Chunk& chunk) const {
+        chunk.targets = targets();
         chunk.scores.resize(outputs());
         chunk.coefs.resize(hypothesis_.coefs_per_term());
     }
@@ -365,7 +382,8 @@ class Learner {
             chunk.shown.resize(outputs());
             report(chunk, i, chunk.shown.data());
         }
-        if (counts) learn_event(chunk, i);
+        if (counts && targets() > 1) learn_targets(chunk, i);
+        else if (counts) learn_event(chunk, i);
         if (calibrated) judge(chunk, at);
         count_event(chunk, at, counts ? 1 : 0);
         if (const auto* window = std::get_if<Window>(&budget_))
@@ -374,7 +392,7 @@ class Learner {
 
     // What was said, and what came: probabilities and intervals learn from it.
     void judge(const Chunk& chunk, std::size_t at) noexcept {
-        if (task_ == Task::regression) intervals_.learn(chunk.shown, chunk.labels.data() + at);
+        if (task_ == Task::regression) intervals_.learn(chunk.shown, chunk.told(at).data());
         else calibration_.learn(chunk.shown, static_cast<std::size_t>(chunk.label(at)));
     }
 
@@ -433,12 +451,25 @@ class Learner {
         const Step step = std::visit([&](auto& r) { return r(trial); }, decision.rule);
         check_step(at, trial, step);
         give(chunk, decision, step.coefficient);
-        const auto id = chunk.start ? *chunk.start + static_cast<std::int64_t>(at) : static_cast<std::int64_t>(counts_.seen);
+        const std::int64_t id = position(chunk, at);
         const double self = outputs() > 1 ? trial.self / 2 : trial.self;
-        Term term{id, chunk.label(at), self, step, chunk.coefs};
+        Term term{id, chunk.told(at), self, step, chunk.coefs};
         typename H::Plan plan = hypothesis_.plan(chunk.sight, i, term, decision.budget, decision.random);
 
-        // Nothing from here on can fail.
+        commit(chunk, i, decision, plan, term);
+        intercept_[decision.own] += step.intercept;
+        if (decision.rival != decision.own) intercept_[decision.rival] -= step.intercept;
+    }
+
+    std::int64_t position(const Chunk& chunk, std::size_t at) const {  // in the stream
+        return chunk.start ? *chunk.start + static_cast<std::int64_t>(at) : static_cast<std::int64_t>(counts_.seen);
+    }
+
+    // One trial a target, one step of all; the point is stored if any coefficient is not 0.
+    void learn_targets(Chunk& chunk, std::size_t i);
+
+    // Nothing from here on can fail.
+    void commit(Chunk& chunk, std::size_t i, Decision& decision, typename H::Plan& plan, Term& term) {
         if (average_) {
             if (task_ == Task::novelty) counts_.margins += novelty_margin(rule_);  // it belongs to the hypothesis
             hypothesis_.tick();
@@ -449,8 +480,6 @@ class Learner {
         counts_.random = decision.random;
         hypothesis_.commit(chunk.sight, i, plan, term);
         settle(rule_);
-        intercept_[decision.own] += step.intercept;
-        if (decision.rival != decision.own) intercept_[decision.rival] -= step.intercept;
     }
 
     void check_step(std::size_t at, const Trial& trial, const Step& step) const {
@@ -467,6 +496,7 @@ class Learner {
 
     Rule first_rule_;  // as it was before the first event
     Rule rule_;
+    std::vector<Rule> others_;  // of the second target and those after it
     Budget budget_;
     Needs needs_;
     Task task_;
@@ -485,3 +515,4 @@ class Learner {
 #include "core/learner_alone.hpp"
 #include "core/learner_memory.hpp"
 #include "core/learner_renewal.hpp"
+#include "core/learner_targets.hpp"

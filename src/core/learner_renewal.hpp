@@ -10,9 +10,8 @@ template <Hypothesis H>
 struct Learner<H>::Replay {
     explicit Replay(const H& hypothesis) : chunk{batch, {}, {}, nullptr, hypothesis.look_at_stored()} {
         for (std::size_t slot = hypothesis.oldest(); slot != kNoLimit; slot = hypothesis.newer(slot)) {
-            const double label = hypothesis.label(slot);
-            labels.push_back(label);
-            weights.push_back(std::isnan(label) ? 0.0 : 1.0);
+            for (std::size_t t = 0; t < hypothesis.targets(); ++t) labels.push_back(hypothesis.label(slot, t));
+            weights.push_back(std::isnan(labels.back()) ? 0.0 : 1.0);
         }
         chunk.labels = labels, chunk.weights = weights;
         chunk.start = 0;
@@ -20,7 +19,7 @@ struct Learner<H>::Replay {
     // f at each point, an output after the other.
     std::vector<double> scores(const H& hypothesis) {
         std::vector<double> scores;
-        for (std::size_t i = 0; i < labels.size(); ++i)
+        for (std::size_t i = 0; i < weights.size(); ++i)
             for (std::size_t o = 0; o < hypothesis.outputs(); ++o) scores.push_back(hypothesis.score(chunk.sight, i, o));
         return scores;
     }
@@ -31,8 +30,13 @@ struct Learner<H>::Replay {
 
 // 0 or 1 for a class, how far it is off for a number.
 template <Hypothesis H>
-double Learner<H>::error_of(std::span<const double> scores, double label) const {
-    if (task_ == Task::regression) return std::abs(scores[0] - label);
+double Learner<H>::error_of(std::span<const double> scores, std::span<const double> told) const {
+    const double label = told[0];
+    if (task_ == Task::regression) {
+        double sum = 0;
+        for (std::size_t o = 0; o < told.size(); ++o) sum += std::abs(scores[o] - told[o]);
+        return sum;
+    }
     if (scores.size() == 1) return (scores[0] > 0) == (label > 0) ? 0.0 : 1.0;
     return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
 }
@@ -47,9 +51,10 @@ inline std::vector<std::vector<double>> halfway(std::vector<std::vector<double>>
 template <Hypothesis H>
 double Learner<H>::replay(Replay& points, std::size_t passes) {
     Chunk& chunk = points.chunk;
-    const std::size_t n = points.labels.size();
+    const std::size_t n = points.weights.size();
     std::vector<double> said(n * outputs());
     rule_ = first_rule_;
+    std::fill(others_.begin(), others_.end(), first_rule_);
     counts_.steps = 0;
     std::fill(intercept_.begin(), intercept_.end(), 0.0);
     hypothesis_.restart();
@@ -61,7 +66,7 @@ double Learner<H>::replay(Replay& points, std::size_t passes) {
     }
     double total = 0, known = 0;
     for (std::size_t i = 0; i < n; ++i)
-        if (points.weights[i] != 0) total += error_of({said.data() + i * outputs(), outputs()}, points.labels[i]), known += 1;
+        if (points.weights[i] != 0) total += error_of({said.data() + i * outputs(), outputs()}, chunk.told(i)), known += 1;
     return known > 0 ? total / known : 0.0;
 }
 

@@ -122,7 +122,7 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
                         std::find(change.sources.begin(), change.sources.end(), change.sources.size()) != change.sources.end();
     if (enters || newcomer_ != 0) {
         const std::size_t slot = f_.size();
-        f_.add(slot, static_cast<std::int64_t>(stream.seen), *sight.batch, at, {&newcomer_, 1}, row, self, label);
+        f_.add(slot, static_cast<std::int64_t>(stream.seen), *sight.batch, at, {&newcomer_, 1}, row, self, {&label, 1});
         now_.uses.push_back(0);
         sight.row(i)[slot] = self;
         sight.stored(i, slot);

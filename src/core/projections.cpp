@@ -105,7 +105,7 @@ void Projections::store(Sight& sight, std::size_t i, const Term& term) {
     const std::size_t slot = known == sight.slots.end() ? store_.size() : known->second, left = sight.count - i - 1;
     if (slot == store_.size()) {
         const std::vector<double> nothing(spans_.size(), 0.0);
-        store_.add(slot, term.id, *sight.batch, sight.first + i, nothing, nullptr, term.self, term.label);
+        store_.add(slot, term.id, *sight.batch, sight.first + i, nothing, nullptr, term.self, term.told);
         if (sight.start) sight.slots[term.id] = slot;
     }
     sight.stored(i, slot);

@@ -44,6 +44,7 @@ class Projections {
     std::size_t window(std::size_t left) const { return store_.window(left); }
     void load(Sight& sight, std::size_t first, std::size_t count) const;
     // By the coefficients, which cost no substitution; agrees with `score` to rounding.
+    void keep_targets(std::size_t targets) { store_.keep_targets(targets); }
     double rough_score(Sight& sight, std::size_t output) const { return store_.score(output, sight.row(0)); }
     double score(Sight& sight, std::size_t i, std::size_t output) const;
     double average_score(Sight& sight, std::size_t i, std::size_t output) const;

@@ -109,10 +109,10 @@ Trees::Plan Trees::plan(Sight&, std::size_t, Term& term, Budget& budget, Random&
 }
 
 void Trees::make_room(std::span<const double> coefs, std::size_t more) {
-    std::size_t touched[2], n = 0;
+    std::vector<std::size_t> touched;
     for (std::size_t o = 0; o < coefs.size(); ++o)
-        if (coefs[o] != 0) touched[n++] = o;
-    sum_.reserve_event({touched, n});
+        if (coefs[o] != 0) touched.push_back(o);
+    sum_.reserve_event(touched);
     terms_.reserve(terms_.size() + more);
     if (filled_ || terms_.size() + 1 < limit_) return;
     // From here on memory stays as it is: half-full nodes, a window's extra term, an event's needs are all in it.

@@ -170,19 +170,26 @@ class Classifying(Labelled, Scoring):
 
 
 class Measuring(Scoring):
-    """A learner that is told numbers and answers with one."""
+    """A learner that is told numbers and answers with one, or with several."""
+
+    def _shown(self, scores: Scores, view: LabelView) -> Any:
+        return scores if scores.ndim == 1 or scores.shape[1] > 1 else scores[:, 0]
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         return run.labels, _labels.targets(type(self).__name__, y, count), 0
 
     def _number(self, run: Run, y: Any) -> float | None:
-        number = float(y)
+        try:
+            number = float(y)
+        except TypeError:  # several targets, or nothing that could be one: the long way says so
+            return None
         return number if number - number == 0 else None
 
     def predict(self, X: Any) -> Scores:
-        """A number for each event."""
+        """A number for each event; a row of them for several targets."""
         return self._scores(X)[0]
 
-    def predict_one(self, x: Any) -> float:
-        """The number of one event; 0 before anything was learned."""
-        return float(self.score_one(x))
+    def predict_one(self, x: Any) -> Any:
+        """The number of one event, or an array of several; 0 before anything was learned."""
+        score = self.score_one(x)
+        return float(score) if np.ndim(score) == 0 else score

@@ -99,7 +99,7 @@ class Bounding(Measuring):
         known = None if self._run is None else self._run.core.intervals()
         scores = self._learn(X, y, sample_weight, want_scores=True)
         said = np.ascontiguousarray(scores.reshape(len(scores), -1))
-        targets = _labels.targets(type(self).__name__, y, len(said)).reshape(said.shape)
+        targets = _labels.targets(type(self).__name__, y, len(said), said.shape[1] > 1).reshape(said.shape)
         weights = None if sample_weight is None else _input.weights(sample_weight, len(said))
         follower = _core.Intervals(said.shape[1]) if known is None else known
         return around(scores, follower.follow(said, targets, weights, level).reshape(scores.shape))

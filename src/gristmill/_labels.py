@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from ._validate import non_negative
 
@@ -167,19 +167,25 @@ def checked_class_weight(owner: str, value: Any) -> Any:
     return {_plain(owner, row, label): float(weight) for row, (label, weight) in enumerate(value.items())}
 
 
-def targets(owner: str, y: Any, count: int) -> npt.NDArray[np.float64]:
-    """Numbers to be predicted, one an event, all finite."""
+def targets(owner: str, y: Any, count: int, several: bool = False) -> npt.NDArray[np.float64]:
+    """Numbers to be predicted, one an event (or, where they may be several, a row), all finite."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
     if not _are_numbers(y):
-        y = column_or_1d(y, warn=True)
+        many = several and np.ndim(y) == 2 and np.shape(y)[1] > 1
+        y = (
+            check_array(y, dtype=np.float64, ensure_all_finite=False, input_name="y")
+            if many
+            else column_or_1d(y, warn=True)
+        )
     if len(y) != count:
         check_consistent_length(np.empty(count), y)
     numbers = np.ascontiguousarray(y, dtype=np.float64)
     if not np.isfinite(numbers).all():
-        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        kind = "NaN" if np.isnan(numbers[row]) else "infinity"
-        raise ValueError(f"Input y contains {kind}: row {row} is {numbers[row]}")
+        row, *column = (int(place[0]) for place in np.nonzero(~np.isfinite(numbers)))
+        value = numbers[(row, *column)]
+        where = f"row {row}, target {column[0]}" if column else f"row {row}"
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(value) else 'infinity'}: {where} is {value}")
     return numbers
 
 

@@ -44,6 +44,11 @@ class Run:
     labels: LabelTable = NO_LABELS
     found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
 
+    @property
+    def targets(self) -> int:
+        """How many numbers are to be predicted of each event."""
+        return int(self.found.get("targets", 1) if self.core is None else getattr(self.core, "targets", 1))
+
 
 def generator(random_state: Any) -> np.random.Generator:
     """scikit-learn's and NumPy's ways to say a seed, as one generator."""

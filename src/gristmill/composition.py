@@ -10,7 +10,7 @@ import numpy as np
 from .additive import is_additive
 from .budgets import Budget, DropSmallest, Project, Window
 from .kernels import Kernel
-from .rules import Adatron, Density, MarginProjection, Rule
+from .rules import Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
 
 
 def check_composition(rule: Any, budget: Any, average: bool) -> None:
@@ -65,6 +65,21 @@ def check_outputs(rule: Any, budget: Any, outputs: int) -> None:
     for part, instead in ((rule, "Perceptron() or PassiveAggressive()"), (budget, "DropRandom(...) or Project(...)")):
         if isinstance(part, Rule | Budget) and not part.multiclass:
             raise ValueError(f"{part!r} is defined for two classes only, got {outputs}; use {instead}")
+
+
+def check_targets(rule: Any, budget: Any, targets: int) -> None:
+    """Refuse several targets where a step of one would change the others."""
+    instead = "use SGD, PassiveAggressive, Implicit or FeasibleSet(radius=None)"
+    if not isinstance(rule, Rule):
+        raise ValueError(f"{rule!r} is written in Python, and {targets} targets need one shrink for all; {instead}")
+    if getattr(rule, "radius", None) is not None or isinstance(rule, StepSizeAdaptation):
+        raise ValueError(
+            f"the shrink or radius of {rule!r} depends on the event, and {targets} targets share it; {instead}"
+        )
+    if isinstance(budget, Budget) and not budget.multiclass:
+        raise ValueError(
+            f"{budget!r} is defined for one output only, got {targets} targets; use DropRandom(...) or Merge(...)"
+        )
 
 
 def warn_if_nothing_is_stored(kernel: Kernel, budget: Any, X: Any, outputs: int) -> None:

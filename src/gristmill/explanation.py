@@ -24,8 +24,8 @@ class Explanation:
     score : float or array
         As `decision_function` says it (`predict` in regression): one number, or one a class.
     ids, labels : arrays
-        Place in the stream of each point shown, the loudest first, and its label or target; None where a file of an
-        earlier version does not know it, and for novelty.
+        Place in the stream of each point shown, the loudest first, and its label, target or array of targets; None where a
+        file of an earlier version does not know it, and for novelty.
     kernel_values : array
         k(x, point).
     coefficients, contributions : arrays, a row a point (and a column a class)
@@ -138,9 +138,13 @@ class Explaining(StreamEstimator):
     def _labels_of_points(self) -> list[Any]:
         """Label or target of each stored point, oldest first; None where it is not known."""
         run = self._started()
-        kept, ids = run.core.state().get("labels"), run.core.ids()
+        state, ids = run.core.state(), run.core.ids()
+        kept = state.get("labels")
         if kept is None or task_of(self) == "novelty":
             return [None] * len(ids[0])
+        if run.targets > 1:
+            every = np.stack([kept, *(state[f"labels{t}"] for t in range(1, run.targets))], axis=1)[ids[1]]
+            return [None if np.isnan(row).any() else row for row in every]
         names, found = run.labels.names, []
         for number in np.asarray(kept)[ids[1]]:
             named = names[int(number)] if names and number == number else float(number)

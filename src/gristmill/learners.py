@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
+from . import _labels
 from ._answers import Classifying, Scoring
 from ._base import StreamLearner
 from ._intervals import Bounding
 from ._labels import LabelTable, checked_class_weight
 from ._stream import Run, Scores
+from .composition import check_targets
 from .losses import Hinge
 from .rules import SGD, PassiveAggressive, Rule
 
@@ -117,7 +119,11 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
 
 
 class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
-    __doc__ = f"""Online kernel regressor.
+    __doc__ = f"""Online kernel regressor, of one number or of several at once.
+
+    With y of two dimensions every target has coefficients, an intercept and the state of a rule of its own over one store
+    of points; a point is stored if any of its coefficients is not 0. Answers are then (n, targets). Rules whose shrink or
+    radius depends on the event (FeasibleSet with a radius, StepSizeAdaptation, rules written in Python) are refused.
 
     {_PARAMETERS.format(rule="PassiveAggressive(C=1.0, epsilon=0.1)")}
 
@@ -139,9 +145,31 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
     _task: ClassVar[str] = "regression"
     _default_rule: ClassVar[Rule] = PassiveAggressive()
 
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        numbers = _labels.targets(type(self).__name__, y, count, several=True)
+        targets = 1 if numbers.ndim == 1 else numbers.shape[1]
+        if run.core is None:
+            if targets > 1:
+                check_targets(run.parts.rule, run.parts.budget, targets)
+            run.found["targets"] = targets
+        elif targets != run.targets:
+            raise ValueError(f"y has {targets} target(s) a row, but the model was started with {run.targets}")
+        return run.labels, numbers, 0
+
+    def _begin(self, run: Run, X: Any) -> Any:
+        core = super()._begin(run, X)
+        if run.targets > 1:
+            core.set_targets(run.targets)
+        return core
+
     def decision_function(self, X: Any) -> Scores:
         """The same as `predict`: f(x) + b for each event."""
         return self.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
