@@ -1,6 +1,6 @@
 """Log loss and calibration error of our probabilities: along the stream, beside the uncalibrated squashing of the same
 scores and River's scaled logistic regression; and on a second half that was not learned, beside scikit-learn's
-CalibratedClassifierCV of the same learner: `python -m benchmarks.probabilities [events]`.
+CalibratedClassifierCV of the same learner: `python -m benchmarks.probabilities [events [streams]]`.
 
 A calibration error over few events is not 0 even where the probabilities are exactly right; "chance" says what it would be
 on average if the labels were drawn from these very probabilities.
@@ -80,7 +80,8 @@ def held_out(name: str, title: str, model: Any, case: Case, codes: Any) -> None:
     X, y, later, labels = case.X[:half], codes[:half], case.X[half:], codes[half:]
     known = np.arange(codes.max() + 1)
     fitted = clone(model).partial_fit(X, y, classes=known)
-    calibrated = CalibratedClassifierCV(clone(model), cv=3).fit(X, y)
+    enough = np.bincount(y)[y] >= 3  # it refuses a class of fewer events than folds
+    calibrated = CalibratedClassifierCV(clone(model), cv=3).fit(X[enough], y[enough])
     wide = np.zeros((len(labels), len(known)))
     wide[:, calibrated.classes_] = calibrated.predict_proba(later)
     said = {
@@ -92,10 +93,10 @@ def held_out(name: str, title: str, model: Any, case: Case, codes: Any) -> None:
         print(f"{name:10} {title + how:45} {measured(shares, labels, 0)}", flush=True)
 
 
-def main(events: int) -> None:
+def main(events: int, names: tuple[str, ...] = NAMES) -> None:
     heads = f"{'error':>9} {'log loss':>9} {'calibr.':>9} {'chance':>9}"
     print(f"{'stream':10} {'learner, along the stream':30} {heads}")
-    for name in NAMES:
+    for name in names:
         case = SOURCES[name].case(events)
         labels = np.unique(case.y).tolist()
         codes = np.searchsorted(labels, case.y)
@@ -105,7 +106,7 @@ def main(events: int) -> None:
             print(f"{name:10} {title + ', squashed':30} {measured(squashed(scores), codes)}", flush=True)
         print(f"{name:10} {'River, logistic regression':30} {measured(of_river(case, labels), codes)}", flush=True)
     print(f"\n{'stream':10} {'learner of the first half, on the second':45} {heads}")
-    for name in NAMES:
+    for name in names:
         case = SOURCES[name].case(events)
         codes = np.searchsorted(np.unique(case.y), case.y)
         for title, make in LEARNERS.items():
@@ -113,4 +114,4 @@ def main(events: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000, tuple(sys.argv[2:]) or NAMES)

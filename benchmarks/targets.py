@@ -1,4 +1,4 @@
-"""What several targets cost: processor time of ten targets beside one, at 50 features: `python -m benchmarks.targets [events]`."""
+"""What ten targets cost beside one, in processor time, at 50 features: `python -m benchmarks.targets [events]`."""
 
 from __future__ import annotations
 
