@@ -92,6 +92,15 @@ def test_budgets_by_age_keep_the_same_points(name, budget):
     np.testing.assert_allclose(clone(model).prequential(X, Y), apart(model, X, Y), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["squared", "pa"])
+def test_later_passes_change_every_target_in_place(name):
+    X, Y = stream(120)
+    model = KernelRegressor(KERNEL, RULES[name], Unbounded(), passes=3)
+    fitted = clone(model).fit(X, Y)
+    alone = np.stack([clone(model).fit(X, y).predict(X) for y in Y.T], axis=1)
+    np.testing.assert_allclose(fitted.predict(X), alone, rtol=1e-9, atol=1e-9)
+
+
 def test_a_point_is_stored_if_any_coefficient_is_not_0():
     X, Y = stream(60)
     Y[:, 0] = 0.0  # never off by more than the tube

@@ -135,13 +135,13 @@ auto bind_loop(nb::module_& m, const char* name) {
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (requires(const H& h, const Batch& batch) { h.look_again(batch, std::int64_t{}); })
-        c.def("revisit", [](Py& h, nb::handle source, Array1<double> labels, std::optional<Array1<double>> weights,
+        c.def("revisit", [](Py& h, nb::handle source, ArrayN<double> labels, std::optional<Array1<double>> weights,
                             std::int64_t start) {
             const Rows rows = h.checked(source);
             const std::span<const double> w = weights ? std::span(weights->data(), weights->shape(0)) : std::span<const double>();
             h.write([&] {
                 h.learner.poll = Interrupts();
-                h.learner.revisit(rows.batch, {labels.data(), labels.shape(0)}, w, start);
+                h.learner.revisit(rows.batch, {labels.data(), labels.size()}, w, start);
             });
         }, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("start"));
     return c;
