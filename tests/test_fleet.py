@@ -32,6 +32,7 @@ from gristmill import (
     Laplacian,
     Linear,
     Logistic,
+    Merge,
     ModelFileError,
     Normalized,
     PassiveAggressive,
@@ -46,7 +47,7 @@ from gristmill import (
 )
 from gristmill.fleet import Fleet as Home
 
-BUDGETS = [Window(5), Window(17), DropOldest(6), DropSmallest(6), DropSmallest(21), DropRandom(6)]
+BUDGETS = [Window(5), Window(17), DropOldest(6), DropSmallest(6), DropSmallest(21), DropRandom(6), Merge(6), Merge(19)]
 CLASSIFIERS = [
     Perceptron(),
     SGD(Hinge(0.5), 0.2, 0.05),
@@ -105,13 +106,9 @@ def separate(prototype, X, y=None, present=None, weights=None, classes=None):
 
 
 def same(a, b):
-    """Every number of two learners' states, but for the calibration and intervals, which a fleet does not keep."""
+    """Every number of two learners' states, but for the intervals of regressors, which a fleet does not keep."""
     one, two = (
-        {
-            name: value
-            for name, value in model._engine.state().items()
-            if not name.startswith(("calibration", "balance", "intervals"))
-        }
+        {name: value for name, value in model._engine.state().items() if not name.startswith("intervals")}
         for model in (a, b)
     )
     assert list(one) == list(two)
@@ -136,6 +133,9 @@ def compare(prototype, X, y=None, present=None, weights=None, classes=None, cuts
     lone = np.stack([model.decision_function(rows[[i]])[0] for i, model in enumerate(models)])
     assert np.array_equal(fleet.decision_function(rows), lone)
     assert np.array_equal(fleet.predict(rows), [model.predict(rows[[i]])[0] for i, model in enumerate(models)])
+    if isinstance(prototype, KernelClassifier):
+        shares = np.stack([model.predict_proba(rows[[i]])[0] for i, model in enumerate(models)])
+        assert np.array_equal(fleet.predict_proba(rows), shares)
     assert fleet.n_support_.tolist() == [model.n_support_ for model in models]
     assert fleet.n_seen_.tolist() == [model.n_seen_ for model in models]
     return fleet
@@ -324,7 +324,7 @@ def test_what_is_not_admitted_is_refused_by_name():
     for parts, said in [
         ({"rule": Perceptron(), "budget": Unbounded()}, "Unbounded"),
         ({"rule": Perceptron(), "budget": Project(0.1)}, "Project"),
-        ({"rule": Perceptron(), "budget": gristmill.Merge(5)}, "Merge"),
+        ({"rule": Perceptron(), "budget": DropOldest("1 MB")}, "bytes"),
         ({"rule": Perceptron(), "budget": Forget(5)}, "Forget"),
         ({"rule": Alma(0.9), "budget": DropOldest(5)}, "Alma"),
         ({"rule": FeasibleSet(radius=1.0), "budget": DropOldest(5)}, "FeasibleSet"),

@@ -27,6 +27,7 @@ from gristmill import (
     Laplacian,
     Linear,
     Logistic,
+    Merge,
     ModelFileError,
     PassiveAggressive,
     Perceptron,
@@ -37,7 +38,7 @@ from gristmill import (
 )
 from test_fleet import same
 
-BUDGETS = [Window(5), DropOldest(6), DropSmallest(6), DropSmallest(21), DropRandom(6)]
+BUDGETS = [Window(5), DropOldest(6), DropSmallest(6), DropSmallest(21), DropRandom(6), Merge(6), Merge(19)]
 NOVELTY = KernelNovelty(Gaussian(0.7), Implicit(Hinge(1.0), 0.1, 1.0, 0.005), DropSmallest(5), random_state=0)
 
 
@@ -67,6 +68,12 @@ def compare(fleet, keys, X, y=None, weights=None, classes=None, cuts=(1, 50, 51,
         same(fleet[key], model)
     lone = [models[key].decision_function(x[None])[0] for key, x in zip(keys, X, strict=True)]
     assert np.array_equal(fleet.decision_function(keys, X), lone)
+    if isinstance(fleet.prototype, KernelClassifier):
+        shares = [models[key].predict_proba(x[None])[0] for key, x in zip(keys, X, strict=True)]
+        assert np.array_equal(fleet.predict_proba(keys, X), shares)
+    else:
+        with pytest.raises(AttributeError, match="predict_proba"):
+            fleet.predict_proba(keys, X)
     assert np.array_equal(fleet.predict(keys, X), [models[k].predict(x[None])[0] for k, x in zip(keys, X, strict=True)])
     return models
 
@@ -160,6 +167,19 @@ def test_a_class_that_comes_late_comes_to_all(tmp_path):
         same(cut[key], whole[key])
         same(spilled[key], whole[key])
         assert whole[key].classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_classes_that_come_one_by_one_find_what_is_on_disk(size, tmp_path):
+    keys, X = events(300, keys=9)
+    y = np.minimum(np.arange(300) // 50, np.random.default_rng(0).integers(0, 6, size=300))
+    prototype = KernelClassifier(Gaussian(0.7), PassiveAggressive(0.5), DropSmallest(size), random_state=0)
+    whole, spilled = KeyedFleet(prototype), KeyedFleet(prototype, max_keys=2, spill=tmp_path / "keys.db")
+    for at in np.split(np.arange(300), range(30, 300, 30)):
+        said = whole.prequential(keys[at], X[at], y[at])
+        assert np.array_equal(spilled.prequential(keys[at], X[at], y[at]), said)
+    for key in whole.keys_:
+        same(spilled[key], whole[key])
 
 
 # ---- room ---------------------------------------------------------------------------------------------------------

@@ -61,18 +61,19 @@ void bind_core(nb::module_& m, const char* name) {
             return want ? c.shown(std::move(scores), chunk.frames, outputs) : nb::none();
         }, nb::arg("rows"), nb::arg("labels").none(), nb::arg("weights").none(), nb::arg("present").none(), nb::arg("want_scores"),
              nb::arg("classes"), nb::arg("jobs"))
-        .def("score", [](const Core& c, Frames<T> rows, Mask present, std::size_t jobs) {
+        .def("score", [](const Core& c, Frames<T> rows, Mask present, std::size_t jobs, bool shares) {
             const auto chunk = c.chunk(rows, {}, {}, present);
             std::vector<double> scores;
             std::size_t outputs = 0, classes = 0;
             c.read([&] {
                 c.fleet.check(chunk);
                 outputs = c.fleet.outputs(), classes = c.fleet.classes();
+                if (shares) outputs = std::max<std::size_t>(classes, 1);
                 scores.resize(chunk.frames * c.fleet.count() * outputs);
-                c.fleet.score(chunk, scores.data(), jobs);
+                c.fleet.score(chunk, shares, scores.data(), jobs);
             });
             return nb::make_tuple(c.shown(std::move(scores), chunk.frames, outputs), classes);
-        }, nb::arg("rows"), nb::arg("present").none(), nb::arg("jobs"))
+        }, nb::arg("rows"), nb::arg("present").none(), nb::arg("jobs"), nb::arg("shares") = false)
         .def("members", [](const Core& c, Array1<std::int64_t> which) {
             return c.look([&] {
                 return pack_to_dict(c.fleet.members({which.data(), which.shape(0)}), c.fleet.shape());

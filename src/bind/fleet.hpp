@@ -31,6 +31,12 @@ nb::dict pack_to_dict(MemberPack<T> pack, const MemberShape& shape) {
     out["numbers"] = nb::cast(array_of(std::move(pack.numbers), {n, shape.numbers}));
     out["intercept"] = nb::cast(array_of(std::move(pack.intercept), {n, shape.outputs}));
     out["scaling"] = nb::cast(array_of(std::move(pack.scaling), {n, MemberPack<T>::scaling_numbers(shape)}));
+    const auto give = [&](const char* name, auto& list) {
+        if (!list.empty()) out[name] = nb::cast(array_of(std::move(list)));
+    };
+    if (shape.calibration()) out["calibration"] = nb::cast(array_of(std::move(pack.calibration), {n, shape.calibration()}));
+    give("likeness", pack.likeness), give("shares", pack.shares), give("selves", pack.selves);
+    give("partners", pack.partners), give("stale", pack.stale), give("partner_rows", pack.partner_rows);
     out["ids"] = nb::cast(array_of(std::move(pack.ids)));
     out["labels"] = nb::cast(array_of(std::move(pack.labels)));
     out["coef"] = nb::cast(array_of(std::move(pack.coef), {total, shape.outputs}));
@@ -51,7 +57,13 @@ MemberPack<T> pack_from_dict(nb::dict state) {
     read("counters", pack.counters), read("scale", pack.scale), read("numbers", pack.numbers);
     read("intercept", pack.intercept), read("ids", pack.ids), read("labels", pack.labels), read("coef", pack.coef);
     read("points", pack.points);
-    if (state.contains("scaling")) read("scaling", pack.scaling);  // older files have none
+    // Older files, and members of other kinds, have none.
+    const auto read_if = [&](const char* name, auto& into) {
+        if (state.contains(name)) read(name, into);
+    };
+    read_if("scaling", pack.scaling), read_if("calibration", pack.calibration), read_if("likeness", pack.likeness);
+    read_if("shares", pack.shares), read_if("selves", pack.selves), read_if("partners", pack.partners);
+    read_if("stale", pack.stale), read_if("partner_rows", pack.partner_rows);
     return pack;
 }
 

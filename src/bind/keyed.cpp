@@ -96,7 +96,7 @@ void bind_core(nb::module_& m, const char* name) {
         }, nb::arg("keys"), nb::arg("rows"), nb::arg("labels").none(), nb::arg("weights").none(), nb::arg("offsets").none(),
              nb::arg("times").none(), nb::arg("classes"), nb::arg("found"), nb::arg("want_scores"))
         .def("score", [](const Core& c, nb::object keys, Array2<T> rows, std::optional<Array2<double>> offsets, Column times,
-                         nb::list found) {
+                         nb::list found, bool shares) {
             const KeyColumn column = keys_from(keys, c.texts);
             const auto chunk = c.chunk(column.keys, rows, {}, {}, offsets, times);
             const Spilled spilled = spilled_from(found);
@@ -105,11 +105,13 @@ void bind_core(nb::module_& m, const char* name) {
             c.read([&] {
                 c.keyed.check(chunk);
                 outputs = c.keyed.outputs(), classes = c.keyed.classes();
+                if (shares) outputs = std::max<std::size_t>(classes, 1);
                 scores.resize(chunk.count() * outputs);
-                c.keyed.score(chunk, spilled, scores.data());
+                c.keyed.score(chunk, spilled, shares, scores.data());
             });
             return nb::make_tuple(array_of(std::move(scores), {chunk.count(), outputs}), classes);
-        }, nb::arg("keys"), nb::arg("rows"), nb::arg("offsets").none(), nb::arg("times").none(), nb::arg("found"))
+        }, nb::arg("keys"), nb::arg("rows"), nb::arg("offsets").none(), nb::arg("times").none(), nb::arg("found"),
+             nb::arg("shares") = false)
         .def("check", [](const Core& c, nb::object keys, Array2<T> rows) {
             const KeyColumn column = keys_from(keys, c.texts);
             const auto chunk = c.chunk(column.keys, rows, {}, {}, {}, {});

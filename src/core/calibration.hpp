@@ -55,6 +55,36 @@ class Calibration {
         shares_.resize(offsets_.size());
     }
 
+    // Of a learner that was told of so many outputs before its first event.
+    static Calibration of(std::size_t outputs) {
+        Calibration fresh;
+        if (outputs > 1) fresh.split();
+        for (std::size_t o = 2; o < outputs; ++o) fresh.add();
+        return fresh;
+    }
+    // The numbers of so many outputs, for who keeps them elsewhere.
+    static std::size_t count(std::size_t outputs) { return 5 + 2 * outputs; }
+    template <class F>
+    void load(std::size_t outputs, const F& number) {
+        count_ = number(0), square_ = number(1), slope_ = number(2), curvature_ = number(3), cross_ = number(4);
+        offsets_.resize(outputs), curvatures_.resize(outputs), shares_.resize(outputs);
+        for (std::size_t o = 0; o < outputs; ++o) offsets_[o] = number(5 + o), curvatures_[o] = number(5 + outputs + o);
+    }
+    template <class F>
+    void save(const F& number) const {
+        number(0) = count_, number(1) = square_, number(2) = slope_, number(3) = curvature_, number(4) = cross_;
+        const std::size_t outputs = offsets_.size();
+        for (std::size_t o = 0; o < outputs; ++o) number(5 + o) = offsets_[o], number(5 + outputs + o) = curvatures_[o];
+    }
+    // Whether such numbers can have been learned.
+    bool is_fine() const {
+        const auto finite = [](double x) { return std::isfinite(x); };
+        return finite(count_) && finite(slope_) && finite(curvature_) && finite(cross_) && count_ >= 0 && square_ >= 0 &&
+               square_ < kLargest && slope_ >= 0 && curvature_ >= 0 && std::all_of(offsets_.begin(), offsets_.end(), finite) &&
+               std::all_of(curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0 && std::isfinite(c); }) &&
+               cross_ * cross_ <= (curvature_ + kRidge) * (curvatures_[0] + kRidge);
+    }
+
     void visit(Archive& archive) {
         if (archive.loads && !archive.has("calibration")) return;  // an older file
         std::vector<double> numbers{count_, square_, slope_, curvature_, cross_};

@@ -43,10 +43,13 @@ struct Fleet<T>::Scratch {
     double labels[kWide], weights[kWide], shown[kWide];
     std::vector<double> coefs, scores;
     LaneVictims victims;
+    Lines<double> row;
+    Merging<T> merging;
+    Calibration calibration;
 
-    Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
+    Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes, const Kernel& kernel)
         : x(shape.width * kWide), values(slots * kWide), lines((2 * nodes + 8) * kWide), raw(shape.outputs * kWide),
-          coefs(shape.outputs), scores(shape.outputs) {
+          coefs(shape.outputs), scores(shape.outputs), row(padded(slots + 1)), merging(kernel, shape.width, slots) {
         std::fill(labels, labels + kWide, 1.0);
         std::fill(weights, weights + kWide, 1.0);
     }
@@ -57,7 +60,7 @@ Fleet<T>::Fleet(FleetParts parts, std::size_t count, std::span<const std::uint64
     : parts_(std::move(parts)), kernel_(parts_.nodes), count_(count), limit_(member_limit(parts_.rule, parts_.budget)) {
     const std::vector<double> numbers = state_of(parts_.rule);
     shape_ = {parts_.width, 1, numbers.size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
-              parts_.scaling.on()};
+              parts_.scaling.on(), true, std::holds_alternative<Merge>(parts_.budget)};
     for (std::size_t i = 0; i < count; i += kWide) {
         blocks_.push_back(make(1));
         for (std::size_t l = 0; l < kWide; ++l)
@@ -234,7 +237,7 @@ void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::s
     lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
     std::visit([&](const auto& rule) {
         for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
-            Scratch scratch(shape_, limit_, parts_.nodes.size());
+            Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
             for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, lanes, scratch);
         });
     }, parts_.rule);
@@ -328,7 +331,19 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
         if (together) left = learn_lanes(block, b, chunk, t, lanes, out, scratch);
         for (std::size_t l = 0; l < kWide; ++l)
             if (scratch.here[l] && (left >> l & 1)) learn_lane(b, l, rule, chunk, t, budget, out, scratch);
+        for (std::size_t l = 0; shape_.calibration() && l < kWide; ++l)
+            if (scratch.here[l]) calibrate_lane(block, b, l, chunk, t, left >> l & 1, scratch);
     }
+}
+
+// What was said of a lane's event, into its probabilities; alone: the lane was not learned with the others.
+template <class T>
+void Fleet<T>::calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame,
+                              bool alone, Scratch& scratch) {
+    const std::size_t e = frame * count_ + b * kWide + l;
+    if (chunk.weights && chunk.weights[e] == 0) return;
+    for (std::size_t o = 0; o < shape_.outputs; ++o) scratch.scores[o] = alone ? scratch.raw[o * kWide + l] : scratch.shown[l];
+    calibrate(view(block, l), shape_, scratch.calibration, scratch.scores, chunk.labels[e]);
 }
 
 // All lanes of a block at once; returns those that are left for `learn_lane`.
@@ -366,6 +381,10 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
     const std::size_t learner = b * kWide + l, e = frame * count_ + learner;
     View member = view(block, l);
     member.victims = &scratch.victims;
+    if (shape_.merges) {
+        member.merging = &scratch.merging;
+        for (std::size_t s = 0; s < member.size(); ++s) scratch.row[s] = scratch.values[s * kWide + l];
+    }
     for (std::size_t o = 0; o < shape_.outputs; ++o) {
         double& score = scratch.raw[o * kWide + l];
         score = member.intercept(o) + member.scale() * score;
@@ -376,7 +395,7 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
     }
     const MemberEvent<T> event{scratch.x.data() + l, kWide, scratch.norm2[l], scratch.self[l],
                                chunk.labels ? chunk.labels[e] : 1.0, chunk.weights ? chunk.weights[e] : 1.0,
-                               scratch.raw.data() + l, kWide};
+                               scratch.raw.data() + l, kWide, scratch.row.data()};
     try {
         learn_member(member, event, shape_, parts, scratch.coefs, [&] {
             if (!drops || scratch.victims.known || member.size() < drops->size) return;
@@ -391,10 +410,11 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
 }
 
 template <class T>
-void Fleet<T>::score(const FleetChunk<T>& chunk, double* out, std::size_t jobs) const {
+void Fleet<T>::score(const FleetChunk<T>& chunk, bool shares, double* out, std::size_t jobs) const {
+    const std::size_t columns = shares ? std::max<std::size_t>(classes_, 1) : shape_.outputs;
     std::visit([&](const auto& rule) {
         for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
-            Scratch scratch(shape_, limit_, parts_.nodes.size());
+            Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
             for (std::size_t b = first; b < end; ++b)
                 for (std::size_t t = 0; t < chunk.frames; ++t) {
                     look(blocks_[b], b, chunk, t, false, scratch);
@@ -402,14 +422,19 @@ void Fleet<T>::score(const FleetChunk<T>& chunk, double* out, std::size_t jobs) 
                         const View member = view(blocks_[b], l);
                         const std::size_t learner = b * kWide + l;
                         const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
+                        double* to = out + (t * count_ + learner) * columns;
+                        std::fill(to, to + columns, kUnknown);
+                        if (!scratch.here[l]) continue;
                         for (std::size_t o = 0; o < shape_.outputs; ++o) {
-                            double& score = out[(t * count_ + learner) * shape_.outputs + o];
-                            score = kUnknown;
-                            if (!scratch.here[l]) continue;
+                            double& score = scratch.scores[o];
                             score = member.scale() * scratch.raw[o * kWide + l] + member.intercept(o) - margin;
                             if (!std::isfinite(score))
                                 report(learner, t, {"the score is not finite (kernel values too large):", score});
+                            if (!shares) to[o] = score;
                         }
+                        if (!shares) continue;
+                        scratch.calibration.load(shape_.outputs, [&](std::size_t i) { return member.calibration(i); });
+                        scratch.calibration.probabilities(scratch.scores, classes_, to);
                     }
                 }
         });

@@ -57,7 +57,8 @@ class Fleet {
     // requires: checked. scores, if given: what was said of each event before it was learned, outputs() numbers each, NaN
     // where nothing came. Either all of the chunk is learned or nothing has changed. Any number of jobs gives the same.
     void learn(const FleetChunk<T>& chunk, std::size_t classes, std::vector<double>* scores, std::size_t jobs);
-    void score(const FleetChunk<T>& chunk, double* out, std::size_t jobs) const;
+    // shares: the probability of each class instead.
+    void score(const FleetChunk<T>& chunk, bool shares, double* out, std::size_t jobs) const;
 
     MemberPack<T> members(std::span<const std::int64_t> which) const;
     void set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack);
@@ -91,6 +92,8 @@ class Fleet {
     std::uint32_t learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
                               const LaneSettings& lanes, double* out, Scratch& scratch);
     void take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
+    void calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame, bool alone,
+                        Scratch& scratch);
     void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;
 

@@ -35,19 +35,21 @@ template <class T>
 struct Keyed<T>::Scratch {
     Lines<T> dots, l1s, norms, lines, scaled;
     Lines<double> values, coefs;
-    std::vector<double> scores, steps;
+    std::vector<double> scores, steps, shares;
     T norm2 = 0;
+    Merging<T> merging;
+    Calibration calibration;
 
-    Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes)
-        : dots(padded(slots)), l1s(padded(slots)), norms(padded(slots)), lines((nodes + 2) * padded(slots)), scaled(shape.width), values(padded(slots)),
-          coefs(padded(slots)), scores(shape.outputs), steps(shape.outputs) {}
+    Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes, const Kernel& kernel)
+        : dots(padded(slots)), l1s(padded(slots)), norms(padded(slots)), lines((nodes + 2) * padded(slots)), scaled(shape.width), values(padded(slots + 1)),
+          coefs(padded(slots)), scores(shape.outputs), steps(shape.outputs), merging(kernel, shape.width, slots) {}
 };
 
 template <class T>
 Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
     : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
       shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
-             parts_.scaling.on(), false},
+             parts_.scaling.on(), false, std::holds_alternative<Merge>(parts_.budget)},
       limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
       table_(settings.texts), records_(layout_.bytes) {}
 
@@ -75,35 +77,38 @@ void Keyed<T>::fresh(std::uint32_t i, const Key& key) {
     view(at).clear_to(settings_.one_seed ? settings_.seed : Key::mix(settings_.seed ^ key.hash), start_);
 }
 
-// A spilled record is its bytes and the time of its last event.
+// A spilled record is its bytes, the time of its last event, and how many outputs it has.
 template <class T>
 std::string Keyed<T>::blob(std::uint32_t i) const {
     std::string bytes(reinterpret_cast<const char*>(record(i)), layout_.bytes);
     const double last = last_.empty() ? 0 : last_[i];
+    const std::uint64_t outputs = shape_.outputs;
     bytes.append(reinterpret_cast<const char*>(&last), sizeof last);
-    return bytes;
+    return bytes.append(reinterpret_cast<const char*>(&outputs), sizeof outputs);
 }
 
 // A record from outside as it would be now: checked, and with outputs that were added since it left.
 template <class T>
 std::string Keyed<T>::current(const std::string& blob) const {
-    for (std::size_t outputs = shape_.outputs; outputs > 0; --outputs) {
-        MemberShape old = shape_;
-        old.outputs = outputs;
-        const MemberLayout before(old, sizeof(T), limit_, 1);
-        if (blob.size() != before.bytes + sizeof(double)) continue;
-        Lines<std::byte> from(before.bytes), to(layout_.bytes);
-        std::memcpy(from.data(), blob.data(), before.bytes);
-        const View member(from.data(), 0, old, before);
-        if (member.size() > limit_) break;
-        MemberPack<T> pack;
-        pack.add(member, old);
-        pack.check(old, limit_, classes_);
-        if (outputs == shape_.outputs) return blob;
-        copy_member(member, old, view(to.data()), shape_);
-        return std::string(reinterpret_cast<const char*>(to.data()), layout_.bytes) + blob.substr(before.bytes);
-    }
-    throw std::invalid_argument("a spilled record is damaged, or of another fleet");
+    const auto refuse = [] { throw std::invalid_argument("a spilled record is damaged, or of another fleet"); };
+    std::uint64_t outputs = 0;
+    if (blob.size() < kTail) refuse();
+    std::memcpy(&outputs, blob.data() + blob.size() - sizeof outputs, sizeof outputs);
+    if (outputs == 0 || outputs > shape_.outputs) refuse();
+    MemberShape old = shape_;
+    old.outputs = outputs;
+    const MemberLayout before(old, sizeof(T), limit_, 1);
+    if (blob.size() != before.bytes + kTail) refuse();
+    Lines<std::byte> from(before.bytes), to(layout_.bytes);
+    std::memcpy(from.data(), blob.data(), before.bytes);
+    const View member(from.data(), 0, old, before);
+    if (member.size() > limit_) refuse();
+    MemberPack<T> pack;
+    pack.add(member, old);
+    pack.check(old, limit_, classes_);
+    if (outputs == shape_.outputs) return blob;
+    copy_member(member, old, view(to.data()), shape_);
+    return std::string(reinterpret_cast<const char*>(to.data()), layout_.bytes) + blob.substr(before.bytes);
 }
 
 template <class T>
@@ -310,7 +315,7 @@ void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch
     scratch.norm2 = gristmill::norm2(x, shape_.width);
     const T* points = reinterpret_cast<const T*>(at + layout_.points);
     const Node& root = parts_.nodes.back();
-    if (root.op == Op::gaussian && shape_.outputs == 1) {
+    if (root.op == Op::gaussian && shape_.outputs == 1 && !shape_.merges) {
         const double sum = isa_fleet<T>().record_gaussian(static_cast<T>(root.a), x, scratch.norm2, points, layout_.slots, size, shape_.width,
                                                           reinterpret_cast<const double*>(at + layout_.coef));
         scratch.scores[0] = member.intercept(0) + member.scale() * sum;
@@ -354,7 +359,7 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
                             double* out, Journal* journal) {
     Budget budget = parts_.budget;
     const MemberParts<R> parts{rule, budget};
-    Scratch scratch(shape_, limit_, parts_.nodes.size());
+    Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
     const bool novelty = parts_.task == Task::novelty;
     Ahead ahead(*this, chunk.keys, from);
     for (std::size_t e = from; e < to; ++e) {
@@ -362,7 +367,8 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
         now_ = chunk.times ? chunk.times[e] : now_ + 1;
         const std::uint32_t i = place(key, now_, &found, journal);
         std::byte* at = record(i);
-        const View member = view(at);
+        View member = view(at);
+        if (shape_.merges) member.merging = &scratch.merging;
         const T* x = taken(member, chunk.rows + e * shape_.width, e, true, scratch);
         look(member, at, x, scratch);
         for (std::size_t o = 0; o < shape_.outputs; ++o) {
@@ -372,19 +378,21 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
             if (out) out[e * shape_.outputs + o] = score - (novelty ? own_rule(member, rule).novelty_margin() : 0.0);
         }
         const MemberEvent<T> event{x, 1, scratch.norm2, kernel_.self(scratch.norm2), chunk.labels ? chunk.labels[e] : 1.0,
-                                   chunk.weights ? chunk.weights[e] : 1.0, scratch.scores.data(), 1};
+                                   chunk.weights ? chunk.weights[e] : 1.0, scratch.scores.data(), 1, scratch.values.data()};
         try {
             learn_member(member, event, shape_, parts, scratch.steps, [] {});
         } catch (const Refusal& refusal) {
             fail(e, refusal.what, refusal.value);
         }
+        if (shape_.calibration() && event.weight != 0) calibrate(member, shape_, scratch.calibration, scratch.scores, event.label);
     }
 }
 
 template <class T>
-void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, double* out) const {
+void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, bool shares, double* out) const {
+    const std::size_t columns = shares ? std::max<std::size_t>(classes_, 1) : shape_.outputs;
     std::visit([&](const auto& rule) {
-        Scratch scratch(shape_, limit_, parts_.nodes.size());
+        Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
         Lines<std::byte> start(layout_.bytes + kLineBytes), other(layout_.bytes + kLineBytes);
         view(start.data()).clear_to(0, start_);
         Ahead ahead(*this, chunk.keys, 0);
@@ -410,10 +418,14 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, double* o
             look(member, at, taken(member, chunk.rows + e * shape_.width, e, false, scratch), scratch);
             const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
             for (std::size_t o = 0; o < shape_.outputs; ++o) {
-                const double score = scratch.scores[o] + offset_of(chunk, e, o, shape_.outputs) - margin;
+                double& score = scratch.scores[o];
+                score = score + offset_of(chunk, e, o, shape_.outputs) - margin;
                 if (!std::isfinite(score)) fail(e, "the score is not finite (kernel values too large):", score);
-                out[e * shape_.outputs + o] = score;
+                if (!shares) out[e * columns + o] = score;
             }
+            if (!shares) continue;
+            scratch.calibration.load(shape_.outputs, [&](std::size_t i) { return member.calibration(i); });
+            scratch.calibration.probabilities(scratch.scores, classes_, out + e * columns);
         }
     }, parts_.rule);
 }

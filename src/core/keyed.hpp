@@ -57,7 +57,8 @@ class Keyed {
     // requires: checked. found: records of keys that were spilled before. All or nothing, as in Fleet::learn.
     void learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores);
     // Keys without a record are as if they had seen nothing.
-    void score(const KeyedChunk<T>& chunk, const Spilled& found, double* out) const;
+    // shares: the probability of each class instead.
+    void score(const KeyedChunk<T>& chunk, const Spilled& found, bool shares, double* out) const;
 
     // Keys of a chunk, each once, that have no record here.
     std::vector<std::string> missing(const Keys& keys) const;
@@ -79,6 +80,7 @@ class Keyed {
 
   private:
     using View = Member<T, 1>;
+    static constexpr std::size_t kTail = sizeof(double) + sizeof(std::uint64_t);  // of a spilled record
     struct Journal;
     struct Scratch;
 

@@ -11,6 +11,7 @@
 #include "core/hypothesis.hpp"
 #include "core/isa_fleet.hpp"
 #include "core/learner.hpp"
+#include "core/member_merging.hpp"
 #include "core/member_scaling.hpp"
 
 namespace gristmill {
@@ -28,11 +29,14 @@ struct MemberShape {
     bool random = false;      // the budget draws
     bool scaled = false;      // inputs are scaled on the way
     bool norms = true;        // <y, y> of each point is kept, and not worked out anew
+    bool merges = false;      // points have partners
+
+    std::size_t calibration() const { return task == Task::classification ? Calibration::count(outputs) : 0; }
 };
 
 // Where things are, in bytes, for `lanes` members side by side with room for `slots` points each.
 struct MemberLayout {
-    std::size_t slots, scale, intercept, numbers, scaling, seed, counter, coef, target, points, norm2, ids, size, seen, steps, code, bytes;
+    std::size_t slots, scale, intercept, numbers, scaling, calibration, likeness, share, self, partner_rows, partner, stale, seed, counter, coef, target, points, norm2, ids, size, seen, steps, code, bytes;
 
     MemberLayout(const MemberShape& shape, std::size_t number_bytes, std::size_t slots, std::size_t lanes) : slots(slots) {
         std::size_t at = 0;
@@ -45,12 +49,18 @@ struct MemberLayout {
         size = take(1, 4), seen = take(1, 4), steps = take(2, 4);
         scale = take(1, 8), intercept = take(shape.outputs, 8), numbers = take(shape.numbers, 8);
         scaling = take(shape.scaled ? Scaling::kNumbers * shape.width : 0, 8);
+        calibration = take(shape.calibration(), 8);
         seed = take(shape.random, 8), counter = take(shape.random, 8);
         coef = take(shape.outputs * slots, 8);
         target = take(shape.task == Task::regression ? slots : 0, 8);
+        const std::size_t merged = shape.merges ? slots : 0;
+        likeness = take(merged, 8), share = take(merged, 8), self = take(merged, 8), partner_rows = take(shape.merges, 8);
         ids = take(slots, 4);
+        partner = take(merged, 2);
         code = take(shape.task == Task::classification ? slots : 0, 2);
+        at = (at + number_bytes * lanes - 1) / (number_bytes * lanes) * number_bytes * lanes;
         points = take(slots * shape.width, number_bytes), norm2 = take(shape.norms ? slots : 0, number_bytes);
+        stale = take(merged, 1);
         const std::size_t whole = lanes == 1 ? kLineBytes : 8;
         bytes = (at + whole - 1) / whole * whole;
     }
@@ -112,6 +122,22 @@ class Member {
     double& number(std::size_t i) const { return real(at_->numbers)[i * Lanes]; }
     double& scaling(std::size_t i, std::size_t j) const { return real(at_->scaling)[(i * shape_->width + j) * Lanes]; }
     double& coef(std::size_t o, std::size_t slot) const { return real(at_->coef)[(o * at_->slots + slot) * Lanes]; }
+    double& calibration(std::size_t i) const { return real(at_->calibration)[i * Lanes]; }
+    std::uint64_t& partner_rows() const { return *word(at_->partner_rows); }
+    Partners::Known known(std::size_t slot) const {
+        const std::uint16_t partner = at<std::uint16_t>(at_->partner)[slot * Lanes];
+        return {partner == kNoCode ? Partners::kNone : partner, real(at_->likeness)[slot * Lanes], real(at_->share)[slot * Lanes],
+                real(at_->self)[slot * Lanes], at<std::uint8_t>(at_->stale)[slot * Lanes] != 0};
+    }
+    void set_known(std::size_t slot, const Partners::Known& known) const {
+        at<std::uint16_t>(at_->partner)[slot * Lanes] =
+            known.partner == Partners::kNone ? kNoCode : static_cast<std::uint16_t>(known.partner);
+        real(at_->likeness)[slot * Lanes] = known.likeness, real(at_->share)[slot * Lanes] = known.share;
+        real(at_->self)[slot * Lanes] = known.self, at<std::uint8_t>(at_->stale)[slot * Lanes] = known.stale;
+    }
+    Entry cheapest_fold(const Newcomer& newcomer) const { return merging->cheapest_fold(*this, newcomer); }
+    Merging<T>* merging = nullptr;  // with Merge
+
     std::uint32_t& seen() const { return *count(at_->seen); }
     std::uint32_t& steps() const { return *count(at_->steps); }
     std::uint32_t& id(std::size_t slot) const { return count(at_->ids)[slot * Lanes]; }
@@ -145,6 +171,7 @@ class Member {
         scale() = 1;
         for (std::size_t i = 0; i < numbers.size(); ++i) number(i) = numbers[i];
         set_random({seed, 0});
+        if (shape_->calibration()) Calibration::of(shape_->outputs).save([&](std::size_t i) -> double& { return calibration(i); });
     }
     void set_size(std::size_t n) const { *count(at_->size) = static_cast<std::uint32_t>(n); }
 
@@ -220,6 +247,7 @@ struct MemberEvent {
     double self, label, weight;
     const double* scores;   // intercept + f, an output each, finite
     std::size_t score_stride;
+    const double* row = nullptr;  // kernel values at the stored points, for budgets that look at them
     double score(std::size_t o) const { return scores[o * score_stride]; }
 };
 
@@ -271,7 +299,8 @@ template <class M, class T, class R>
         if (step.shrink != 0) {
             Random random = member.random();
             victims_of();
-            const Newcomer newcomer{member.seen(), coefs, step.shrink, nullptr, event.self};
+            if (member.merging) member.merging->load(member);
+            const Newcomer newcomer{member.seen(), coefs, step.shrink, event.row, event.self};
             // By far the most asked for; the others cost a jump.
             if (auto* smallest = std::get_if<DropSmallest>(&budget)) entry = smallest->choose(member, newcomer, random);
             else if (auto* oldest = std::get_if<DropOldest>(&budget)) entry = oldest->choose(member, newcomer, random);
@@ -281,9 +310,21 @@ template <class M, class T, class R>
     }
     member.shrink(step.shrink * entry.factor);
     if (entry.kind == Entry::Kind::refuse) return;
+    if (entry.kind == Entry::Kind::fold) {  // onto a stored point, or nobody
+        for (std::size_t o = 0; entry.onto != Points::npos && o < shape.outputs; ++o)
+            member.coef(o, entry.onto) += coefs[o] * entry.factor * entry.share / member.scale();
+        member.merging->save(member);
+        return;
+    }
     const std::size_t slot = entry.kind == Entry::Kind::replace ? entry.slot : member.size();
+    if (entry.kind == Entry::Kind::replace && entry.onto != Points::npos)
+        for (std::size_t o = 0; o < shape.outputs; ++o) member.coef(o, entry.onto) += entry.share * member.coef(o, slot);
     member.put(slot, event.label, event.x, event.stride, event.norm2);
     for (std::size_t o = 0; o < shape.outputs; ++o) member.coef(o, slot) = 0.0 + coefs[o] * entry.factor / member.scale();
+    if (!member.merging) return;
+    if (step.shrink == 0) member.merging->reset(member.partner_rows());  // all others have gone
+    member.merging->stored(member, slot, event.row, event.self);
+    member.merging->save(member);
 }
 
 // One event, scored before, is learned and counted. Throws Refusal before anything has changed.
@@ -314,16 +355,27 @@ template <class M, class T, class R, class V>
     if (const auto* window = std::get_if<Window>(&parts.budget)) member.expire(window->horizon(member.seen()));
 }
 
+// What the scores said of an event before it was learned, taken into its member's probabilities.
+template <class M>
+void calibrate(const M& member, const MemberShape& shape, Calibration& room, std::span<const double> scores, double label) {
+    room.load(shape.outputs, [&](std::size_t i) { return member.calibration(i); });
+    room.learn(scores, static_cast<std::size_t>(label));
+    room.save([&](std::size_t i) -> double& { return member.calibration(i); });
+}
+
 // Refuses parts that a member has no room for; returns the most points that it will ever hold.
 inline std::size_t member_limit(const Rule& rule, const Budget& budget) {
     const Needs needs = needs_of(rule) | needs_of(budget);
-    if (const char* what = Needs{}.lacks(needs))
+    const bool merges = std::holds_alternative<Merge>(budget);
+    if (bytes_of(budget) > 0) throw std::invalid_argument("a fleet needs a size in points, not in bytes");
+    if (const char* what = Needs{.rows = merges, .partners = merges}.lacks(needs))
         throw std::invalid_argument(std::string("a fleet cannot serve this rule and budget, which need ") + what);
     if (std::holds_alternative<Foreign>(rule) || std::holds_alternative<ForeignBudgetPart>(budget))
         throw std::invalid_argument("a fleet cannot serve rules and budgets written in Python");
     if (!state_of(budget).empty()) throw std::invalid_argument("a fleet cannot serve a budget that counts, as uniform=True does");
     const std::size_t limit = limit_of(budget);
     if (limit == kNoLimit) throw std::invalid_argument("a fleet needs a budget with a fixed number of points");
+    if (merges && limit >= 0xffff) throw std::invalid_argument("a fleet has room for 65534 points a member with Merge");
     return std::holds_alternative<Window>(budget) ? limit + 1 : limit;  // a window holds one more for a moment
 }
 

@@ -18,6 +18,11 @@ struct MemberPack {
     std::vector<std::int64_t> ids;
     std::vector<double> coef, labels;  // coef: an output each
     std::vector<T> points;             // width each
+    // where there are any: probabilities, several a member; partners, one a point, and rows worked out, one a member
+    std::vector<double> calibration, likeness, shares, selves;
+    std::vector<std::int64_t> partners;
+    std::vector<std::uint8_t> stale;
+    std::vector<std::uint64_t> partner_rows;
 
     std::size_t count() const { return sizes.size(); }
     static std::size_t scaling_numbers(const MemberShape& shape) { return shape.scaled ? Scaling::kNumbers * shape.width : 0; }
@@ -35,6 +40,13 @@ struct MemberPack {
         for (std::size_t o = 0; o < shape.outputs; ++o) intercept.push_back(member.intercept(o));
         for (std::size_t i = 0; i < scaling_numbers(shape); ++i)
             scaling.push_back(member.scaling(i / shape.width, i % shape.width));
+        for (std::size_t i = 0; i < shape.calibration(); ++i) calibration.push_back(member.calibration(i));
+        if (shape.merges) partner_rows.push_back(member.partner_rows());
+        for (std::size_t s = 0; shape.merges && s < member.size(); ++s) {
+            const Partners::Known known = member.known(s);
+            partners.push_back(known.partner == Partners::kNone ? -1 : static_cast<std::int64_t>(known.partner));
+            likeness.push_back(known.likeness), shares.push_back(known.share), selves.push_back(known.self), stale.push_back(known.stale);
+        }
         for (std::size_t s = 0; s < member.size(); ++s) {
             ids.push_back(member.id(s));
             labels.push_back(member.label(s));
@@ -54,8 +66,18 @@ struct MemberPack {
         for (std::size_t o = 0; o < shape.outputs; ++o) member.intercept(o) = intercept[k * shape.outputs + o];
         for (std::size_t i = 0; i < scaling_numbers(shape); ++i)
             member.scaling(i / shape.width, i % shape.width) = scaling[k * scaling_numbers(shape) + i];
+        const std::size_t each = shape.calibration();
+        for (std::size_t i = 0; i < each && !calibration.empty(); ++i) member.calibration(i) = calibration[k * each + i];
+        if (each && calibration.empty())  // an older file
+            Calibration::of(shape.outputs).save([&](std::size_t i) -> double& { return member.calibration(i); });
         const auto size = static_cast<std::size_t>(sizes[k]);
         member.set_size(size);
+        if (shape.merges) member.partner_rows() = partner_rows[k];
+        for (std::size_t s = 0; shape.merges && s < size; ++s) {
+            const std::size_t i = first + s;
+            member.set_known(s, {partners[i] < 0 ? Partners::kNone : static_cast<std::size_t>(partners[i]), likeness[i], shares[i],
+                                 selves[i], stale[i] != 0});
+        }
         for (std::size_t s = 0; s < size; ++s, ++first) {
             member.id(s) = static_cast<std::uint32_t>(ids[first]);
             member.set_label(s, labels[first]);
@@ -81,6 +103,10 @@ struct MemberPack {
         fits(seen, n, "seen"), fits(steps, n, "steps"), fits(seeds, n, "seeds"), fits(counters, n, "counters");
         fits(scale, n, "scale"), fits(numbers, n * shape.numbers, "numbers"), fits(intercept, n * shape.outputs, "intercept");
         fits(scaling, n * scaling_numbers(shape), "scaling");
+        if (!calibration.empty()) fits(calibration, n * shape.calibration(), "calibration");
+        const std::size_t merged = shape.merges ? total : 0;
+        fits(partners, merged, "partners"), fits(likeness, merged, "likeness"), fits(shares, merged, "shares");
+        fits(selves, merged, "selves"), fits(stale, merged, "stale"), fits(partner_rows, shape.merges ? n : 0, "partner_rows");
         fits(ids, total, "ids"), fits(labels, total, "labels"), fits(coef, total * shape.outputs, "coef");
         fits(points, total * shape.width, "points");
         bool tame = true;
@@ -92,6 +118,8 @@ struct MemberPack {
         };
         finite(numbers, "numbers"), finite(intercept, "intercept"), finite(coef, "coef"), finite(scale, "scale");
         finite(points, "points"), finite(scaling, "scaling");
+        finite(likeness, "likeness"), finite(shares, "shares"), finite(selves, "selves");
+        check_calibration(shape, n);
         if (std::find(scale.begin(), scale.end(), 0.0) != scale.end()) refuse("scale", "is 0");
         check_labels(shape, classes);
         std::size_t first = 0;
@@ -107,6 +135,8 @@ struct MemberPack {
             for (std::size_t s = first; s < first + size; ++s)
                 for (std::size_t o = 0; o < shape.outputs; ++o)
                     tame = tame && std::abs(coef[s * shape.outputs + o] * scale[k]) <= kTame;
+            for (std::size_t s = first; shape.merges && s < first + size; ++s)
+                if (partners[s] < -1 || partners[s] >= sizes[k]) refuse("partners", "does not fit the points");
             first += size;
         }
         return tame;
@@ -115,6 +145,14 @@ struct MemberPack {
   private:
     [[noreturn]] static void refuse(const char* name, const char* why) {
         throw std::invalid_argument(std::string("the field '") + name + "' of a fleet " + why);
+    }
+    void check_calibration(const MemberShape& shape, std::size_t n) const {
+        const std::size_t each = shape.calibration();
+        Calibration one;
+        for (std::size_t k = 0; !calibration.empty() && k < n; ++k) {
+            one.load(shape.outputs, [&](std::size_t i) { return calibration[k * each + i]; });
+            if (!one.is_fine()) refuse("calibration", "holds a number out of range");
+        }
     }
     void check_labels(const MemberShape& shape, std::size_t classes) const {
         if (shape.task == Task::novelty) return;
@@ -146,6 +184,16 @@ void copy_member(const M& from, const MemberShape& old, const M& to, const Membe
         for (std::size_t j = 0; j < shape.width; ++j) to.point(s, j) = from.point(s, j);
     }
     to.copy_norms(from);
+    if (shape.merges) to.partner_rows() = from.partner_rows();
+    for (std::size_t s = 0; shape.merges && s < from.size(); ++s) to.set_known(s, from.known(s));
+    if (shape.calibration()) {
+        Calibration calibration;
+        calibration.load(old.outputs, [&](std::size_t i) { return from.calibration(i); });
+        std::size_t outputs = old.outputs;
+        if (outputs == 1 && shape.outputs > 1) calibration.split(), outputs = 2;
+        for (; outputs < shape.outputs; ++outputs) calibration.add();
+        calibration.save([&](std::size_t i) -> double& { return to.calibration(i); });
+    }
     if (old.outputs == 1 && shape.outputs > 1) to.split_output();
 }
 

@@ -22,8 +22,15 @@ from .rules import Rule
 
 _WORKS = (
     "rules such as Perceptron(), SGD(...), Implicit(...), PassiveAggressive(...), FeasibleSet(...) without a radius, and "
-    "budgets Window(steps), DropOldest(size), DropSmallest(size), DropRandom(size) work"
+    "budgets Window(steps), DropOldest(size), DropSmallest(size), DropRandom(size), Merge(size) work"
 )
+#: fields of a learner whose budget folds points, and of a member with one
+_PARTNERS = ("partners", "likeness", "shares", "selves", "stale", "partner_rows")
+
+
+def _calibration(state: dict[str, Any]) -> npt.NDArray[np.float64]:
+    names = ("calibration", "calibration_offsets", "calibration_curvatures")
+    return np.concatenate([state[name] for name in names]).reshape(1, -1)
 
 
 class Members(Storable, BaseEstimator):
@@ -203,6 +210,12 @@ class Members(Storable, BaseEstimator):
             return known[scores.argmax(axis=-1)]
         return known[(scores >= 0).astype(int)] if len(known) == 2 else np.broadcast_to(known[0], scores.shape).copy()
 
+    def _shares(self, shares: Any, classes: int) -> Any:
+        """Probabilities of the core, classes in the last axis, in the order of `classes_`."""
+        if not isinstance(self._model, KernelClassifier):
+            raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no predict_proba")
+        return np.ascontiguousarray(shares[..., self._table.view(classes).columns])
+
     # ---- a member as a learner --------------------------------------------------------------------------------------
 
     def _learner(self, pack: dict[str, Any], seed: int) -> Any:
@@ -229,9 +242,14 @@ class Members(Storable, BaseEstimator):
             "scale": pack["scale"],
             "points": pack["points"],
         }
-        # A fleet keeps no calibration: a member's probabilities and intervals begin when it learns alone.
-        own = ("calibration", "balance", "intervals")
-        fresh = {name: value for name, value in fresh.items() if not name.startswith(own)}
+        # A fleet keeps no intervals: how far a member's numbers may be off is learned when it learns alone.
+        fresh = {name: value for name, value in fresh.items() if not name.startswith("intervals")}
+        if "calibration" in pack:
+            numbers, outputs = pack["calibration"][0], pack["intercept"].shape[1]
+            fresh["calibration"] = numbers[:5].copy()
+            fresh["calibration_offsets"] = numbers[5 : 5 + outputs].copy()
+            fresh["calibration_curvatures"] = numbers[5 + outputs :].copy()
+        fresh |= {name: pack[name] if name in pack else fresh[name] for name in _PARTNERS if name in fresh}
         empty = np.zeros((0, len(pack["ids"])))
         fresh |= {name: empty for name in ("lag", "sum") if name in fresh}
         model.n_features_in_ = core.width
@@ -271,6 +289,8 @@ class Members(Storable, BaseEstimator):
             "coef": np.ascontiguousarray(state["coef"].T),
             "points": points,
             **({} if scaling is None else {"scaling": scaling}),
+            **{name: state[name] for name in _PARTNERS if name in state},
+            **({"calibration": _calibration(state)} if "calibration" in state else {}),
         }
 
     # ---- files ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ class Fleet(Members):
     ----------
     prototype : KernelClassifier, KernelRegressor, KernelNovelty, or one of them in Prepared
         What each member is; in `Prepared` each has a scaling of its own. Its budget must have a fixed size
-        (`Window(steps)`, `DropOldest`, `DropSmallest`, `DropRandom`) and its rule must not ask for the norm of f.
+        (`Window(steps)`, `DropOldest`, `DropSmallest`, `DropRandom`, `Merge`) and its rule must not ask for the norm of f.
     n : int
         How many members there are.
     n_jobs : int, default=1
@@ -152,13 +152,17 @@ class Fleet(Members):
         """What each member says of its event: a class, a number, or -1 for an alarm and 1 for none."""
         return self._answers(*self._scores(X, present))
 
-    def _scores(self, X: Any, present: Any) -> tuple[Any, int]:
+    def predict_proba(self, X: Any, present: Any = None) -> Any:
+        """The probability of each class, in the last axis, by what each member has learned of its scores."""
+        return self._scores(X, present, shares=True)[0]
+
+    def _scores(self, X: Any, present: Any, shares: bool = False) -> tuple[Any, int]:
         core = self._started()
         X = np.asarray(X) if not hasattr(X, "tocsr") else X
         single = X.ndim == 2
         frames = self._frames(X[None] if single else X)
-        scores, classes = core.score(frames, self._mask(present, frames.shape[:2]), self.n_jobs)
-        shown = self._shown(scores, classes)
+        scores, classes = core.score(frames, self._mask(present, frames.shape[:2]), self.n_jobs, shares)
+        shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
         return (shown[0] if single else shown), classes
 
     # ---- members ----------------------------------------------------------------------------------------------------

@@ -256,6 +256,10 @@ class KeyedFleet(Members):
         """What each event's own learner says: a class, a number, or -1 for an alarm and 1 for none."""
         return self._answers(*self._scores(keys, X, time))
 
+    def predict_proba(self, keys: Any, X: Any, time: Any = None) -> Any:
+        """The probability of each class, in the order of `classes_`, by what each key has learned of its scores."""
+        return self._scores(keys, X, time, shares=True)[0]
+
     def score_one(self, key: Any, x: Any) -> Any:
         """`decision_function` of one event."""
         return self.decision_function([key], self._row(x))[0]
@@ -264,7 +268,7 @@ class KeyedFleet(Members):
         """`predict` of one event."""
         return self.predict([key], self._row(x))[0]
 
-    def _scores(self, keys: Any, X: Any, time: Any) -> tuple[Any, int]:
+    def _scores(self, keys: Any, X: Any, time: Any, shares: bool = False) -> tuple[Any, int]:
         core = self._started()
         rows = read_keys(keys, self._kind)[1]
         X = self._table_of(X, len(rows))
@@ -274,8 +278,8 @@ class KeyedFleet(Members):
             offsets = self._offsets(self.prior_, self.prior_.decision_function(X), self._table)
         elif self.prior_ is not None:
             said = self.prior_.predict(X)
-        scores, classes = core.score(rows, X, offsets, times, self._found(core, rows))
-        shown = self._shown(scores, classes)
+        scores, classes = core.score(rows, X, offsets, times, self._found(core, rows), shares)
+        shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
         return (shown if said is None else shown + said), classes
 
     # ---- keys -------------------------------------------------------------------------------------------------------
