@@ -21,7 +21,7 @@ _ROOM = "1 MB"  # until room is shared out
 
 
 def for_classes(d: int) -> list[Any]:
-    """What lasts with `Merge`, at two rates (noisy labels want the lower); a vote of the newest for what drifts."""
+    """What lasts with `Merge`, at two rates (noisy labels want the lower); the newest, and their vote, for what drifts."""
 
     def one(kernel: Any, C: float = 1.0, scale: str = "standard") -> Prepared:
         return Prepared(KernelClassifier(kernel, PassiveAggressive(C), Merge(_ROOM)), scale)
@@ -41,6 +41,7 @@ def for_classes(d: int) -> list[Any]:
         one(Gaussian(2 / d), C=0.1),
         one(Laplacian(27 / d)),
         one(Linear() * (1 / d), C=0.1),
+        Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_ROOM))),
         Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_ROOM))),
         Majority(),
         NoChange(),
