@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 
-from gristmill import SGD, DropOldest, Gaussian, KernelRegressor, KeyedFleet, Squared
+from gristmill import SGD, DropOldest, EpsilonInsensitive, Gaussian, KernelRegressor, KeyedFleet
 from gristmill.cluster import Cluster
 from gristmill.cluster.batch import shard_of
 
@@ -26,7 +26,8 @@ SHARDS, BATCH = 2, 10_000
 
 
 def fleet(points: int) -> KeyedFleet:
-    return KeyedFleet(KernelRegressor(Gaussian(0.02), SGD(Squared(), 0.1), DropOldest(points)))
+    """Nearly every event is stored, and no step can diverge."""
+    return KeyedFleet(KernelRegressor(Gaussian(0.02), SGD(EpsilonInsensitive(0.01), 0.1), DropOldest(points)))
 
 
 def write_events(folder: Path, events: int, keys: int, width: int) -> None:

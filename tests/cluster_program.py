@@ -1,6 +1,6 @@
 """A program that feeds a cluster, to be killed and started again: `cluster_program.py ADDRESS FOLDER SHARDS COUNT`.
 
-It prints a line a batch, with the processes of its shards, and at the end the digest of all keys.
+After every third batch it prints the processes of its shards and the digest of all keys, and once more at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def main(address: str, folder: str, shards: int, count: int) -> None:
         for number in range(keyed.position_ + 1, count + 1):
             said = keyed.prequential(*cluster_stream.batch(number), position=number)
             if number % 3 == 0:
-                say(position=number, processes=[row.process for row in cluster.report()])
+                found = cluster_stream.digest(keyed.collect())
+                say(position=number, processes=[row.process for row in cluster.report()], at=number, found=found)
             if number == count:
                 say(scores=np.asarray(said).tolist())
             keyed.partial_fit(*cluster_stream.batch(number), position=number)  # once more, which changes nothing

@@ -14,7 +14,8 @@ from ..evaluate.result import Comparison
 from ..evaluate.run import _named as named_models
 from ..streams.chunks import as_stream
 from .apart import FitReport
-from .fleet import ShardedFleet, refuse
+from .driver import refuse
+from .fleet import ShardedFleet
 from .log import Log
 from .ray_workers import RayWorkers, import_ray, start_ray
 from .report import Bar, Report, ShardReport
