@@ -95,12 +95,63 @@ def test_what_a_saved_model_has_settled_is_not_said_again(table, tmp_path):
     refused = call("learn", str(table), "--resume", model, "--learner", "perceptron")
     assert refused.exit_code == 2
     assert "--learner is settled by the model of --resume" in refused.stderr
-    assert f"KernelClassifier of {model}" in call("learn", str(table), "--resume", model).stdout
+    assert f"AutoClassifier of {model}" in call("learn", str(table), "--resume", model).stdout
 
 
 def test_numbers_as_target_of_a_classifier(table, tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_text("a,y\n" + "\n".join(f"{a:.3f},{2 * a:.3f}" for a in RNG.normal(size=100)))
-    assert "passive_aggressive_regressor" in call("learn", str(path)).stderr
+    said = call("learn", str(path), "--learner", "passive_aggressive(size=300)")
+    assert "passive_aggressive_regressor" in said.stderr
     result = call("compare", str(table), "--learner", "perceptron", "--learner", "perceptron")
     assert "is given twice" in result.stderr
+
+
+def rows(count, label):
+    X = np.random.default_rng(5).normal(size=(count, 2)) * [1.0, 1000.0]
+    return "a,b,y\n" + "".join(f"{a:.4f},{b:.3f},{label(a, b)}\n" for a, b in X)
+
+
+def test_learn_finds_out_what_the_target_is_and_tells_who_led(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(rows(400, lambda a, b: "in" if a * b > 0 else "out"))
+    said = call("learn", str(path), "--json", "--model", str(tmp_path / "model"))
+    assert "the target is a class" in said.stderr
+    assert "baselines: majority class 0." in said.stderr
+    assert "led by: Prepared(model=KernelClassifier(" in said.stderr
+    assert "warning" not in said.stderr
+    assert json.loads(said.stdout)["metrics"]["error"] < 0.25
+    path.write_text(rows(400, lambda a, b: f"{50_000 + 10 * a:.3f}"))
+    said = call("learn", str(path), "--json")
+    assert "the target is a number" in said.stderr
+    assert "baselines: running mean" in said.stderr
+    assert "led by: Line" in said.stderr
+    path.write_text(rows(400, lambda a, b: int(a > 0)))
+    assert (
+        "AutoRegressor"
+        in call("learn", str(path), "--task", "regression", "--report", str(tmp_path / "r")).stdout
+        + (tmp_path / "r").read_text()
+    )
+
+
+def test_learn_warns_where_nothing_comes_of_it(tmp_path):
+    path = tmp_path / "noise.csv"
+    labels = iter(np.random.default_rng(6).integers(2, size=400).tolist())
+    path.write_text(rows(400, lambda a, b: next(labels)))
+    said = call("learn", str(path), "--learner", "KernelClassifier(Gaussian(1e-9), Perceptron())")
+    assert "warning: no better than" in said.stderr
+
+
+def test_what_costs_nothing_is_counted_along_the_stream():
+    from gristmill.evaluate.baselines import Baselines, task_of_target
+
+    classes = Baselines("classification")
+    classes.update(["a", "a", "b"])
+    classes.update(["b", "b", "b"])
+    assert classes.errors["no change"] == pytest.approx(2 / 6)  # the first, and the change
+    assert classes.errors["majority class"] == pytest.approx(3 / 6)
+    numbers = Baselines("regression")
+    numbers.update([2.0, 4.0])
+    assert numbers.errors == {"running mean": pytest.approx(2.0), "last value": pytest.approx(2.0)}
+    assert task_of_target(np.arange(100)) == "regression"
+    assert task_of_target(np.array([True, False])) == "classification"

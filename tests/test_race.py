@@ -405,3 +405,20 @@ def test_own_experts_in_place_of_those_it_comes_with():
     assert mine[0].model.budget == Merge(50)
     assert model.leader_.model_.budget.size.endswith(" B")
     assert not np.isnan(model.score(X, y))
+
+
+@pytest.mark.parametrize("build", [lambda: AutoClassifier(), lambda: Race(experts())])
+def test_columns_may_come_later(build):
+    X, y = events(700, classes=2)
+    model = build().partial_fit(X[:300, :3], y[:300])
+    before = model.predict_proba(X[:300, :3])
+    model.widen(5)
+    later = np.pad(X[:300, :3], ((0, 0), (0, 2)))
+    np.testing.assert_allclose(model.predict_proba(later), before, atol=1e-6)
+    model.partial_fit(X[300:], y[300:])
+    assert model.n_features_in_ == 5
+    assert np.isfinite(pickle.loads(pickle.dumps(model)).decision_function(X)).all()
+    with pytest.raises(ValueError, match="cannot be widened to 2"):
+        model.widen(2)
+    if isinstance(model, AutoClassifier):
+        assert model.memory_bytes_ <= 1_000_000

@@ -125,6 +125,17 @@ class Lane:
     def score(self, scaled: Scaled, classes: int) -> Floats:
         return np.asarray(self.core.score(self._rows(scaled))[0])
 
+    def widen(self, width: int) -> None:
+        """More columns from now on: every stored point has 0 in them."""
+        before = self.model.n_features_in_
+        self.model.widen(width)
+        self._lay_bare()
+        if self.relevance is not None and self.relevance.weights is not None:
+            more = (0, width - before)
+            self.relevance.weights = np.pad(self.relevance.weights, more, constant_values=1.0)
+            history = self.relevance.history
+            self.relevance.history = tuple(dataclasses.replace(r, shares=np.pad(r.shares, more)) for r in history)
+
     def due(self) -> int | None:
         """Events until its columns are weighed anew."""
         return None if self.relevance is None else self.relevance.room()

@@ -82,6 +82,12 @@ class LineLane:
     def memory_bytes(self) -> int:
         return 0 if self.core is None else int(self.core.bytes) + self.row.nbytes + 24
 
+    def widen(self, width: int) -> None:
+        """Over more columns the line is drawn anew."""
+        if self.core is not None:
+            self.core = _core.LeastSquares(width + (0 if self.changes else 1), FORGET)
+            self.row = np.pad(self.row, (0, width - len(self.row)))
+
     def composition(self) -> Trivial:
         return self.asked
 

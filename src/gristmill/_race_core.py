@@ -89,6 +89,18 @@ class RaceCore:
             lane.begin(width)
         self.rooms.begin(self)
 
+    def widen(self, width: int) -> None:
+        """More columns from now on, in which everything so far was 0."""
+        with self._door:
+            fresh = np.zeros(width - self.width)
+            for scaler in self.scalings.by_key.values():
+                scaler._widen(fresh, self.seen)
+            for lane in self.lanes:
+                if hasattr(lane, "widen"):
+                    lane.widen(width)
+            self.width = width
+            self.rooms.fit(self)
+
     def check(self, rows: Floats) -> None:
         """Raise for the first row that cannot be learned."""
         if rows.shape[1] != self.width:

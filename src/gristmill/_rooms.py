@@ -108,6 +108,11 @@ class Rooms:
         if self.memory is not None:
             self._share(core, [place for place, _ in core.learning_lanes], 0)
 
+    def fit(self, core: Any) -> None:
+        """Rows are wider than before."""
+        if self.memory is not None:
+            self._share(core, self._ranked(core) if self.moves else list(self.shares), core.classes)
+
     def widen(self, core: Any, classes: int) -> None:
         """A class comes, and every stored point gets a coefficient more."""
         if self.memory is not None:

@@ -26,6 +26,7 @@ _share = Range("a number from 0 to below 1", lambda value: is_real(value) and 0 
 class Racing(StreamEstimator):
     """Base of what runs on a race: the experts, their weights, and who leads."""
 
+    widens = True
     _takes_sparse = False
     share: float | None = None
     _task_name: str
@@ -56,12 +57,26 @@ class Racing(StreamEstimator):
         core.restore(state)
         return core
 
+    def widen(self, width: int) -> None:
+        """More columns from now on: every stored point has 0 in them."""
+        run = self._started()
+        if width < run.core.width or not all(lane.model.widens for _, lane in run.core.learning_lanes):
+            raise ValueError(f"a race of {run.core.width} columns cannot be widened to {width}")
+        run.core.widen(width)
+        self.n_features_in_ = width
+        self.__dict__.pop("feature_names_in_", None)
+
     # ---- who is in it --------------------------------------------------------------------------------------
 
     @property
     def experts_(self) -> list[Any]:
         """The experts as they run now, without what they have learned."""
         return [lane.composition() for lane in self._engine.lanes]
+
+    @property
+    def n_support_(self) -> int:
+        """How many points all experts store."""
+        return sum(int(getattr(lane.core, "size", 0)) for _, lane in self._engine.learning_lanes if lane.runs)
 
     @property
     def weights_(self) -> npt.NDArray[np.float64]:

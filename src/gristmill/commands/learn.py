@@ -6,13 +6,26 @@ from typing import Any
 
 import click
 
-from . import options
+from . import options, telling
 
 
 @click.command()
 @options.reading
 @click.argument("more", nargs=-1)
-@click.option("--learner", default="passive_aggressive(size=300)", show_default=True, help="See `gristmill learners`.")
+@click.option(
+    "--learner",
+    default="auto",
+    show_default=True,
+    help="auto: a race of many without settings; others: `gristmill learners`.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression", "novelty"]),
+    default="auto",
+    show_default=True,
+    help="What the target is; auto: found out from its first values.",
+)
+@click.option("--memory", default="1 MB", show_default=True, help="Of the learner auto.")
 @options.running
 @click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
 @click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Go on with a saved model.")
@@ -33,12 +46,13 @@ def learn(**given: Any) -> None:
     files of the same columns.
     """
     from .. import persist
+    from .._stream import task_of
     from ..evaluate.run import prequential
 
     columns = None
     model = None
     if given["resume"]:
-        _refuse_with_resume("learner", "target", "kernel", "scale", "kinds", "drop", "missing")
+        _refuse_with_resume("learner", "task", "memory", "target", "kernel", "scale", "kinds", "drop", "missing")
         model = persist.load(given["resume"])
         columns = getattr(model, "columns_", None)
     if given["key"] or hasattr(model, "key_column_"):
@@ -60,15 +74,16 @@ def learn(**given: Any) -> None:
         opened.as_rows()
         name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
     guarded = options.Guarded(opened.stream)
+    watched, baselines = telling.watched(guarded.stream, task_of(getattr(model, "model", model)))
     try:
         result = prequential(
-            model, guarded.stream, given["metrics"] or None, given["window"], given["delay"],
+            model, watched, given["metrics"] or None, given["window"], given["delay"],
             warmup=given["warmup"], name=name,
         )  # fmt: skip
     except ValueError as error:
         # An empty stream because its first row was bad: that is the error to tell.
         raise guarded.error or error from None
-    _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error)
+    _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error, baselines)
 
 
 def _refuse_with_resume(*names: str) -> None:
@@ -80,7 +95,9 @@ def _refuse_with_resume(*names: str) -> None:
             raise click.UsageError(f"--{option} is settled by the model of --resume; leave it out, or start anew")
 
 
-def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None) -> None:
+def _finish(
+    given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None, baselines: Any
+) -> None:
     from ..evaluate.result import Comparison
 
     model = result.model
@@ -92,6 +109,7 @@ def _finish(given: dict[str, Any], opened: Any, result: Any, about: dict[str, st
     comparison = Comparison([result])
     options.log_drifts(comparison)
     options.show(comparison, given["as_json"])
+    telling.tell(result, baselines)
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
     opened.say_bad()
     options.end(error, result.stopped, result.n_events)

@@ -8,10 +8,14 @@ from typing import Any
 
 import click
 
+from . import telling
+
 _GENERATORS = (
     "drifting_digits", "drifting_mixture", "switching_mixture", "silk_sequence", "two_gaussians", "sea",
     "rotating_hyperplane",
 )  # fmt: skip
+FALLBACK = "passive_aggressive(size=300)"  # where a kernel is said, and for rows too wide for a race
+WIDEST = 2000  # columns of sparse rows that a race is run over
 _PEEK = 1000  # events from which the width of the kernel is found
 
 
@@ -247,10 +251,13 @@ class Workshop:
         from ..streams import StreamScaler, WidthFinder
 
         self.opened, self.seed = opened, options["seed"]
+        self._said_task, self._memory = options.get("task", "auto"), options.get("memory", "1 MB")
+        self._named = options["kernel"] != "auto"
         first = opened.first_rows()
         opened.as_rows()
         self.labels = first[0].y if first else None
         sparse = bool(first) and hasattr(first[0].X, "tocsr") and opened.table is None
+        self.width = first[0].X.shape[1] if sparse else 0
         said = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
         if sparse and self.scale != "none":
@@ -270,6 +277,10 @@ class Workshop:
                 finder.update(part if scaler is None else scaler.learn_transform(part))
         self.kernel = Gaussian(float(f"{finder.gamma:.3g}")) if first else Gaussian(1.0)
 
+    def is_auto(self, text: str) -> bool:
+        """Whether it is a race; not where a kernel is said, or rows are too wide to be written out."""
+        return text == "auto" and not self._named and self.width <= WIDEST
+
     def build(self, text: str) -> Any:
         """A learner from its text, behind the scaling."""
         from ..prepared import Prepared
@@ -277,12 +288,24 @@ class Workshop:
         model = self.model(text)
         return Prepared(model, None if self.scale == "none" or self.opened.table is not None else self.scale)
 
+    def _auto(self) -> Any:
+        """The learner without settings for what the target is."""
+        from .. import auto
+
+        task = telling.found_out(self.labels, self._said_task)
+        memory = self._memory
+        if task == "novelty":
+            return auto.AutoNovelty(memory=memory)
+        return auto.AutoRegressor(memory) if task == "regression" else auto.AutoClassifier(memory)
+
     def model(self, text: str) -> Any:
         """A learner from its text."""
         from .._stream import task_of
         from ..notation import NotationError, parse
 
-        model = parse(text, self.kernel, self.seed)
+        if self.is_auto(text):
+            return self._auto()
+        model = parse(FALLBACK if text == "auto" else text, self.kernel, self.seed)
         if not hasattr(model, "prequential"):
             raise NotationError(f"{text!r} is not a learner; see `gristmill learners`")
         labels = self.labels

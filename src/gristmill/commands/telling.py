@@ -1,0 +1,59 @@
+"""What `gristmill learn` says beside its table: what the target is, what costs nothing, who led, and what is amiss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+
+def found_out(labels: Any, said: str) -> str:
+    """The task by the first labels, or as said; and a line about it."""
+    from ..evaluate.baselines import task_of_target
+
+    task = task_of_target(labels) if said == "auto" else said
+    if said == "auto":
+        what = {
+            "classification": "a class",
+            "regression": "a number",
+            "novelty": "missing, so strange events are looked for",
+        }
+        click.echo(f"the target is {what[task]} (--task says otherwise)", err=True)
+    return task
+
+
+def watched(stream: Any, task: str | None) -> tuple[Any, Any]:
+    """The stream, and what trivial answers would have made of it once it has gone by."""
+    from ..evaluate.baselines import Baselines
+
+    baselines = Baselines(task or "")
+
+    def chunks() -> Any:
+        for chunk in stream:
+            yield chunk
+            baselines.update(chunk.y)  # after it was learned: what is wrong with it has been told by then
+
+    return replace(stream, chunks=chunks), baselines
+
+
+def tell(result: Any, baselines: Any) -> None:
+    """Baselines, a warning where nothing came of it, and who led."""
+    model = getattr(result.model, "model_", result.model)
+    errors = baselines.errors
+    name = "mae" if baselines.task == "regression" else "error"
+    own = result.metrics.get(name)
+    if errors and baselines.events:
+        click.echo(f"baselines: {', '.join(f'{what} {wrong:.4g}' for what, wrong in errors.items())}", err=True)
+        best = min(errors, key=lambda what: errors[what])
+        if own is not None and baselines.events >= 100 and own >= errors[best]:
+            click.echo(
+                f"warning: no better than {best!r}, which costs nothing ({own:.4g} and {errors[best]:.4g})", err=True
+            )
+    if hasattr(model, "report"):
+        told = model.report()
+        if told.experts:
+            leader = " ".join(repr(told.leader.expert).split())  # on one line
+            click.echo(f"led by: {leader} with {told.leader.weight:.0%} of the weight", err=True)
+    elif getattr(result, "stored", 1) == 0 and result.n_events >= 100:
+        click.echo("warning: nothing is stored, so that every answer is the same", err=True)
