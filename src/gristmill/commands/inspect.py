@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from .telling import leader_of
+
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
@@ -32,11 +34,14 @@ def inspect(model: str, as_json: bool) -> None:
 
 def _facts(model: Any) -> dict[str, Any]:
     inner = getattr(model, "model_", model)
-    facts: dict[str, Any] = {
-        "estimator": type(inner).__name__,
-        "kernel": repr(getattr(inner, "kernel_", None)),
-        "rule": repr(getattr(inner, "rule", None)),
-        "budget": repr(getattr(inner, "budget", None)),
+    facts: dict[str, Any] = {"estimator": type(inner).__name__}
+    if hasattr(inner, "report"):
+        facts["led by"] = leader_of(inner.report())
+    else:
+        facts["kernel"] = repr(getattr(inner, "kernel_", None))
+        facts["rule"] = repr(getattr(inner, "rule", None))
+        facts["budget"] = repr(getattr(inner, "budget", None))
+    facts |= {
         "events seen": int(model.n_seen_),
         "stored points": int(model.n_support_),
         "features": int(getattr(inner, "n_features_in_", 0)),

@@ -14,12 +14,12 @@ def found_out(labels: Any, said: str) -> str:
 
     task = task_of_target(labels) if said == "auto" else said
     if said == "auto":
-        what = {
+        kinds = {
             "classification": "a class",
             "regression": "a number",
-            "novelty": "missing, so strange events are looked for",
+            "novelty": "missing: strange events are looked for",
         }
-        click.echo(f"the target is {what[task]} (--task says otherwise)", err=True)
+        click.echo(f"the target is {kinds[task]} (--task says otherwise)", err=True)
     return task
 
 
@@ -53,7 +53,11 @@ def tell(result: Any, baselines: Any) -> None:
     if hasattr(model, "report"):
         told = model.report()
         if told.experts:
-            leader = " ".join(repr(told.leader.expert).split())  # on one line
-            click.echo(f"led by: {leader} with {told.leader.weight:.0%} of the weight", err=True)
+            click.echo(f"led by: {leader_of(told)}", err=True)
     elif getattr(result, "stored", 1) == 0 and result.n_events >= 100:
         click.echo("warning: nothing is stored, so that every answer is the same", err=True)
+
+
+def leader_of(report: Any) -> str:
+    """Who leads a race, on one line."""
+    return f"{' '.join(repr(report.leader.expert).split())} with {report.leader.weight:.0%} of the weight"
