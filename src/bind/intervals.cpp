@@ -33,6 +33,17 @@ Doubles follow(Intervals& intervals, Array2<double> said, Array2<double> targets
 void bind_intervals(nb::module_& m) {
     nb::class_<Intervals>(m, "Intervals")
         .def(nb::init<std::size_t>(), nb::arg("targets"))
+        .def("copy", [](const Intervals& i) { return Intervals(i); })
+        .def_prop_ro("bytes", &Intervals::bytes)
+        .def("state", [](Intervals& i) {
+            Archive archive;
+            i.visit(archive);
+            return to_dict(std::move(archive));
+        })
+        .def("restore", [](Intervals& i, nb::dict state) {
+            Archive archive = from_dict(state);
+            i.visit(archive);
+        })
         .def("halves", &halves, nb::arg("coverage"))
         .def("follow", &follow, nb::arg("said"), nb::arg("targets"), nb::arg("weights").none(), nb::arg("coverage"));
 }

@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 LARGEST = 1e140  #: of a column: a million squares of such numbers can still be added
 _SAFE = 256  #: rows from which on a copy of everything costs less than learning them
+_ANY = 0.9  #: coverage at which nobody looks
 _UNKNOWN = 20.0  #: how much less than the least likely class one is that has not come yet, as a logarithm
 
 
@@ -53,6 +54,7 @@ class RaceCore:
         #: how learners are told targets: as they come in a race of people's own, scaled where memory is shared out
         self.target = TargetScale() if memory is not None and task == "regression" else None
         self.mixture = _mixture(task, len(self.lanes), share)
+        self.errors = _core.Intervals(1 if task == "regression" else 0)  # of the mixture, for intervals
         self.rooms = Rooms(memory, moves=task != "novelty")
         self.width = 0
         self._door = threading.Lock()
@@ -74,7 +76,7 @@ class RaceCore:
     @property
     def memory_bytes(self) -> int:
         lanes = sum(lane.memory_bytes for lane in self.lanes)
-        return lanes + self.scalings.memory_bytes + int(self.mixture.bytes)
+        return lanes + self.scalings.memory_bytes + int(self.mixture.bytes) + self.errors.bytes
 
     @property
     def learning_lanes(self) -> list[tuple[int, Lane]]:
@@ -167,6 +169,8 @@ class RaceCore:
                 said.append(self._told(lane, scaled, numbers, classes))
                 places.append(place)
         out = self.mixture.learn(np.ascontiguousarray(np.stack(said)), places, numbers, met)
+        if self.task == "regression":
+            self.errors.follow(out, numbers[:, None], None, _ANY)
         self._settle(numbers)
         return np.asarray(out)
 
@@ -203,6 +207,11 @@ class RaceCore:
             mixed = self.mixture.mix(np.ascontiguousarray(np.stack(said)), places)
             return np.asarray(mixed), self.classes
 
+    def intervals(self) -> Any:
+        """How far the mixture may be off, as it is now."""
+        with self._door:
+            return self.errors.copy()
+
     def probabilities(self, scores: Floats) -> Floats:
         return np.asarray(self.mixture.probabilities(scores))
 
@@ -211,10 +220,10 @@ class RaceCore:
     def _mark(self) -> Any:
         lanes = [lane.mark() for lane in self.lanes]
         target = None if self.target is None else self.target.copy()
-        return lanes, self.scalings.mark(), self.mixture.copy(), self.rooms.copy(), target
+        return lanes, self.scalings.mark(), self.mixture.copy(), self.rooms.copy(), target, self.errors.copy()
 
     def _back(self, mark: Any) -> None:
-        lanes, scalings, self.mixture, self.rooms, self.target = mark
+        lanes, scalings, self.mixture, self.rooms, self.target, self.errors = mark
         for lane, found in zip(self.lanes, lanes, strict=True):
             lane.back(found)
         self.scalings.back(scalings)
@@ -233,6 +242,8 @@ class RaceCore:
                 plan["lanes"].append(fitted)
             if self.target is not None:
                 arrays["target"] = self.target.state()
+            if self.task == "regression":
+                arrays |= self.errors.state()
             text = np.frombuffer(json.dumps(plan).encode(), dtype=np.uint8)
             return {**arrays, "plan": text, "classes": np.array([self.classes], dtype=np.uint64)}
 
@@ -252,6 +263,7 @@ class RaceCore:
         self.rooms.from_json(plan["rooms"], len(self.lanes))
         if self.target is not None:
             self.target.restore(state["target"])
+        self.errors.restore({name: state[name] for name in ("intervals",) if name in state})
 
 
 def plan_of(state: dict[str, Any]) -> Any:

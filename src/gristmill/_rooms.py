@@ -61,7 +61,7 @@ class Rooms:
         weighing = sum(lane.weighing_bytes for place, lane in core.learning_lanes if place in running)
         scaling = 24 * core.width * len(core.scalings.by_key)
         mixing = int(core.mixture.room(classes))
-        return int(self.memory or 0) - fixed - weighing - scaling - mixing
+        return int(self.memory or 0) - fixed - weighing - scaling - mixing - core.errors.bytes
 
     def _parts(self, core: Any, running: list[int], classes: int) -> dict[int, int]:
         """Bytes for each: alike for many, the best first and most for few."""

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
 from . import _expert_sets
-from ._answers import Classifying, Measuring, Scoring
+from ._answers import Classifying, Scoring
+from ._intervals import Bounding
 from ._labels import LabelTable
 from ._race_core import RaceCore
 from ._stream import Run, Scores
@@ -99,7 +100,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class AutoRegressor(RegressorMixin, Auto, Measuring):
+class AutoRegressor(RegressorMixin, Auto, Bounding):
     """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
     Experts race as in `AutoClassifier`; beside the kernels run straight lines, over the columns and over how they changed,

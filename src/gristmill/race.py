@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from ._answers import Classifying, Measuring
+from ._answers import Classifying
+from ._intervals import Bounding
 from ._race_core import RaceCore, plan_of
 from ._stream import Run, Scores, StreamEstimator, task_of
 from ._trivial import Trivial
@@ -184,7 +185,7 @@ class RaceClassifier(ClassifierMixin, Race, Classifying):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class RaceRegressor(RegressorMixin, Race, Measuring):
+class RaceRegressor(RegressorMixin, Race, Bounding):
     """What `Race` makes of regressors.
 
     Examples
