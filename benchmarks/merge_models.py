@@ -17,7 +17,7 @@ SIZE = 1000
 SHARDS = (2, 4, 16)
 
 #: data set -> events to learn from, width of the Gaussian
-SETS: dict[str, tuple[int, float]] = {"ijcnn1": (50_000, 2.0), "mnist": (20_000, 0.02), "a9a": (20_000, 0.03)}
+SETS: dict[str, tuple[int, float]] = {"ijcnn1": (40_000, 2.0), "mnist": (20_000, 0.02), "a9a": (20_000, 0.03)}
 
 LEARNERS: dict[str, Callable[[Any], Any]] = {
     "PA-I that keeps all": lambda kernel: KernelClassifier(

@@ -1,5 +1,6 @@
 #include "bind/bind.hpp"
 #include "bind/fleet.hpp"
+#include "core/threads.hpp"
 
 namespace gristmill::bind {
 void bind_calibration(nb::module_& m);
@@ -17,6 +18,8 @@ NB_MODULE(_core, m) {
         const gristmill::IsaNames names = gristmill::isas();
         return std::vector<std::string>(names.begin(), names.end());
     }, "The instruction sets that GRISTMILL_ISA may name here, the narrowest first.");
+    m.def("allow_threads", &gristmill::allow_threads, nb::arg("count"), "How many threads this thread's calls may use.");
+    m.def("threads_allowed", &gristmill::threads_allowed);
     nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);
     gristmill::bind::bind_learner(m);
     gristmill::bind::bind_expansion(m);

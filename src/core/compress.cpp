@@ -5,6 +5,8 @@
 #include <memory>
 #include <numeric>
 
+#include "core/threads.hpp"
+
 namespace gristmill {
 
 namespace {
@@ -228,9 +230,9 @@ class Greedy {
         for (const Pivot& pivot : pivots) slots.push_back(pivot.slot);
         lines_.resize(pivots.size() * slots_);
         points_.stored_rows(kernel_, slots, lines_.data(), slots_);
-        std::size_t fine = pivots.size();
-        for (std::size_t c = 0; c < chunks_.size(); ++c) fine = std::min(fine, verify(pivots, c));
-        return fine;
+        std::vector<std::size_t> fine(chunks_.size());
+        parallel(chunks_.size(), [&](std::size_t c) { fine[c] = verify(pivots, c); });
+        return *std::min_element(fine.begin(), fine.end());
     }
 
     std::size_t verify(const std::vector<Pivot>& pivots, std::size_t c) {
@@ -267,7 +269,7 @@ class Greedy {
     void accept(std::vector<Pivot>& pivots, std::size_t fine) {
         constexpr std::size_t lanes = kLanes<double>;
         const std::size_t known = chosen_.size(), wider = known + fine;
-        for (std::size_t c = 0; c < chunks_.size(); ++c) {
+        parallel(chunks_.size(), [&](std::size_t c) {
             const std::size_t first = c * kChunk, blocks = std::min(kChunk, slots_ - first) / lanes;
             Lines<double> z(blocks * wider * lanes);
             for (std::size_t b = 0; b < blocks; ++b) {
@@ -277,7 +279,7 @@ class Greedy {
                     std::copy_n(lines_.data() + k * slots_ + first + b * lanes, lanes, to + (known + k) * lanes);
             }
             chunks_[c].swap(z);
-        }
+        });
         for (std::size_t k = 0; k < fine; ++k) {
             all_.take(pivots[k], lines_.data() + k * slots_, 0, slots_);
             all_.leave(pivots[k].slot);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.hpp"
+#include "core/threads.hpp"
 
 namespace gristmill {
 
@@ -124,19 +125,27 @@ void Expansion::expire(Sight& sight, std::size_t i, std::int64_t horizon) {
 
 void Expansion::scores(const Batch& batch, double* out) const {
     const std::size_t rows = batch_count(batch), stride = padded(size());
-    const auto ahead = points_->ahead(kernel_, batch);
     const std::size_t block = std::clamp<std::size_t>((8u << 20) / (8 * (stride + 1)), 16, 128);
-    Lines<double> values(std::min(rows, block) * stride);
-    for (std::size_t first = 0; first < rows; first += block) {
-        const std::size_t count = std::min(block, rows - first);
-        ahead->load(first, count);
-        ahead->rows(values.data(), stride);
-        for (std::size_t r = 0; r < count; ++r)
-            for (std::size_t o = 0; o < outputs(); ++o) {
-                const double* row = values.data() + r * stride;
-                *out++ = average_ ? average_score(o, row) : score(o, row);
-            }
-    }
+    auto some = [&](std::size_t from, std::size_t to) {
+        const auto ahead = points_->ahead(kernel_, batch);
+        Lines<double> values(std::min(to - from, block) * stride);
+        double* at = out + from * outputs();
+        for (std::size_t first = from; first < to; first += block) {
+            const std::size_t count = std::min(block, to - first);
+            ahead->load(first, count);
+            ahead->rows(values.data(), stride);
+            for (std::size_t r = 0; r < count; ++r)
+                for (std::size_t o = 0; o < outputs(); ++o) {
+                    const double* row = values.data() + r * stride;
+                    *at++ = average_ ? average_score(o, row) : score(o, row);
+                }
+        }
+    };
+    constexpr std::size_t kFewest = 16;  // rows that fill a tile
+    const bool alone = threads_allowed() == 1 || points_->may_fail() || rows * stride * (width() / 8 + 16) < kWorthThreads;
+    const std::size_t pieces = alone ? 1 : std::min(rows / kFewest, 4 * threads_allowed());
+    if (pieces <= 1) return some(0, rows);
+    parallel(pieces, [&](std::size_t p) { some(rows * p / pieces, rows * (p + 1) / pieces); });
 }
 
 void Expansion::gradients(const Batch& batch, double* out) const {

@@ -1,11 +1,10 @@
 #include "core/fleet.hpp"
 
 #include <cstdio>
-#include <exception>
-#include <thread>
 
 #include "core/lane_settings.hpp"
 #include "core/points.hpp"
+#include "core/threads.hpp"
 
 namespace gristmill {
 
@@ -15,20 +14,7 @@ namespace {
 template <class F>
 void for_each_block(std::size_t count, std::size_t jobs, const F& f) {
     jobs = std::max<std::size_t>(1, std::min(jobs, count));
-    std::vector<std::exception_ptr> errors(jobs);
-    const auto run = [&](std::size_t j) {
-        try {
-            f(count * j / jobs, count * (j + 1) / jobs);
-        } catch (...) {
-            errors[j] = std::current_exception();
-        }
-    };
-    std::vector<std::thread> threads;
-    for (std::size_t j = 1; j < jobs; ++j) threads.emplace_back(run, j);
-    run(0);
-    for (auto& thread : threads) thread.join();
-    for (const auto& error : errors)
-        if (error) std::rethrow_exception(error);
+    parallel(jobs, jobs, [&](std::size_t j) { f(count * j / jobs, count * (j + 1) / jobs); });
 }
 
 }  // namespace

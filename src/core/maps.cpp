@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "core/threads.hpp"
+
 namespace gristmill {
 
 namespace {
@@ -254,8 +256,10 @@ bool MaclaurinMap<T>::finite_row(const Batch& batch, std::size_t row) const {
 template <class T>
 void MaclaurinMap<T>::transform(const Batch& batch, std::size_t first, std::size_t count, T* out,
                                 std::size_t stride) const {
-    for (std::size_t done = 0; done < count; done += kTile) {
-        const std::size_t rows = std::min(kTile, count - done);
+    const std::size_t tiles = (count + kTile - 1) / kTile;
+    const bool alone = threads_allowed() == 1 || count * columns() * 16 < kWorthThreads;
+    parallel(tiles, alone ? 1 : threads_allowed(), [&](std::size_t tile) {
+        const std::size_t done = tile * kTile, rows = std::min(kTile, count - done);
         T* at = out + done * stride;
         for (std::size_t r = 0; r < rows; ++r) std::copy(start_.begin(), start_.end(), at + r * stride);
         if (is_structured_) {
@@ -268,7 +272,7 @@ void MaclaurinMap<T>::transform(const Batch& batch, std::size_t first, std::size
             if (!finite_row(batch, first + done + r) || !all_finite(at + r * stride, columns()))
                 throw RowError(first + done + r, "row " + std::to_string(first + done + r) +
                                                      " is too large: its features overflow; scale the inputs down");
-    }
+    });
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 
 #include "core/gradient.hpp"
 #include "core/sparse_points.hpp"
+#include "core/threads.hpp"
 
 namespace gristmill {
 
@@ -262,29 +263,39 @@ class DenseAhead final : public Ahead {
     }
 
     void rows(double* out, std::size_t stride) override {
-        scratch_.resize(kernel_.scratch_rows() * kPanel);
-        run(0, count_, points_.blocks_.data(), padded(points_.size()), points_.norm2_.data(), points_.norm1_.data(),
-            [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                kernel_.values(pairs, scratch_.data(), out + r * stride + s);
-            });
+        const std::size_t slots = padded(points_.size()), panels = (slots + kPanel - 1) / kPanel;
+        auto some = [&](Room& room, std::size_t from, std::size_t to) {  // panels
+            room.scratch.resize(kernel_.scratch_rows() * kPanel);
+            run(room, 0, count_, points_.blocks_.data(), from * kPanel, std::min(to * kPanel, slots), points_.norm2_.data(),
+                points_.norm1_.data(), [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                    kernel_.values(pairs, room.scratch.data(), out + r * stride + s);
+                });
+        };
+        const bool alone = threads_allowed() == 1 || count_ * slots * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
+        const std::size_t pieces = alone ? 1 : std::min(panels, 4 * threads_allowed());
+        if (pieces <= 1) return some(rooms_[0], 0, panels);
+        if (rooms_.size() < pieces) rooms_.resize(pieces);
+        parallel(pieces, [&](std::size_t p) { some(rooms_[p], panels * p / pieces, panels * (p + 1) / pieces); });
     }
 
     void among(std::size_t i, double* out) override {
         if (!packed_) pack();
-        scratch_.resize(kernel_.scratch_rows() * kPanel);
-        run(i, i + 1, lanes_.data(), padded(count_), lane_norm2_.data(), lane_norm1_.data(),
-            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) { kernel_.values(pairs, scratch_.data(), out + s); });
+        Room& room = rooms_[0];
+        room.scratch.resize(kernel_.scratch_rows() * kPanel);
+        run(room, i, i + 1, lanes_.data(), 0, padded(count_), lane_norm2_.data(), lane_norm1_.data(),
+            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) { kernel_.values(pairs, room.scratch.data(), out + s); });
     }
 
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
 
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
         PointWeights<T> weights(kernel_, coefs, count_, padded(points_.size()));
-        scratch_.resize(kernel_.slope_rows() * kPanel);
-        run(0, count_, points_.blocks_.data(), weights.slots(), points_.norm2_.data(), points_.norm1_.data(),
+        Room& room = rooms_[0];
+        room.scratch.resize(kernel_.slope_rows() * kPanel);
+        run(room, 0, count_, points_.blocks_.data(), 0, weights.slots(), points_.norm2_.data(), points_.norm1_.data(),
             [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                kernel_.slopes(pairs, scratch_.data());
-                weights.take(r, s, pairs.size, scratch_.data());
+                kernel_.slopes(pairs, room.scratch.data());
+                weights.take(r, s, pairs.size, room.scratch.data());
             });
         std::vector<const T*> rows = rows_;
         std::vector<T> spread(dense_ ? 0 : count_ * points_.width_);
@@ -298,6 +309,9 @@ class DenseAhead final : public Ahead {
     }
 
   private:
+    struct Room {  // what one thread works in
+        Lines<T> dots, l1s, scratch;
+    };
     // The stored points as rows: sums of them by weights are a product of matrices, which lanes of points would spread out.
     void tabulate() {
         constexpr std::size_t lanes = kLanes<T>;
@@ -327,33 +341,34 @@ class DenseAhead final : public Ahead {
         packed_ = true;
     }
 
-    // Rows [from, to) against `slots` lanes. Panels keep the pair numbers of all rows in the second-level cache
+    // Rows [from, to) against lanes [begin, end). Panels keep the pair numbers of all rows in the second-level cache
     // between the sums and the function of them: use(row, first slot, pairs).
     static constexpr std::size_t kPanel = 24 * kLanes<T>;
     template <class Use>
-    void run(std::size_t from, std::size_t to, const T* blocks, std::size_t slots, const T* norm2, const T* norm1, Use use) {
+    void run(Room& room, std::size_t from, std::size_t to, const T* blocks, std::size_t begin, std::size_t end, const T* norm2,
+             const T* norm1, Use use) const {
         constexpr std::size_t lanes = kLanes<T>, panel = kPanel;
         const std::size_t width = points_.width_, count = to - from;
-        dots_.resize(count * panel);
-        if (kernel_.needs_l1()) l1s_.resize(count * panel);
-        for (std::size_t s = 0; s < slots; s += panel) {
-            const std::size_t size = std::min(panel, slots - s);
+        room.dots.resize(count * panel);
+        if (kernel_.needs_l1()) room.l1s.resize(count * panel);
+        for (std::size_t s = begin; s < end; s += panel) {
+            const std::size_t size = std::min(panel, end - s);
             const T* at = blocks + s * width;
-            if (kernel_.needs_dot()) dense_ ? dense_dots(from, count, at, size) : sparse_dots(from, count, at, size);
+            if (kernel_.needs_dot()) dense_ ? dense_dots(room, from, count, at, size) : sparse_dots(room, from, count, at, size);
             if (kernel_.needs_l1())
-                dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, l1s_.data(), panel)
-                       : sparse_l1s(from, count, at, size, norm1 + s);
+                dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, room.l1s.data(), panel)
+                       : sparse_l1s(room, from, count, at, size, norm1 + s);
             for (std::size_t r = 0; r < count; ++r) {
-                use(r, s, Pairs<T>{dots_.data() + r * panel, l1s_.data() + r * panel, norm2_[from + r], norm2 + s, size});
+                use(r, s, Pairs<T>{room.dots.data() + r * panel, room.l1s.data() + r * panel, norm2_[from + r], norm2 + s, size});
             }
         }
     }
 
-    void dense_dots(std::size_t from, std::size_t count, const T* at, std::size_t size) {
-        isa<T>().dots(rows_.data() + from, count, at, size / kLanes<T>, points_.width_, dots_.data(), 24 * kLanes<T>);
+    void dense_dots(Room& room, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
+        isa<T>().dots(rows_.data() + from, count, at, size / kLanes<T>, points_.width_, room.dots.data(), kPanel);
     }
 
-    void sparse_dots(std::size_t from, std::size_t count, const T* at, std::size_t size) {
+    void sparse_dots(Room& room, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
         // A few blocks at a time stay in the first-level cache while every row passes over them.
         const std::size_t width = points_.width_, lanes = kLanes<T>, n_blocks = size / lanes;
         const std::size_t group = std::max<std::size_t>(4, (256u << 10) / (width * kLineBytes) / 4 * 4);
@@ -362,14 +377,14 @@ class DenseAhead final : public Ahead {
                 const std::size_t i = first_ + from + r;
                 isa<T>().sparse_dots(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i),
                                      at + b * width * lanes, std::min(group, n_blocks - b), width,
-                                     dots_.data() + r * 24 * lanes + b * lanes);
+                                     room.dots.data() + r * kPanel + b * lanes);
             }
     }
 
-    void sparse_l1s(std::size_t from, std::size_t count, const T* at, std::size_t size, const T* norm1) {
+    void sparse_l1s(Room& room, std::size_t from, std::size_t count, const T* at, std::size_t size, const T* norm1) const {
         for (std::size_t r = 0; r < count; ++r) {
             const std::size_t i = first_ + from + r;
-            T* to = l1s_.data() + r * 24 * kLanes<T>;
+            T* to = room.l1s.data() + r * kPanel;
             const T own = norm1_of(sparse_->values(i), sparse_->nonzeros(i));
             for (std::size_t s = 0; s < size; ++s) to[s] = own + norm1[s];
             isa<T>().sparse_l1s(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i), at, size / kLanes<T>,
@@ -385,7 +400,8 @@ class DenseAhead final : public Ahead {
     bool packed_ = false;
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
-    Lines<T> table_, lanes_, lane_norm1_, lane_norm2_, dots_, l1s_, scratch_;
+    Lines<T> table_, lanes_, lane_norm1_, lane_norm2_;
+    std::vector<Room> rooms_ = std::vector<Room>(1);
 };
 
 template <class T>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/threads.hpp"
+
 namespace gristmill {
 
 Projections::Projections(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition)
@@ -48,7 +50,15 @@ void Projections::solve(Sight& sight) const {
             from[r] = gathered;
             to[r] = sight.coordinates(o, r);
         }
-        spans_[o].solve(from.data(), sight.count, to.data());
+        const std::size_t rows = sight.count, size = spans_[o].size();
+        const bool alone = threads_allowed() == 1 || rows * size * size / 2 < kWorthThreads;
+        const std::size_t pieces = alone ? 1 : std::min(rows / 8, 4 * threads_allowed());
+        if (pieces <= 1) spans_[o].solve(from.data(), rows, to.data());
+        else
+            parallel(pieces, [&](std::size_t p) {
+                const std::size_t first = rows * p / pieces, last = rows * (p + 1) / pieces;
+                spans_[o].solve(from.data() + first, last - first, to.data() + first);
+            });
     }
 }
 

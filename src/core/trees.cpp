@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/check.hpp"
+#include "core/threads.hpp"
 
 namespace gristmill {
 
@@ -227,19 +228,26 @@ void Trees::repair_norm() {
 
 void Trees::scores(const Batch& batch, double* scores) const {
     const std::size_t rows = batch_count(batch), coordinates = keys_.size(), block = 4096;
-    std::vector<double> row(width()), keys(std::min(rows, block) * coordinates), out(std::min(rows, block));
-    for (std::size_t first = 0; first < rows; first += block) {
-        const std::size_t count = std::min(block, rows - first);
-        for (std::size_t r = 0; r < count; ++r)
-            sum_.keys(dense_row(batch, first + r, row), keys.data() + r * coordinates);
-        for (std::size_t o = 0; o < outputs(); ++o) {
-            if (sum_.compiled())
-                sum_.serve(o, keys.data(), count, out.data());
-            else
-                for (std::size_t r = 0; r < count; ++r) out[r] = sum_.score(o, keys.data() + r * coordinates);
-            for (std::size_t r = 0; r < count; ++r) scores[(first + r) * outputs() + o] = scale_ * out[r];
+    auto some = [&](std::size_t from, std::size_t to) {
+        std::vector<double> row(width()), keys(std::min(to - from, block) * coordinates), out(std::min(to - from, block));
+        for (std::size_t first = from; first < to; first += block) {
+            const std::size_t count = std::min(block, to - first);
+            for (std::size_t r = 0; r < count; ++r)
+                sum_.keys(dense_row(batch, first + r, row), keys.data() + r * coordinates);
+            for (std::size_t o = 0; o < outputs(); ++o) {
+                if (sum_.compiled())
+                    sum_.serve(o, keys.data(), count, out.data());
+                else
+                    for (std::size_t r = 0; r < count; ++r) out[r] = sum_.score(o, keys.data() + r * coordinates);
+                for (std::size_t r = 0; r < count; ++r) scores[(first + r) * outputs() + o] = scale_ * out[r];
+            }
         }
-    }
+    };
+    constexpr std::size_t kSteps = 64;  // what a tree costs: a few steps down, each a miss of the cache
+    const bool alone = threads_allowed() == 1 || rows * coordinates * outputs() * kSteps < kWorthThreads;
+    const std::size_t pieces = alone ? 1 : std::min(rows, 4 * threads_allowed());
+    if (pieces <= 1) return some(0, rows);
+    parallel(pieces, [&](std::size_t p) { some(rows * p / pieces, rows * (p + 1) / pieces); });
 }
 
 void Trees::components(const Batch& batch, double* out) const {

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from . import _core, _input, additive, persist
 from ._labels import LabelTable
 from ._stream import Run, WeightedStream, refuse_no_weight, seed_of
+from ._threads import jobs
 from ._validate import count
 from .budgets import Budget, DropSmallest, Merge
 from .components import AdditiveParts
@@ -62,6 +63,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         average: bool = False,
         random_state: Any = None,
         passes: int = 1,
+        n_jobs: int | None = 1,
     ) -> None:
         self.kernel = kernel
         self.rule = rule
@@ -69,11 +71,16 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         self.average = average
         self.random_state = random_state
         self.passes = passes
+        self.n_jobs = n_jobs
+
+    def _jobs(self) -> Any:
+        return self.n_jobs
 
     # ---- composition ------------------------------------------------------------------------------------------
 
     def _parts(self) -> Any:
         """Kernel, rule and budget as they will run; a combination that makes no sense is refused here."""
+        jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         kernel = None if self.kernel is None else as_kernel(self.kernel)
         default = _TREE_BUDGET if additive.is_additive(kernel) else _DEFAULT_BUDGET
         budget = default if self.budget is None else self.budget

@@ -15,6 +15,11 @@ def isas() -> list[str]:
     The instruction sets that GRISTMILL_ISA may name here, the narrowest first.
     """
 
+def allow_threads(count: int) -> None:
+    """How many threads this thread's calls may use."""
+
+def threads_allowed() -> int: ...
+
 class RowError(ValueError):
     pass
 

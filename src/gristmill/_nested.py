@@ -6,7 +6,7 @@ Parts are frozen values, so a change of one of their parameters puts a new part 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
@@ -82,6 +82,8 @@ class NestedParameters(BaseEstimator):
     1.5
     """
 
+    #: parameters that may change at any time: nothing that is learned depends on them
+    _at_any_time: ClassVar[tuple[str, ...]] = ("n_jobs",)
     #: what was changed since the present run began, and what it runs with
     _changed: dict[str, Any] | None = None
 
@@ -138,7 +140,7 @@ class NestedParameters(BaseEstimator):
         noted = dict(self._changed or {})
         for key, (before, now) in changes.items():
             runs_with = noted.pop(key, before)
-            if not same(runs_with, now):
+            if key not in self._at_any_time and not same(runs_with, now):
                 noted[key] = runs_with
         self.__dict__.pop("_changed", None)
         if noted:

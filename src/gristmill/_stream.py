@@ -25,6 +25,7 @@ from . import _input, persist
 from ._labels import NO_LABELS, LabelTable, LabelView
 from ._nested import NestedParameters
 from ._storable import Storable
+from ._threads import allowed
 
 Scores = npt.NDArray[np.float64]
 Found = TypeVar("Found")
@@ -127,6 +128,18 @@ class StreamEstimator(Storable, NestedParameters):
     def _shown(self, scores: Scores, view: LabelView) -> Any:
         """Scores as they are shown outside."""
         return scores if scores.ndim == 1 else scores[:, 0]
+
+    def _jobs(self) -> Any:
+        """How many threads the core may use, as `n_jobs` says it."""
+        return 1
+
+    def _ask(self, call: Callable[..., Found], *given: Any) -> Found:
+        """What the core says, with as many threads as it may use."""
+        jobs = self._jobs()
+        if jobs == 1:
+            return call(*given)
+        with allowed(jobs):
+            return call(*given)
 
     # ---- what is learned ----------------------------------------------------------------------------------------
 
@@ -246,9 +259,9 @@ class StreamEstimator(Storable, NestedParameters):
         rows = self._rows(core, X)
         run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
         start = core.seen if passes > 1 else 0
-        scores = core.learn(rows, numbers, weights, want_scores, known)
+        scores = self._ask(core.learn, rows, numbers, weights, want_scores, known)
         for _ in range(passes - 1):
-            core.revisit(rows, numbers, weights, start)
+            self._ask(core.revisit, rows, numbers, weights, start)
         if first:
             self._look_at(run.parts, X, len(labels))
         return scores

@@ -71,7 +71,8 @@ def compress(model: Any, size: int | str) -> tuple[Any, float]:
     parts = run.parts._replace(budget=resized(run.parts, size, "compress"))
     state = run.core.state()
     terms = Terms.of(state, run.core.outputs, parts.kernel, parts.average)
-    chosen = fewer(parts, terms, run.core.outputs, points_within(model, parts, run.core, size))
+    limit = points_within(model, parts, run.core, size)
+    chosen = model._ask(fewer, parts, terms, run.core.outputs, limit)
     core = model._restored(parts, {**state, **chosen.fields(state)})
     return successor(model, parts, core, run.labels), chosen.error
 

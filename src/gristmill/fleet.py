@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from . import _core, persist
 from ._members import Members
+from ._threads import jobs, resolved
 
 
 class Fleet(Members):
@@ -25,8 +26,8 @@ class Fleet(Members):
         (`Window(steps)`, `DropOldest`, `DropSmallest`, `DropRandom`, `Merge`) and its rule must not ask for the norm of f.
     n : int
         How many members there are.
-    n_jobs : int, default=1
-        Threads; the result is the same for any number.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: -1 for all cores. The result is the same for any number.
 
     References
     ----------
@@ -49,16 +50,15 @@ class Fleet(Members):
 
     _cores = (_core.FleetDouble, _core.FleetSingle)
 
-    def __init__(self, prototype: Any, n: int, n_jobs: int = 1) -> None:
+    def __init__(self, prototype: Any, n: int, n_jobs: int | None = 1) -> None:
         self.prototype = prototype
         self.n = n
         self.n_jobs = n_jobs
 
     def _parts(self) -> Any:
-        for name in ("n", "n_jobs"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number above 0, got {value!r}")
+        if not isinstance(self.n, int | np.integer) or self.n < 1:
+            raise ValueError(f"n must be a whole number above 0, got {self.n!r}")
+        jobs.check("Fleet", "n_jobs", self.n_jobs)
         return super()._parts()
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Fleet(Members):
             seed = int(seeds[0])
             core = self._begin(parts, X.shape[2], X.dtype, seeds)
         labels = None if numbers is None else numbers.reshape(shape)
-        scores = core.learn(X, labels, weights, mask, want, known, self.n_jobs)
+        scores = core.learn(X, labels, weights, mask, want, known, resolved(self.n_jobs))
         if seed is not None:
             self._core_, self._first_seed = core, seed
             self.n_features_in_ = X.shape[2]
@@ -161,7 +161,7 @@ class Fleet(Members):
         X = np.asarray(X) if not hasattr(X, "tocsr") else X
         single = X.ndim == 2
         frames = self._frames(X[None] if single else X)
-        scores, classes = core.score(frames, self._mask(present, frames.shape[:2]), self.n_jobs, shares)
+        scores, classes = core.score(frames, self._mask(present, frames.shape[:2]), resolved(self.n_jobs), shares)
         shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
         return (shown[0] if single else shown), classes
 

@@ -31,7 +31,10 @@ _PARAMETERS = """Parameters
     random_state : int, Generator, RandomState or None
         Seeds budgets that choose at random.
     passes : int >= 1, default=1
-        How often `fit` goes over its data; `partial_fit`, `prequential` and `learn_one` see an event once."""
+        How often `fit` goes over its data; `partial_fit`, `prequential` and `learn_one` see an event once.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: -1 for all cores. The result is the same, bit for bit, for any number; small
+        work is done by one. May be changed at any time."""
 
 
 class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
@@ -73,8 +76,9 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
         random_state: Any = None,
         class_weight: Any = None,
         passes: int = 1,
+        n_jobs: int | None = 1,
     ) -> None:
-        super().__init__(kernel, rule, budget, average, random_state, passes)
+        super().__init__(kernel, rule, budget, average, random_state, passes, n_jobs)
         self.class_weight = class_weight
 
     def _class_weight(self) -> Any:

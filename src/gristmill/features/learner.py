@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import persist
 from .._base import Parts, StreamLearner
 from .._stream import Run, WeightedStream
+from .._threads import jobs
 from ..budgets import Unbounded
 from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
 from ..rules import SGD, Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
@@ -48,6 +49,8 @@ class FeatureLearner(StreamLearner):
         Predict with the mean of all weights so far.
     random_state : int, Generator, RandomState or None
         Seeds a map that has no random_state of its own.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them; the result is the same for any number.
 
     Attributes
     ----------
@@ -91,18 +94,21 @@ class FeatureLearner(StreamLearner):
         task: str | None = None,
         average: bool = False,
         random_state: Any = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self.map = map
         self.rule = rule
         self.task = task
         self.average = average
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     # ---- composition ---------------------------------------------------------------------------------------
 
     def _parts(self) -> Parts:
         if self.task is not None and self.task != self._task:
             raise ValueError(f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner")
+        jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         rule = self._checked_rule()
         if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation | Density):
             raise ValueError(
@@ -238,8 +244,9 @@ class FeatureClassifier(_NoPoints, KernelClassifier, FeatureLearner):
         average: bool = False,
         random_state: Any = None,
         class_weight: Any = None,
+        n_jobs: int | None = 1,
     ) -> None:
-        FeatureLearner.__init__(self, map, rule, task, average, random_state)
+        FeatureLearner.__init__(self, map, rule, task, average, random_state, n_jobs)
         self.class_weight = class_weight
 
 

@@ -1,0 +1,25 @@
+// One pool of threads for everything in the core: started when it is first asked for, anew in a child process.
+//
+// Work is cut into pieces that do not know of each other, so the result is the same, bit for bit, on any number of threads; who
+// computes which piece is left to chance. A caller that finds the pool taken does its work alone, and so does work within work.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace gristmill {
+
+// How many threads this thread may use for what it asks for; 1 unless said.
+std::size_t threads_allowed();
+void allow_threads(std::size_t count);
+
+// So many multiplications must be ahead before a second thread is worth waking: they take some 150 microseconds, and waking
+// takes 10 to 50.
+inline constexpr std::size_t kWorthThreads = std::size_t{1} << 22;
+
+// work(i) for each i below `count`, in no order. The error of the lowest i is thrown.
+void parallel(std::size_t count, const std::function<void(std::size_t)>& work);
+// The same on `threads` of them, whatever is allowed.
+void parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work);
+
+}  // namespace gristmill

@@ -1,0 +1,181 @@
+"""n_jobs: the same bits for any number of threads; safe after fork; as many as scikit-learn's convention says."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+from sklearn.base import clone
+
+import gristmill
+import learners
+from gristmill import (
+    Additive,
+    DropOldest,
+    FeatureLearner,
+    Fleet,
+    Gaussian,
+    KernelClassifier,
+    KernelRegressor,
+    Laplacian,
+    Merge,
+    Polynomial,
+    RandomMaclaurin,
+    Unbounded,
+    _core,
+    compress,
+    ilk_novelty,
+    projectron_pp,
+)
+from gristmill._threads import allowed, resolved
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(1500, 40))
+TWO = X[:, 0] * X[:, 1] > 0
+MANY = (X[:, :5].argmax(axis=1) + X[:, 5] > 0.5).astype(int) + 2 * (X[:, 2] > 1)
+
+MODELS = {
+    "drop": (KernelClassifier(Gaussian(0.02), budget=DropOldest(700), random_state=0), MANY),
+    "merge": (KernelClassifier(Laplacian(0.02), budget=Merge(500), random_state=0), TWO),
+    "sum": (KernelRegressor(Gaussian(0.02) + Polynomial(2, 0.1, 1.0), budget=DropOldest(600), random_state=0), X[:, 0]),
+    "mean": (KernelClassifier(Gaussian(0.02), budget=Unbounded(), average=True, random_state=0), MANY),
+    "span": (projectron_pp(Gaussian(0.02), 0.3, random_state=0), MANY),
+    "trees": (KernelClassifier(Additive(Laplacian(1.0)), random_state=0), MANY),
+    "features": (FeatureLearner(RandomMaclaurin(Polynomial(2), 300, random_state=0), random_state=0), TWO),
+}
+
+
+def everything(model, y, rows=X):
+    said = model.prequential(rows, y)
+    return [said, model.decision_function(rows), model.predict(rows), model.decision_function(rows[:7])]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", [np.float64, np.float32, csr_array])
+def test_the_same_bits_for_any_number_of_threads(name, kind):
+    model, y = MODELS[name]
+    if kind is csr_array and name == "trees":
+        kind = np.float64
+    rows = csr_array(X * (np.abs(X) > 1)) if kind is csr_array else X.astype(kind)
+    alone = everything(clone(model), y, rows)
+    for n_jobs in (2, 5):
+        for a, b in zip(alone, everything(clone(model).set_params(n_jobs=n_jobs), y, rows), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_threads_are_used_where_there_is_work_and_not_where_there_is_little():
+    model = KernelClassifier(Gaussian(0.02), budget=DropOldest(700), n_jobs=3).fit(X, TWO)
+    before = threading.active_count(), len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 3
+    model.predict(X)
+    if os.path.isdir("/proc/self/task"):
+        assert len(os.listdir("/proc/self/task")) >= 3
+    assert threading.active_count() == before[0]  # they are the core's own
+
+
+def test_compress_is_the_same():
+    model = KernelClassifier(Gaussian(0.02), budget=Unbounded(), random_state=0).fit(X, MANY)
+    alone, error = compress(model, 100)
+    threaded, again = compress(model.set_params(n_jobs=3), 100)
+    assert error == again
+    np.testing.assert_array_equal(alone.dual_coef_, threaded.dual_coef_)
+
+
+def test_very_wide_rows_are_the_same():
+    rows = csr_array(random_array((600, 5000), density=0.01, rng=np.random.default_rng(0)))
+    y = np.arange(600) % 3
+    model = KernelClassifier(Gaussian(0.5), budget=Unbounded())
+    for a, b in zip(
+        everything(clone(model), y, rows), everything(clone(model).set_params(n_jobs=2), y, rows), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_fleets_are_the_same():
+    frames = np.random.default_rng(0).normal(size=(20, 300, 3)).astype(np.float32)
+    said = [
+        Fleet(ilk_novelty(Gaussian(0.5), C=0.1, reg=0.005, size=10), 300, n_jobs=n).prequential(frames)
+        for n in (1, 3, -1)
+    ]
+    np.testing.assert_array_equal(said[0], said[1])
+    np.testing.assert_array_equal(said[0], said[2])
+
+
+def test_a_child_process_begins_anew():
+    model = KernelClassifier(Gaussian(0.02), budget=DropOldest(700), n_jobs=3).fit(X, TWO)
+    expected = model.decision_function(X)
+    child = os.fork()
+    if child == 0:  # the threads of the parent are not here
+        fine = np.array_equal(model.decision_function(X), expected)
+        os._exit(0 if fine else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(model.decision_function(X), expected)
+
+
+def test_many_callers_share_the_pool():
+    model = KernelClassifier(Gaussian(0.02), budget=DropOldest(700), n_jobs=2).fit(X, TWO)
+    expected, wrong = model.decision_function(X), []
+
+    def ask():
+        for _ in range(5):
+            if not np.array_equal(model.decision_function(X), expected):
+                wrong.append(1)
+
+    callers = [threading.Thread(target=ask) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_a_bad_row_is_the_first_one_and_changes_nothing():
+    model = KernelClassifier(Polynomial(3, 1.0, 1.0), budget=DropOldest(700), n_jobs=3).fit(X, TWO)
+    rows = X.copy()
+    rows[[700, 1400], 3] = 1e200
+    alone = clone(model).set_params(n_jobs=1).fit(X, TWO)
+    words = []
+    for one in (model, alone):
+        with pytest.raises(ValueError, match="row 700") as found:
+            one.predict(rows)
+        words.append(str(found.value))
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "many", True])
+def test_what_is_no_number_of_jobs_is_refused(n_jobs):
+    for model in (KernelClassifier(n_jobs=n_jobs), FeatureLearner(n_jobs=n_jobs)):
+        with pytest.raises((ValueError, TypeError), match="n_jobs must be a whole number other than 0"):
+            model.fit(X[:50], TWO[:50])
+
+
+def test_scikit_learns_convention_and_the_limits_of_others(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = joblib.cpu_count()
+    assert [resolved(n) for n in (None, 1, 3, -1)] == [1, 1, 3, cores]
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert resolved(None) == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert resolved(8) == 2
+    assert resolved(1) == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+    assert resolved(8) == 3
+    with allowed(2):
+        assert _core.threads_allowed() == 2
+    assert _core.threads_allowed() == 1
+
+
+def test_it_may_change_in_mid_stream_and_is_kept_in_files(tmp_path):
+    model = KernelClassifier(Gaussian(0.02), random_state=0).fit(X[:200], TWO[:200])
+    model.set_params(n_jobs=2).partial_fit(X[200:400], TWO[200:400])
+    model.save(tmp_path / "model")
+    assert gristmill.load(tmp_path / "model").n_jobs == 2
+
+
+def test_every_kernel_learner_has_it():
+    names = [name for name, kind in learners.public().items() if issubclass(kind, gristmill._base.StreamLearner)]
+    assert len(names) >= 3
+    assert all("n_jobs" in learners.made(name).get_params() for name in names)
