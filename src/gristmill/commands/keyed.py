@@ -11,8 +11,8 @@ from . import options, spread
 
 #: events that a key must have had to be among the worst
 _LEAST = 10
-_DEFAULT = "KernelClassifier(budget=DropSmallest(100))"
-_DEFAULT_REGRESSOR = "KernelRegressor(budget=DropSmallest(100))"
+_DEFAULT = "KernelClassifier(budget=Merge(100))"
+_DEFAULT_REGRESSOR = "KernelRegressor(budget=Merge(100))"
 
 
 def learn(given: dict[str, Any], resumed: Any) -> None:
