@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from gristmill import Laplacian, Prepared, passive_aggressive
+from gristmill import AutoClassifier, Laplacian, Prepared, passive_aggressive
 
 from .data import SEED, arrays, digest, shuffled, standardised
 from .measure import machine, pin, show
@@ -23,6 +23,7 @@ SETS = ("usps", "ijcnn1", "cod-rna", "nursery", "spambase", "a9a")
 
 #: Ours, by name: made for d columns, with `fit` and `predict`. Columns come as they are in the file.
 OURS: dict[str, Callable[[int], Any]] = {
+    'AutoClassifier("32 MB")': lambda d: AutoClassifier("32 MB"),
     "PA-I, one pass": lambda d: Prepared(passive_aggressive(Laplacian(3 / d))),
     "PA-I, one pass, averaged": lambda d: Prepared(passive_aggressive(Laplacian(3 / d), average=True)),
 }

@@ -173,3 +173,11 @@ def test_many_columns_have_no_lines():
     model = AutoRegressor().fit(X, X[:, 0])
     assert not any(isinstance(expert, Line) for expert in model.experts_)
     assert 0 < FORGET < 1
+
+
+def test_a_batch_is_looked_at_as_often_as_it_helps():
+    X, y = events(1500)
+    once, auto = AutoRegressor(passes=1).fit(X[:1000], y[:1000]), AutoRegressor().fit(X[:1000], y[:1000])
+    errors = [np.abs(model.predict(X[1000:]) - y[1000:]).mean() for model in (once, auto)]
+    assert errors[1] <= 1.02 * errors[0]
+    assert auto.n_seen_ == 1000

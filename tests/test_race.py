@@ -168,7 +168,7 @@ def test_cuts_files_and_copies_change_no_bit(kind, tmp_path):
 
 def test_one_by_one_is_the_same():
     X, y = events(240)
-    whole, single = AutoClassifier("200 kB").fit(X, y), AutoClassifier("200 kB")
+    whole, single = AutoClassifier("200 kB", passes=1).fit(X, y), AutoClassifier("200 kB")
     for x, label in zip(X, y, strict=True):
         single.learn_one(x, label)
     np.testing.assert_array_equal(whole.predict_proba(X), single.predict_proba(X))
@@ -422,3 +422,31 @@ def test_columns_may_come_later(build):
         model.widen(2)
     if isinstance(model, AutoClassifier):
         assert model.memory_bytes_ <= 1_000_000
+
+
+# ---- batches ------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_looked_at_as_often_as_it_helps():
+    X, y = events(1500)
+    once = AutoClassifier(passes=1).fit(X[:1000], y[:1000])
+    auto = AutoClassifier().fit(X[:1000], y[:1000])
+    assert auto.n_seen_ == once.n_seen_ == 1000
+    assert auto.score(X[1000:], y[1000:]) >= once.score(X[1000:], y[1000:]) - 0.01
+    ids = auto.leader_.support_ids_
+    assert len(set(ids.tolist())) == len(ids)  # nothing is stored twice
+    again = AutoClassifier().fit(X[:1000], y[:1000])
+    np.testing.assert_array_equal(auto.decision_function(X), again.decision_function(X))
+    assert auto.memory_bytes_ <= 1_000_000
+
+
+def test_passes_that_are_said():
+    X, y = events(400)
+    cut = AutoClassifier("300 kB", passes=3).partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
+    np.testing.assert_array_equal(AutoClassifier("300 kB", passes=1).fit(X, y).predict_proba(X), cut.predict_proba(X))
+    thrice = AutoClassifier("300 kB", passes=3).fit(X, y)
+    assert thrice.score(X, y) > cut.score(X, y)
+    assert thrice.n_seen_ == 400
+    for wrong in (0, "often", 1.5):
+        with pytest.raises((TypeError, ValueError), match="passes"):
+            AutoClassifier(passes=wrong).fit(X, y)

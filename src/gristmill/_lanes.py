@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 from typing import Any
@@ -124,6 +125,15 @@ class Lane:
 
     def score(self, scaled: Scaled, classes: int) -> Floats:
         return np.asarray(self.core.score(self._rows(scaled))[0])
+
+    def revisit(self, scaled: Scaled, numbers: Floats) -> None:
+        """One more pass over the last events, as far as it was there for them; what it cannot take again it leaves alone."""
+        core, rows = self.core, self._rows(scaled)
+        missed = max(0, len(numbers) - core.seen)
+        if missed == len(numbers) or not hasattr(core, "revisit"):
+            return
+        with contextlib.suppress(_core.RowError):  # undone: it stays as it was
+            core.revisit(np.ascontiguousarray(rows[missed:]), numbers[missed:], None, core.seen - len(numbers) + missed)
 
     def widen(self, width: int) -> None:
         """More columns from now on: every stored point has 0 in them."""

@@ -26,6 +26,8 @@ from ._target_scale import TargetScale
 Floats = npt.NDArray[np.float64]
 
 LARGEST = 1e140  #: of a column: a million squares of such numbers can still be added
+MOST_PASSES = 6  #: over a batch, where nobody says how many
+MOST_KEPT, LEAST_KEPT = 1000, 40  #: rows kept back to see whether another pass helps: a fifth of all, in between
 _SAFE = 256  #: rows from which on a copy of everything costs less than learning them
 _ANY = 0.9  #: coverage at which nobody looks
 _UNKNOWN = 20.0  #: how much less than the least likely class one is that has not come yet, as a logarithm
@@ -191,6 +193,53 @@ class RaceCore:
                 lane.renew()
         if self.rooms.is_due(self.seen):
             self.rooms.move(self)
+
+    def learn_batch(self, rows: Floats, numbers: Floats, known: int, passes: int | str) -> None:
+        """A batch in several passes; "auto": until a tail that is kept back is told no better, and then that too."""
+        count = len(numbers)
+        tail = min(MOST_KEPT, count // 5) if passes == "auto" else 0
+        if passes == "auto" and tail < LEAST_KEPT:
+            self.learn(rows, numbers, None, False, known)
+            return
+        head = count - tail
+        self.learn(rows[:head], numbers[:head], None, False, known)
+        often = self._until_it_helps(rows, numbers, head) if passes == "auto" else int(passes)
+        if passes != "auto":
+            for _ in range(often - 1):
+                self._revisit(rows, numbers)
+        elif tail:
+            self.learn(rows[head:], numbers[head:], None, False, known)
+            for _ in range(often - 1):
+                self._revisit(rows[head:], numbers[head:])
+
+    def _until_it_helps(self, rows: Floats, numbers: Floats, head: int) -> int:
+        """As many passes over the first rows as the others are told better for."""
+        best, often = self._tail_error(rows[head:], numbers[head:]), 1
+        while often < MOST_PASSES:
+            mark = self._mark()
+            self._revisit(rows[:head], numbers[:head])
+            error = self._tail_error(rows[head:], numbers[head:])
+            if not error < best:
+                self._back(mark)
+                break
+            best, often = error, often + 1
+        return often
+
+    def _tail_error(self, rows: Floats, numbers: Floats) -> float:
+        scores, _ = self.score(rows)
+        if self.task == "regression":
+            return float(np.abs(scores[:, 0] - numbers).mean())
+        said = (scores[:, 0] >= 0) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return float((said != numbers).mean())
+
+    def _revisit(self, rows: Floats, numbers: Floats) -> None:
+        """One more pass of the learners over the events that came last."""
+        with self._door:
+            scaled = self.scalings.look(rows)
+            told = numbers if self.target is None or not self.target.is_known else self.target.inside(numbers)
+            for _, lane in self.learning_lanes:
+                if lane.runs and (self.target is None or self.target.is_known):
+                    lane.revisit(scaled, told)
 
     # ---- answers -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from ._intervals import Bounding
 from ._labels import LabelTable
 from ._race_core import RaceCore
 from ._stream import Run, Scores
-from ._validate import Range, bytes_in, is_real, is_whole
+from ._validate import Range, bytes_in, count, is_real, is_whole
 from .race import Racing, _task_of_all
 
 
@@ -23,6 +23,22 @@ class Auto(Racing):
 
     memory: Any
     experts: Any
+    passes: Any = 1
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from X, y, in order; in several passes where `passes` says so."""
+        self._learn(X, y, fresh=True, passes=self.passes)
+        return self
+
+    def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: Any) -> Any:
+        if passes == 1:
+            return super()._pass(run, X, y, weights, want_scores, classes, 1)
+        X = self._read(X, first=True)
+        labels, numbers, known = self._targets(run, y, X.shape[0], classes)
+        core = self._begin(run, X)
+        core.learn_batch(self._rows(core, X), numbers, known, passes)
+        run.core, run.labels = core, labels
+        return None
 
     def _memory(self) -> int:
         name = type(self).__name__
@@ -36,6 +52,8 @@ class Auto(Racing):
             raise ValueError(f"{name}: memory must be bytes or words such as '1 MB': {error}") from error
 
     def _parts(self) -> Any:
+        if self.passes != "auto":
+            count.check(type(self).__name__, "passes", self.passes)
         if self.experts is not None:
             _task_of_all(type(self).__name__, self.experts, (self._task_name,))
         return super()._parts()
@@ -57,6 +75,9 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
         Nothing is drawn with the experts that it comes with.
     experts : list of learners, optional
         In place of its own; their budgets must have a size, which is then set by the memory.
+    passes : int >= 1 or "auto", default="auto"
+        How often `fit` goes over a batch; "auto": as long as a tail that is kept back is told better, six times at most.
+        `partial_fit` and `prequential` see each event once.
 
     Attributes
     ----------
@@ -82,10 +103,13 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
 
     _task_name = "classification"
 
-    def __init__(self, memory: Any = "1 MB", random_state: Any = None, experts: Any = None) -> None:
+    def __init__(
+        self, memory: Any = "1 MB", random_state: Any = None, experts: Any = None, passes: Any = "auto"
+    ) -> None:
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
+        self.passes = passes
 
     def _made(self, width: int) -> list[Any]:
         return _expert_sets.for_classes(width) if self.experts is None else list(self.experts)
@@ -115,6 +139,9 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
         Nothing is drawn with the experts that it comes with.
     experts : list of learners, optional
         In place of its own; their budgets must have a size, which is then set by the memory.
+    passes : int >= 1 or "auto", default="auto"
+        How often `fit` goes over a batch; "auto": as long as a tail that is kept back is told better, six times at most.
+        `partial_fit` and `prequential` see each event once.
 
     Attributes
     ----------
@@ -140,10 +167,13 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
 
     _task_name = "regression"
 
-    def __init__(self, memory: Any = "1 MB", random_state: Any = None, experts: Any = None) -> None:
+    def __init__(
+        self, memory: Any = "1 MB", random_state: Any = None, experts: Any = None, passes: Any = "auto"
+    ) -> None:
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
+        self.passes = passes
 
     def _made(self, width: int) -> list[Any]:
         return _expert_sets.for_numbers(width) if self.experts is None else list(self.experts)
