@@ -327,6 +327,7 @@ def test_the_contract_of_every_learner(learner, rule, budget, base):
             check(model)
 
 
+@pytest.mark.filterwarnings("ignore:.*Prepared:UserWarning")  # their targets have a spread of forty
 @pytest.mark.parametrize("kernel", [Additive(Laplacian(1.0)), Additive(Spline(), missing="skip")])
 def test_scikit_learn_accepts_the_regressor(kernel):
     from sklearn.utils.estimator_checks import check_estimator

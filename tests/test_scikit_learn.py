@@ -20,14 +20,18 @@ LIST = "a label may be any object, so predict returns a list, and the check asks
 PROBABLE = {
     "check_classifiers_train": "probabilities are calibrated by class: near a tie the highest score may be less probable"
 }
+FAMILIAR = {
+    name: "a density finds what it was fitted on familiar: alarms are for events that it has not learned"
+    for name in ("check_outliers_train", "check_outliers_fit_predict")
+}
 CLASS_WEIGHTS = {"check_class_weight_classifiers": "an online learner takes one step an event, whatever its weight"}
 EXCEPTIONS = {
     "KernelClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
     "StreamLandmarkClassifier": PROBABLE,
-    "Prepared, classifier": PROBABLE,
     "KernelRegressor": WEIGHTS | SCORES,
     "KernelRegressor, additive": WEIGHTS | SCORES,
-    "KernelNovelty": WEIGHTS,
+    "KernelNovelty": FAMILIAR,
+    "Prepared, novelty": FAMILIAR,
     "FeatureClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
     "FeatureRegressor": WEIGHTS
     | SCORES

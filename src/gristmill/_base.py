@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _input, additive, persist
+from ._early import Early, warn_that_nothing_is_stored
 from ._labels import LabelTable
 from ._stream import Run, WeightedStream, refuse_no_weight, seed_of
 from ._threads import jobs
@@ -23,7 +24,7 @@ from .composition import (
     warn_if_nothing_is_stored,
 )
 from .explanation import Explaining
-from .kernels import Gaussian, Kernel, as_kernel
+from .kernels import Kernel, Laplacian, as_kernel
 from .rules import Rule
 
 #: without a budget: what was learned stays when a point leaves; trees cannot fold their terms
@@ -54,6 +55,8 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     widens = True
     _task: ClassVar[str]
     _default_rule: ClassVar[Rule]
+    #: columns of the table that rows are made of, where somebody scales them before; None: they come as they are
+    _columns: int | None = None
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         kernel = None if self.kernel is None else as_kernel(self.kernel)
         default = _TREE_BUDGET if additive.is_additive(kernel) else _DEFAULT_BUDGET
         budget = default if self.budget is None else self.budget
-        rule = self._checked_rule()
+        rule = self._checked_rule(self._rule_for(kernel, budget))
         if not isinstance(budget, Budget) and (isinstance(budget, type) or not hasattr(budget, "victim")):
             raise TypeError(
                 f"budget must be a budget such as DropOldest(100) or have a method victim(stored), got {budget!r}"
@@ -95,12 +98,20 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         check_passes(self._passes(), kernel, rule, budget)
         return Parts(kernel, rule, budget, bool(self.average), self._class_weight()).copied()
 
+    def _default_kernel(self, columns: int) -> Kernel:
+        """For scaled columns: the best single one over the streams of `benchmarks.streams`."""
+        return Laplacian(3.0 / columns)
+
+    def _rule_for(self, kernel: Any, budget: Any) -> Rule:
+        """The rule where none is given."""
+        return self._default_rule
+
     def _class_weight(self) -> Any:
         """How much the classes weigh, where there are any."""
         return None
 
-    def _checked_rule(self) -> Any:
-        rule = self._default_rule if self.rule is None else self.rule
+    def _checked_rule(self, default: Rule) -> Any:
+        rule = default if self.rule is None else self.rule
         if isinstance(rule, Rule):
             rule._for_task(self._task)
         elif isinstance(rule, type) or not callable(rule):
@@ -147,7 +158,11 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     def _begin(self, run: Run, X: Any) -> Any:
         width, single = (0, False) if isinstance(X, list) else (X.shape[1], X.dtype == np.float32)
         if run.parts.kernel is None:
-            run.parts = run.parts._replace(kernel=Gaussian(1.0 / width))
+            run.parts = run.parts._replace(kernel=self._default_kernel(self._columns or width))
+        bare = self._columns is None and not isinstance(X, list) and not _input.is_sparse(X)
+        looks = bare and not additive.is_additive(run.parts.kernel), bare and self._task == "regression"
+        if any(looks) or self._task == "regression":
+            run.early = Early(*looks)
         return self._make_core(run.parts, width, _input.is_sparse(X), single, seed_of(self.random_state))
 
     def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
@@ -191,6 +206,11 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
 
     def _look_at(self, parts: Parts, X: Any, classes: int) -> None:
         warn_if_nothing_is_stored(parts.kernel, parts.budget, X, classes if classes > 2 else 1)
+
+    def _tell(self, run: Run, early: Early) -> None:
+        early.warn(type(self).__name__, getattr(self, "feature_names_in_", None))
+        if self._task == "regression" and getattr(run.core, "size", 1) == 0:
+            warn_that_nothing_is_stored(type(self).__name__, run.parts.rule)
 
     def _spare(self, run: Run) -> Any:
         parts = run.parts

@@ -16,7 +16,6 @@ from ._storable import Storable
 from ._stream import Run, seed_of
 from .budgets import Budget
 from .composition import check_outputs
-from .kernels import Gaussian
 from .learners import KernelClassifier, KernelNovelty, KernelRegressor
 from .rules import Rule
 
@@ -74,7 +73,7 @@ class Members(Storable, BaseEstimator):
         self._parts()
 
     def _settled(self, parts: Any, width: int) -> Any:
-        return parts if parts.kernel is not None else parts._replace(kernel=Gaussian(1.0 / width))
+        return parts if parts.kernel is not None else parts._replace(kernel=self.prototype._default_kernel(width))
 
     @property
     def _model(self) -> Any:

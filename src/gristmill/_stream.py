@@ -44,6 +44,7 @@ class Run:
     core: Any = None
     labels: LabelTable = NO_LABELS
     found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
+    early: Any = None  #: what is being found out about the first events; None once it is known
 
     @property
     def targets(self) -> int:
@@ -246,6 +247,8 @@ class StreamEstimator(Storable, NestedParameters):
             raise
         self._run = run
         self.__dict__.pop("_learning_in", None)
+        if "told" in run.found:
+            self._tell(run, run.found.pop("told"))
         return None if scores is None else self._shown(scores, run.labels.view(len(run.labels)))
 
     def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: int) -> Any:
@@ -264,10 +267,15 @@ class StreamEstimator(Storable, NestedParameters):
             self._ask(core.revisit, rows, numbers, weights, start)
         if first:
             self._look_at(run.parts, X, len(labels))
+        if run.early is not None and len(numbers) > 0 and run.early.take(X, numbers):
+            run.found["told"], run.early = run.early, None
         return scores
 
     def _look_at(self, parts: Any, X: Any, classes: int) -> None:
         """The first chunk comes by: warn where nothing will come of it."""
+
+    def _tell(self, run: Run, early: Any) -> None:
+        """A hundred events have come and are learned: warn where something is odd about them."""
 
     def _spare(self, run: Run) -> Any:
         """A copy of parts that are Python objects, whose own state the core cannot take back."""
@@ -303,7 +311,7 @@ class StreamEstimator(Storable, NestedParameters):
         run = self._run
         if run is None or type(x) is not np.ndarray or x.ndim != 1 or x.dtype is not _DOUBLE or not run.core.is_plain:
             return False
-        if self._changed:
+        if self._changed or run.early is not None:
             return False  # the long way says so
         number = self._number(run, y)
         if number is None:

@@ -14,14 +14,18 @@ from ._base import StreamLearner
 from ._intervals import Bounding
 from ._labels import LabelTable, checked_class_weight
 from ._stream import Run, Scores
+from .additive import is_additive
+from .budgets import DropSmallest
 from .composition import check_targets
+from .kernels import Gaussian, Kernel, Laplacian
 from .losses import Hinge
-from .rules import SGD, PassiveAggressive, Rule
+from .rules import SGD, Density, PassiveAggressive, Rule
 
 _PARAMETERS = """Parameters
     ----------
-    kernel : kernel or callable, default=Gaussian(1 / n_features)
-        How two points compare; any function k(x, y) on any objects will do.
+    kernel : kernel or callable, default={kernel}
+        How two points compare; any function k(x, y) on any objects will do. The default is made for columns of about unit
+        spread, as `Prepared` makes them (n_features: columns of the table, where it makes several of one).
     rule : rule, default={rule}
         What one event changes; may also be a Python object called with a `Trial`.
     budget : budget, default=Merge(1000), or DropSmallest(1000) with an additive kernel
@@ -44,7 +48,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
     as a max-score learner whose first two scores are -f/2 and f/2. Where all classes are known, say so (`classes=` of
     `partial_fit`): then the scores have a column for each from the start.
 
-    {_PARAMETERS.format(rule="PassiveAggressive()")}
+    {_PARAMETERS.format(kernel="Laplacian(3 / n_features)", rule="PassiveAggressive()")}
     class_weight : None, "balanced" or dict, default=None
         How much an event of each class weighs, times its `sample_weight`: 1; n / (k n_c) by the counts of the stream up
         to and including the event (n events, k classes, n_c of this one); or {{label: weight}}, 1 for labels not in it.
@@ -129,7 +133,7 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
     of points; a point is stored if any of its coefficients is not 0. Answers are then (n, targets). Rules whose shrink or
     radius depends on the event (FeasibleSet with a radius, StepSizeAdaptation, rules written in Python) are refused.
 
-    {_PARAMETERS.format(rule="PassiveAggressive(C=1.0, epsilon=0.1)")}
+    {_PARAMETERS.format(kernel="Laplacian(1 / n_features)", rule="PassiveAggressive(C=1.0, variant=2, epsilon=0.01)")}
 
     References
     ----------
@@ -147,7 +151,11 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
     """
 
     _task: ClassVar[str] = "regression"
-    _default_rule: ClassVar[Rule] = PassiveAggressive()
+    #: steps in proportion to the error, whatever the unit of the target; smaller ones than would set it right, for noise
+    _default_rule: ClassVar[Rule] = PassiveAggressive(C=1.0, variant=2, epsilon=0.01)
+
+    def _default_kernel(self, columns: int) -> Kernel:
+        return Laplacian(1.0 / columns)
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         numbers = _labels.targets(type(self).__name__, y, count, several=True)
@@ -179,7 +187,9 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
 class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
     __doc__ = f"""Online novelty detector: alarms where f(x) falls below a margin that tracks the alarm rate.
 
-    {_PARAMETERS.format(rule="SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)")}
+    With no arguments it is a kernel density over 1,000 points, with alarms at the hundredth of the events that score lowest.
+
+    {_PARAMETERS.format(kernel="Gaussian(20 / n_features)", rule="Density(), or SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01) where that cannot run")}
 
     References
     ----------
@@ -197,7 +207,15 @@ class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
     """
 
     _task: ClassVar[str] = "novelty"
+    #: where there is no density: in trees, in a span, by the smallest coefficient
     _default_rule: ClassVar[Rule] = SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)
+
+    def _default_kernel(self, columns: int) -> Kernel:
+        return Gaussian(20.0 / columns)  # narrow: what is familiar is close to something that was there
+
+    def _rule_for(self, kernel: Any, budget: Any) -> Rule:
+        other = is_additive(kernel) or isinstance(budget, DropSmallest) or getattr(budget, "rules", ())
+        return self._default_rule if other or self._passes() > 1 else Density()
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         return run.labels, np.ones(count), 0

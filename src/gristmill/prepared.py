@@ -96,6 +96,7 @@ class Prepared(Storable, NestedParameters):
             self._refuse_changed("learning on")
         if began is None:
             began = _Begun(clone(self.model), self._fresh_scaler())
+            began.model._columns = 0  # as many as there are, and none comes as it is
         before = None if fresh or self._began is None else began.mark()
         try:
             said = began.learn(verb, X, y, known)

@@ -109,7 +109,7 @@ class FeatureLearner(StreamLearner):
         if self.task is not None and self.task != self._task:
             raise ValueError(f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner")
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
-        rule = self._checked_rule()
+        rule = self._checked_rule(self._default_rule)
         if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation | Density):
             raise ValueError(
                 f"{type(rule).__name__} works on stored points, and explicit weights have "

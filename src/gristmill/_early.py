@@ -1,0 +1,90 @@
+"""The first hundred events of a kernel learner: what a person should be told of them, once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+EVENTS = 100
+NARROW, WIDE, FAR = (
+    0.1,
+    10.0,
+    10.0,
+)  #: spreads that a kernel or a rule can work with; how many of them a mean may be off
+
+
+class Early:
+    """Sums over the first hundred events, from the first of them on: in any cut they come to the same.
+
+    Parameters
+    ----------
+    columns : whether the columns are to be looked at
+    targets : whether the targets are
+    """
+
+    def __init__(self, columns: bool, targets: bool) -> None:
+        self._looks = columns, targets
+        self._seen = 0
+        self._sums: dict[str, Any] = {}
+
+    def take(self, X: Any, targets: npt.NDArray[np.float64]) -> bool:
+        """More events; whether there have been a hundred now."""
+        fresh = slice(0, EVENTS - self._seen)
+        if self._looks[0]:
+            self._add("columns", np.asarray(X[fresh], dtype=np.float64))
+        if self._looks[1]:
+            self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(-1, 1))
+        self._seen = min(EVENTS, self._seen + len(targets))
+        return self._seen == EVENTS
+
+    def _add(self, what: str, rows: npt.NDArray[np.float64]) -> None:
+        first, sums, squares = self._sums.get(what, (rows[0], 0.0, 0.0))
+        rows = rows - first  # a large mean must not drown a small spread
+        with np.errstate(over="ignore"):
+            self._sums[what] = first, sums + rows.sum(axis=0), squares + (rows * rows).sum(axis=0)
+
+    def _found(self, what: str) -> tuple[int, str] | None:
+        """The first column that is out of range, and what is wrong with it."""
+        if what not in self._sums:
+            return None
+        first, sums, squares = self._sums[what]
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = first + sums / EVENTS
+            spread = np.sqrt(np.maximum(squares - sums * sums / EVENTS, 0.0) / (EVENTS - 1))
+            # Rounding: an indicator that is set once in a hundred has a spread of just 0.1.
+            odd = (spread < NARROW * (1 - 1e-9)) | ~(spread <= WIDE) | (np.abs(mean) > FAR * spread)
+        odd &= spread > 0  # a constant says nothing, and does no harm
+        if not odd.any():
+            return None
+        at = int(odd.argmax())
+        return at, f"a mean of {mean[at]:.4g} and a spread of {spread[at]:.4g}"
+
+    def warn(self, owner: str, names: Any) -> None:
+        """Say what a scaling would mend."""
+        column, target = self._found("columns"), self._found("targets")
+        if column is not None:
+            at, what = column
+            name = f"column {at}" if names is None else f"column {names[at]!r}"
+            _say(
+                f"{owner}: {name} has {what} in the first {EVENTS} events, and distances want columns of about unit "
+                f"spread; Prepared({owner}(...)) scales columns on the way"
+            )
+        if target is not None:
+            _say(
+                f"{owner}: the target has {target[1]} in the first {EVENTS} events, and steps want targets around 0 of "
+                "about unit spread; Prepared scales columns, scale the target likewise, or take AutoRegressor"
+            )
+
+
+def warn_that_nothing_is_stored(owner: str, rule: Any) -> None:
+    """A regressor that has learned nothing from a hundred events."""
+    epsilon = getattr(rule, "epsilon", None)
+    why = "" if epsilon is None else f": every target lay within epsilon={epsilon!r} of 0; take a smaller one"
+    _say(f"{owner} stores nothing after {EVENTS} events, so that every prediction is 0{why}; {rule!r} made no step")
+
+
+def _say(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=5)
