@@ -6,6 +6,8 @@ One tiny novelty detector for each pixel: it knows the grey values that this pix
 a lamp flickers, and follows the daylight. What it does not know is foreground. The clip is made here, with its truth.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,6 +26,9 @@ for frame in range(80, n_frames):
     truth[frame] = (columns >= left) & (columns < left + 6) & (rows >= 12)
 clip[truth] = np.broadcast_to(0.78 + 0.12 * np.sin(rows), clip.shape)[truth]  # striped
 clip += 0.02 * rng.normal(size=clip.shape)
+
+# The width of the kernel is made for grey values between 0 and 1, which are not scaled any more.
+warnings.filterwarnings("ignore", "KernelNovelty: column 0")
 
 # Each pixel is a stream of one number a frame. A score of 0 is an old acquaintance, -1 was never seen before.
 masks = np.empty(clip.shape, dtype=bool)

@@ -6,6 +6,8 @@ Wind direction is an angle: 359 degrees and 1 degree are neighbours, and a Gauss
 is any function of two points, so four lines of Python mend it.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,6 +29,7 @@ direction = rng.uniform(0, 360, 1500)
 power = true_power(direction) + 0.2 * rng.normal(size=1500)
 X = direction[:, None]
 
+warnings.filterwarnings("ignore", "KernelRegressor: column 0")  # degrees, and kernels made for them
 kernels = {"Gaussian": Gaussian(8 / 180**2 * np.pi**2 / 4), "round the compass": round_the_compass}
 models, near_north = {}, np.minimum(direction, 360 - direction) < 10
 for name, kernel in kernels.items():

@@ -6,6 +6,8 @@ A random map stands for a polynomial kernel: the more features, the closer the i
 values, and the closer a linear learner comes to the kernel learner. It stores no points at all.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -27,6 +29,7 @@ for count in counts:
     scores = FeatureClassifier(RandomMaclaurin(kernel, count, random_state=0), PassiveAggressive()).prequential(X, y)
     mistakes.append((scores.argmax(axis=1) != y).mean())
     print(f"{count:5} features: kernel values off by {value_errors[-1]:.3f}, {mistakes[-1]:.3f} wrong")
+warnings.filterwarnings("ignore", "KernelClassifier: column")  # rows of unit length, as the map wants them
 with_points = KernelClassifier(kernel, PassiveAggressive(), Unbounded())
 limit = (with_points.prequential(X, y).argmax(axis=1) != y).mean()
 print(f"the kernel itself, {with_points.n_support_} points: {limit:.3f} wrong")

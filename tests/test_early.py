@@ -9,6 +9,7 @@ import pytest
 
 from gristmill import (
     Density,
+    DropOldest,
     DropSmallest,
     Gaussian,
     KernelClassifier,
@@ -102,7 +103,7 @@ def test_the_defaults():
     assert KernelNovelty().fit(X).kernel_ == Gaussian(20 / 3)
     parts = KernelNovelty()._parts()
     assert (parts.rule, parts.budget) == (Density(), Merge(1000))
-    for budget in (DropSmallest(10), Project(0.3)):
+    for budget in (DropSmallest(10), Project(0.3), DropOldest(5)):
         assert type(KernelNovelty(budget=budget)._parts().rule).__name__ == "SGD"
 
 

@@ -203,6 +203,7 @@ def test_the_leader_is_the_expert_bit_for_bit(kind):
     assert leader.n_seen_ == 1150
 
 
+@pytest.mark.filterwarnings("ignore:.*Prepared:UserWarning")  # of those that are not prepared
 def test_an_expert_of_a_race_is_what_it_would_be_alone():
     X, y = events(600, classes=2)
     race = Race(experts())

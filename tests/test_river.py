@@ -37,6 +37,7 @@ def adapters():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:river")
+@pytest.mark.filterwarnings("ignore:.*Prepared:UserWarning")  # their columns come as they are
 @pytest.mark.parametrize("model", list(adapters()), ids=lambda model: type(model).__name__)
 def test_river_checks(model, monkeypatch):
     monkeypatch.setattr(datasets, "CreditCard", _Frauds)

@@ -209,7 +209,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
 
     def _tell(self, run: Run, early: Early) -> None:
         early.warn(type(self).__name__, getattr(self, "feature_names_in_", None))
-        if self._task == "regression" and getattr(run.core, "size", 1) == 0:
+        if self._task == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
             warn_that_nothing_is_stored(type(self).__name__, run.parts.rule)
 
     def _spare(self, run: Run) -> Any:

@@ -27,6 +27,7 @@ class Early:
 
     def __init__(self, columns: bool, targets: bool) -> None:
         self._looks = columns, targets
+        self.moved = False  #: whether a target was not 0
         self._seen = 0
         self._sums: dict[str, Any] = {}
 
@@ -36,7 +37,8 @@ class Early:
         if self._looks[0]:
             self._add("columns", np.asarray(X[fresh], dtype=np.float64))
         if self._looks[1]:
-            self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(-1, 1))
+            self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(len(targets[fresh]), -1))
+        self.moved = self.moved or bool(np.any(targets[fresh]))
         self._seen = min(EVENTS, self._seen + len(targets))
         return self._seen == EVENTS
 

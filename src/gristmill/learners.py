@@ -15,7 +15,6 @@ from ._intervals import Bounding
 from ._labels import LabelTable, checked_class_weight
 from ._stream import Run, Scores
 from .additive import is_additive
-from .budgets import DropSmallest
 from .composition import check_targets
 from .kernels import Gaussian, Kernel, Laplacian
 from .losses import Hinge
@@ -39,6 +38,8 @@ _PARAMETERS = """Parameters
     n_jobs : int or None, default=1
         Threads, as scikit-learn counts them: -1 for all cores. The result is the same, bit for bit, for any number; small
         work is done by one. May be changed at any time."""
+
+_NOVELTY_RULES = "Density(); with a budget, SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)"
 
 
 class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
@@ -189,7 +190,7 @@ class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
 
     With no arguments it is a kernel density over 1,000 points, with alarms at the hundredth of the events that score lowest.
 
-    {_PARAMETERS.format(kernel="Gaussian(20 / n_features)", rule="Density(), or SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01) where that cannot run")}
+    {_PARAMETERS.format(kernel="Gaussian(20 / n_features)", rule=_NOVELTY_RULES)}
 
     References
     ----------
@@ -207,15 +208,15 @@ class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
     """
 
     _task: ClassVar[str] = "novelty"
-    #: where there is no density: in trees, in a span, by the smallest coefficient
+    #: with a budget of one's own, not all of which suit a density
     _default_rule: ClassVar[Rule] = SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)
 
     def _default_kernel(self, columns: int) -> Kernel:
         return Gaussian(20.0 / columns)  # narrow: what is familiar is close to something that was there
 
     def _rule_for(self, kernel: Any, budget: Any) -> Rule:
-        other = is_additive(kernel) or isinstance(budget, DropSmallest) or getattr(budget, "rules", ())
-        return self._default_rule if other or self._passes() > 1 else Density()
+        alone = self.budget is None and not is_additive(kernel) and self._passes() == 1
+        return Density() if alone else self._default_rule
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         return run.labels, np.ones(count), 0
