@@ -142,15 +142,16 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     clip = load()
     if quick:
         clip = clip.cut(4, 4, max(0, clip.at - 60))
-    settings = {line: chosen(line, clip, seed, quick) for line in _GRIDS}
+    part = clip if quick else clip.cut(2, 2, 0)  # enough to choose by, in a quarter of the time
+    settings = {line: chosen(line, part, seed, quick) for line in _GRIDS}
     return _curves(clip, settings) if name == "ilk-2" else _masks(clip, settings, quick, seed)
 
 
 _SETTING = (
     "The paper's videos are not to be had, and it prints no protocol beyond omega = 20 and rho = 1. This is the Wallflower "
     "clip Waving Trees, one frame of which is segmented by hand. Both learners keep 20 points of a Gaussian kernel over "
-    "colours in [0, 1]; their settings are those with the largest area under the ROC curve on earlier, empty frames with "
-    "rectangles from elsewhere pasted in. "
+    "colours in [0, 1]; their settings are those with the largest area under the ROC curve on every second row and "
+    "column of earlier, empty frames with rectangles from elsewhere pasted in. "
 )
 
 

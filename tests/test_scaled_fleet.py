@@ -102,6 +102,18 @@ def test_a_key_scales_as_its_learner_would_alone(prototype, spill, tmp_path):
     assert fleet.decision_function([999], X[:1]).shape[0] == 1
 
 
+@pytest.mark.parametrize("kind", [KernelClassifier, KernelRegressor, KernelNovelty])
+def test_the_kernel_by_default_is_that_of_the_learner_alone(kind):
+    keys, X = events(200, 4)
+    prototype = Prepared(kind(budget=DropSmallest(6), random_state=0))
+    y = targets(prototype, X)
+    told = {"classes": [0, 1]} if kind is KernelClassifier else {}
+    fleet = KeyedFleet(prototype).partial_fit(keys, X, y, **told)
+    for key in fleet.keys_:
+        at = keys == key
+        same(fleet[key], clone(prototype).partial_fit(X[at], None if y is None else y[at], **told))
+
+
 def test_float32_is_scaled_in_double_as_it_is_alone():
     keys, X = events(dtype=np.float32)
     fleet = KeyedFleet(Prepared(NOVELTY)).partial_fit(keys, X)

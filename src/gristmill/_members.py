@@ -73,7 +73,7 @@ class Members(Storable, BaseEstimator):
         self._parts()
 
     def _settled(self, parts: Any, width: int) -> Any:
-        return parts if parts.kernel is not None else parts._replace(kernel=self.prototype._default_kernel(width))
+        return parts if parts.kernel is not None else parts._replace(kernel=self._model._default_kernel(width))
 
     @property
     def _model(self) -> Any:
