@@ -172,7 +172,8 @@ def targets(owner: str, y: Any, count: int, several: bool = False) -> npt.NDArra
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
     if not _are_numbers(y):
-        many = several and np.ndim(y) == 2 and np.shape(y)[1] > 1
+        shape = np.asarray(y).shape if several else ()
+        many = len(shape) == 2 and shape[1] > 1
         y = (
             check_array(y, dtype=np.float64, ensure_all_finite=False, input_name="y")
             if many

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from .cases import Case, CheckError, is_native, require, snapshot
 
@@ -71,7 +72,10 @@ def check_bad_input_changes_nothing(case: Case) -> None:
                 _refused(model, name, partial(model.fit, X, good_y))
             if fitted:
                 _refused(model, name, partial(model.predict, X))
+        several = get_tags(model).target_tags.multi_output and model is models[0]  # the first row may say how many
         for name, y, extra in _bad_targets(case):
+            if several and name == "y with two columns":
+                continue
             _refused(model, name, partial(model.partial_fit, case.X[:4], y, **extra))
         target = None if case.y is None else case.y[0]
         if is_native(model):
