@@ -104,15 +104,18 @@ def measured(folder: Path, points: int, repeats: int) -> list[dict[str, Any]]:
     """All three in turn, so that a busy machine disturbs them alike; the best of each."""
     found: dict[str, list[tuple[float, float]]] = {}
     shards: list[dict[str, Any]] = []
+
+    def take(name: str, wall: float, spent: float) -> None:
+        found.setdefault(name, []).append((wall, spent))
+        print(f"{name}: {wall:.1f} s, {spent:.1f} s of processors", flush=True)
+
     for repeat in range(repeats):
-        found.setdefault("two processes", []).append(plain(folder, points))
+        take("two processes", *plain(folder, points))
         with Cluster(shards=SHARDS) as cluster:
-            wall, spent, _ = on_ray(cluster, folder, points, "bare")
-            found.setdefault("Ray", []).append((wall, spent))
-        place = folder / f"snapshots-{repeat}"
-        with Cluster(shards=SHARDS, snapshots=place) as cluster:
+            take("Ray", *on_ray(cluster, folder, points, "bare")[:2])
+        with Cluster(shards=SHARDS, snapshots=folder / f"snapshots-{repeat}") as cluster:
             wall, spent, shards = on_ray(cluster, folder, points, "safe")
-            found.setdefault("Ray, snapshots and log", []).append((wall, spent))
+            take("Ray, snapshots and log", wall, spent)
     best = {name: (min(wall for wall, _ in runs), min(cpu for _, cpu in runs)) for name, runs in found.items()}
     base = best["two processes"]
     table = [

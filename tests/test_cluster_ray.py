@@ -41,6 +41,7 @@ def environment():
     path = os.pathsep.join([str(HERE), *(entry for entry in sys.path if entry)])
     ray = {
         "RAY_worker_niceness": "0",
+        "RAY_raylet_start_wait_time_s": "120",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": TOKEN,
@@ -51,15 +52,16 @@ def environment():
 @pytest.fixture(scope="module")
 def address():
     """A Ray of two workers that outlives the programs that use it."""
-    ray = subprocess.Popen(
-        [sys.executable, "-c", RAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
-    )
-    found = ray.stdout.readline().strip()
-    assert found, "Ray did not start"
-    yield found
-    ray.stdin.close()
-    ray.wait()
-    ray.stdout.close()
+    for _ in range(3):  # on a busy machine the parts of Ray may lose patience with each other
+        with subprocess.Popen(
+            [sys.executable, "-c", RAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+        ) as ray:
+            found = ray.stdout.readline().strip()
+            if found:
+                yield found
+                ray.stdin.close()
+                return
+    pytest.fail("Ray did not start")
 
 
 class Driver:
