@@ -224,6 +224,7 @@ def test_rules_that_cannot_share_a_store_are_refused_by_name(model, says):
     with pytest.raises(ValueError, match=says):
         model.fit(X, Y)
     model.fit(X, Y[:, 0])
+    assert not model.__sklearn_tags__().target_tags.multi_output
     assert Forget(20).multiclass is False
 
 
@@ -250,6 +251,7 @@ def test_bad_targets_change_nothing():
 
 
 def test_scikit_learns_check_and_score():
+    assert KernelRegressor().__sklearn_tags__().target_tags.multi_output
     check_regressor_multioutput("KernelRegressor", KernelRegressor())
     X, Y = stream(300)
     assert KernelRegressor(KERNEL).fit(X, Y).score(X, Y) > 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -181,7 +182,10 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        rule = self._default_rule if self.rule is None else self.rule
+        with contextlib.suppress(ValueError):  # a rule or budget that cannot share a store
+            check_targets(rule, self.budget, 2)
+            tags.target_tags.multi_output = True
         return tags
 
 
