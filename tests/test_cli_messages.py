@@ -155,3 +155,13 @@ def test_what_costs_nothing_is_counted_along_the_stream():
     assert numbers.errors == {"running mean": pytest.approx(2.0), "last value": pytest.approx(2.0)}
     assert task_of_target(np.arange(100)) == "regression"
     assert task_of_target(np.array([True, False])) == "classification"
+
+
+def test_search_needs_no_grid(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(rows(300, lambda a, b: "in" if a * b > 0 else "out"))
+    said = call("search", str(path), "--first", "100", "--jobs", "1", "--model", str(tmp_path / "model"))
+    assert said.exit_code == 0, said.stderr
+    assert "KernelClassifier" in said.stdout
+    assert "AutoClassifier" in call("inspect", str(tmp_path / "model")).stdout
+    assert "go together" in call("search", str(path), "--grid", "C=1,2").stderr

@@ -89,3 +89,17 @@ def test_those_that_an_interrupt_left_behind_are_still_compared():
     found = search(build, {"C": [0.1, 0.3, 1.0]}, drifting_digits(n_events=900), first=900)
     found.results[1].n_events, found.results[2].n_events, found.rungs = 800, 300, [300]
     assert [result.n_events for result in found.comparison()] == [900, 800]
+
+
+def test_a_stream_alone_is_enough():
+    X = np.random.default_rng(0).normal(size=(600, 3)) * [1.0, 100.0, 0.01]
+    found = search((X, X[:, 0] * X[:, 1] > 0), first=150)
+    assert found.best_params["expert"].startswith("Prepared(model=KernelClassifier(")
+    assert found.results[0].metrics["error"] < 0.25
+    assert len(found.params) > 10
+    numbers = search((X, 50_000 + 10 * np.sin(X[:, 0])), first=150)
+    assert numbers.results[0].metrics["mae"] < 50_000 / 600 + 6  # of the first event nobody knows anything
+    with pytest.raises(TypeError, match="a stream alone"):
+        search(lambda C: None)
+    with pytest.raises(ValueError, match="use AutoNovelty"):
+        search((X, None))

@@ -12,8 +12,10 @@ from . import options
 
 @click.command()
 @options.reading
-@click.option("--learner", required=True, help="With names in braces: 'passive_aggressive(C={C}, size=300)'.")
-@click.option("--grid", "grids", multiple=True, required=True, metavar="NAME=V1,V2,...", help="May be repeated.")
+@click.option(
+    "--learner", help="With names in braces: 'passive_aggressive(C={C}, size=300)'; without it the experts of auto."
+)
+@click.option("--grid", "grids", multiple=True, metavar="NAME=V1,V2,...", help="May be repeated; goes with --learner.")
 @click.option("--first", type=click.IntRange(min=1), help="Events before the first candidates are dropped.")
 @click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
 @options.running
@@ -22,7 +24,10 @@ from . import options
 def search(**given: Any) -> None:
     """Try combinations of parameters on a stream and drop the worst as it goes on."""
     from ..evaluate.search import search as race
+    from ..evaluate.search import without_settings
 
+    if bool(given["learner"]) != bool(given["grids"]):
+        raise click.UsageError("--learner and --grid go together; without both the experts of auto are tried")
     grid = dict(_parse(text) for text in given["grids"])
     missing = [name for name in grid if f"{{{name}}}" not in given["learner"]]
     if missing:
@@ -38,12 +43,24 @@ def search(**given: Any) -> None:
         return workshop.build(text)
 
     guarded = options.Guarded(opened.stream)
+    candidates: Any = grid
+    source = guarded.stream
+    if not given["learner"]:
+        source, plain, candidates = without_settings(source)
+        build = _prepared(plain)
     how = {"first": given["first"], "window": given["window"], "n_jobs": given["jobs"]}
     try:
-        found = race(build, grid, guarded.stream, metric, **how)
+        found = race(build, candidates, source, metric, **how)
     except ValueError as error:
         raise guarded.error or error from None
     _finish(given, opened, found, workshop.about(), guarded.error)
+
+
+def _prepared(plain: Any) -> Any:
+    """The same learners, in a model that knows its columns; a race scales for itself."""
+    from ..prepared import Prepared
+
+    return lambda **values: Prepared(plain(**values), None)
 
 
 def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str], error: Exception | None) -> None:
@@ -54,7 +71,7 @@ def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str
         found.best_model.columns_ = opened.settled()
         options.save(found.best_model, given["model_path"], found.results[0].n_events)
     if given["report"]:
-        _report(given["report"], found, about, given["learner"])
+        _report(given["report"], found, about, given["learner"] or "auto")
     opened.say_bad()
     options.end(error, found.stopped, found.results[0].n_events)
 

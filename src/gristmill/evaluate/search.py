@@ -87,9 +87,9 @@ class SearchResult:
 
 
 def search(
-    builder: Callable[..., Any],
-    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
-    stream: Any,
+    builder: Any,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
+    stream: Any = None,
     metric: str | None = None,
     *,
     first: int | None = None,
@@ -107,7 +107,8 @@ def search(
     Parameters
     ----------
     builder : callable
-        Called with a combination as keyword arguments, returns a learner.
+        Called with a combination as keyword arguments, returns a learner. `search(stream)`, with the stream alone, needs
+        none: the candidates are the experts of the learners without settings, each by itself with a megabyte.
     grid : dict of lists, or list of dicts
         Every combination of the lists; or the combinations themselves.
     stream : Stream, pair (X, y), or iterable of chunks
@@ -131,8 +132,13 @@ def search(
     """
     if not 0 < keep < 1:
         raise ValueError(f"keep must be in (0, 1), got {keep!r}")
-    combinations = _combinations(grid)
-    source = as_stream(stream)
+    if stream is None:
+        if grid is not None or callable(builder):
+            raise TypeError("search: give a builder, a grid and a stream, or a stream alone")
+        source, builder, grid = without_settings(as_stream(builder))
+    else:
+        source = as_stream(stream)
+    combinations = _combinations({} if grid is None else grid)
     candidates = [
         Follower(builder(**params), _name(params), metric, window, 0, source.classes, source.name)
         for params in combinations
@@ -158,6 +164,32 @@ def search(
         result.stopped = stopped
     params = [by_name[result.name] for result in results]
     return SearchResult(params, results, race.metric.name, race.rungs, stopped)
+
+
+def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[str, Any]]]:
+    """The stream, and the experts for its first rows as candidates, by their text."""
+    from dataclasses import replace
+
+    from .. import _expert_sets, auto
+    from .._trivial import Trivial
+    from .baselines import task_of_target
+
+    chunks = iter(source)
+    first = next(chunks, None)
+    if first is None:
+        raise ValueError(f"{source.name}: the stream holds no event")
+    width, task = first.X.shape[1], task_of_target(first.y)
+    if task == "novelty":
+        raise ValueError("search: nobody can say which detector is best without labels; use AutoNovelty")
+    made = _expert_sets.for_classes(width) if task == "classification" else _expert_sets.for_numbers(width)
+    experts = {" ".join(repr(e).split()): e for e in made if not isinstance(e, Trivial)}
+    kind = auto.AutoClassifier if task == "classification" else auto.AutoRegressor
+
+    def build(expert: str) -> Any:
+        return kind("1 MB", experts=[experts[expert]])
+
+    whole = replace(source, chunks=lambda: itertools.chain([first], chunks))
+    return whole, build, [{"expert": text} for text in experts]
 
 
 class _Race:
