@@ -7,6 +7,7 @@ void bind_calibration(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_intervals(nb::module_& m);
 void bind_compress(nb::module_& m);
+void bind_scaling(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
@@ -31,4 +32,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_mixture(m);
     gristmill::bind::bind_intervals(m);
     gristmill::bind::bind_compress(m);
+    gristmill::bind::bind_scaling(m);
 }

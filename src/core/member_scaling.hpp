@@ -1,4 +1,4 @@
-// A member's own scaling of its inputs: what StreamScaler (streams/scaling.py) does to one stream, kept with the member. The
+// A member's own scaling of its inputs: what ColumnScaling (scaling.hpp) does to one stream, kept with the member. The
 // operations and their order are those of that class, so that a member equals a prepared learner alone, bit for bit.
 #pragma once
 
@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "core/scaling.hpp"
 
 namespace gristmill {
 
@@ -23,10 +25,11 @@ inline double scaled_number(Scaling::Method method, double x, double first, doub
     double centre = a, spread = b - a;
     if (method == Scaling::Method::standard) {
         const double mean = a / static_cast<double>(known);
-        spread = std::sqrt(std::max(b / static_cast<double>(known) - mean * mean, 0.0));
+        spread = reach::deviation(b / static_cast<double>(known) - mean * mean);
         centre = mean + first;
     }
-    return (x - centre) / (spread == 0 ? 1.0 : spread);
+    const double z = (x - centre) / reach::usable(spread);
+    return method == Scaling::Method::standard ? reach::drawn_in(z) : z;
 }
 
 // x by what is known now, and before that taken in, if `learn`; `stride` apart in x and out. False: a number has left the range.
@@ -42,7 +45,9 @@ bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const
         const double value = x[j];
         if (takes && seen == 0) first = value, a = b = standard ? 0.0 : value;
         if (takes && standard) {
-            const double from = value - first;
+            const double before = static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean = a / before;
+            const double spread = reach::deviation(b / before - mean * mean);
+            const double from = reach::taken(value - first, mean, spread, reach::limit(seen));
             a += from, b += from * from;
         } else if (takes) {
             a = std::min(a, value), b = std::max(b, value);

@@ -122,6 +122,10 @@ class StreamEstimator(Storable, NestedParameters):
         """The weight of a lone event with a label that is known."""
         return 1.0
 
+    def _passes(self) -> int:
+        """How often `fit` looks at each event."""
+        return 1
+
     def _takes_objects(self) -> bool:
         """Whether events are objects of any kind for a function of the user's."""
         return False

@@ -180,5 +180,5 @@ def with_model(prepared: Any, model: Any) -> Any:
     """The same scaling before another learner."""
     fresh = copy.deepcopy(prepared)
     fresh.model = clone(model)
-    fresh._began.model = model
+    fresh._began.become(model=model)
     return fresh

@@ -15,7 +15,7 @@ from ._labels import LabelTable
 from ._members import Members
 from ._spill import Record, Spill
 from .learners import KernelClassifier, KernelNovelty
-from .streams.columns import Columns
+from .streams.table_rows import TableRows
 
 
 class KeyedFleet(Members):
@@ -399,7 +399,7 @@ class KeyedFleet(Members):
             self.prior_ = copy.deepcopy(self.prior)
             self.prior_._from_file(prior, fitted["prior"])
         if "columns" in fitted:
-            self.columns_, self.key_column_ = Columns.from_json(fitted["columns"]), str(fitted["key_column"])
+            self.columns_, self.key_column_ = TableRows.from_json(fitted["columns"]), str(fitted["key_column"])
             if len(self.columns_.out_names) != self.n_features_in_:
                 raise persist.ModelFileError("its columns do not fit its points")
         self._core_, self._table = core, table

@@ -436,17 +436,24 @@ def _prepared(models: list[Any], size: Any, weights: Any) -> Any:
                 f"merge: models 0 and {at} are scaled in different ways: scale={first.scale!r}, warmup={first.warmup!r} and "
                 f"scale={model.scale!r}, warmup={model.warmup!r}"
             )
-        if getattr(model, "columns_", None) != getattr(first, "columns_", None):
+        if not began[0].is_alike(began[at]):
             raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
     inner = [one.model for one in began]
     _check(inner)
     shares = _shares(inner, weights)
     if began[0].scaler is None:
-        return with_model(first, _learners(inner, size, shares))
+        fresh = with_model(first, _learners(inner, size, shares))
+        fresh._began.become(table=_tables(began))
+        return fresh
     scaler = began[0].scaler._merged([one.scaler for one in began], shares)
     fresh = with_model(first, _learners(inner, size, shares, [_Move(one.scaler, scaler) for one in began]))
-    fresh._began.scaler = scaler
+    fresh._began.become(scaler=scaler, table=_tables(began))
     return fresh
+
+
+def _tables(began: list[Any]) -> Any:
+    """One table of all that these have seen."""
+    return None if began[0].table is None else began[0].table.merged([one.table for one in began])
 
 
 class _Move:

@@ -81,7 +81,7 @@ def encode(value: Any, where: str) -> Any:
         return {"type": type(value).__name__, **{name: encode(part, name) for name, part in parameters.items()}}
     if isinstance(value, tuple):
         return {"type": "tuple", "items": [encode(item, where) for item in value]}
-    if isinstance(value, dict) and where == "class_weight":
+    if isinstance(value, dict) and where in ("class_weight", "columns"):
         items = [[encode(key, "classes_"), encode(item, where)] for key, item in value.items()]
         return {"type": "dict", "items": items}
     if isinstance(value, np.generic):

@@ -1,8 +1,8 @@
-"""A learner with what its inputs need: the scaling, and the columns of the table it was trained on."""
+"""A learner that takes any table: its columns, their scaling, and what was learned, as one."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +10,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from . import persist
+from ._begun import Begun
 from ._nested import NestedParameters
+from ._prepared_files import from_file, of_numbers, to_file
 from ._storable import Storable
 from ._validate import count, one_of, optional
 from .streams import relevance
-from .streams.columns import Columns
+from .streams.frame import Frame
+from .streams.layout import checked_kinds
 from .streams.scaling import StreamScaler
+from .streams.table import Table
 
 
 def _as_the_model_has(method: Any) -> Any:
@@ -25,7 +28,12 @@ def _as_the_model_has(method: Any) -> Any:
 
 
 class Prepared(Storable, NestedParameters):
-    """A learner behind an online scaler; saved, loaded and cut into chunks as one.
+    """A learner behind an online table and scaler; saved, loaded and cut into chunks as one.
+
+    X may be an array, a DataFrame of pandas or polars, an Arrow table, a dict of columns, a dict (one event), a list of
+    dicts, or a table of `read(raw=True)`: all give the same bits. Numbers are scaled; a category has a column for each
+    value, in the order in which they come; times have hour and weekday on the circle; gaps are filled by the mean so far
+    and told by a column of their own. The first value that is not missing tells the kind of a column.
 
     Parameters
     ----------
@@ -36,17 +44,25 @@ class Prepared(Storable, NestedParameters):
         ... the weights are renewed and the coefficients learned anew from the stored points.
     warmup : int, optional
         The scaling is frozen after so many events; never otherwise.
+    columns : dict, optional
+        Kinds of columns by name where the first value tells otherwise: number, boolean, category, time, text, or drop.
+    missing : {"fill", "raise"}, default="fill"
+        "raise": a gap is an error.
 
     Attributes
     ----------
     model_ : the fitted learner
+    table_ : Table
+        The columns: names, kinds, values of categories.
     scaler_ : StreamScaler, RelevanceScaler, or None
+    n_features_in_ : int
+        Columns of the table, whatever their kind.
+    feature_names_in_ : array
+        Their names, where they came with any.
     relevance_ : array, with scale="relevance"
         How much each standardised column moves the answer: its share in the mean square of the gradient.
     relevance_history_ : tuple of Renewal, with scale="relevance"
         Position in the stream, shares, and whether the weights followed, of each time they were looked at.
-    columns_ : Columns, or None
-        How a table becomes X, where the command line or a reader of files has settled it.
 
     Examples
     --------
@@ -59,113 +75,159 @@ class Prepared(Storable, NestedParameters):
     >>> scores = model.prequential(X, y)
     >>> round(float(((scores >= 0) != y).mean()), 2)
     0.05
+
+    A dict is an event; what it lacks is missing:
+
+    >>> model = Prepared(passive_aggressive(Gaussian(1.0), size=100))
+    >>> for place in range(60):
+    ...     model.learn_one({"hue": "red" if place % 3 else "blue", "size": place % 7}, place % 3 > 0)
+    >>> model.predict_one({"hue": "blue"}), model.table_
+    (np.False_, Table(hue=category[2], size=number))
     """
 
-    def __init__(self, model: Any, scale: str | None = "standard", warmup: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        scale: str | None = "standard",
+        warmup: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        missing: str = "fill",
+    ) -> None:
         self.model = model
         self.scale = scale
         self.warmup = warmup
+        self.columns = columns
+        self.missing = missing
 
-    _began: _Begun | None = None  # nothing is learned yet
+    _began: Begun | None = None  # nothing is learned yet
+    target_name_: str | None = None  #: the column that held the labels, where a file was learned
 
     # ---- learning ------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn from X, y in one pass, in order."""
-        self._learn("partial_fit", X, y, {}, fresh=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, passes: int | None = None) -> Self:
+        """Forget everything and learn from X, y, in order: in one pass, or in as many as the learner makes.
+
+        With several passes the scaling is that of the whole batch.
+
+        Parameters
+        ----------
+        X : any table
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            For a learner that takes weights.
+        passes : int >= 1, optional
+            For a learner that can make several.
+        """
+        self._learn("fit", X, y, {"sample_weight": sample_weight, "passes": passes}, fresh=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, **known: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from X, y, in order."""
-        self._learn("partial_fit", X, y, known)
+        self._learn("partial_fit", X, y, {"classes": classes, "sample_weight": sample_weight})
         return self
 
-    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Any:
+    def prequential(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Any:
         """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
-        return self._learn("prequential", X, y, {} if classes is None else {"classes": classes})
+        return self._learn("prequential", X, y, {"classes": classes, "sample_weight": sample_weight})
 
     @_as_the_model_has
     def prequential_interval(self, X: Any, y: Any, coverage: float = 0.9) -> Any:
         """Learn as `partial_fit` does, and return the interval that was said of each event before it was learned."""
         return self._learn("prequential_interval", X, y, {"coverage": coverage})
 
+    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
+        """Learn one event: a vector, or a dict by names of columns."""
+        began = self._began
+        if sample_weight == 1.0 and began is not None and not self._changed and began.learn_one(x, y):
+            return
+        known = {} if sample_weight == 1.0 else {"sample_weight": [sample_weight]}
+        self._learn("partial_fit", self._event(x), None if y is None else [y], known)
+
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
         self._check_parameters()
         began = None if fresh else self._began
-        if began is not None:
-            self._refuse_changed("learning on")
         if began is None:
-            began = _Begun(clone(self.model), self._fresh_scaler())
-            began.model._columns = 0  # as many as there are, and none comes as it is
-        before = None if fresh or self._began is None else began.mark()
-        try:
-            said = began.learn(verb, X, y, known)
-        except BaseException:
-            began.back(before)
-            raise
+            began = self._begin()
+        else:
+            self._refuse_changed("learning on")
+        said = began.learn(verb, X, y, {name: value for name, value in known.items() if value is not None})
         if fresh:
-            self.__dict__.pop("columns_", None)
-            self.__dict__.pop("_changed", None)
+            for name in ("target_name_", "columns_", "_changed"):
+                self.__dict__.pop(name, None)
         self._began = began
         return said
 
-    def _fresh_scaler(self) -> Any:
-        if self.scale == "relevance":
-            return relevance.RelevanceScaler(self.warmup)
-        return None if self.scale is None else StreamScaler(self.scale, self.warmup)
+    def _begin(self) -> Begun:
+        model = clone(self.model)
+        objects = model._takes_objects()
+        return Begun(model, None if objects else self._fresh_table(), None if objects else self._fresh_scaler())
 
     def _go_on(self, model: Any, scaler: Any) -> None:
-        """Be what has learned already, elsewhere."""
-        self._began = _Begun(model, scaler)
+        """Be what has learned already, elsewhere, from rows of plain numbers."""
+        standard = scaler
+        if isinstance(scaler, relevance.RelevanceScaler):
+            standard, scaler.position = scaler.standard, scaler.n_seen_
+        self._began = Begun(model, of_numbers(model, self._table_settings(), standard, None), scaler)
 
-    def learn_one(self, x: Any, y: Any = None) -> None:
-        """Learn one event."""
-        began = self._began
-        if began is None or not began.scales_alone():
-            self.partial_fit(_row(x), None if y is None else [y])
-            return
-        self._refuse_changed("learning on")
-        before = began.mark()
-        try:
-            began.model.learn_one(began.taken_in(_row(x))[0], y)
-        except BaseException:
-            began.back(before)
-            raise
+    def _fresh_table(self) -> Table:
+        return Table(**self._table_settings())
+
+    def _table_settings(self) -> dict[str, Any]:
+        return {"columns": self.columns, "missing": self.missing, "flags": bool(self.model.widens)}
+
+    def _fresh_scaler(self) -> Any:
+        if self.scale == "relevance":
+            return relevance.RelevanceScaler(self.warmup, position=0)
+        return None if self.scale is None else StreamScaler(self.scale, self.warmup)
+
+    def _event(self, x: Any) -> Any:
+        """One event as a table, or a list, of one."""
+        if isinstance(x, Mapping | Frame) or hasattr(x, "tocsr"):
+            return x
+        if self.model._takes_objects():
+            return [x]
+        if type(x) is np.ndarray and x.ndim == 1:
+            return x[None]
+        return [x.to_dict()] if hasattr(x, "to_dict") else [x]
 
     # ---- answers -------------------------------------------------------------------------------------------
 
-    def _started(self) -> _Begun:
+    def _started(self) -> Begun:
         if self._began is None:
             raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
         return self._began
 
-    def _scaled(self, X: Any) -> Any:
-        scaler = self._started().scaler
-        return X if scaler is None else scaler.transform(X)
+    def _answer(self, verb: str, X: Any, *rest: Any) -> Any:
+        """What the learner says of events, made rows by what is known at the same moment."""
+        began = self._started()
+        return began.look(lambda: getattr(began.model, verb)(began.rows(X), *rest))
+
+    def _answer_one(self, verb: str, x: Any, *rest: Any) -> Any:
+        began = self._began
+        if began is None:
+            return getattr(self.model, verb)(x, *rest)
+        event = self._event(x)
+        return began.look(lambda: getattr(began.model, verb)(_lone(began.rows(event)), *rest))
 
     @_as_the_model_has
     def predict(self, X: Any) -> Any:
-        """What the learner predicts of each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.predict(scaled)
+        """What the learner predicts of each event, by what is known now."""
+        return self._answer("predict", X)
 
     @_as_the_model_has
     def decision_function(self, X: Any) -> Any:
-        """The learner's scores of each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.decision_function(scaled)
+        """The learner's scores of each event, by what is known now."""
+        return self._answer("decision_function", X)
 
     @_as_the_model_has
     def predict_proba(self, X: Any) -> Any:
-        """The learner's probability of each class, of each event scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.predict_proba(scaled)
+        """The learner's probability of each class, by what is known now."""
+        return self._answer("predict_proba", X)
 
     @_as_the_model_has
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithm of `predict_proba`."""
-        scaled = self._scaled(X)
-        return self.model_.predict_log_proba(scaled)
+        return self._answer("predict_log_proba", X)
 
     @_as_the_model_has
     def predict_proba_one(self, x: Any) -> Any:
@@ -174,9 +236,8 @@ class Prepared(Storable, NestedParameters):
 
     @_as_the_model_has
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
-        """The learner's interval for each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.predict_interval(scaled, coverage)
+        """The learner's interval for each event, by what is known now."""
+        return self._answer("predict_interval", X, coverage)
 
     @_as_the_model_has
     def predict_interval_one(self, x: Any, coverage: float = 0.9) -> Any:
@@ -185,34 +246,30 @@ class Prepared(Storable, NestedParameters):
 
     @_as_the_model_has
     def explain(self, x: Any, top: int | None = 10) -> Any:
-        """Why the learner says what it says of one event, scaled by what is known now."""
-        scaled = self._scaled(_row(x))
-        return self.model_.explain(scaled[0], top)
+        """Why the learner says what it says of one event, by what is known now; columns are those of the rows."""
+        self._started()
+        return self._answer_one("explain", x, top)
 
     @_as_the_model_has
     def score_samples(self, X: Any) -> Any:
-        """How familiar the learner finds each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.score_samples(scaled)
+        """How familiar the learner finds each event, by what is known now."""
+        return self._answer("score_samples", X)
 
     @_as_the_model_has
     def transform(self, X: Any) -> Any:
-        """What the learner makes of each event, scaled by what is known now."""
-        scaled = self._scaled(X)
-        return self.model_.transform(scaled)
+        """What the learner makes of each event, by what is known now."""
+        return self._answer("transform", X)
 
     @_as_the_model_has
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The learner's own measure: accuracy of classes, R^2 of numbers."""
-        scaled = self._scaled(X)
-        return float(self.model_.score(scaled, y))
+        return float(self._answer("score", X, y, *(() if sample_weight is None else (sample_weight,))))
 
     @_as_the_model_has
     def gradient(self, X: Any) -> Any:
-        """How the scores change with each column as it came, before any scaling: d f / d x at each event."""
+        """How the scores change with each column of the rows (`get_feature_names_out`) in units as they came."""
         began = self._started()
-        found = began.model.gradient(self._scaled(X))
-        return found if began.scaler is None else found * began.scaler._slope()
+        return began.look(lambda: began.model.gradient(began.rows(X)) * began.slopes())
 
     def predict_one(self, x: Any) -> Any:
         """What the learner predicts of one event; before anything was learned, what it says then."""
@@ -222,13 +279,7 @@ class Prepared(Storable, NestedParameters):
         """The learner's score of one event; before anything was learned, what it says then."""
         return self._answer_one("score_one", x)
 
-    def _answer_one(self, verb: str, x: Any, *asked: Any) -> Any:
-        began = self._began
-        if began is None:
-            return getattr(self.model, verb)(x, *asked)
-        if began.scaler is None:
-            return getattr(began.model, verb)(x, *asked)
-        return getattr(began.model, verb)(began.scaler._scale(began.scaler._checked(_row(x)))[0], *asked)
+    # ---- what is known -------------------------------------------------------------------------------------
 
     @property
     def model_(self) -> Any:
@@ -236,9 +287,40 @@ class Prepared(Storable, NestedParameters):
         return self._started().model
 
     @property
+    def table_(self) -> Table:
+        """The columns: names, kinds, values of categories."""
+        table = self._started().table
+        if table is None:
+            raise AttributeError("table_ is there for tables, and the learner takes objects")
+        return table
+
+    @property
     def scaler_(self) -> Any:
         """The scaling, or None."""
         return self._started().scaler
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the table, whatever their kind."""
+        began = self._begun_or_no("n_features_in_")
+        return int(began.model.n_features_in_) if began.table is None else began.table.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of the table, where they came with any."""
+        began = self._begun_or_no("feature_names_in_")
+        if began.table is None or not began.table.named:
+            raise AttributeError("the columns came without names")
+        return began.table.feature_names_in_
+
+    def _begun_or_no(self, name: str) -> Begun:
+        if self._began is None:
+            raise AttributeError(f"'Prepared' object has no attribute {name!r} before it has learned")
+        return self._began
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns of the rows that the learner sees: size, hue=red, size:missing, when:hour sine."""
+        return self.table_.get_feature_names_out()
 
     @property
     def relevance_(self) -> Any:
@@ -251,20 +333,20 @@ class Prepared(Storable, NestedParameters):
         return self._weighed().history
 
     def _weighed(self) -> relevance.RelevanceScaler:
-        if self._began is None or not isinstance(self._began.scaler, relevance.RelevanceScaler):
+        found = None if self._began is None else self._began.relevance
+        if found is None:
             raise AttributeError('relevance_ is there with scale="relevance", once something was learned')
-        return self._began.scaler
+        return found
 
     @property
     def memory_bytes_(self) -> int:
-        """Bytes that the learner and the scaling keep."""
-        began = self._started()
-        scaling = 0 if began.scaler is None else began.scaler.memory_bytes
-        return int(began.model.memory_bytes_) + scaling
+        """Bytes that the learner, the table and the scaling keep."""
+        return self._started().memory_bytes
 
     def __getattr__(self, name: str) -> Any:
         # What was learned is the learner's: n_support_, classes_, n_seen_, margin_ ...
-        if name.endswith("_") and not name.startswith("_") and self._began is not None:
+        own = name in ("feature_names_in_", "n_features_in_", "relevance_", "relevance_history_", "table_")
+        if name.endswith("_") and not name.startswith("_") and not own and self._began is not None:
             return getattr(self._began.model, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -274,6 +356,8 @@ class Prepared(Storable, NestedParameters):
     def __sklearn_tags__(self) -> Any:
         tags = self.model.__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.sparse and self.scale is None
+        tags.input_tags.allow_nan = self.missing == "fill"
+        tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
     # ---- saving --------------------------------------------------------------------------------------------
@@ -283,75 +367,39 @@ class Prepared(Storable, NestedParameters):
             raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
         optional(one_of("standard", "minmax", "relevance")).check("Prepared", "scale", self.scale)
         optional(count).check("Prepared", "warmup", self.warmup)
+        one_of("fill", "raise").check("Prepared", "missing", self.missing)
+        checked_kinds(self.columns)
         if self.scale == "relevance":
             relevance.refuse(self.model)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         began = self._started()
-        arrays, fitted = began.model._to_file()
-        together = {f"model.{name}": array for name, array in arrays.items()}
-        plain: dict[str, Any] = {"model": fitted}
-        if began.scaler is not None:
-            found, plain["scaler"] = began.scaler._to_file()
-            together |= found
-        columns = getattr(self, "columns_", None)
-        if columns is not None:
-            plain["columns"] = columns.to_json()
-        return together, plain
+        arrays, plain = began.look(lambda: to_file(began))
+        if self.target_name_ is not None:
+            plain["target_name"] = self.target_name_
+        return arrays, plain
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        model, scaler = clone(self.model), None
+        model = clone(self.model)
         model._check_parameters()
-        inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
-        model._from_file(inner, fitted["model"])
-        if self.scale is not None:
-            scaler = self._fresh_scaler()
-            scaler._from_file(arrays, fitted["scaler"])
-            if scaler.n_features_in_ != model.n_features_in_:
-                raise persist.ModelFileError("its scaling does not fit its points")
-        if "columns" in fitted:
-            self.columns_ = Columns.from_json(fitted["columns"])
-            if len(self.columns_.out_names) != model.n_features_in_:
-                raise persist.ModelFileError("its columns do not fit its points")
-        self._began = _Begun(model, scaler)
+        table = None if model._takes_objects() else self._table_settings()
+        self._began = from_file(model, table, self._fresh_scaler(), arrays, fitted)
+        name = fitted.get("target_name", fitted.get("columns", {}).get("target"))
+        if name is not None:
+            self.target_name_ = str(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        began = state.pop("_began", None)
+        return state if began is None else {**state, "_began": began.__getstate__()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("_began", None)
+        super().__setstate__(state)
+        if packed is not None:
+            self._began = Begun(**packed)
 
 
-def _row(x: Any) -> Any:
-    return x if hasattr(x, "tocsr") else np.asarray(x, dtype=float).reshape(1, -1)
-
-
-@dataclasses.dataclass
-class _Begun:
-    """The learner and the scaling that its inputs went through."""
-
-    model: Any
-    scaler: Any  #: StreamScaler, RelevanceScaler, or None
-
-    def learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-        """A chunk through scaling and learner; on an error the learner is as it was."""
-        if isinstance(self.scaler, relevance.RelevanceScaler) and not hasattr(X, "tocsr"):
-            return relevance.learn(self.scaler, self.model, verb, X, y, known)
-        return getattr(self.model, verb)(self.taken_in(X), y, **known)
-
-    def scales_alone(self) -> bool:
-        """Whether the next event is scaled and learned, and nothing else comes of it."""
-        if isinstance(self.scaler, relevance.RelevanceScaler):
-            return self.scaler.room() > 1
-        return self.scaler is not None
-
-    def taken_in(self, X: Any) -> Any:
-        """X scaled by what is known at each event, which the scaling takes in."""
-        if self.scaler is None:
-            return X
-        if hasattr(X, "tocsr"):
-            raise TypeError("scale: sparse rows cannot be centred without losing their zeros; use scale=None")
-        if self.scaler.n_seen_ and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X):
-            return self.scaler._learn_rows(self.scaler._checked(X))
-        return self.scaler.learn_transform(X)
-
-    def mark(self) -> Any:
-        return None if self.scaler is None else self.scaler._mark()
-
-    def back(self, mark: Any) -> None:
-        if self.scaler is not None and mark is not None:
-            self.scaler._back(mark)
+def _lone(rows: Any) -> Any:
+    """The only row of a table."""
+    return rows if hasattr(rows, "tocsr") else rows[0]

@@ -56,14 +56,13 @@ def _facts(model: Any) -> dict[str, Any]:
         facts["scaling"] = "none" if model.scale is None else str(model.scale)
         if model.scale == "relevance":
             facts["relevance"] = _relevance(model)
-        columns: Any = getattr(model, "columns_", None)
-        if columns is not None:
-            facts["target"] = columns.target
-            facts["columns"] = list(columns.names or ())
-        if hasattr(columns, "table"):
-            facts["features"] = columns.table.n_features_in_
-            facts["scaling"] = columns.scale or "none"
-            facts["kinds"] = {line["column"]: _kind(line) for line in columns.table.describe()}
+        table = getattr(model, "table_", None)
+        if model.target_name_ is not None:
+            facts["target"] = model.target_name_
+        if table is not None and table.named:
+            facts["features"] = table.n_features_in_
+            facts["columns"] = list(table.kinds_)
+            facts["kinds"] = {line["column"]: _kind(line) for line in table.describe()}
     return facts
 
 
@@ -75,7 +74,6 @@ def _kind(line: dict[str, Any]) -> str:
 
 def _relevance(model: Any) -> dict[str, float]:
     """The ten columns that move the answer most, by name, and their shares."""
-    columns = getattr(model, "columns_", None)
-    names = model.scaler_.column_names if columns is None else columns.out_names
+    names = model.get_feature_names_out()
     largest = (-model.relevance_).argsort(kind="stable")[:10]
     return {str(names[column]): round(float(model.relevance_[column]), 4) for column in largest}

@@ -23,7 +23,7 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
     if given["delay"]:
         raise click.UsageError("--delay does not go with --key")
     key = _key_of(given, resumed)
-    opened = options.Opened(given, getattr(resumed, "columns_", None), key=key)
+    opened = options.Opened(given, resumed, key=key)
     if opened.table is None:
         raise click.UsageError("--key names a column: it takes a table (CSV, JSON lines, Parquet, Arrow)")
     if resumed is None:
@@ -32,7 +32,6 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
         fleet = _fleet(workshop.model(name), None if workshop.scale == "none" else workshop.scale, given)
         about = {**workshop.about(), "key": key}
     else:
-        opened.as_rows()
         fleet, name = resumed, f"KeyedFleet of {given['resume']}"
         about = {"stream": opened.stream.name, "key": key}
     opened.stream = spread.chained(opened, given)
@@ -150,12 +149,11 @@ def _report(path: str, comparison: Any, opened: Any, about: dict[str, str], run:
     click.echo(f"report: {path}", err=True)
 
 
-def predict(fleet: Any, given: dict[str, Any], columns: Any, as_json: bool) -> None:
+def predict(fleet: Any, given: dict[str, Any], as_json: bool) -> None:
     """What each row's own model says of it; a key that never came has seen nothing."""
-    opened = options.Opened(given, columns, labels=False, key=_key_of(given, fleet))
+    opened = options.Opened(given, fleet, learn=False, key=_key_of(given, fleet))
     if opened.table is None:
         raise click.UsageError("--key names a column: it takes a table (CSV, JSON lines, Parquet, Arrow)")
-    opened.as_rows(learn=False)
     for chunk in opened.stream:
         predicted = fleet.predict(chunk.X.keys, chunk.X.rows).tolist()
         if not as_json:

@@ -49,12 +49,10 @@ def learn(**given: Any) -> None:
     from .._stream import task_of
     from ..evaluate.run import prequential
 
-    columns = None
     model = None
     if given["resume"]:
         _refuse_with_resume("learner", "task", "memory", "target", "kernel", "scale", "kinds", "drop", "missing")
         model = persist.load(given["resume"])
-        columns = getattr(model, "columns_", None)
     if given["key"] or hasattr(model, "key_column_"):
         from . import keyed
 
@@ -63,7 +61,7 @@ def learn(**given: Any) -> None:
     for name in ("more", "cluster", "shards", "snapshots"):
         if given[name]:
             raise click.UsageError(f"{'several files go' if name == 'more' else f'--{name} goes'} with --key")
-    opened = options.Opened(given, columns)
+    opened = options.Opened(given, model)
     about: dict[str, str] = {"stream": opened.stream.name}
     if model is None:
         name = given["learner"]
@@ -71,7 +69,6 @@ def learn(**given: Any) -> None:
         model = workshop.build(name)
         about = workshop.about()
     else:
-        opened.as_rows()
         name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
     guarded = options.Guarded(opened.stream)
     watched, baselines = telling.watched(guarded.stream, task_of(getattr(model, "model", model)))
@@ -103,7 +100,7 @@ def _finish(
     model = result.model
     if error is not None:
         result.stopped = str(error)
-    model.columns_ = opened.settled()
+    opened.settle(model)
     if given["model_path"] and (error is None or given["keep"]):
         options.save(model, given["model_path"], result.n_events)
     comparison = Comparison([result])

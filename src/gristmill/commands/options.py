@@ -85,32 +85,40 @@ def save(model: Any, path: str, n_events: int) -> None:
 
 
 class Opened:
-    """A stream with what is known about where it came from."""
+    """A stream with what is known about where it came from.
 
-    def __init__(
-        self, options: dict[str, Any], columns: Any = None, labels: bool = True, key: str | None = None
-    ) -> None:
+    Parameters
+    ----------
+    options : of the command line
+    model : Prepared, optional
+        One that has learned before: its table is gone on with.
+    learn : bool
+        False: the labels may be missing, and nothing new is taken in.
+    key : str, optional
+        The column that says whose a row is.
+    """
+
+    def __init__(self, options: dict[str, Any], model: Any = None, learn: bool = True, key: str | None = None) -> None:
         from ..streams import BadRows
 
         check_places(options)
         if options["quarantine"] and not options["skip_bad"]:
             raise click.UsageError("--quarantine goes with --skip-bad")
         self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
-        self.table: Any = None  # of a file that is a table: a TableColumns
-        self.columns = columns  # by a model
-        self.key = key  # the column that says whose a row is
-        self._require = labels
+        self._learn, self.key = learn, key
+        self.table: Any = None  # with keys: the rows that all of their learners see
         self._labels: Any = None
-        self.stream = self._open(options)
+        self._scout: Any = None  # of a file that is a table: goes along the stream by itself
+        self.stream = self._open(options, model)
         if options["limit"]:
             self.stream = self.stream.take(options["limit"])
 
-    def _open(self, options: dict[str, Any]) -> Any:
+    def _open(self, options: dict[str, Any], model: Any) -> Any:
         from .. import datasets, streams
 
         data = options["data"]
         if data == "-" or os.path.exists(data) or options["format_"]:
-            return self._read(options)
+            return self._read(options, model)
         if data in _GENERATORS:
             return getattr(streams, data)(random_state=options.get("seed", 0))
         if data in datasets.names():
@@ -124,60 +132,72 @@ class Opened:
         hint = f"did you mean {near[0]!r}?" if near else "give a file, - for standard input, or a known name"
         raise streams.StreamError(f"{data}: there is no such file, data set or generator; {hint}")
 
-    def _read(self, options: dict[str, Any]) -> Any:
+    def _read(self, options: dict[str, Any], model: Any) -> Any:
         """A file: sparse rows as they are, a table as one; by what a model has settled, if there is one."""
-        from ..streams import Columns, Table, read
+        from copy import deepcopy
+
+        from ..streams import Table, read
+        from ..streams.checked import checked
         from ..streams.raw import Labels
         from ..streams.read import format_of
-        from ..streams.tabled import TableColumns
 
-        data, shape, columns = options["data"], options["format_"], self.columns
+        data, shape = options["data"], options["format_"]
         target = None if options["target"] == "none" else options["target"]
         if data != "-" and os.path.isdir(data):
             return read(data, shape)  # which says what is wrong with that
-        if (shape or format_of(data)) == "libsvm" or isinstance(columns, Columns):
-            settled = columns or Columns(target=target, require_target=self._require)
-            return read(data, shape, settled, n_features=options["features"], bad=self.bad)
-        if columns is None:
-            said = options.get("scale", "auto")
-            drop = options["drop"] if self.key is None else (*options["drop"], self.key)
-            table = Table(_kinds(options["kinds"]), drop, options["missing"])
-            # With keys each has a scaling of its own, in front of its learner.
-            scale = None if self.key is not None else {"auto": "standard", "none": None}.get(said, said)
-            columns = TableColumns(table, target, scale)
-        self.table, self._labels = columns, Labels(columns.target, self._require)
-        keep = [name for name, kind in columns.table.columns.items() if kind in ("category", "text")]
-        keep += [] if self.key is None else [self.key]
-        return read(data, shape, raw=True, target=self._labels, keep=keep, bad=self.bad)
+        if (shape or format_of(data)) == "libsvm":
+            return read(data, shape, target=target, n_features=options["features"], bad=self.bad)
+        if self.key is not None:
+            return self._read_keyed(options, model, target)
+        known = getattr(model, "table_", None)
+        if known is not None:
+            target = model.target_name_ if options["target"] == "last" else target
+        self._scout = deepcopy(known) if known is not None else Table(kinds_of(options), missing=options["missing"])
+        self._labels = Labels(target, self._learn)
+        keep = [name for name, kind in self._scout.columns.items() if kind in ("category", "text")]
+        stream = read(data, shape, raw=True, target=self._labels, keep=keep, bad=self.bad)
+        return checked(stream, self._scout, self.bad, self._learn)
+
+    def _read_keyed(self, options: dict[str, Any], model: Any, target: Any) -> Any:
+        """Rows of one width for all keys, each of which has a scaling of its own in front of its learner."""
+        from ..streams import Table, read
+        from ..streams.keyed_rows import keyed_rows
+        from ..streams.raw import Labels
+        from ..streams.table_rows import TableRows
+
+        key = str(self.key)
+        self.table = getattr(model, "columns_", None) or TableRows(
+            Table({**kinds_of(options), key: "drop"}, missing=options["missing"]), target
+        )
+        self._labels = Labels(self.table.target, self._learn)
+        kinds = self.table.table.columns
+        keep = [key, *(name for name, kind in kinds.items() if kind in ("category", "text"))]
+        stream = read(options["data"], options["format_"], raw=True, target=self._labels, keep=keep, bad=self.bad)
+        return keyed_rows(stream, self.table, key, self.bad, self._learn)
+
+    def settle(self, model: Any) -> None:
+        """Tell a model of this stream which column held the labels: the last one may be another in the next file."""
+        if self._labels is not None:
+            model.target_name_ = self._labels.name
 
     def settled(self) -> Any:
-        """What is to be saved with a model of this stream."""
-        if self.table is None:
-            return self.columns
-        self.table.target = self._labels.name  # the last column may be another one in the next file
+        """With keys: what is to be saved with their models."""
+        self.table.target = self._labels.name
         return self.table
 
-    def as_rows(self, learn: bool = True) -> None:
-        """From now on the stream is one of rows."""
-        if self.table is not None and self.key is not None:
-            from ..streams.keyed_rows import keyed_rows
+    def first_rows(self, scale: str | None) -> list[Any]:
+        """The first chunks as rows, scaled as they will be: what is peeked at is not learned."""
+        from ..streams import Chunk, StreamScaler, Table
+        from ..streams.table import padded
 
-            self.stream = keyed_rows(self.stream, self.table, self.key, self.bad, learn)
-        elif self.table is not None:
-            self.stream = self.table.over(self.stream, self.bad, learn)
-
-    def first_rows(self) -> list[Any]:
-        """The first chunks as rows, of a table by a copy of it: what is peeked at is not learned."""
-        from copy import deepcopy
-        from dataclasses import replace
-
-        from ..streams import BadRows
-
-        first = self.peek()
-        if self.table is None:
+        first = [Chunk(getattr(chunk.X, "rows", chunk.X), chunk.y) for chunk in self.peek()]
+        if not first or hasattr(first[0].X, "tocsr"):
             return first
-        head = replace(self.stream, chunks=lambda: iter(first))
-        return list(deepcopy(self.table).over(head, BadRows(), learn=True))
+        table, scaler = Table() if self._scout is None else self._scout.fresh(), None
+        if scale is not None:
+            scaler = StreamScaler(scale)
+        rows = [table.learn_transform(chunk.X, scaler) for chunk in first]
+        return [Chunk(padded(part, table.width_), chunk.y) for part, chunk in zip(rows, first, strict=True)]
 
     def peek(self, events: int = _PEEK) -> list[Any]:
         """The first chunks; the stream still begins with them."""
@@ -213,11 +233,12 @@ class Opened:
                 click.echo(f"{self.bad.count} bad rows were skipped; the first: {self.bad.first}", err=True)
 
 
-def _kinds(texts: Any) -> dict[str, str]:
+def kinds_of(options: dict[str, Any]) -> dict[str, str]:
+    """What --column and --drop say."""
     from ..streams.cells import KINDS
 
-    found: dict[str, str] = {}
-    for text in texts:
+    found: dict[str, str] = dict.fromkeys(options["drop"], "drop")
+    for text in options["kinds"]:
         name, equals, kind = text.rpartition("=")
         if not equals or not name or kind not in KINDS:
             raise click.UsageError(f"--column {text!r}: write NAME=KIND, where KIND is one of {', '.join(KINDS)}")
@@ -248,15 +269,15 @@ class Workshop:
     def __init__(self, opened: Opened, options: dict[str, Any]) -> None:
         from ..kernels import Gaussian
         from ..notation import parse
-        from ..streams import StreamScaler, WidthFinder
+        from ..streams import WidthFinder
 
         self.opened, self.seed = opened, options["seed"]
         self._said_task, self._memory = options.get("task", "auto"), options.get("memory", "1 MB")
         self._named = options["kernel"] != "auto"
-        first = opened.first_rows()
-        opened.as_rows()
+        self._settings = {"columns": kinds_of(options) or None, "missing": options["missing"]}
+        first = opened.peek()
         self.labels = first[0].y if first else None
-        sparse = bool(first) and hasattr(first[0].X, "tocsr") and opened.table is None
+        sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
         self.width = first[0].X.shape[1] if sparse else 0
         said = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
@@ -265,16 +286,13 @@ class Workshop:
         if options["kernel"] != "auto":
             self.kernel = parse(options["kernel"])
             return
-        # A table scales its own numbers, and nothing but them.
-        plain = opened.table is not None and opened.key is None
-        scaler = None if self.scale == "none" or plain else StreamScaler(self.scale)
         finder = WidthFinder(random_state=self.seed)
         left = _PEEK  # so many and no more, whatever the size of the first blocks: a pipe and a file give one width
-        for chunk in first:
+        for chunk in opened.first_rows(None if self.scale == "none" else self.scale):
             part = chunk.X[:left]
             left -= part.shape[0]
             if part.shape[0]:
-                finder.update(part if scaler is None else scaler.learn_transform(part))
+                finder.update(part)
         self.kernel = Gaussian(float(f"{finder.gamma:.3g}")) if first else Gaussian(1.0)
 
     def is_auto(self, text: str) -> bool:
@@ -285,8 +303,7 @@ class Workshop:
         """A learner from its text, behind the scaling."""
         from ..prepared import Prepared
 
-        model = self.model(text)
-        return Prepared(model, None if self.scale == "none" or self.opened.table is not None else self.scale)
+        return Prepared(self.model(text), None if self.scale == "none" else self.scale, **self._settings)
 
     def _auto(self) -> Any:
         """The learner without settings for what the target is."""

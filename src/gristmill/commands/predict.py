@@ -32,10 +32,9 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
     if given["key"] or hasattr(loaded, "key_column_"):
         from . import keyed
 
-        keyed.predict(loaded, given, _columns(loaded), as_json)
+        keyed.predict(loaded, given, as_json)
         return
-    opened = options.Opened(given, _columns(loaded), labels=False)
-    opened.as_rows(learn=False)
+    opened = options.Opened(given, loaded, learn=False)
     head = True
     for chunk in opened.stream:
         answers = _answers(loaded, chunk.X, as_json, proba, interval)
@@ -87,13 +86,3 @@ def _as_text(answers: dict[str, Any], head: bool) -> None:
         writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
     click.echo(text.getvalue(), nl=False)
-
-
-def _columns(model: Any) -> Any:
-    """The columns that the model was trained on; labels may be there or not."""
-    from dataclasses import replace
-
-    from ..streams import Columns
-
-    columns = getattr(model, "columns_", None)
-    return replace(columns, require_target=False) if isinstance(columns, Columns) else columns

@@ -68,7 +68,7 @@ def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str
         result.stopped = str(error or found.stopped)
     _show(given, found)
     if given["model_path"] and (error is None or given["keep"]):
-        found.best_model.columns_ = opened.settled()
+        opened.settle(found.best_model)
         options.save(found.best_model, given["model_path"], found.results[0].n_events)
     if given["report"]:
         _report(given["report"], found, about, given["learner"] or "auto")

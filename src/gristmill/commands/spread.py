@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -21,8 +22,8 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
     def chunks() -> Iterator[Any]:
         yield from first
         for path in given["more"]:
-            following = options.Opened({**given, "data": path, "limit": None}, opened.settled(), key=opened.key)
-            following.as_rows()
+            known = SimpleNamespace(columns_=opened.settled())
+            following = options.Opened({**given, "data": path, "limit": None}, known, key=opened.key)
             yield from following.stream
             following.say_bad()
 

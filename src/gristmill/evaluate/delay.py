@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..streams.chunks import Chunk, size
+from ..streams.frame import Frame
 from .follow import Follower
 
 
@@ -53,7 +54,9 @@ class DelayedFollower(Follower):
 
     def _learn(self, x: Any, label: Any) -> None:
         if self._classes is not None and not self._learned():
-            self.model.partial_fit([x], np.array([label]), classes=np.asarray(self._classes))
+            self.model.partial_fit(
+                x if isinstance(x, Frame) else [x], np.array([label]), classes=np.asarray(self._classes)
+            )
             return
         self.model.learn_one(x, label)
 

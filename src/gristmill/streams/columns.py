@@ -155,28 +155,6 @@ class Columns:
             X[rows, place + slots] = 1.0
         return place + width
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, for a model file."""
-        return {
-            "target": self.target,
-            "categorical": self.categorical,
-            "slots": self.slots,
-            "names": None if self.names is None else list(self.names),
-            "values": self.values,
-            "text": list(self.text),
-        }
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Any:
-        """Back from `to_json`, or from that of `TableColumns`; unknown keys are refused."""
-        if "table" in plain:
-            from .tabled import TableColumns
-
-            return TableColumns.from_json(plain)
-        names = plain["names"]
-        found = {"names": None if names is None else tuple(names), "text": tuple(plain["text"])}
-        return cls(**{**plain, **found})
-
 
 def refuse_twins(names: Sequence[str], source: str) -> None:
     """Each name stands for one column."""

@@ -43,7 +43,9 @@ class Frame:
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, part: slice) -> Frame:
+    def __getitem__(self, part: slice | int) -> Frame:
+        if isinstance(part, int):  # one event
+            return self[part : part + 1]
         columns = tuple(column[part] for column in self.columns)
         start, stop, _ = part.indices(self.count)
         where = None if self.where is None else partial(_shifted, self.where, start)
@@ -92,14 +94,16 @@ def frame_of(X: Any) -> Frame:
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
         return _records(X)
     array = X if isinstance(X, np.ndarray) else _array(X)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: a table of {array.dtype.name}")
     if array.ndim != 2:
-        raise ValueError(
-            f"a table has rows and columns: Expected 2D array, got {array.ndim} dimensions; reshape your data"
-        )
+        raise ValueError(f"a table has rows and columns: Expected 2D array, got {array.ndim}D. Reshape your data")
     return framed([f"x{place}" for place in range(array.shape[1])], list(array.T), len(array))
 
 
 def _array(X: Any) -> Any:
+    if hasattr(X, "__array__") and not isinstance(X, str | bytes):
+        return np.asarray(X)
     if not isinstance(X, list | tuple):
         raise TypeError(
             f"a table is an array, a frame of pandas or polars, an Arrow table, a dict or a list of dicts, "

@@ -39,7 +39,7 @@ def keyed_rows(stream: Stream, columns: Any, key: str, bad: BadRows | None, lear
     Parameters
     ----------
     stream : Stream of frames
-    columns : TableColumns
+    columns : TableRows
         Whose table leaves the column of the keys out.
     key : str
         The name of that column.

@@ -48,7 +48,7 @@ class Reading:
             raise CellError(int(np.argmax(self.gone)), self.name, None, "the value is missing (NaN)")
 
     def entries(
-        self, index: int, known: Column | None, since: int, late: bool, max_values: int
+        self, index: int, known: Column | None, since: int, late: bool, max_values: int, flags: bool
     ) -> list[tuple[int, Entry]]:
         """What the column brings, each with its row: its name if it is new, its kind, gaps, and new values.
 
@@ -68,7 +68,7 @@ class Reading:
             return found
         if not settled:
             found.append((self.start, ("kind", index, self.kind)))
-        if known is None or known.missing < 0:
+        if (known is None or known.missing < 0) and (flags or self.kind == "category"):
             later = np.flatnonzero(self.gone[self.start :])
             if gap and not settled:
                 found.append((self.start, ("missing", index)))

@@ -36,65 +36,44 @@ class Renewal:
 
 
 class RelevanceScaler:
-    """Standardised columns times weights that are learned; what `Prepared` asks of a scaling, and `renew`."""
+    """Standardised columns times weights that are learned: what `Prepared` puts between its table and its learner."""
 
-    def __init__(self, warmup: int | None = None) -> None:
+    def __init__(self, warmup: int | None = None, position: int | None = None) -> None:
         self.standard = StreamScaler("standard", warmup)
-        self.weights: Floats | None = None
+        self.weights: Floats = np.empty(0)  # of the columns of the rows; one that comes later begins with 1
         self.history: tuple[Renewal, ...] = ()
+        self.position = position  # in the stream; None: as far as the standardising is
 
     # ---- as a scaling --------------------------------------------------------------------------------------
 
     @property
     def n_seen_(self) -> int:
-        return self.standard.n_seen_
+        return self.standard.n_seen_ if self.position is None else self.position
 
     @property
     def n_features_in_(self) -> int:
-        return int(self.standard.n_features_in_)
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns, where they came with any, else x0, x1, ..."""
-        return [str(name) for name in self.standard.get_feature_names_out()]
+        return len(self.weights)
 
     @property
     def memory_bytes(self) -> int:
-        return self.standard.memory_bytes + 8 * self.n_features_in_ * (1 + len(self.history))
+        return self.standard.memory_bytes + 8 * len(self.weights) * (1 + len(self.history))
 
-    def learn_transform(self, X: Any) -> Floats:
-        return self._weighed(self.standard.learn_transform(X))
+    def widen(self, width: int) -> None:
+        """Rows have so many columns from now on."""
+        self.weights = np.append(self.weights, np.ones(width - len(self.weights)))
 
-    def transform(self, X: Any) -> Floats:
-        return self._weighed(self.standard.transform(X))
-
-    def _weighed(self, rows: Floats) -> Floats:
-        if self.weights is None:
-            self.weights = np.ones(rows.shape[1])
-        return rows * self.weights
-
-    def _learn_rows(self, X: Floats) -> Floats:
-        return self._weighed(self.standard._learn_rows(X))
-
-    def _scale(self, X: Floats) -> Floats:
-        return self._weighed(self.standard._scale(X))
-
-    def _checked(self, rows: Floats) -> Floats:
-        return self.standard._checked(rows)
-
-    def _slope(self) -> Floats:
-        slope: Floats = self.standard._slope() * self._known()
-        return slope
+    def _weighed(self, rows: Any) -> Floats:
+        """Standardised rows times the weights."""
+        if hasattr(rows, "tocsr"):
+            raise TypeError('Prepared: scale="relevance" is for dense rows; use scale="standard" for texts')
+        return np.asarray(rows * self.weights)
 
     def _mark(self) -> Any:
-        return self.standard._mark(), self.weights, self.history
+        return self.standard._mark(), self.weights, self.history, self.position
 
     def _back(self, mark: Any) -> None:
-        standard, self.weights, self.history = mark
+        standard, self.weights, self.history, self.position = mark
         self.standard._back(standard)
-
-    def _known(self) -> Floats:
-        return np.ones(self.n_features_in_) if self.weights is None else self.weights
 
     # ---- relevance -----------------------------------------------------------------------------------------
 
@@ -105,14 +84,25 @@ class RelevanceScaler:
             position *= 2
         return position - self.n_seen_
 
+    def renewals(self, count: int) -> set[int]:
+        """After how many of the next events weights are renewed."""
+        found, position = set(), self.n_seen_ + self.room()
+        while position <= self.n_seen_ + count:
+            found.add(position - self.n_seen_)
+            position *= 2
+        return found
+
     @property
     def shares(self) -> Floats:
         """How much of the gradient's mean square is each column's; alike before anything is known."""
-        return self.history[-1].shares if self.history else np.full(self.n_features_in_, 1 / self.n_features_in_)
+        if not self.history:
+            return np.full(len(self.weights), 1 / len(self.weights))
+        known = self.history[-1].shares
+        return np.append(known, np.zeros(len(self.weights) - len(known)))
 
     def renew(self, model: Any) -> None:
         """New weights from what the model has learned, if they tell its stored points no worse."""
-        core, old = model._engine, self._known()
+        core, old = model._engine, self.weights
         points, order = core.points()
         count = min(len(order), POINTS if core.outputs == 1 else POINTS // 2)
         if count < 2:
@@ -133,14 +123,15 @@ class RelevanceScaler:
         self.history = (*self.history, Renewal(self.n_seen_, shares, taken))
 
     def _affine(self) -> tuple[Floats, Floats]:
-        return self.standard._affine()[0], self._slope()
+        centre, slope = self.standard._affine()
+        return centre, slope * self.weights
 
     @staticmethod
     def _merged(scalers: list[RelevanceScaler], shares: Floats) -> RelevanceScaler:
         """One scaling of all that these have seen; the weights of columns are averaged."""
         merged = RelevanceScaler(scalers[0].standard.warmup)
         merged.standard = StreamScaler._merged([one.standard for one in scalers])
-        merged.weights = np.asarray(shares @ np.array([one._known() for one in scalers]))
+        merged.weights = np.asarray(shares @ np.array([one.weights for one in scalers]))
         if any(one.history for one in scalers):
             found = np.asarray(shares @ np.array([one.shares for one in scalers]))
             merged.history = (Renewal(merged.n_seen_, found, True),)
@@ -149,21 +140,30 @@ class RelevanceScaler:
     # ---- part of a model file (persist.py) -----------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = self.standard._to_file()
-        shares = np.array([found.shares for found in self.history]).reshape(-1, self.n_features_in_)
-        fitted["renewals"] = [[found.position, found.taken] for found in self.history]
-        return {**arrays, "relevance_weights": self._known(), "relevance_shares": shares}, fitted
+        arrays, fitted = self.standard._to_file() if self.standard.n_seen_ else ({}, {})
+        width = len(self.weights)
+        shares = np.array([np.pad(found.shares, (0, width - len(found.shares))) for found in self.history])
+        fitted["renewals"] = [[found.position, found.taken, len(found.shares)] for found in self.history]
+        fitted["n_seen"] = self.n_seen_
+        return {**arrays, "relevance_weights": self.weights, "relevance_shares": shares.reshape(-1, width)}, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        self.standard._from_file(arrays, fitted)
-        weights = np.asarray(arrays["relevance_weights"], dtype=np.float64)
-        shares = np.asarray(arrays["relevance_shares"], dtype=np.float64)
-        marks = [(int(position), bool(taken)) for position, taken in fitted["renewals"]]
+        if "scaler_state" in arrays:
+            self.standard._from_file(arrays, fitted)
+        weights = np.array(arrays["relevance_weights"], dtype=np.float64)
+        shares = np.array(arrays["relevance_shares"], dtype=np.float64)
+        marks = [(int(position), bool(taken), int(width)) for position, taken, width in fitted["renewals"]]
         whole = np.isfinite(weights).all() and (weights > 0).all() and np.isfinite(shares).all()
-        if weights.shape != (self.n_features_in_,) or shares.shape != (len(marks), self.n_features_in_) or not whole:
+        fits = weights.ndim == 1 and all(0 < width <= len(weights) for _, _, width in marks)
+        if not fits or shares.shape != (len(marks), len(weights)) or not whole:
             raise ValueError("its relevance is damaged")
-        self.weights = weights.copy()
-        self.history = tuple(Renewal(*mark[:1], row.copy(), mark[1]) for mark, row in zip(marks, shares, strict=True))
+        self.weights = weights
+        if self.position is not None:
+            self.position = int(fitted["n_seen"])
+        self.history = tuple(
+            Renewal(position, row[:width].copy(), taken)
+            for (position, taken, width), row in zip(marks, shares, strict=True)
+        )
 
 
 def _shares(gradient: Floats) -> Floats | None:
@@ -201,7 +201,7 @@ class _Spread:
         return median if self.by_coordinates else math.sqrt(max(median, 0.0))
 
 
-# ---- learning ------------------------------------------------------------------------------------------------------
+# ---- learners ------------------------------------------------------------------------------------------------------
 
 
 def refuse(model: Any) -> None:
@@ -229,89 +229,3 @@ def refuse(model: Any) -> None:
         raise no(f"learns anew from the stored points, which {parts.budget!r} does not allow")
     if not isinstance(parts.rule, Rule) or isinstance(parts.rule, StepSizeAdaptation):
         raise no(f"begins its rule anew, which {parts.rule!r} does not allow")
-
-
-def learn(scaling: RelevanceScaler, model: Any, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-    """A chunk through scaling and model, cut where renewals are due; on any error the model is as it was.
-
-    The scaling is put back by whoever called.
-    """
-    from .._stream import Run
-
-    if not hasattr(X, "shape"):
-        X = np.asarray(X)
-    count = X.shape[0] if X.ndim else 0
-    if count < scaling.room():
-        return _step(scaling, model, verb, X, y, known)
-    # All of it is looked at before any of it is learned.
-    scaling.standard.transform(X) if scaling.n_seen_ else StreamScaler().learn_transform(X)
-    before, run = dict(model.__dict__), model._run
-    spare = None if run is None else Run(run.parts, model._restored(run.parts, run.core.state()), run.labels)
-    seen = 0 if run is None else run.core.seen
-    try:
-        model._targets(Run(model._parts()) if run is None else run, y, count, known.get("classes"))
-        return _in_parts(scaling, model, verb, X, y, known)
-    except BaseException:
-        learned = model._run is not None and (run is None or model._run.core.seen != seen)
-        if learned or run is None:
-            model.__dict__.clear()
-            model.__dict__.update(before)
-            if spare is not None:
-                model._run = spare
-        raise
-
-
-def _in_parts(scaling: RelevanceScaler, model: Any, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-    said: list[Any] = []
-    start, count = 0, len(X)
-    while start < count:
-        part = slice(start, min(count, start + scaling.room()))
-        due = part.stop - start == scaling.room()
-        some = {name: value[part] if name == "sample_weight" else value for name, value in known.items()}
-        scores = _step(scaling, model, verb, _cut(X, part), _cut(y, part), some)
-        said.append(_Said(model, scores) if verb == "prequential" else scores)
-        if due:
-            scaling.renew(model)
-        start = part.stop
-    if verb == "prequential":
-        return _joined(model, said)
-    return np.concatenate(said) if verb == "prequential_interval" else None
-
-
-def _cut(values: Any, part: slice) -> Any:
-    return values.iloc[part] if hasattr(values, "iloc") else values[part]
-
-
-def _step(scaling: RelevanceScaler, model: Any, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-    first = scaling.n_seen_ == 0
-    plain = not first and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X)
-    rows = scaling._learn_rows(scaling._checked(X)) if plain else scaling.learn_transform(X)
-    return getattr(model, verb)(rows, y, **known)
-
-
-class _Said:
-    """Scores of a part of a chunk, in the order in which the core numbers the classes."""
-
-    def __init__(self, model: Any, scores: Floats) -> None:
-        self.scores = scores
-        names = model._run.labels.names
-        if not names:
-            return
-        view = model._run.labels.view(len(names))
-        if scores.ndim == 1:
-            self.scores = view.sign * scores
-        else:
-            self.scores = np.empty_like(scores)
-            self.scores[:, view.columns] = scores
-
-
-def _joined(model: Any, said: list[Any]) -> Any:
-    """Parts of a chunk as the core would have told it whole: two classes become (-f/2, f/2), later ones had 0."""
-    parts = [part.scores for part in said]
-    widest = max((part.shape[1] for part in parts if part.ndim == 2), default=0)
-    if widest:
-        for place, part in enumerate(parts):
-            narrow = np.column_stack([-0.5 * part, 0.5 * part]) if part.ndim == 1 else part
-            parts[place] = np.pad(narrow, ((0, 0), (0, widest - narrow.shape[1])))
-    labels = model._run.labels
-    return model._shown(np.concatenate(parts), labels.view(len(labels)))

@@ -8,109 +8,61 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
+
 Floats = npt.NDArray[np.float64]
 Gaps = npt.NDArray[np.bool_]
 
-_HELD = 256  # single rows that are put by, to be summed together: a sum costs more than a row
-
 
 class RunningMeans:
-    """First value, sum of differences from it, and count, of each column.
-
-    No array is ever written to after it was handed out by `mark`, save beyond what was held then: so a mark is a few
-    references, and going back costs nothing.
-    """
+    """First value, sum of differences from it, and count, of each column; the sums are the core's."""
 
     def __init__(self) -> None:
-        # Differences from the first value: a large offset would drown small ones.
-        self.first: Floats = np.empty(0)
-        self.total: Floats = np.empty(0)
-        self.count: Floats = np.empty(0)
-        self._rows: Floats = np.empty((0, 0))
-        self._held = 0
+        self.core = _core.Means()
+
+    @property
+    def width(self) -> int:
+        return int(self.core.width)
+
+    @property
+    def first(self) -> Floats:
+        """The first value of each column."""
+        return np.asarray(self.core.first)
 
     def widen(self, first: Any) -> None:
         """More columns, which begin with these values."""
-        self._sum_held()
-        fresh = np.zeros(len(first))
-        self.first = np.append(self.first, first)
-        self.total = np.append(self.total, fresh)
-        self.count = np.append(self.count, fresh)
-        self._rows = np.empty((0, 0))
-
-    def mark(self) -> tuple[Any, ...]:
-        """What to go back to."""
-        return self.first, self.total, self.count, self._rows, self._held
-
-    def back(self, mark: tuple[Any, ...]) -> None:
-        """To where `mark` was called."""
-        self.first, self.total, self.count, self._rows, self._held = mark
+        self.core.widen(np.ascontiguousarray(first, dtype=np.float64))
 
     def learn_plain(self, rows: Floats) -> None:
         """Take in rows without gaps."""
-        if len(rows) > 1:
-            self._sum_held()
-            self._sum(rows)
-            return
-        if self._held == len(self._rows):
-            self._sum_held()
-            self._rows = np.empty((_HELD, len(self.first)))
-        self._rows[self._held] = rows[0]
-        self._held += 1
+        self.core.learn(np.ascontiguousarray(rows, dtype=np.float64))
 
-    def _sum_held(self) -> None:
-        if self._held:
-            self._sum(self._rows[: self._held])
-            self._held, self._rows = 0, np.empty((0, 0))
-
-    def _sum(self, rows: Floats) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            steps = rows - self.first
-            steps[0] += self.total
-            self.total = np.add.accumulate(steps, out=steps)[-1].copy()
-        self.count = self.count + len(rows)
-
-    def learn(self, values: Floats, gone: Gaps) -> Floats:
-        """Take in rows, and return them with the mean at that time in place of each gap."""
+    def fill(self, values: Floats, gone: Gaps, learn: bool) -> Floats:
+        """Rows with the mean at that time in place of each gap; taken in or not."""
         if not gone.any():
-            self.learn_plain(values)
+            if learn:
+                self.learn_plain(values)
             return values
-        self._sum_held()
-        with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.where(gone, 0.0, values - self.first)
-            totals = np.add.accumulate(np.vstack([self.total, steps]))
-            counts = np.add.accumulate(np.vstack([self.count, ~gone]))
-            self.total, self.count = totals[-1].copy(), counts[-1].copy()
-            return self._filled(values, gone, totals[1:], counts[1:])
-
-    def fill(self, values: Floats, gone: Gaps) -> Floats:
-        """Rows with the mean so far in place of each gap; nothing is taken in."""
-        if not gone.any():
-            return values
-        known = RunningMeans()
-        known.back(self.mark())
-        known._sum_held()
-        with np.errstate(over="ignore", invalid="ignore"):
-            return known._filled(values, gone, known.total, known.count)
-
-    def _filled(self, values: Floats, gone: Gaps, totals: Floats, counts: Floats) -> Floats:
-        means = self.first + totals / np.maximum(counts, 1.0)
-        # A sum that has overflowed tells nothing any more.
-        return np.where(gone, np.where(np.isfinite(means), means, self.first), values)
+        return np.asarray(self.core.fill(np.ascontiguousarray(values), np.ascontiguousarray(gone), learn))
 
     def to_file(self) -> dict[str, Floats]:
         """Arrays under their names in a model file."""
-        self._sum_held()
-        return {"table.first": self.first, "table.total": self.total, "table.count": self.count}
+        first, total, count = self.core.state()
+        return {"table.first": first, "table.total": total, "table.count": count}
 
     @classmethod
     def from_file(cls, arrays: Mapping[str, Any], size: int) -> RunningMeans:
         """Back from `to_file`; what does not fit is refused."""
         means = cls()
-        means.first, means.total, means.count = (
-            np.array(arrays[f"table.{name}"], dtype=np.float64) for name in ("first", "total", "count")
-        )
-        shapes = {means.first.shape, means.total.shape, means.count.shape}
-        if shapes != {(size,)} or not np.isfinite(means.first).all() or not (means.count >= 0).all():
+        lines = [np.asarray(arrays[f"table.{name}"], dtype=np.float64) for name in ("first", "total", "count")]
+        if any(line.shape != (size,) for line in lines) or not np.isfinite(lines[0]).all() or not (lines[2] >= 0).all():
             raise ValueError("its table is damaged")
+        means.core.restore(np.stack(lines))
         return means
+
+    def __getstate__(self) -> Any:
+        return self.core.state()
+
+    def __setstate__(self, state: Any) -> None:
+        self.core = _core.Means()
+        self.core.restore(state)

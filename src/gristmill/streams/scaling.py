@@ -10,16 +10,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._input import is_ready
+from .. import _core
 
 Floats = npt.NDArray[np.float64]
-_ROWS = 256  # rows scaled at a time: what is computed on the way then stays in the cache
 
 
 class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Online scaling: each event by what has been seen up to and including it.
 
-    However the stream is cut into chunks, the numbers are the same, bit for bit.
+    However the stream is cut into chunks, the numbers are the same, bit for bit; a column times a power of two changes
+    none of them. A value farther than 5 standard deviations from the mean counts as 5 in the running moments (after 16
+    events), and is drawn in to less than 10: neither heavy tails, nor the first value that moves after many equal
+    ones, take a column or a distance for themselves.
 
     Parameters
     ----------
@@ -38,18 +40,23 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [0.0, 1.0, 1.225]
     """
 
-    n_seen_ = 0
+    _scaling: Any = None  # the core's; nothing is seen yet
 
     def __init__(self, method: str = "standard", warmup: int | None = None) -> None:
         self.method = method
         self.warmup = warmup
 
+    @property
+    def n_seen_(self) -> int:
+        """How many events have come."""
+        return 0 if self._scaling is None else int(self._scaling.seen)
+
     def __sklearn_is_fitted__(self) -> bool:
-        return self.n_seen_ > 0
+        return self._scaling is not None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and take in X."""
-        self.n_seen_ = 0
+        self._scaling = None
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -63,123 +70,63 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def learn_transform(self, X: Any) -> Floats:
         """Take in events, and scale each by what was known when it came."""
-        if self.method not in ("standard", "minmax"):
-            raise ValueError(f"method must be 'standard' or 'minmax', got {self.method!r}")
-        if self.warmup is not None and self.warmup < 1:
-            raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
-        first = self.n_seen_ == 0
-        if first or not self._takes(X):
-            X = validate_data(self, X, reset=first, dtype=np.float64)
-        if first:
-            # Sums are taken of differences from the first event: large offsets would drown small variances.
-            self._state = np.stack([X[0], np.zeros(X.shape[1]), np.zeros(X.shape[1])])
-            if self.method == "minmax":
-                self._state[1:] = X[0]
+        fresh = self._fresh() if self._scaling is None else None
+        X = validate_data(self, X, reset=fresh is not None, dtype=np.float64)
+        if fresh is not None:
+            fresh.widen(np.ascontiguousarray(X[0]), 0)
+            self._scaling = fresh
         return self._learn_rows(X)
-
-    def _learn_rows(self, X: Floats) -> Floats:
-        fresh = len(X) if self.warmup is None else min(len(X), max(0, self.warmup - self.n_seen_))
-        scaled: Floats = np.empty_like(X)
-        for start in range(0, fresh, _ROWS):
-            part = slice(start, min(start + _ROWS, fresh))
-            centre, spread = self._run(X[part])
-            np.subtract(X[part], centre, out=scaled[part])
-            scaled[part] /= spread
-            self.n_seen_ += part.stop - part.start
-        if fresh < len(X):
-            self.n_seen_ += len(X) - fresh
-            scaled[fresh:] = self._scale(X[fresh:])
-        return scaled
-
-    # For a few rows scikit-learn's checks would cost many times what the scaling does.
-
-    def _takes(self, X: Any) -> bool:
-        """Whether scikit-learn's checks would find nothing to say against X."""
-        return is_ready(X, self.__dict__) and X.dtype == np.float64 and bool(np.isfinite(X).all())
-
-    def _checked(self, rows: Floats) -> Floats:
-        if rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.shape[1]} features, but StreamScaler is expecting {self.n_features_in_} features as input"
-            )
-        if not np.isfinite(rows).all():
-            row, column = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
-        return rows
-
-    def _mark(self) -> tuple[int, Floats | None]:
-        """What to go back to."""
-        seen = getattr(self, "n_seen_", 0)
-        return seen, self._state.copy() if seen else None
-
-    def _back(self, mark: tuple[int, Floats | None]) -> None:
-        if mark[1] is None:
-            self.__dict__.pop("n_seen_", None)
-        else:
-            self.n_seen_, self._state = mark[0], mark[1]
-            self.n_features_in_ = self._state.shape[1]
-
-    def _widen(self, first: Floats, n_seen: int) -> None:
-        """Columns that come after `n_seen` events, as if each had had its first value in all of them."""
-        if not getattr(self, "n_seen_", 0):
-            self.n_seen_, self._state = n_seen, np.empty((3, 0))
-        fresh = np.stack([first, np.zeros(len(first)), np.zeros(len(first))])
-        if self.method == "minmax":
-            fresh[1:] = first
-        self._state = np.hstack([self._state, fresh])
-        self.n_features_in_ = self._state.shape[1]
-
-    def _run(self, X: Floats) -> tuple[Floats, Floats]:
-        """Centre and spread at each event, the event included; the state moves on."""
-        if self.method == "minmax":
-            low = np.minimum.accumulate(np.vstack([self._state[1], X]))[1:]
-            high = np.maximum.accumulate(np.vstack([self._state[2], X]))[1:]
-            self._state[1:] = low[-1], high[-1]
-            return low, _not_zero(high - low)
-        sums = X - self._state[0]
-        squares = sums * sums
-        sums[0] += self._state[1]
-        squares[0] += self._state[2]
-        np.add.accumulate(sums, out=sums)
-        np.add.accumulate(squares, out=squares)
-        self._state[1:] = sums[-1], squares[-1]
-        count = (self.n_seen_ + 1 + np.arange(len(X)))[:, None]
-        return self._moments(sums, squares, count)
-
-    def _moments(self, sums: Floats, squares: Floats, count: Any) -> tuple[Floats, Floats]:
-        mean = sums / count
-        spread = squares / count
-        spread -= mean * mean
-        np.maximum(spread, 0.0, out=spread)
-        np.sqrt(spread, out=spread)
-        mean += self._state[0]
-        return mean, _not_zero(spread)
 
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""
         check_is_fitted(self)
-        return self._scale(X if self._takes(X) else validate_data(self, X, reset=False, dtype=np.float64))
+        return self._scale(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _fresh(self) -> Any:
+        if self.method not in ("standard", "minmax"):
+            raise ValueError(f"method must be 'standard' or 'minmax', got {self.method!r}")
+        if self.warmup is not None and self.warmup < 1:
+            raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
+        return _core.Scaling(self.method == "minmax", self.warmup)
+
+    # ---- what a table asks: rows are finite, and as wide as they should be ---------------------------------------
+
+    def _learn_rows(self, X: Floats) -> Floats:
+        scaled: Floats = self._scaling.learn(np.ascontiguousarray(X))
+        return scaled
 
     def _scale(self, X: Floats) -> Floats:
-        if self.method == "minmax":
-            return np.asarray((X - self._state[1]) / _not_zero(self._state[2] - self._state[1]))
-        known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
-        centre, spread = self._moments(self._state[1], self._state[2], known)
-        return np.asarray((X - centre) / spread)
+        scaled: Floats = self._scaling.scale(np.ascontiguousarray(X))
+        return scaled
 
     def _slope(self) -> Floats:
         """How fast each scaled column moves with the raw one, by what is known now."""
-        if self.method == "minmax":
-            return np.asarray(1.0 / _not_zero(self._state[2] - self._state[1]))
-        known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
-        return np.asarray(1.0 / self._moments(self._state[1], self._state[2], known)[1])
+        return np.asarray(self._scaling.slopes())
+
+    def _widen(self, first: Floats, n_seen: int) -> None:
+        """Columns that come after `n_seen` events, as if each had had its first value in all of them."""
+        if self._scaling is None:
+            self._scaling = self._fresh()
+        self._scaling.widen(np.ascontiguousarray(first), n_seen)
+        self.n_features_in_ = self._scaling.width
+
+    def _mark(self) -> Any:
+        """What to go back to."""
+        return None if self._scaling is None else self._scaling.copy()
+
+    def _back(self, mark: Any) -> None:
+        self._scaling = mark
+        if mark is not None:
+            self.n_features_in_ = mark.width
 
     def _affine(self) -> tuple[Floats, Floats]:
-        """A scaled column is (x - centre) * slope, by what is known now."""
-        if self.method == "minmax":
-            return self._state[1], self._slope()
-        known = self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
-        return self._moments(self._state[1], self._state[2], known)[0], self._slope()
+        """A scaled column is (x - centre) * slope, by what is known now, unless it is drawn in."""
+        first, low, _ = self._scaling.state()
+        return low if self.method == "minmax" else first + low / max(self._known(), 1), self._slope()
+
+    def _known(self) -> int:
+        """Events that count."""
+        return self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
 
     @staticmethod
     def _merged(scalers: list[StreamScaler], shares: Any = None) -> StreamScaler:
@@ -192,42 +139,63 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     f"merge: scalings 0 and {at} differ: {first!r} of {first.n_features_in_} columns and {one!r} of "
                     f"{one.n_features_in_}"
                 )
-        merged = copy.deepcopy(first)
-        merged.n_seen_ = sum(one.n_seen_ for one in scalers)
+        states, seen = [np.array(one._scaling.state()) for one in scalers], sum(one.n_seen_ for one in scalers)
+        state = states[0]
         if first.method == "minmax":
-            merged._state[1] = np.min([one._state[1] for one in scalers], axis=0)
-            merged._state[2] = np.max([one._state[2] for one in scalers], axis=0)
-            return merged
-        counts = [one.n_seen_ if one.warmup is None else min(one.n_seen_, one.warmup) for one in scalers]
-        for one, count in zip(scalers[1:], counts[1:], strict=True):
-            away = one._state[0] - first._state[0]  # sums are of differences from the first event
-            merged._state[1] += one._state[1] + count * away
-            merged._state[2] += one._state[2] + (2 * one._state[1] + count * away) * away
-        if first.warmup is not None and merged.n_seen_ > first.warmup:  # frozen: as many events as it waits for
-            merged._state[1:] *= first.warmup / sum(counts)
+            state[1] = np.min([one[1] for one in states], axis=0)
+            state[2] = np.max([one[2] for one in states], axis=0)
+        else:
+            counts = [one._known() for one in scalers]
+            for other, count in zip(states[1:], counts[1:], strict=True):
+                away = other[0] - state[0]  # sums are of differences from the first event
+                state[1] += other[1] + count * away
+                state[2] += other[2] + (2 * other[1] + count * away) * away
+            if first.warmup is not None and seen > first.warmup:  # frozen: as many events as it waits for
+                state[1:] *= first.warmup / sum(counts)
+        merged = copy.deepcopy(first)
+        merged._scaling.restore(state, seen)
         return merged
+
+    @property
+    def _state(self) -> Floats:
+        """First value, and sums and squares of differences from it; or that, least and largest."""
+        return np.array(self._scaling.state())
+
+    @_state.setter
+    def _state(self, state: Floats) -> None:
+        self._scaling.restore(np.ascontiguousarray(state), self.n_seen_)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of what was found."""
-        return int(self._state.nbytes)
+        return 0 if self._scaling is None else 24 * int(self._scaling.width)
 
-    # ---- part of a model file (persist.py) -----------------------------------------------------------------
+    # ---- files and copies ----------------------------------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
-        return {"scaler_state": self._state}, {"n_seen": self.n_seen_}
+        return {"scaler_state": self._scaling.state()}, {"n_seen": self.n_seen_}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        state = np.asarray(arrays["scaler_state"], dtype=np.float64)
-        if state.ndim != 2 or state.shape[0] != 3 or not np.isfinite(state).all():
+        state = np.array(arrays["scaler_state"], dtype=np.float64, order="C")
+        seen = fitted["n_seen"]
+        if state.ndim != 2 or type(seen) is not int or not 0 <= seen < 2**62:
             raise ValueError("its scaling is damaged")
-        self._state, self.n_seen_, self.n_features_in_ = state.copy(), int(fitted["n_seen"]), state.shape[1]
+        scaling = self._fresh()
+        scaling.restore(state, seen)
+        self._scaling, self.n_features_in_ = scaling, scaling.width
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        scaling = state.pop("_scaling", None)
+        return state if scaling is None else {**state, "_scaling": (scaling.state(), scaling.seen)}
 
-def _not_zero(spread: Floats) -> Floats:
-    """A column that has not moved is left where its centre puts it: at zero."""
-    return spread if spread.all() else np.asarray(np.where(spread > 0, spread, 1.0))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("_scaling", None)
+        super().__setstate__(state)
+        if packed is not None:
+            self._scaling = self._fresh()
+            self._scaling.restore(*packed)
 
 
 class WidthFinder:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .cells import CellError, Coded
-from .columns import listed
-from .frame import Frame, frame_of, matrix_of
-from .layout import Entry, Layout, checked_kinds
+from .. import _core
+from .frame import Frame, matrix_of
+from .known_columns import KnownColumns
+from .layout import Entry, Layout
 from .reading import NUMBERS, Reading
 from .running import RunningMeans
 from .sheet import Sheet
@@ -19,7 +20,7 @@ from .sheet import Sheet
 Floats = npt.NDArray[np.float64]
 
 
-class Table:
+class Table(KnownColumns):
     """Between any table and the rows of a learner: online, bounded, and the same bits however the stream is cut.
 
     A number is a number; a boolean 0 or 1; a category has a column for each value, in the order in which they come; a
@@ -43,6 +44,8 @@ class Table:
         Of one category; later values share one column, "other".
     text_features : int, default=1024
         Columns of a text.
+    flags : bool, default=True
+        False: no column tells of a missing number, so that a table of numbers is as wide as its rows for ever.
 
     Attributes
     ----------
@@ -77,20 +80,13 @@ class Table:
         missing: str = "fill",
         max_values: int = 100,
         text_features: int = 1024,
+        flags: bool = True,
     ) -> None:
-        if missing not in ("fill", "raise"):
-            raise ValueError(f"missing must be 'fill' or 'raise', got {missing!r}")
-        for name, number in (("max_values", max_values), ("text_features", text_features)):
-            if type(number) is not int or not 1 <= number <= 1 << 22:
-                raise ValueError(f"{name} must be between 1 and {1 << 22}, got {number!r}")
-        self.columns = checked_kinds(columns)
-        self.drop = (drop,) if isinstance(drop, str) else tuple(drop)
-        self.missing, self.max_values, self.text_features = missing, max_values, text_features
-        self._left_out = {*self.drop, *(name for name, kind in self.columns.items() if kind == "drop")}
-        self._layout = Layout(text_features)
+        super().__init__(columns, drop, missing, max_values, text_features, flags)
         self._means = RunningMeans()
-        self._sparse_width: int | None = None  # rows came sparse, and are handed on as they are
-        self.n_seen_ = 0
+        self.n_first = 0  # columns of the first event
+        #: of the last events that were taken in: rows from which on there were more columns, and how many
+        self.growth: list[tuple[int, int]] = []
 
     # ---- events to rows --------------------------------------------------------------------------------------
 
@@ -107,6 +103,7 @@ class Table:
         -------
         rows : array of shape (n, width_); CSR where there are texts, or where X is sparse
         """
+        self.growth = []
         plain = self._plain_rows(X)
         if plain is not None:
             return self._learn_plain(plain, scaler)
@@ -114,16 +111,39 @@ class Table:
             return self._sparse_rows(X, scaler, learn=True)
         frame = self._frame(X)
         matrix = self._matrix(frame)
+        fresh = not self._layout.columns
         if matrix is not None:
-            if not self._layout.columns:
+            if fresh:
                 self._begin_plain(frame.names, matrix, scaler)
-            return self._learn_plain(matrix, scaler)
+                self.named = not _nameless(X)
+            return self._learn_plain(X if type(X) is np.ndarray and X.dtype.char in "fd" else matrix, scaler)
         readings, entries = self._read(frame)
-        for entry in entries:
-            self._layout.take(entry)
+        self._take(entries)
+        if fresh:
+            self.named = not _nameless(X)
         rows = self._rows(frame.count, readings, scaler, learn=True)
         self.n_seen_ += frame.count
         return rows
+
+    def check(self, X: Any, learn: bool = True) -> None:
+        """Look whether events fit, and with `learn` take in what columns they bring, but not their values."""
+        frame = self._frame(X)
+        if self._layout.plain and self._matrix(frame) is not None:
+            self.n_seen_ += frame.count if learn else 0
+        elif learn:
+            self._take(self._read(frame)[1])
+            self.n_seen_ += frame.count
+        else:
+            self._known_readings(frame)
+
+    def _take(self, entries: list[tuple[int, Entry]]) -> None:
+        if not self.n_seen_:
+            self.n_first = sum(entry[0] == "column" for row, entry in entries if row == 0)
+        for row, entry in entries:
+            before = self.width_
+            self._layout.take(entry)
+            if self.width_ > before:
+                self.growth = [step for step in self.growth if step[0] < row] + [(row, self.width_)]
 
     def transform(self, X: Any, scaler: Any = None) -> Any:
         """Rows by what is known now; nothing is taken in. A value that was never met has no column, and is all zeros."""
@@ -136,20 +156,16 @@ class Table:
         matrix = self._matrix(frame) if self._layout.columns else None
         if matrix is not None:
             return matrix if scaler is None else scaler._scale(matrix)
-        settled = {column.name for column in self._layout.columns if column.kind is not None}
-        readings = self._readings([part for part in self._parts(frame) if part[0] in settled])
-        return self._rows(frame.count, readings, scaler, learn=False)
+        return self._rows(frame.count, self._known_readings(frame), scaler, learn=False)
 
     def _plain_rows(self, X: Any) -> Any:
         """X itself where it is finite numbers, as all before it were: then there is nothing to do."""
         layout = self._layout
         if not layout.plain or self._left_out:
-            return None
+            return X if self._sparse_width is not None and _finite_rows(X, self._sparse_width) else None
         if type(X) is dict:
             X = self._plain_dict(X)
-        if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.char not in "fd" or X.shape[1] != layout.width:
-            return None
-        return X if len(X) and np.isfinite(X).all() else None
+        return X if _finite_rows(X, layout.width) else None
 
     def _matrix(self, frame: Frame) -> Any:
         """The table as an array, if it is finite numbers and so was all that came before."""
@@ -164,11 +180,12 @@ class Table:
             self._layout.take(("column", name))
             self._layout.take(("kind", index, "number"))
         self._means.widen(matrix[0])
+        self.n_first = len(names)
         if scaler is not None:
             scaler._widen(matrix[0], 0)
 
     def _learn_plain(self, rows: Any, scaler: Any) -> Any:
-        if self.missing == "fill":
+        if self.missing == "fill" and self._sparse_width is None:
             self._means.learn_plain(rows)
         self.n_seen_ += len(rows)
         return rows if scaler is None else scaler._learn_rows(rows.astype(np.float64, copy=False))
@@ -183,93 +200,16 @@ class Table:
     def _sparse_rows(self, X: Any, scaler: Any, learn: bool) -> Any:
         if scaler is not None:
             raise TypeError("scale: sparse rows cannot be centred without losing their zeros; use scale=None")
-        if self._layout.columns or self._sparse_width not in (None, X.shape[1]):
+        wide = self._layout.plain and self._layout.width == X.shape[1]  # rows as sparse as one likes
+        if (self._layout.columns and not wide) or self._sparse_width not in (None, X.shape[1]):
             raise ValueError(
                 f"X has {X.shape[1]} features, but Table is expecting {self.n_features_in_} features as input"
             )
         if learn:
-            self._sparse_width = int(X.shape[1])
+            self._sparse_width = None if wide else int(X.shape[1])
+            self.n_first = self.n_first or int(X.shape[1])
             self.n_seen_ += X.shape[0]
         return X
-
-    # ---- reading: nothing is changed -------------------------------------------------------------------------
-
-    def _frame(self, X: Any) -> Frame:
-        frame = frame_of(X)
-        if self._sparse_width is not None:
-            raise ValueError("the rows before these were sparse: these must be sparse, too")
-        if frame.count == 0:
-            raise ValueError("Found array with 0 sample(s): a table must hold at least one row")
-        if not frame.names:
-            raise ValueError("0 feature(s): a table must hold at least one column")
-        if isinstance(X, np.ndarray | list) and frame.names[0] == "x0" and self._layout.columns:
-            frame = self._by_position(frame)
-        if len(set(frame.names)) < len(frame.names):
-            twice = next(name for at, name in enumerate(frame.names) if name in frame.names[:at])
-            raise ValueError(f"the column name {twice!r} comes twice")
-        # After arrays, whose columns have no names, a table under names is another one; a new key of a dict is not.
-        if "x0" in self._layout.by_name and not any(name in self._layout.by_name for name in frame.names):
-            before = listed(list(self._layout.by_name))
-            raise ValueError(f"none of the columns {listed(frame.names)} was there before; there were {before}")
-        return frame
-
-    def _by_position(self, frame: Frame) -> Frame:
-        """An array has no names: its columns are those of the table, in order."""
-        names = [column.name for column in self._layout.columns]
-        if len(frame.names) == len(names):
-            return Frame(tuple(names), frame.columns, frame.count, frame.since)
-        if self._left_out and set(names) <= set(frame.names):
-            return frame
-        raise ValueError(f"X has {len(frame.names)} features, but Table is expecting {len(names)} features as input")
-
-    def _parts(self, frame: Frame) -> list[tuple[str, Any, int]]:
-        """The columns to read; those that the table lacks now have a gap in every row."""
-        parts = [
-            (name, column, since)
-            for name, column, since in zip(frame.names, frame.columns, frame.since, strict=True)
-            if name not in self._left_out
-        ]
-        if not parts and not self._layout.columns:
-            raise ValueError(f"there is no column left: {listed(frame.names)} are dropped")
-        there = {name for name, _, _ in parts}
-        gone = Coded(np.full(frame.count, -1), [])
-        return parts + [(column.name, gone, 0) for column in self._layout.columns if column.name not in there]
-
-    def _readings(self, parts: Sequence[tuple[str, Any, int]]) -> list[Reading]:
-        """Every column read; where several do not fit, the first row is the one that is told."""
-        found: list[Reading] = []
-        errors: list[CellError] = []
-        for name, column, _ in parts:
-            try:
-                reading = Reading(name, column, self._layout.by_name.get(name), self.columns.get(name))
-                if self.missing == "raise":
-                    reading.refuse_gaps()
-                found.append(reading)
-            except CellError as error:
-                errors.append(error)
-        if errors:
-            raise min(errors, key=lambda error: error.row)
-        return found
-
-    def _read(self, frame: Frame) -> tuple[list[Reading], list[Entry]]:
-        """The columns, and what they bring to the layout, in the order of events and then of columns."""
-        parts = self._parts(frame)
-        readings = self._readings(parts)
-        came: list[tuple[int, int, int, Entry]] = []
-        fresh = len(self._layout.columns)
-        index_of = {column.name: index for index, column in enumerate(self._layout.columns)}
-        for (name, _, since), reading in zip(parts, readings, strict=True):
-            known = self._layout.by_name.get(name)
-            index = index_of.get(name, fresh)
-            fresh += known is None
-            if known is None and self.missing == "raise" and (self.n_seen_ or since):
-                raise CellError(since, name, None, "the column was not there before")
-            late = bool(self.n_seen_ or since)
-            brought = reading.entries(index, known, since, late, self.max_values)
-            came += [(row, index, place, entry) for place, (row, entry) in enumerate(brought)]
-        came.sort(key=lambda item: item[:3])
-        # A column's entry carries its index until here, so that all can be sorted alike.
-        return readings, [("column", entry[2]) if entry[0] == "column" else entry for *_, entry in came]
 
     # ---- filling ---------------------------------------------------------------------------------------------
 
@@ -298,15 +238,16 @@ class Table:
         for slot, reading in zip(slots, readings, strict=True):
             values[:, slot], gone[:, slot] = reading.values, reading.gone
         starts = {slot: reading.start for slot, reading in zip(slots, readings, strict=True) if reading.start}
-        before = len(means.first)
+        before = means.width
         if learn and before < len(slots):
             by_slot = dict(zip(slots, readings, strict=True))
             means.widen([values[by_slot[slot].start, slot] for slot in range(before, len(slots))])
-        filled = means.learn(values, gone) if learn and self.missing == "fill" else means.fill(values, gone)
+        filled = means.fill(values, gone, learn and self.missing == "fill")
+        first = means.first
         # Of a time the number is what has elapsed since the first.
         for slot, column in enumerate(layout.numbers):
             if column.kind == "time":
-                filled[:, slot] -= means.first[slot]
+                filled[:, slot] -= first[slot]
         scaled = self._scaled(filled, scaler, learn, before) if scaler is not None else None
         for slot, start in starts.items():  # before its first value a column is not there
             filled[:start, slot] = 0.0
@@ -331,77 +272,37 @@ class Table:
 
     def mark(self) -> tuple[Any, ...]:
         """What to go back to, at the cost of a few small copies."""
-        return len(self._layout.entries), self._means.mark(), self._sparse_width, self.n_seen_
+        return len(self._layout.entries), self._means.core.copy(), self._sparse_width, self.named, self.n_seen_
 
     def back(self, mark: tuple[Any, ...]) -> None:
         """Forget what came since `mark`."""
-        entries, means, self._sparse_width, self.n_seen_ = mark
+        entries, self._means.core, self._sparse_width, self.named, self.n_seen_ = mark
         if entries < len(self._layout.entries):
             self._layout.drop(entries)
-        self._means.back(means)
 
-    @property
-    def width_(self) -> int:
-        return self._sparse_width or max(self._layout.width, 1)
+    def fresh(self) -> Table:
+        """The same settings, and nothing seen."""
+        return Table(self.columns, self.drop, self.missing, self.max_values, self.text_features, self.flags)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the rows are the table itself: all numbers, and none was ever missing."""
-        return self._layout.plain
+    def is_alike(self, other: Table) -> bool:
+        """Whether the rows of both mean the same, column by column."""
+        return (self._layout.entries, self._sparse_width) == (other._layout.entries, other._sparse_width)
 
-    @property
-    def n_scaled(self) -> int:
-        """How many columns of the rows a scaler takes in: numbers, and elapsed times."""
-        return len(self._layout.places[1])
-
-    @property
-    def n_features_in_(self) -> int:
-        return self._sparse_width or len(self._layout.columns)
-
-    @property
-    def kinds_(self) -> dict[str, str | None]:
-        return {column.name: column.kind for column in self._layout.columns}
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        return np.array([column.name for column in self._layout.columns], dtype=object)
-
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Names of the columns of the rows: a number's own, hue=red, size:missing, when:hour sine."""
-        return np.array(self._layout.names_out(), dtype=object)
-
-    @property
-    def bound_(self) -> int:
-        if self._sparse_width is not None:
-            return self._sparse_width
-        total = 0
-        for column in self._layout.columns:
-            kind = column.kind or self.columns.get(column.name)
-            kinds = (kind,) if kind else ("time", "category")
-            total += max(self.max_values + 2 if kind == "category" else self._layout.own(kind) + 1 for kind in kinds)
-        return max(total, 1)
+    def merged(self, tables: Sequence[Table]) -> Table:
+        """One table of all that these have seen, which are alike: counts and sums add up."""
+        whole, states = copy.deepcopy(self), [np.array(table._means.core.state()) for table in tables]
+        first, total, count = states[0]
+        for other in states[1:]:
+            total += other[1] + other[2] * (other[0] - first)
+            count += other[2]
+        whole._means.core.restore(np.stack([first, total, count]))
+        whole.n_seen_ = sum(table.n_seen_ for table in tables)
+        return whole
 
     @property
     def nbytes(self) -> int:
         """Bytes that it keeps, as good as one can tell."""
-        return 200 * len(self._layout.entries) + 3 * self._means.first.nbytes
-
-    def describe(self) -> list[dict[str, Any]]:
-        """One line a column: its name, its kind, whether it had gaps, and how many values a category has."""
-        lines: list[dict[str, Any]] = []
-        for column in self._layout.columns:
-            line: dict[str, Any] = {"column": column.name, "kind": column.kind or "unknown"}
-            if column.kind == "category":
-                line["values"] = len(column.values)
-                line["others"] = column.other >= 0
-            line["missing"] = column.gap or column.missing >= 0
-            lines.append(line)
-        return lines
-
-    def __repr__(self) -> str:
-        known = list(map(repr, self._layout.columns))
-        said = [f"{name}={kind}" for name, kind in self.columns.items() if name not in self._layout.by_name]
-        return f"Table({listed(known + said)})"
+        return 200 * len(self._layout.entries) + 24 * self._means.width
 
     # ---- part of a model file --------------------------------------------------------------------------------
 
@@ -409,9 +310,11 @@ class Table:
         """Arrays, and plain values for JSON."""
         settings = {
             "columns": self.columns, "drop": list(self.drop), "missing": self.missing, "max_values": self.max_values,
-            "text_features": self.text_features,
+            "text_features": self.text_features, "flags": self.flags,
         }  # fmt: skip
-        known = {"entries": self._layout.entries, "sparse_width": self._sparse_width, "n_seen": self.n_seen_}
+        known = {
+            "entries": self._layout.entries, "sparse_width": self._sparse_width, "n_seen": self.n_seen_, "named": self.named,
+        }  # fmt: skip
         return self._means.to_file(), {"settings": settings, **known}
 
     @classmethod
@@ -423,5 +326,40 @@ class Table:
         sparse, seen = plain["sparse_width"], plain["n_seen"]
         if type(seen) is not int or seen < 0 or not (sparse is None or (type(sparse) is int and 0 < sparse < 2**31)):
             raise ValueError("its table is damaged")
-        table._sparse_width, table.n_seen_ = sparse, seen
+        table._sparse_width, table.n_seen_, table.named = sparse, seen, bool(plain["named"])
         return table
+
+    @classmethod
+    def of_numbers(cls, names: Sequence[str], named: bool, means: Any, n_seen: int, **settings: Any) -> Self:
+        """A table that has seen so many rows of plain numbers: first values, sums of differences from them, counts."""
+        table = cls(**settings)
+        for index, name in enumerate(names):
+            table._layout.take(("column", name))
+            table._layout.take(("kind", index, "number"))
+        table._means.core.restore(np.ascontiguousarray(means, dtype=np.float64))
+        table.n_seen_, table.named = n_seen, named
+        return table
+
+
+def _nameless(X: Any) -> bool:
+    return isinstance(X, np.ndarray) or (isinstance(X, list | tuple) and not isinstance(X[0], Mapping))
+
+
+def _finite_rows(X: Any, width: int) -> bool:
+    """Whether X is an array of so many columns of finite numbers."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.char not in "fd" or X.shape[1] != width or not len(X):
+        return False
+    return bool(_core.is_finite(X) if X.dtype.char == "d" and X.flags.c_contiguous else np.isfinite(X).all())
+
+
+def padded(rows: Any, width: int) -> Any:
+    """Rows with zeros behind them."""
+    if rows.shape[1] == width:
+        return rows
+    if hasattr(rows, "tocsr"):
+        rows = rows.copy()
+        rows.resize((rows.shape[0], width))
+        return rows
+    wide = np.zeros((len(rows), width))
+    wide[:, : rows.shape[1]] = rows
+    return wide

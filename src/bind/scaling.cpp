@@ -1,0 +1,122 @@
+// Running means and scalings of columns; a lone event can be taken back.
+#include "bind/bind.hpp"
+#include "core/scaling.hpp"
+
+namespace gristmill::bind {
+namespace {
+
+bool finite(const double* values, std::size_t n) {
+    // x - x is 0 unless x is not finite; the sum needs no branch.
+    double doubt = 0;
+    for (std::size_t i = 0; i < n; ++i) doubt += values[i] - values[i];
+    return doubt == 0;
+}
+
+template <class T>
+void same_width(const T& columns, std::size_t width) {
+    if (width != columns.width())
+        throw nb::value_error(("there are " + std::to_string(columns.width()) + " columns, got " + std::to_string(width)).c_str());
+}
+
+Doubles stacked(std::initializer_list<const std::vector<double>*> lines) {
+    std::vector<double> all;
+    for (const auto* line : lines) all.insert(all.end(), line->begin(), line->end());
+    const std::size_t columns = all.size() / lines.size();
+    return array_of(std::move(all), {lines.size(), columns});
+}
+
+void unstack(const Array2<double>& table, std::initializer_list<std::vector<double>*> lines) {
+    // Sums may have overflowed.
+    if (table.shape(0) != lines.size() || !finite(table.data(), table.shape(1))) throw nb::value_error("its scaling is damaged");
+    const double* line = table.data();
+    for (auto* to : lines) {
+        to->assign(line, line + table.shape(1));
+        line += table.shape(1);
+    }
+}
+
+using Gaps = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+}  // namespace
+
+void bind_scaling(nb::module_& m) {
+    nb::class_<Means>(m, "Means")
+        .def(nb::init<>())
+        .def_prop_ro("width", &Means::width)
+        .def_prop_ro("first", [](const Means& means) { return array_of(std::vector<double>(means.first)); },
+                     nb::rv_policy::move)
+        .def("widen", [](Means& means, Array1<double> first) { means.widen({first.data(), first.size()}); })
+        .def("learn", [](Means& means, Array2<double> rows) {
+            same_width(means, rows.shape(1));
+            means.learn(rows.data(), rows.shape(0));
+        }, "Rows without gaps.")
+        .def("fill", [](Means& means, Array2<double> rows, Gaps gone, bool learn) {
+            same_width(means, rows.shape(1));
+            same_width(means, gone.shape(1));
+            if (gone.shape(0) != rows.shape(0)) throw nb::value_error("as many rows of gaps as of values");
+            std::vector<double> out(rows.size());
+            if (learn) {
+                means.learn(rows.data(), gone.data(), rows.shape(0), out.data());
+            } else {
+                for (std::size_t at = 0; at < rows.size(); ++at)
+                    out[at] = gone.data()[at] ? means.mean(at % means.width()) : rows.data()[at];
+            }
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        }, "Rows with the mean so far in place of each gap; taken in or not.")
+        .def("copy", [](const Means& means) { return Means(means); })
+        .def("state", [](const Means& means) { return stacked({&means.first, &means.total, &means.count}); })
+        .def("restore", [](Means& means, Array2<double> state) {
+            Means read;
+            unstack(state, {&read.first, &read.total, &read.count});
+            means = std::move(read);
+        });
+
+    nb::class_<ColumnScaling>(m, "Scaling")
+        .def("__init__", [](ColumnScaling* self, bool by_range, std::optional<std::uint64_t> warmup) {
+            new (self) ColumnScaling(by_range, warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
+        }, nb::arg("by_range"), nb::arg("warmup").none())
+        .def_prop_ro("width", &ColumnScaling::width)
+        .def_prop_ro("seen", [](const ColumnScaling& scaling) { return scaling.seen; })
+        .def("widen", [](ColumnScaling& scaling, Array1<double> first, std::uint64_t events) {
+            scaling.widen({first.data(), first.size()}, events);
+        })
+        .def("learn", [](ColumnScaling& scaling, Array2<double> rows) {
+            same_width(scaling, rows.shape(1));
+            std::vector<double> out(rows.size());
+            scaling.learn(rows.data(), rows.shape(0), out.data());
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        }, "Take in rows, and scale each by what was known when it came.")
+        .def("scale", [](const ColumnScaling& scaling, Array2<double> rows) {
+            same_width(scaling, rows.shape(1));
+            std::vector<double> out(rows.size());
+            scaling.scale(rows.data(), rows.shape(0), out.data());
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        })
+        .def("slopes", [](const ColumnScaling& scaling) { return array_of(scaling.slopes()); })
+        .def("copy", [](const ColumnScaling& scaling) { return ColumnScaling(scaling); })
+        .def("state", [](const ColumnScaling& scaling) { return stacked({&scaling.first, &scaling.low, &scaling.high}); })
+        .def("restore", [](ColumnScaling& scaling, Array2<double> state, std::uint64_t seen) {
+            ColumnScaling read(scaling.by_range, scaling.warmup);
+            unstack(state, {&read.first, &read.low, &read.high});
+            read.seen = seen;
+            scaling = std::move(read);
+        });
+
+    m.def("is_finite", [](Array2<double> rows) { return finite(rows.data(), rows.size()); });
+    // A lone event of plain numbers, taken in, and scaled into `row`; False, and nothing is changed, where it is something else.
+    m.def("take_one", [](Means& means, ColumnScaling& scaling, Array1<double> x, nb::ndarray<double, nb::ndim<1>, nb::c_contig> row) {
+        const std::size_t n = x.size();
+        if (n != means.width() || n != scaling.width() || n != row.size() || !finite(x.data(), n)) return false;
+        means.keep();
+        scaling.keep();
+        means.learn(x.data(), 1);
+        scaling.learn(x.data(), 1, row.data());
+        return true;
+    }, nb::arg("means"), nb::arg("scaling"), nb::arg("x").noconvert(), nb::arg("row").noconvert());
+    m.def("untake_one", [](Means& means, ColumnScaling& scaling) {
+        means.undo();
+        scaling.undo();
+    });
+}
+
+}  // namespace gristmill::bind

@@ -1,0 +1,203 @@
+// Columns on their way to a kernel: each event is measured by what has come up to and including it. Every sum runs in the order
+// of the events, so a chunk and its rows one by one give the same bits; every step commutes with a factor of 2^k.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace gristmill {
+
+// Means so far of columns that may have gaps: first value, sum of differences from it, and count.
+class Means {
+  public:
+    std::size_t width() const { return first.size(); }
+
+    // More columns, which begin with these values.
+    void widen(std::span<const double> fresh) {
+        first.insert(first.end(), fresh.begin(), fresh.end());
+        total.resize(first.size());
+        count.resize(first.size());
+    }
+    // Rows without gaps.
+    void learn(const double* rows, std::size_t n) {
+        for (const double* row = rows; row != rows + n * width(); row += width())
+            for (std::size_t c = 0; c < width(); ++c) total[c] += row[c] - first[c];
+        for (double& seen : count) seen += static_cast<double>(n);
+    }
+    // Rows with gaps, which get the mean at that time.
+    void learn(const double* rows, const bool* gone, std::size_t n, double* out) {
+        for (std::size_t at = 0; at < n * width(); at += width())
+            for (std::size_t c = 0; c < width(); ++c) {
+                total[c] += gone[at + c] ? 0.0 : rows[at + c] - first[c];
+                count[c] += gone[at + c] ? 0.0 : 1.0;
+                out[at + c] = gone[at + c] ? mean(c) : rows[at + c];
+            }
+    }
+    double mean(std::size_t c) const {
+        const double found = first[c] + total[c] / std::max(count[c], 1.0);
+        return std::isfinite(found) ? found : first[c];  // a sum that has overflowed tells nothing any more
+    }
+
+    // A lone event can be taken back: `keep` before it, `undo` after.
+    void keep() { kept_total_ = total, kept_count_ = count; }
+    void undo() { total = kept_total_, count = kept_count_; }
+
+    std::vector<double> first;  // differences from it: a large offset would drown small ones
+    std::vector<double> total, count;
+
+  private:
+    std::vector<double> kept_total_, kept_count_;
+};
+
+// How far out a value may be. In the running moments it counts as at most kFar deviations from the mean, once there are a few
+// events; and what is farther out than that is drawn in, to less than twice as many. One value of a heavy tail, or the first
+// that moves after many equal ones, would otherwise take a column, or the whole distance, for itself.
+namespace reach {
+constexpr double kFar = 5;
+constexpr std::uint64_t kFew = 16;
+
+inline double limit(std::uint64_t seen) { return seen >= kFew ? kFar : std::numeric_limits<double>::infinity(); }
+// A step from the first value as it counts, by mean and deviation so far.
+inline double taken(double step, double mean, double spread, double far) {
+    const double reach = spread > 0 ? far * spread : std::numeric_limits<double>::infinity();
+    const double below = std::min(step, mean + reach);
+    return std::max(below, mean - reach);
+}
+inline double drawn_in(double z) {
+    const double over = std::abs(z) - kFar;
+    const double inside = kFar + over / (1 + over / kFar);
+    return over > 0 ? (z > 0 ? inside : -inside) : z;
+}
+inline double deviation(double square) { return std::sqrt(square > 0 ? square : 0.0); }
+// A column that has not moved is left where its centre puts it: at zero.
+inline double usable(double spread) { return spread > 0 ? spread : 1.0; }
+}  // namespace reach
+
+// Centre and spread of each column: mean and standard deviation, or least and largest value.
+class ColumnScaling {
+  public:
+    ColumnScaling(bool by_range, std::uint64_t warmup) : by_range(by_range), warmup(warmup) {}
+
+    std::size_t width() const { return first.size(); }
+    std::uint64_t known() const { return std::min(seen, warmup); }
+
+    // Columns that come after `events` events, as if each had had its first value in all of them.
+    void widen(std::span<const double> fresh, std::uint64_t events) {
+        if (first.empty()) seen = events;
+        first.insert(first.end(), fresh.begin(), fresh.end());
+        for (auto* moment : {&low, &high}) {
+            if (by_range) moment->insert(moment->end(), fresh.begin(), fresh.end());
+            else moment->resize(first.size());
+        }
+    }
+
+    void learn(const double* rows, std::size_t n, double* out) {
+        const auto fresh = static_cast<std::size_t>(std::min<std::uint64_t>(n, warmup - known()));
+        if (by_range) learn_range(rows, fresh, out);
+        else learn_moments(rows, fresh, out);
+        seen += n;
+        if (fresh < n) scale(rows + fresh * width(), n - fresh, out + fresh * width());
+    }
+
+    void scale(const double* rows, std::size_t n, double* out) const {
+        std::vector<double> centre(width()), spread(width());
+        measure(centre.data(), spread.data());
+        for (std::size_t r = 0; r < n; ++r) place(rows + r * width(), centre.data(), spread.data(), out + r * width());
+    }
+
+    // How fast each scaled column moves with the raw one.
+    std::vector<double> slopes() const {
+        std::vector<double> centre(width()), spread(width());
+        measure(centre.data(), spread.data());
+        for (std::size_t c = 0; c < width(); ++c) centre[c] = 1 / reach::usable(spread[c]);
+        return centre;
+    }
+
+    void keep() { kept_low_ = low, kept_high_ = high, kept_seen_ = seen; }
+    void undo() { low = kept_low_, high = kept_high_, seen = kept_seen_; }
+
+    bool by_range;
+    std::uint64_t warmup;  // events after which everything stays as it is
+    std::uint64_t seen = 0;
+    std::vector<double> first;
+    std::vector<double> low, high;  // of the range; or sum and sum of squares of differences from the first
+
+  private:
+    std::uint64_t kept_seen_ = 0;
+    std::vector<double> kept_low_, kept_high_;
+
+    void measure(double* centre, double* spread) const {
+        if (by_range) {
+            for (std::size_t c = 0; c < width(); ++c) centre[c] = low[c], spread[c] = high[c] - low[c];
+            return;
+        }
+        moments(static_cast<double>(std::max<std::uint64_t>(known(), 1)), centre, spread);
+        for (std::size_t c = 0; c < width(); ++c) centre[c] += first[c];
+    }
+    // Mean, less the first value, and deviation.
+    void moments(double count, double* __restrict mean, double* __restrict spread) const {
+        const double *sums = low.data(), *squares = high.data();
+        for (std::size_t c = 0, n = width(); c < n; ++c) {
+            mean[c] = sums[c] / count;
+            spread[c] = reach::deviation(squares[c] / count - mean[c] * mean[c]);
+        }
+    }
+
+    void place(const double* row, const double* centre, const double* spread, double* __restrict out) const {
+        std::int64_t beyond = 0;
+        for (std::size_t c = 0, n = width(); c < n; ++c) {
+            out[c] = (row[c] - centre[c]) / reach::usable(spread[c]);
+            beyond |= std::abs(out[c]) <= reach::kFar ? 0 : 1;  // or it is no number
+        }
+        if (beyond) draw_in(out);
+    }
+    void draw_in(double* out) const {
+        for (std::size_t c = 0, n = width(); c < n; ++c) {
+            if (!by_range) out[c] = reach::drawn_in(out[c]);
+            if (!std::isfinite(out[c])) out[c] = 0;  // sums that have overflowed tell nothing any more
+        }
+    }
+
+    void learn_range(const double* rows, std::size_t n, double* out) {
+        std::vector<double> spread(width());
+        for (std::size_t r = 0; r < n; ++r, rows += width(), out += width()) {
+            for (std::size_t c = 0; c < width(); ++c) {
+                low[c] = std::min(low[c], rows[c]);
+                high[c] = std::max(high[c], rows[c]);
+                spread[c] = high[c] - low[c];
+            }
+            place(rows, low.data(), spread.data(), out);
+        }
+    }
+
+    void learn_moments(const double* rows, std::size_t n, double* out) {
+        std::vector<double> mean(width()), spread(width());
+        moments(static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean.data(), spread.data());
+        for (std::size_t r = 0; r < n; ++r, rows += width(), out += width()) {
+            if (add(rows, reach::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(), out)) draw_in(out);
+        }
+    }
+    // An event into the sums, none farther from the mean so far than so many deviations, and out again scaled: one pass over the
+    // columns, for divisions and roots are what it takes, and they overlap. True where something may be far out.
+    bool add(const double* row, double far, double count, double* __restrict mean, double* __restrict spread,
+             double* __restrict out) {
+        double *__restrict sums = low.data(), *__restrict squares = high.data();
+        const double* begin = first.data();
+        std::int64_t beyond = 0;
+        for (std::size_t c = 0, n = width(); c < n; ++c) {
+            const double taken = reach::taken(row[c] - begin[c], mean[c], spread[c], far);
+            const double sum = sums[c] + taken, total = squares[c] + taken * taken;
+            const double middle = sum / count, deviation = reach::deviation(total / count - middle * middle);
+            const double z = (row[c] - (middle + begin[c])) / reach::usable(deviation);
+            sums[c] = sum, squares[c] = total, mean[c] = middle, spread[c] = deviation, out[c] = z;
+            beyond |= std::abs(z) <= reach::kFar ? 0 : 1;
+        }
+        return beyond != 0;
+    }
+};
+
+}  // namespace gristmill

@@ -1,0 +1,277 @@
+"""A learner with all that stands between it and a table, at one moment: what `Prepared` holds once it has begun."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from . import _core
+from ._parts_of_chunk import cut, in_core_order, joined
+from ._stream import Run, is_event, refuse_no_weight
+from .streams.relevance import RelevanceScaler
+from .streams.scaling import StreamScaler
+from .streams.table import Table, padded
+
+Found = TypeVar("Found")
+
+
+class Begun:
+    """Table, scaling and learner: they change together, or not at all.
+
+    Parameters
+    ----------
+    model : learner
+    table : Table, or None where events are objects that only the learner understands
+    scaler : StreamScaler, RelevanceScaler or None
+    room : int, optional
+        Columns of every row, for a learner that does not widen.
+    """
+
+    def __init__(self, model: Any, table: Table | None, scaler: Any, room: int | None = None) -> None:
+        self.model, self.table, self.scaler, self.room = model, table, scaler, room
+        self._lock = threading.RLock()
+        self._moment = 0  # odd while something changes
+        self._quick: Any = None
+        self._find_quick()
+        if not self._started:
+            model._columns = 0  # as many as there are, and none comes as it is
+
+    @property
+    def relevance(self) -> RelevanceScaler | None:
+        return self.scaler if isinstance(self.scaler, RelevanceScaler) else None
+
+    @property
+    def standard(self) -> StreamScaler | None:
+        """What scales the columns that have a unit."""
+        found: StreamScaler | None = self.scaler.standard if isinstance(self.scaler, RelevanceScaler) else self.scaler
+        return found
+
+    def become(self, model: Any = None, scaler: Any = None, table: Table | None = None) -> None:
+        """Go on with others in place of these."""
+        with self._lock:
+            self.model, self.scaler, self.table = model or self.model, scaler or self.scaler, table or self.table
+            self._find_quick()
+
+    def is_alike(self, other: Begun) -> bool:
+        """Whether rows of both mean the same, column by column."""
+        if self.table is None or other.table is None:
+            return self.table is other.table
+        return self.table.is_alike(other.table)
+
+    # ---- looking -----------------------------------------------------------------------------------------------
+
+    def look(self, find: Callable[[], Found]) -> Found:
+        """What `find` finds, all of one moment: once more, and alone, if something changed meanwhile."""
+        moment = self._moment
+        if moment % 2 == 0:
+            try:
+                found = find()
+            except Exception:
+                if self._moment == moment:
+                    raise
+            else:
+                if self._moment == moment:
+                    return found
+        with self._lock:
+            return find()
+
+    def rows(self, X: Any) -> Any:
+        """Events as rows by what is known now; nothing is taken in."""
+        if self.table is None:
+            return X
+        rows = self.table.transform(X, self.standard)
+        if self.relevance is not None:
+            rows = self.relevance._weighed(rows)
+        return rows if self.room is None else padded(rows, self.room)
+
+    def slopes(self) -> Any:
+        """How fast each column of the rows moves with the column that it is made of."""
+        if self.table is None:
+            return 1.0
+        found = np.ones(self.room or self.table.width_)
+        if self.standard is not None and self.table.n_scaled:
+            found[self.table.scaled_places] = self.standard._slope()
+        return found if self.relevance is None else found * self.relevance.weights
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of everything."""
+        scaling = 0 if self.scaler is None else int(self.scaler.memory_bytes)
+        return int(self.model.memory_bytes_) + scaling + (0 if self.table is None else self.table.nbytes)
+
+    # ---- learning ----------------------------------------------------------------------------------------------
+
+    def learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
+        """A chunk through table, scaling and learner; on any error all of them are as they were."""
+        with self._lock:
+            self._moment += 1
+            mark, model = self._mark(), self.model
+            before = dict(model.__dict__)
+            try:
+                return self._learn(verb, X, y, known)
+            except BaseException:
+                self._back(mark)
+                if self.model is model:  # else a copy from before has taken its place
+                    for name in model.__dict__.keys() - before.keys():
+                        model.__dict__.pop(name, None)
+                    model.__dict__.update(before)
+                raise
+            finally:
+                self._find_quick()
+                self._moment += 1
+
+    def learn_one(self, x: Any, y: Any) -> bool:
+        """The short way of an event of plain numbers; False, and nothing is done, where it must take the long one."""
+        with self._lock:
+            if self._quick is None or not is_event(x):
+                return False
+            means, scaling, row, learn_one = self._quick
+            if not _core.take_one(means, scaling, x, row):
+                return False
+            self._moment += 1
+            try:
+                learn_one(row, y)
+                self.table.n_seen_ += 1  # type: ignore[union-attr]
+            except BaseException:
+                _core.untake_one(means, scaling)
+                raise
+            finally:
+                self._moment += 1
+        return True
+
+    def _find_quick(self) -> None:
+        """What an event needs for the short way, where it can take it: looked up once a chunk."""
+        table, scaler = self.table, self.scaler
+        self._quick = None
+        if table is not None and table.is_quick and type(scaler) is StreamScaler and self._started:
+            row = np.empty(self.room or table.width_)
+            self._quick = table._means.core, scaler._scaling, row, self.model.learn_one
+
+    def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
+        if self.table is None:
+            return getattr(self.model, verb)(X, y, **known)
+        texts = "text" in self.table.columns.values()  # rows are wide from the beginning
+        if self.room is None and not self._started and (texts or not self.model.widens):
+            self.room = self._bound(X)
+        rows = self.table.learn_transform(X, self.standard)
+        count = rows.shape[0]
+        if not self._started:
+            self.model._columns = self.table.n_first
+        if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
+            # All of it is looked at before any of it is learned.
+            return self.model.fit(self.rows(X), y, **known)
+        edges = self._edges(count)
+        return self._step(verb, rows, y, known) if len(edges) == 2 else self._in_parts(edges, verb, rows, y, known)
+
+    def _edges(self, count: int) -> list[int]:
+        """Where a chunk is cut: rows become wider, or weights are renewed."""
+        assert self.table is not None
+        edges = {0, count}
+        if self.room is None:
+            edges |= {row for row, _ in self.table.growth}
+        if self.relevance is not None:
+            edges |= self.relevance.renewals(count)
+        return sorted(edges)
+
+    def _in_parts(self, edges: Sequence[int], verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+        model, count = self.model, edges[-1]
+        run = model._run
+        # Labels are looked at before any of them is learned.
+        model._targets(Run(model._parts()) if run is None else run, y, count, known.get("classes"))
+        if verb == "fit":
+            refuse_no_weight(known.get("sample_weight"))
+            verb = "partial_fit"  # of a learner that has learned nothing
+            known = {name: value for name, value in known.items() if name != "passes"}
+        spare = None if run is None else copy.copy(model)
+        said: list[Any] = []
+        try:
+            for start, stop in itertools.pairwise(edges):
+                part = slice(start, stop)
+                some = {name: cut(value, part) if np.ndim(value) and name != "classes" else value
+                        for name, value in known.items()}  # fmt: skip
+                said.append(self._step(verb, rows[part, : self._width_at(start, rows.shape[1])], cut(y, part), some))
+                if verb == "prequential":
+                    said[-1] = in_core_order(model, said[-1])
+        except BaseException:
+            if spare is not None:
+                self.model = spare
+            raise
+        if verb == "prequential_interval":
+            return np.concatenate(said)
+        return joined(model, said) if verb == "prequential" else model
+
+    def _width_at(self, row: int, whole: int) -> int:
+        """How many columns a row of the last chunk has, where all of its rows together have `whole`."""
+        assert self.table is not None
+        if self.room is not None or not self.table.growth:
+            return whole
+        before = self.model._run.core.width if self._started else 1
+        return next((wide for start, wide in reversed(self.table.growth) if start <= row), before)
+
+    def _step(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+        """Rows that are equally wide, without a renewal between them."""
+        if self.room is not None:
+            rows = self._into_room(rows)
+        elif self._started and rows.shape[1] > self.model._run.core.width:
+            self.model.widen(rows.shape[1])
+        relevance = self.relevance
+        if relevance is None:
+            return getattr(self.model, verb)(rows, y, **known)
+        relevance.widen(rows.shape[1])
+        due = rows.shape[0] == relevance.room()
+        said = getattr(self.model, verb)(relevance._weighed(rows), y, **known)
+        relevance.position = relevance.n_seen_ + rows.shape[0]
+        if due:
+            relevance.renew(self.model)
+        return said
+
+    @property
+    def _started(self) -> bool:
+        return bool(self.model.__sklearn_is_fitted__())
+
+    # ---- learners that do not widen ----------------------------------------------------------------------------
+
+    def _bound(self, X: Any) -> int:
+        """The most columns that rows can come to have, by the first event alone."""
+        from .streams.frame import frame_of
+
+        assert self.table is not None
+        if hasattr(X, "tocsr"):
+            return int(X.shape[1])
+        scout = self.table.fresh()
+        scout.learn_transform(frame_of(X)[:1])
+        return scout.bound_
+
+    def _into_room(self, rows: Any) -> Any:
+        assert self.table is not None
+        assert self.room is not None
+        if rows.shape[1] > self.room:
+            raise ValueError(
+                f"{type(self.model).__name__} cannot take a column that the first event did not have: "
+                f"{self.table.get_feature_names_out()[self.room]!r}; say the kinds (columns=), or leave it out (drop)"
+            )
+        return padded(rows, self.room)
+
+    # ---- going back --------------------------------------------------------------------------------------------
+
+    def _mark(self) -> Any:
+        table = None if self.table is None else self.table.mark()
+        return table, None if self.scaler is None else self.scaler._mark()
+
+    def _back(self, mark: Any) -> None:
+        if self.table is not None:
+            self.table.back(mark[0])
+        if self.scaler is not None:
+            self.scaler._back(mark[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("model", "table", "scaler", "room")
+        return self.look(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
