@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "KernelRegressor": WEIGHTS | SCORES,
     "KernelRegressor, additive": WEIGHTS | SCORES,
     "KernelNovelty": FAMILIAR,
-    "Prepared, novelty": FAMILIAR,
+    "Prepared, novelty": DENSE_WEIGHTS | {"check_outliers_train": FAMILIAR["check_outliers_train"]},
     "FeatureClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
     "FeatureRegressor": WEIGHTS
     | SCORES
