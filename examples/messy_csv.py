@@ -4,7 +4,7 @@ A messy CSV file
 
 Text among numbers, a missing field, a word where a number should be: files are like that. `read` turns text into columns
 and puts rows that cannot be read aside, with the reason; a learner goes on with the others. The same from the command
-line: ``gristmill learn trips.csv --categorical onehot --skip-bad --quarantine bad.csv``.
+line: ``gristmill learn trips.csv --skip-bad --quarantine bad.csv``.
 """
 
 import tempfile
