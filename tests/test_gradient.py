@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from gristmill import (
+    SGD,
     Additive,
     DropOldest,
     Exponential,
@@ -26,6 +27,7 @@ from gristmill import (
     Project,
     Sigmoid,
     Spline,
+    Squared,
     SquaredEuclidean,
     Unbounded,
     Vovk,
@@ -61,6 +63,10 @@ def events(n: int = 300, d: int = 7, seed: int = 0):
     return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
+#: stores every event, whatever k(x, x) is
+STEPS = SGD(Squared(), rate=0.001)
+
+
 def differences(model, X, step: float = 1e-6):
     out = []
     for j in range(X.shape[1]):
@@ -80,7 +86,7 @@ def away_from_kinks(model, n: int = 40):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_it_is_what_finite_differences_say(kernel):
     X, y = events()
-    model = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(X, y)
+    model = KernelRegressor(kernel, STEPS, Unbounded()).fit(X, y)
     rows = away_from_kinks(model)
     found = model.gradient(rows)
     assert found.shape == rows.shape
@@ -90,7 +96,7 @@ def test_it_is_what_finite_differences_say(kernel):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_sparse_rows_in_a_dense_store_agree(kernel):
     X, y = events()
-    model = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(X, y)
+    model = KernelRegressor(kernel, STEPS, Unbounded()).fit(X, y)
     rows = events(30, seed=4)[0]
     assert model.gradient(csr_array(rows)) == pytest.approx(model.gradient(rows), rel=1e-9, abs=1e-9)
 
@@ -102,8 +108,8 @@ def test_points_kept_sparse_agree(kernel):
     full = np.zeros((len(X), 2000))
     full[:, columns] = X
     wide = csr_array(full)
-    narrow = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(X, y)
-    model = KernelRegressor(kernel, PassiveAggressive(C=0.5), Unbounded()).fit(wide, y)
+    narrow = KernelRegressor(kernel, STEPS, Unbounded()).fit(X, y)
+    model = KernelRegressor(kernel, STEPS, Unbounded()).fit(wide, y)
     found = model.gradient(wide[:20])
     assert found.shape == (20, 2000)
     assert found[:, columns] == pytest.approx(narrow.gradient(X[:20]), rel=1e-8, abs=1e-8)
