@@ -47,6 +47,7 @@ class PairLoop:
 
     def learn(self, rows: Array, labels: Array, weights: Any, want_scores: bool, classes: int = 0) -> Array | None:
         """One pass in order; the loss of each event before it was learned."""
+        self.check(rows)
         with self.lock:
             with self.transaction():
                 losses = self._pass(rows, labels)

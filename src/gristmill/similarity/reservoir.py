@@ -136,6 +136,7 @@ class LandmarkCore:
             raise ValueError(f"Input X contains {kind}: row {row}, column {column} is {value}")
 
     def learn(self, rows: Any, labels: Values, weights: Any, want_scores: bool, classes: int = 0) -> Any:
+        self.check(rows)
         f, said = self.sample.copied(), []  # a chunk that fails half-way leaves the model as it was
         f.know(classes)
         for i in range(size_of(rows)):
