@@ -67,7 +67,8 @@ def test_every_target_prints_its_claims_and_draws(name, home):
 
 
 def test_every_data_set_of_the_targets_has_a_name():
-    assert {data for *_, needs in TARGETS.values() for data in needs} <= set(datasets.names())
+    wanted = {data for *_, needs in TARGETS.values() for data in needs}
+    assert wanted - set(datasets.names()) == {"waving-trees"}  # a clip, which the target reads itself
 
 
 def test_a_missing_file_is_named(tmp_path, monkeypatch):

@@ -34,6 +34,10 @@ class Early:
     def take(self, X: Any, targets: npt.NDArray[np.float64]) -> bool:
         """More events; whether there have been a hundred now."""
         fresh = slice(0, EVENTS - self._seen)
+        known = self._sums.get("columns")
+        if self._looks[0] and (hasattr(X, "tocsr") or (known is not None and len(known[0]) != X.shape[1])):
+            self._looks = False, self._looks[1]  # sparse rows, or columns that came later, are nobody's mistake
+            self._sums = {what: sums for what, sums in self._sums.items() if what != "columns"}
         if self._looks[0]:
             self._add("columns", np.asarray(X[fresh], dtype=np.float64))
         if self._looks[1]:
@@ -44,9 +48,10 @@ class Early:
 
     def _add(self, what: str, rows: npt.NDArray[np.float64]) -> None:
         first, sums, squares = self._sums.get(what, (rows[0], 0.0, 0.0))
-        rows = rows - first  # a large mean must not drown a small spread
-        with np.errstate(over="ignore"):
-            self._sums[what] = first, sums + rows.sum(axis=0), squares + (rows * rows).sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # bad rows are refused by the core, and then this is dropped
+            rows = rows - first  # a large mean must not drown a small spread
+            sums, squares = sums + rows.sum(axis=0), squares + (rows * rows).sum(axis=0)
+        self._sums = {**self._sums, what: (first, sums, squares)}  # a copy of the whole keeps what it had
 
     def _found(self, what: str) -> tuple[int, str] | None:
         """The first column that is out of range, and what is wrong with it."""

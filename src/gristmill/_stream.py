@@ -264,6 +264,8 @@ class StreamEstimator(Storable, NestedParameters):
         weights = self._weighed(run, labels, numbers, weights)
         core = self._begin(run, X) if first else run.core
         rows = self._rows(core, X)
+        early = copy.copy(run.early)
+        told = early is not None and len(numbers) > 0 and early.take(X, numbers)
         run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
         start = core.seen if passes > 1 else 0
         scores = self._ask(core.learn, rows, numbers, weights, want_scores, known)
@@ -271,8 +273,9 @@ class StreamEstimator(Storable, NestedParameters):
             self._ask(core.revisit, rows, numbers, weights, start)
         if first:
             self._look_at(run.parts, X, len(labels))
-        if run.early is not None and len(numbers) > 0 and run.early.take(X, numbers):
-            run.found["told"], run.early = run.early, None
+        run.early = None if told else early
+        if told:
+            run.found["told"] = early
         return scores
 
     def _look_at(self, parts: Any, X: Any, classes: int) -> None:

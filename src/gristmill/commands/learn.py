@@ -106,7 +106,8 @@ def _finish(
     comparison = Comparison([result])
     options.log_drifts(comparison)
     options.show(comparison, given["as_json"])
-    telling.tell(result, baselines)
+    if error is None:  # a bad row is one line
+        telling.tell(result, baselines)
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
     opened.say_bad()
     options.end(error, result.stopped, result.n_events)

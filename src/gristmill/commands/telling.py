@@ -8,8 +8,11 @@ from typing import Any
 import click
 
 
+_LINE = "gristmill.target"  #: what was found out, until it is said
+
+
 def found_out(labels: Any, said: str) -> str:
-    """The task by the first labels, or as said; and a line about it."""
+    """The task by the first labels, or as said; and a line about it, once all went well."""
     from ..evaluate.baselines import task_of_target
 
     task = task_of_target(labels) if said == "auto" else said
@@ -19,7 +22,7 @@ def found_out(labels: Any, said: str) -> str:
             "regression": "a number",
             "novelty": "missing: strange events are looked for",
         }
-        click.echo(f"the target is {kinds[task]} (--task says otherwise)", err=True)
+        click.get_current_context().meta[_LINE] = f"the target is {kinds[task]} (--task says otherwise)"
     return task
 
 
@@ -38,7 +41,9 @@ def watched(stream: Any, task: str | None) -> tuple[Any, Any]:
 
 
 def tell(result: Any, baselines: Any) -> None:
-    """Baselines, a warning where nothing came of it, and who led."""
+    """What the target was taken for, baselines, a warning where nothing came of it, and who led."""
+    if line := click.get_current_context().meta.get(_LINE):
+        click.echo(line, err=True)
     model = getattr(result.model, "model_", result.model)
     errors = baselines.errors
     name = "mae" if baselines.task == "regression" else "error"

@@ -96,6 +96,7 @@ class MappedCore:
     # ---- learning and scoring ------------------------------------------------------------------------------
 
     def learn(self, rows: Any, labels: Any, weights: Any, want_scores: bool, classes: int = 0) -> Any:
+        self.check(rows)
         X = self._as_table(rows)
         count = X.shape[0]
         if count <= _SLICE:
