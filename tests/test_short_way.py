@@ -12,7 +12,7 @@ import pytest
 
 import gristmill
 import learners
-from gristmill import Gaussian, KernelClassifier, Prepared, _input
+from gristmill import Gaussian, KernelClassifier, _input
 from gristmill.checks import snapshot
 
 VERBS = ("partial_fit", "prequential", "predict", "decision_function", "score_samples", "predict_proba", "transform")
@@ -71,7 +71,6 @@ def both_ways(make, call, monkeypatch):
     quick = outcome(lambda: call(short))
     with monkeypatch.context() as patch:
         patch.setattr(_input, "is_ready", lambda X, known: False)
-        patch.setattr("gristmill.streams.scaling.is_ready", lambda X, known: False)
         long = make()
         assert quick == outcome(lambda: call(long))
     assert snapshot(short) == snapshot(long)
@@ -96,19 +95,6 @@ def test_both_ways_say_the_same_of_every_learner(name, kind, monkeypatch):
         given = (rows, labels) if verb in ("partial_fit", "prequential") else (rows,)
         both_ways(
             lambda: copy.deepcopy(fitted(name)),
-            lambda model, verb=verb, given=given: getattr(model, verb)(*given),
-            monkeypatch,
-        )
-
-
-@pytest.mark.parametrize("kind", ROWS)
-def test_both_ways_say_the_same_behind_a_scaler(kind, monkeypatch):
-    X, y = learners.stream("KernelClassifier", 24)
-    rows = ROWS[kind](X[20:])
-    for verb in ("partial_fit", "predict"):
-        given = (rows, y[20 : 20 + len(rows)]) if verb == "partial_fit" else (rows,)
-        both_ways(
-            lambda: Prepared(KernelClassifier(Gaussian(1.0), random_state=0)).fit(X[:20], y[:20]),
             lambda model, verb=verb, given=given: getattr(model, verb)(*given),
             monkeypatch,
         )

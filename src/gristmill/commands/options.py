@@ -15,7 +15,7 @@ _GENERATORS = (
     "rotating_hyperplane",
 )  # fmt: skip
 FALLBACK = "passive_aggressive(size=300)"  # where a kernel is said, and for rows too wide for a race
-WIDEST = 2000  # columns of sparse rows that a race is run over
+WIDEST = 2000  # columns that a race is run over
 _PEEK = 1000  # events from which the width of the kernel is found
 
 
@@ -278,7 +278,7 @@ class Workshop:
         first = opened.peek()
         self.labels = first[0].y if first else None
         sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
-        self.width = first[0].X.shape[1] if sparse else 0
+        self.width = first[0].X.shape[1] if first else 0
         said = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
         if sparse and self.scale != "none":

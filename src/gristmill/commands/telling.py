@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-
 _LINE = "gristmill.target"  #: what was found out, until it is said
 
 
