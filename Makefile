@@ -1,7 +1,7 @@
 # Every chore is one command; each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
-WORKERS ?= 0# processes that run tests side by side; 0: the one that collects them
+WORKERS ?= 2# processes that run tests side by side
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' \)) CMakeLists.txt pyproject.toml
 # The C++ library comes along, so that the sanitizer finds the throw that other extensions use.
