@@ -77,5 +77,6 @@ class RaceReport:
         for found in sorted(self.experts, key=lambda found: -found.weight):
             points = "" if found.points is None or found.state != "runs" else f"{found.points:,}"
             state = "" if found.state == "runs" else f" ({found.state})"
-            lines.append(f"{found.weight:7.3f} {found.error:9.4g} {points:>7}  {found.expert!r}{state}")
+            written = " ".join(repr(found.expert).split())  # scikit-learn breaks long lines
+            lines.append(f"{found.weight:7.3f} {found.error:9.4g} {points:>7}  {written}{state}")
         return "\n".join(lines)
