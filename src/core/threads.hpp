@@ -13,8 +13,8 @@ namespace gristmill {
 std::size_t threads_allowed();
 void allow_threads(std::size_t count);
 
-// So many multiplications must be ahead before a second thread is worth waking: they take some 150 microseconds, and waking
-// takes 10 to 50.
+// So many multiplications must be ahead before a second thread is worth waking, which takes longer than a few of them: an
+// estimate, not a measurement.
 inline constexpr std::size_t kWorthThreads = std::size_t{1} << 22;
 
 // work(i) for each i below `count`, in no order. The error of the lowest i is thrown.

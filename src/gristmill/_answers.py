@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import OutlierMixin
 
 from . import _input, _labels
 from ._labels import LabelTable, LabelView
@@ -193,3 +194,38 @@ class Measuring(Scoring):
         """The number of one event, or an array of several; 0 before anything was learned."""
         score = self.score_one(x)
         return float(score) if np.ndim(score) == 0 else score
+
+
+class Watching(OutlierMixin, Scoring):
+    """A learner that is told nothing and answers with an alarm; `offset_` is where a score becomes one."""
+
+    @property
+    def offset_(self) -> float:
+        """What `decision_function` is measured from."""
+        raise NotImplementedError
+
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        return run.labels, np.ones(count), 0
+
+    def _number(self, run: Run, y: Any) -> float | None:
+        return 1.0
+
+    def decision_function(self, X: Any) -> Scores:
+        """How familiar, less `offset_`: negative for an alarm."""
+        return self._scores(X)[0]
+
+    def score_samples(self, X: Any) -> Scores:
+        """How familiar: the higher, the more."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """-1 for an alarm, +1 for a familiar event."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> npt.NDArray[np.int64]:
+        """Fit, then say of each event of X whether it is an alarm."""
+        return self.fit(X, **fit_params).predict(X)
+
+    def predict_one(self, x: Any) -> int:
+        """-1 for an alarm, +1 for a familiar event."""
+        return -1 if self.score_one(x) < 0 else 1

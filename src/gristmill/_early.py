@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 EVENTS = 100
-NARROW, WIDE, FAR = (
-    0.1,
-    10.0,
-    10.0,
-)  #: spreads that a kernel or a rule can work with; how many of them a mean may be off
+NARROW, WIDE = 0.1, 10.0  #: spreads that a kernel or a rule can work with
+FAR = 10.0  #: spreads that a mean may be off
 
 
 class Early:

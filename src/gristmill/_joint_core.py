@@ -35,9 +35,6 @@ class JointCore:
     def memory_bytes(self) -> int:
         return self.f.bytes()
 
-    def check(self, rows: Any) -> None:
-        """They were looked at when they were read."""
-
     def learn(self, rows: Any, labels: list[Any], weights: Any, want_scores: bool, classes: int = 0) -> Any:
         """One pass in order; kept only when all of it went well."""
         f, answers = self.f, []

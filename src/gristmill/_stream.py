@@ -1,8 +1,8 @@
 """The one base of every learner on a stream: one pass in order, undone on any error, behind scikit-learn's manners.
 
-A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, `score`, `check`,
-`state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A subclass says how its parts become a core, how
-a label becomes a number, and how scores become answers.
+A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, which looks at its
+rows before anything changes, `score`, `state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A
+subclass says how its parts become a core, how a label becomes a number, and how scores become answers.
 """
 
 from __future__ import annotations

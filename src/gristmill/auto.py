@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _expert_sets
-from ._answers import Classifying, Scoring
+from ._answers import Classifying, Watching
 from ._intervals import Bounding
-from ._labels import LabelTable
 from ._race_core import RaceCore
 from ._stream import Run, Scores
 from ._validate import Range, bytes_in, count, is_real, is_whole
@@ -196,7 +193,7 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
 _rate = Range("a number above 0 and below 1", lambda value: is_real(value) and 0 < value < 1)
 
 
-class AutoNovelty(OutlierMixin, Auto, Scoring):
+class AutoNovelty(Auto, Watching):
     """A novelty detector that needs no settings but how often it may alarm: one pass, bounded memory.
 
     Inside, narrow kernel densities over a sample of all events say how familiar an event is, columns measured by their
@@ -261,33 +258,7 @@ class AutoNovelty(OutlierMixin, Auto, Scoring):
     def _fresh(self, width: int) -> RaceCore:
         return RaceCore(self._made(width), self._task_name, float(self.alarm_rate), self._memory())
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return run.labels, np.ones(count), 0
-
-    def _number(self, run: Run, y: Any) -> float | None:
-        return 1.0
-
     @property
     def offset_(self) -> float:
         """The logarithm of `alarm_rate`, once there are 50 events: `decision_function` is `score_samples` less this."""
         return float(self._engine.mixture.margin)
-
-    def decision_function(self, X: Any) -> Scores:
-        """Below 0: an alarm."""
-        return self._scores(X)[0]
-
-    def score_samples(self, X: Any) -> Scores:
-        """How familiar: the logarithm of the share of the last thousand events that were stranger."""
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """-1 for an alarm, +1 for a familiar event."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> npt.NDArray[np.int64]:
-        """Fit, then say of each event of X whether it is an alarm."""
-        return self.fit(X, **fit_params).predict(X)
-
-    def predict_one(self, x: Any) -> int:
-        """-1 for an alarm, +1 for a familiar event."""
-        return -1 if self.score_one(x) < 0 else 1

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _labels
-from ._answers import Classifying, Scoring
+from ._answers import Classifying, Watching
 from ._base import StreamLearner
 from ._intervals import Bounding
 from ._labels import LabelTable, checked_class_weight
@@ -189,7 +189,7 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
         return tags
 
 
-class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
+class KernelNovelty(StreamLearner, Watching):
     __doc__ = f"""Online novelty detector: alarms where f(x) falls below a margin that tracks the alarm rate.
 
     With no arguments it is a kernel density over 1,000 points, with alarms at the hundredth of the events that score lowest.
@@ -222,33 +222,7 @@ class KernelNovelty(OutlierMixin, StreamLearner, Scoring):
         alone = self.budget is None and not is_additive(kernel) and self._passes() == 1
         return Density() if alone else self._default_rule
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return run.labels, np.ones(count), 0
-
-    def _number(self, run: Run, y: Any) -> float | None:
-        return 1.0
-
     @property
     def offset_(self) -> float:
         """The margin (its mean over time with average=True): `decision_function` is `score_samples` less this."""
         return float(self._engine.margin)
-
-    def decision_function(self, X: Any) -> Scores:
-        """f(x) - margin: negative for an alarm."""
-        return self._scores(X)[0]
-
-    def score_samples(self, X: Any) -> Scores:
-        """f(x): the higher, the more familiar."""
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """-1 for an alarm, +1 for a familiar event."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> npt.NDArray[np.int64]:
-        """Fit, then say of each event of X whether it is an alarm."""
-        return self.fit(X, **fit_params).predict(X)
-
-    def predict_one(self, x: Any) -> int:
-        """-1 for an alarm, +1 for a familiar event."""
-        return -1 if self.score_one(x) < 0 else 1
