@@ -32,7 +32,7 @@ def turning_crescents(n_events: int) -> tuple[np.ndarray, np.ndarray]:
 def draw_moment(axes: plt.Axes, model: KernelClassifier, X: np.ndarray, y: np.ndarray, event: int) -> None:
     """The last events, the border that the model draws between the classes, and the points it has stored."""
     recent = slice(max(event - 250, 0), event)
-    across, up = np.meshgrid(np.linspace(-2.3, 2.3, 200), np.linspace(-2.1, 2.1, 200))
+    across, up = np.meshgrid(np.linspace(-2.2, 2.2, 200), np.linspace(-2.2, 2.2, 200))
     scores = model.decision_function(np.column_stack([across.ravel(), up.ravel()])).reshape(across.shape)
     axes.contourf(across, up, scores > 0, levels=[-0.5, 0.5, 1.5], cmap=ListedColormap(["#fbe3d4", "#d5e8f4"]))
     axes.contour(across, up, scores, levels=[0.0], colors="black", linewidths=1.2)
@@ -40,7 +40,7 @@ def draw_moment(axes: plt.Axes, model: KernelClassifier, X: np.ndarray, y: np.nd
         chosen = y[recent] == label
         axes.plot(*X[recent][chosen].T, ".", color=colour, markersize=4, alpha=0.7)
     axes.plot(*model.support_vectors_.T, "o", markerfacecolor="none", markeredgecolor="black", markersize=6, alpha=0.7)
-    axes.set(xlim=across[0, [0, -1]], ylim=up[[0, -1], 0], xticks=[], yticks=[])
+    axes.set(xlim=across[0, [0, -1]], ylim=up[[0, -1], 0], xticks=[], yticks=[], aspect="equal")
     axes.set_title(f"after {event:,} events: {model.n_support_} points", fontsize=10)
 
 
@@ -48,8 +48,8 @@ def main() -> None:
     """Follow one stream with two learners, and draw."""
     X, y = turning_crescents(6000)
     bounded, unbounded = learner(DropOldest(80)), learner(Unbounded())
-    figure = plt.figure(figsize=(12.6, 3.1), layout="constrained")
-    axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.35])
+    figure = plt.figure(figsize=(12.6, 3.0), layout="constrained")
+    axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.7])
     begin, wrong = 0, []
     for ax, event in zip(axes, (*MOMENTS, len(y)), strict=True):
         wrong.append((bounded.prequential(X[begin:event], y[begin:event]) >= 0) != (y[begin:event] > 0))

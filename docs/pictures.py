@@ -17,17 +17,14 @@ import papers
 from gristmill import (
     SGD,
     DropOldest,
-    DropRandom,
     Gaussian,
     KernelClassifier,
     KernelRegressor,
     Perceptron,
     Squared,
-    passive_aggressive,
 )
 from gristmill.commands.run import line_up
 from gristmill.evaluate import (
-    BudgetDisplay,
     ExplanationDisplay,
     IntervalDisplay,
     PrequentialDisplay,
@@ -35,6 +32,7 @@ from gristmill.evaluate import (
     compare,
     prequential,
 )
+from gristmill.evaluate.report import draw_stored
 from gristmill.streams import drifting_digits
 
 HERE = Path(__file__).parent / "pictures"
@@ -54,21 +52,12 @@ def small(path: Path) -> None:
     flat.save(path, optimize=True)
 
 
-def first_screen() -> plt.Figure:
-    """The picture of the README: the demonstration, and what a larger budget would have bought."""
-    figure = plt.figure(figsize=(12.0, 4.6), layout="constrained")
-    left, right = figure.subfigures(1, 2)
-    left.suptitle("gristmill run: 50,000 digits under a turning camera")
-    right.suptitle("what memory buys on the same stream")
-    PrequentialDisplay.from_results(compare(line_up(0), drifting_digits())).plot(left.subplots())
-    kernel = Gaussian(0.0015)
-    families = {
-        "Perceptron, newest": lambda size: KernelClassifier(kernel, Perceptron(), DropOldest(size)),
-        "Perceptron, random": lambda size: KernelClassifier(kernel, Perceptron(), DropRandom(size), random_state=0),
-        "PA-I, heaviest": lambda size: passive_aggressive(kernel, C=0.3, size=size),
-    }
-    sizes = [30, 60, 100, 200, 300, 600]
-    BudgetDisplay.from_builders(families, sizes, drifting_digits()).plot(right.subplots())
+def demonstration() -> plt.Figure:
+    """What `gristmill run --report` draws: the error of each learner, and the points that it keeps."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13.0, 4.6), layout="constrained")
+    comparison = compare(line_up(0), drifting_digits())
+    PrequentialDisplay.from_results(comparison).plot(left)
+    draw_stored(right, comparison)
     return figure
 
 
@@ -93,7 +82,7 @@ def answers() -> plt.Figure:
 
 def main(names: list[str]) -> None:
     HERE.mkdir(exist_ok=True)
-    drawn = {"run": first_screen, "answers": answers}
+    drawn = {"run": demonstration, "answers": answers}
     for name in names or [*drawn, *papers.TARGETS]:
         if name in drawn:
             save(drawn[name](), name)

@@ -80,6 +80,15 @@ def test_links_to_files_lead_somewhere(document):
     assert [target for target in targets if target not in made and not (document.parent / target).exists()] == []
 
 
+def test_the_tests_that_keep_the_promises_are_there():
+    text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+\.py)`", text))
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
+    chores = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`make ([\w-]+)`", text)) <= set(chores)
+
+
 def test_badges_are_true():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest = project["requires-python"].removeprefix(">=")

@@ -148,8 +148,8 @@ class ReliabilityDisplay:
         self.ax_ = _axes(ax, 5.0, 4.6)
         self.figure_ = self.ax_.figure
         right, sure = calibration_curve(self.right, self.sure, n_bins=self.n_bins)
-        self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, linestyle=":", label="as right as sure")
-        says = f"{name}, off by {self.calibration_error_:.3f}"
+        self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, linestyle=":", label="perfectly calibrated")
+        says = f"{name}, calibration error {self.calibration_error_:.3f}"
         (self.line_,) = self.ax_.plot(sure, right, "o-", color=COLOURS[0], markersize=4, label=says)
         self.ax_.set(xlabel="probability of the answer", ylabel="share of answers that were right", ylim=(0, 1.02))
         _legend_above(self.ax_)

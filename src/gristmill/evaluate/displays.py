@@ -54,7 +54,7 @@ class PrequentialDisplay:
     bayes_error : float, optional
         Drawn as a dotted line.
     drifts : dict of name to list of marks, optional
-        As `Result.drifts` holds them: drawn as thin upright lines in the colour of the model.
+        As `Result.drifts` holds them: drawn as dashed vertical lines in the colour of the model.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class PrequentialDisplay:
             self.ax_.axhline(self.bayes_error, color="black", linestyle=":", label="best possible")
         self.ax_.set(xlabel="event", ylabel=self.metric.replace("_", " "))
         self.ax_.set_ylim(bottom=0)
-        says = "thick: so far, thin: last window" + (", upright: the error changed" if self.marks_ else "")
+        says = "thick: all events so far; thin: last window" + ("; dashed: the error changed" if self.marks_ else "")
         _legend_above(self.ax_, title=says)
         _tidy(self.ax_)
         return self

@@ -101,7 +101,7 @@ class Report:
 
 def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None) -> Report:
     """The usual report of a run: what was run, the table, the curves, stored points over time."""
-    from .displays import COLOURS, PrequentialDisplay, _legend_above, _tidy, pyplot
+    from .displays import PrequentialDisplay, pyplot
 
     plt = pyplot()
     report = Report(title).table(["", ""], [[key, value] for key, value in about.items()])
@@ -117,6 +117,16 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
         plt.close(display.figure_)
     _drifts(report, comparison)
     figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
+    draw_stored(ax, comparison)
+    report.heading("Stored points").figure(figure, "stored points over the stream")
+    plt.close(figure)
+    return report
+
+
+def draw_stored(ax: Any, comparison: Any) -> None:
+    """How many points each model keeps, over the stream."""
+    from .displays import COLOURS, _legend_above, _tidy
+
     for place, result in enumerate(comparison):
         events = [entry["event"] for entry in result.curve]
         stored = [entry["stored"] for entry in result.curve]
@@ -125,9 +135,6 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
     ax.set_ylim(bottom=0)
     _legend_above(ax)
     _tidy(ax)
-    report.heading("Stored points").figure(figure, "stored points over the stream")
-    plt.close(figure)
-    return report
 
 
 def _drifts(report: Report, comparison: Any) -> None:
