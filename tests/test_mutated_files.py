@@ -9,12 +9,29 @@ import json
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gristmill
-from gristmill import DropOldest, Gaussian, KernelClassifier, Merge, ModelFileError, Perceptron, Project
+from gristmill import (
+    AutoClassifier,
+    AutoNovelty,
+    AutoRegressor,
+    DropOldest,
+    Fleet,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    KeyedFleet,
+    Merge,
+    ModelFileError,
+    Perceptron,
+    Prepared,
+    Project,
+)
 from mutating import Mutation
 from saved import models, write
 
@@ -26,8 +43,25 @@ FRESH = {
     "merge-csr": (KernelClassifier(Gaussian(2.0), Perceptron(), Merge(12)), "three-csr"),
     "project-csr": (KernelClassifier(Gaussian(2.0), Perceptron(), Project(0.5)), "three-csr"),
     "defaults": (KernelClassifier(Gaussian(2.0), budget=DropOldest(9)), "four-words"),
+    "regressor": (KernelRegressor(Gaussian(2.0), budget=Merge(12)), "number"),
+    "density": (KernelNovelty(), "novelty"),
+    "relevance": (Prepared(KernelClassifier(), scale="relevance"), "three-words"),
+    "auto-classifier": (AutoClassifier(memory="200 kB", random_state=0), "three-words"),
+    "auto-regressor": (AutoRegressor(memory="200 kB", random_state=0), "number"),
+    "auto-novelty": (AutoNovelty(memory="200 kB", random_state=0), "novelty"),
 }
-NAMES = [*(f"format1/{name}" for name in SAID), *(f"format2/{name}" for name in SAID), *(f"format2/{n}" for n in FRESH)]
+#: fleets: what they are given differs, so each says how it learns and answers
+FLEETS = {
+    "fleet": Fleet(KernelClassifier(Gaussian(2.0), Perceptron(), DropOldest(5)), 3),
+    "fleet-prepared": Fleet(Prepared(KernelClassifier(Gaussian(2.0), Perceptron(), Merge(5))), 3),
+    "keyed": KeyedFleet(KernelClassifier(Gaussian(2.0), Perceptron(), DropOldest(5))),
+    "keyed-prepared": KeyedFleet(Prepared(KernelClassifier(Gaussian(2.0), Perceptron(), Merge(5)))),
+}
+NAMES = [
+    *(f"format1/{name}" for name in SAID),
+    *(f"format2/{name}" for name in SAID),
+    *(f"format2/{n}" for n in (*FRESH, *FLEETS)),
+]
 #: what a model with nonsense in it may answer; a crash is none of them
 ANSWERS = (ValueError, TypeError, IndexError, OverflowError, AttributeError, ArithmeticError, RuntimeError)
 
@@ -42,10 +76,35 @@ def written(name: str, folder: Path) -> tuple[Path, str]:
     if model in SAID:
         gristmill.load(kept).save(path)
         return path, SAID[model]["kind"]
-    learner, kind = FRESH[model]
-    models.learn(learner, *models.stream(kind, 40), kind)
+    if model in FLEETS:
+        kind, learner = ("keyed" if "keyed" in model else "fleet"), FLEETS[model]
+        learn(learner, kind, 40)
+    else:
+        learner, kind = FRESH[model]
+        models.learn(learner, *models.stream(kind, 40), kind)
     learner.save(path)
     return path, kind
+
+
+def learn(model: Any, kind: str, rows: int) -> None:
+    if kind == "fleet":
+        X, y = models.stream("binary", 3 * rows)
+        model.partial_fit(X.reshape(rows, 3, -1), y.reshape(rows, 3))
+    elif kind == "keyed":
+        X, y = models.stream("binary", rows)
+        model.partial_fit(np.arange(rows) % 7, X, y)
+    else:
+        X, y = models.stream(kind, rows)
+        model.partial_fit(X) if y is None else model.partial_fit(X, y)
+
+
+def ask(model: Any, kind: str, rows: int) -> None:
+    if kind == "fleet":
+        model.predict(models.stream("binary", 3)[0])
+    elif kind == "keyed":
+        model.predict(np.arange(rows) % 7, models.stream("binary", rows)[0])
+    else:
+        models.answers(model, models.stream(kind, rows)[0])
 
 
 def peak() -> int:
@@ -64,16 +123,11 @@ def causes(error: BaseException) -> list[BaseException]:
 
 def use(model: object, kind: str, case: str) -> None:
     """What was loaded is asked, and goes on: it may refuse, but must not touch memory that is not its own."""
-    X, y = models.stream(kind, 6)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for step in (
-            lambda: models.answers(model, X),
-            lambda: model.partial_fit(X, y) if y is not None else model.partial_fit(X),
-            lambda: models.answers(model, X),
-        ):
+        for step in (ask, learn, ask):
             try:
-                step()
+                step(model, kind, 6)
             except ANSWERS:
                 continue
             except MemoryError as error:

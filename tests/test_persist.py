@@ -376,3 +376,16 @@ def test_the_closed_list_holds_values_only():
     for name, kind in persist.parts().items():
         assert kind.__name__ == name
         assert name != "PythonKernel"
+
+
+def test_a_number_of_classes_that_no_array_bears_out_takes_no_memory(tmp_path):
+    from gristmill.similarity import StreamLandmarkClassifier
+
+    path = tmp_path / "model.safetensors"
+    X = np.arange(40.0).reshape(20, 2)
+    StreamLandmarkClassifier(Gaussian(0.1), n_landmarks=5, random_state=0).fit(X, np.arange(20) % 3).save(path)
+    arrays, text = forging.opened(path)
+    arrays["classes"] = np.array([2**28])
+    path.write_bytes(forging.closed(arrays, text))
+    with pytest.raises(gristmill.ModelFileError, match="do not fit together"):
+        gristmill.load(path)

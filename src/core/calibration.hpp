@@ -19,8 +19,7 @@ class Calibration {
   public:
     // One event with one score (two classes) or one a class, and its class. What is not finite teaches nothing.
     void learn(std::span<const double> scores, std::size_t label) noexcept {
-        const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
-        const double range = scores.size() == 1 ? scores[0] : *high - *low;
+        const double range = scores.size() == 1 ? scores[0] : range_of(scores);
         if (!(range * range < kLargest)) return;
         if (scores.size() == 1) learn_two(scores[0], label);
         else learn_many(scores, label);
@@ -66,7 +65,8 @@ class Calibration {
     static std::size_t count(std::size_t outputs) { return 5 + 2 * outputs; }
     template <class F>
     void load(std::size_t outputs, const F& number) {
-        count_ = number(0), square_ = number(1), slope_ = number(2), curvature_ = number(3), cross_ = number(4);
+        count_ = number(0), slope_ = number(2), curvature_ = number(3), cross_ = number(4);
+        set_square(number(1));
         offsets_.resize(outputs), curvatures_.resize(outputs), shares_.resize(outputs);
         for (std::size_t o = 0; o < outputs; ++o) offsets_[o] = number(5 + o), curvatures_[o] = number(5 + outputs + o);
     }
@@ -93,7 +93,8 @@ class Calibration {
         archive.numbers("calibration_offsets", offsets_, outputs);
         archive.numbers("calibration_curvatures", curvatures_, outputs);
         if (!archive.loads) return;
-        count_ = numbers[0], square_ = numbers[1], slope_ = numbers[2], curvature_ = numbers[3], cross_ = numbers[4];
+        count_ = numbers[0], slope_ = numbers[2], curvature_ = numbers[3], cross_ = numbers[4];
+        set_square(numbers[1]);
         const bool fine = count_ >= 0 && square_ >= 0 && square_ < kLargest && slope_ >= 0 && curvature_ >= 0 &&
                           std::all_of(curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0; }) &&
                           cross_ * cross_ <= (curvature_ + kRidge) * (curvatures_[0] + kRidge);
@@ -101,6 +102,10 @@ class Calibration {
     }
 
   private:
+    static double range_of(std::span<const double> scores) {
+        const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+        return *high - *low;
+    }
     static constexpr double kKeep = 0.999;     // what an event leaves of the curvature: about a thousand events count
     static constexpr double kPrior = 1.0;      // curvature before the first event
     static constexpr double kRidge = 0.1;      // added to every curvature
@@ -109,31 +114,34 @@ class Calibration {
     static constexpr double kMemory = 1000;    // events in the running size of the scores
     static constexpr double kLargest = 1e290, kSmallest = 1e-290;
 
-    double unit() const { return square_ > kSmallest ? 1 / std::sqrt(square_) : 1.0; }
+    void set_square(double square) noexcept {
+        square_ = square;
+        root_ = square_ > kSmallest ? std::sqrt(square_) : 1.0;
+        unit_ = 1 / root_;
+    }
     double logit(double score) const {
-        return std::clamp(slope_ * (score * unit()) + offsets_[0], -kFarthest, kFarthest);
+        return std::clamp(slope_ * (score * unit_) + offsets_[0], -kFarthest, kFarthest);
     }
 
     void learn_two(double score, std::size_t label) noexcept {
-        const double z = score * unit();
+        const double z = score * unit_;
         const double p = Loss::sigmoid(logit(score));
         const double weight = std::max(p * (1 - p), kLeast), error = p - static_cast<double>(label);
         curvature_ = kKeep * curvature_ + weight * z * z;
         cross_ = kKeep * cross_ + weight * z;
         curvatures_[0] = kKeep * curvatures_[0] + weight;
-        const double a = curvature_ + kRidge, b = curvatures_[0] + kRidge, determinant = a * b - cross_ * cross_;
-        slope_ = std::max(slope_ - error * (b * z - cross_) / determinant, 0.0);
-        offsets_[0] -= error * (a - cross_ * z) / determinant;
+        const double a = curvature_ + kRidge, b = curvatures_[0] + kRidge, pull = error / (a * b - cross_ * cross_);
+        slope_ = std::max(slope_ - pull * (b * z - cross_), 0.0);
+        offsets_[0] -= pull * (a - cross_ * z);
     }
 
     // The diagonal of the curvature is enough, and few numbers a class.
     void learn_many(std::span<const double> scores, std::size_t label) noexcept {
         softmax(scores, shares_.data());
-        const double unit = this->unit();
         double mean = 0, pull = 0, spread = 0;
-        for (std::size_t c = 0; c < scores.size(); ++c) mean += shares_[c] * (scores[c] * unit);
+        for (std::size_t c = 0; c < scores.size(); ++c) mean += shares_[c] * (scores[c] * unit_);
         for (std::size_t c = 0; c < scores.size(); ++c) {
-            const double z = scores[c] * unit, p = shares_[c], error = p - (c == label ? 1.0 : 0.0);
+            const double z = scores[c] * unit_, p = shares_[c], error = p - (c == label ? 1.0 : 0.0);
             pull += error * z;
             spread += p * (z - mean) * (z - mean);
             curvatures_[c] = kKeep * curvatures_[c] + p * (1 - p);
@@ -144,9 +152,8 @@ class Calibration {
     }
 
     void softmax(std::span<const double> scores, double* out) const {
-        const double unit = this->unit();
         double top = -kLargest, sum = 0;
-        for (std::size_t c = 0; c < scores.size(); ++c) top = std::max(top, out[c] = slope_ * (scores[c] * unit) + offsets_[c]);
+        for (std::size_t c = 0; c < scores.size(); ++c) top = std::max(top, out[c] = slope_ * (scores[c] * unit_) + offsets_[c]);
         for (std::size_t c = 0; c < scores.size(); ++c) sum += out[c] = elementary::exp(std::max(out[c] - top, -kFarthest));
         for (std::size_t c = 0; c < scores.size(); ++c) out[c] /= sum;
     }
@@ -154,13 +161,13 @@ class Calibration {
     // The size of the scores so far; the slope goes with it, so that no probability moves.
     void rescale(double square) noexcept {
         count_ += 1;
-        const double before = square_;
-        square_ += (square - square_) / std::min(count_, kMemory);
+        const double before = square_, root = root_, unit = unit_;
+        set_square(square_ + (square - square_) / std::min(count_, kMemory));
         if (before > kSmallest && square_ > kSmallest) {
-            const double ratio = std::sqrt(square_ / before);
-            slope_ *= ratio;
-            curvature_ /= ratio * ratio;
-            if (offsets_.size() == 1) cross_ /= ratio;
+            const double narrower = root * unit_;
+            slope_ *= root_ * unit;
+            curvature_ *= narrower * narrower;
+            if (offsets_.size() == 1) cross_ *= narrower;
         }
     }
 
@@ -171,6 +178,7 @@ class Calibration {
     }
 
     double count_ = 0, square_ = 0;               // events; mean square of a score (of the range of the scores of many classes)
+    double root_ = 1, unit_ = 1;                  // of the square, which cost more than the rest of an event
     double slope_ = 1, curvature_ = kPrior, cross_ = 0;
     std::vector<double> offsets_{0}, curvatures_{kPrior};
     std::vector<double> shares_{0};               // room to work in

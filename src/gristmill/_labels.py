@@ -13,6 +13,8 @@ from ._validate import non_negative
 
 #: types a label may have
 PLAIN = {bool, int, float, str}
+#: Up to so many classes, comparing a whole array with each is quicker than looking up each label.
+_COMPARED = 32
 
 
 class LabelView:
@@ -144,6 +146,10 @@ def coded(
     owner: str, table: LabelTable, y: Any, count: int, classes: Any
 ) -> tuple[LabelTable, npt.NDArray[np.float64], int]:
     """The table after these events, the code of each, and how many classes are to be known before the first."""
+    if classes is None and _is_whole(y) and len(y) == count:
+        found = _compared(table, y)
+        if found is not None:
+            return (*found, len(table))
     labels = read_labels(owner, y, count)
     if classes is not None:
         known = read_labels(owner, classes, len(classes))
@@ -154,6 +160,26 @@ def coded(
     before = len(table)
     table = table.extended(labels)
     return table, table.numbers(labels), before
+
+
+def _is_whole(y: Any) -> bool:
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iu"
+
+
+def _compared(table: LabelTable, y: npt.NDArray[Any]) -> tuple[LabelTable, npt.NDArray[np.float64]] | None:
+    """`coded` of whole numbers, array by array; None where there are many classes, or names."""
+    if len(table) > _COMPARED or (table.names and isinstance(table.names[0], str)):
+        return None
+    numbers, names = np.full(len(y), -1.0), list(table.names)
+    for code, name in enumerate(names):
+        np.copyto(numbers, code, where=y == name)
+    while (numbers < 0).any():
+        if len(names) > _COMPARED:
+            return None
+        name = y[(numbers < 0).argmax()].item()
+        np.copyto(numbers, len(names), where=y == name)
+        names.append(name)
+    return table.extended(names), numbers
 
 
 def checked_class_weight(owner: str, value: Any) -> Any:

@@ -225,11 +225,12 @@ class LandmarkCore:
             setattr(f, name, state[name].copy())
         f.used, f.seen = (int(n) for n in state["counters"])
         f.classes = int(state["classes"][0])
+        if not self._fits(f):
+            raise ValueError("the saved arrays do not fit together")
+        # Only now: a number of classes that the arrays do not bear out must not ask for memory.
         f.calibration = calibration_for(f.classes if self.settings.epsilon is None else 1)
         f.calibration.restore({name: array for name, array in state.items() if name.startswith("calibration")})
         f.rng.bit_generator.state = json.loads(bytes(state["generator"]))
-        if not self._fits(f):
-            raise ValueError("the saved arrays do not fit together")
         self.sample = f
 
     def _fits(self, f: Sample) -> bool:
