@@ -191,7 +191,7 @@ class Held : public Door {
     void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
              std::size_t classes) {
         if constexpr (Looping<L>) {
-            learner.poll = Interrupts();
+            if (batch_count(batch) > 1) learner.poll = Interrupts();  // a lone event would pay more for the clock than for itself
             learner.learn(batch, labels, weights, scores, classes);
         } else {
             std::size_t met = std::max(met_, classes);
