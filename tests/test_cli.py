@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import gristmill
 from gristmill.cli import _COMMANDS, main
 
 
@@ -38,6 +39,11 @@ def test_every_command_has_help(name):
     # The line of the overview is kept apart so that it costs no import; it must not drift from the command's
     # own.
     assert _COMMANDS[name][1] in " ".join(result.output.split())
+
+
+def test_the_package_runs_as_the_command():
+    said = subprocess.run([sys.executable, "-m", "gristmill", "--version"], capture_output=True, text=True, check=True)
+    assert gristmill.__version__ in said.stdout
 
 
 def test_an_unknown_command_is_refused_with_the_nearest():
