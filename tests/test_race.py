@@ -451,3 +451,23 @@ def test_passes_that_are_said():
     for wrong in (0, "often", 1.5):
         with pytest.raises((TypeError, ValueError), match="passes"):
             AutoClassifier(passes=wrong).fit(X, y)
+
+
+def test_answers_between_chunks_of_many_classes(tmp_path):
+    """An expert that has just come back has met no class: it is asked all the same, and files hold it."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, wrong = X[order], y[order], 0
+    model = AutoClassifier(random_state=0)
+    for first in range(0, len(y), 50):
+        if first:
+            wrong += int((model.predict(X[first : first + 50]) != y[first : first + 50]).sum())
+        model.partial_fit(X[first : first + 50], y[first : first + 50])
+        if first + 50 in (800, 1600):
+            model.save(tmp_path / "model.safetensors")
+            again = gristmill.load(tmp_path / "model.safetensors")
+            np.testing.assert_array_equal(again.predict_proba(X[:20]), model.predict_proba(X[:20]))
+            model = again
+    assert wrong < 0.09 * len(y)

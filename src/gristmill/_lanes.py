@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from . import _core, persist
-from ._labels import LabelTable
+from ._labels import LabelTable, wide
 from ._lines import Line, LineOfChanges
 from ._stream import Run, task_of
 from ._trivial import Trivial
@@ -124,7 +124,9 @@ class Lane:
         return said
 
     def score(self, scaled: Scaled, classes: int) -> Floats:
-        return np.asarray(self.core.score(self._rows(scaled))[0])
+        said = np.asarray(self.core.score(self._rows(scaled))[0])
+        # One that has just come back has met no class yet.
+        return np.asarray(wide(said, classes)) if classes > 2 and said.shape[1] < classes else said
 
     def revisit(self, scaled: Scaled, numbers: Floats) -> None:
         """One more pass over the last events, as far as it was there for them; what it cannot take again it leaves alone."""
@@ -243,7 +245,7 @@ class Lane:
         parts = model._parts_from_file(extra, fitted["parts"])
         core = model._restored(parts, persist.unflatten(inner, None))
         self.note, self.rests = str(fitted["note"]), bool(fitted["rests"])
-        if core.width != width or (self.runs and core.classes != classes):
+        if core.width != width or core.classes > classes:  # fewer: it rested, or has just come back
             raise persist.ModelFileError("an expert does not fit the others")
         model._run, model.n_features_in_ = Run(parts, core), width
         self._lay_bare()
