@@ -396,3 +396,17 @@ def test_looking_while_another_thread_learns(kernel):
     for thread in threads:
         thread.join()
     assert not errors
+
+
+def test_text_names_its_cell_and_what_takes_it():
+    import pandas as pd
+
+    table = pd.DataFrame({"size": [1.0, 2.0], "colour": ["3", "blue"]})
+    with pytest.raises(ValueError, match=r"'blue' in row 1, column 'colour'.*Prepared\(KernelClassifier"):
+        KernelClassifier().fit(table, [0, 1])
+    with pytest.raises(ValueError, match=r"'blue' in row 0, column 1.*Prepared\(KernelRegressor"):
+        KernelRegressor().fit([[1.0, "blue"]], [0.5])
+    with pytest.raises(TypeError, match=r"a dict in row 0.*Prepared\(KernelClassifier"):
+        KernelClassifier().learn_one({"size": 1.0}, "red")
+    with pytest.raises(ValueError, match="targets are numbers"):
+        KernelRegressor().fit(table[["size"]], ["some", "more"])

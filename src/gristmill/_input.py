@@ -132,6 +132,34 @@ def objects(X: Any) -> list[Any]:
     return [x.copy() if isinstance(x, np.ndarray) else x for x in X]
 
 
+def no_number(X: Any) -> str | None:
+    """The first cell of a table that is no number, in words; None where there is none, or X is no table."""
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        for name in X.columns:
+            for row, value in enumerate(X[name].tolist()):
+                if not _could_be_number(value):
+                    return f"{value!r} in row {row}, column {name!r}"
+        return None
+    rows = X if isinstance(X, list | tuple) or getattr(X, "dtype", None) is not None else []
+    for row, values in enumerate(rows):
+        if isinstance(values, dict):
+            return f"a dict in row {row}"
+        for column, value in enumerate(values if isinstance(values, list | tuple | np.ndarray) else []):
+            if not _could_be_number(value):
+                return f"{value!r} in row {row}, column {column}"
+    return None
+
+
+def _could_be_number(value: Any) -> bool:
+    if isinstance(value, complex | np.complexfloating):
+        return True  # the message that came says so
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def single(x: Any) -> Any:
     """One event as a table, or list, of one."""
     return x if is_sparse(x) else [x]

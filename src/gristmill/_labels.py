@@ -207,7 +207,10 @@ def targets(owner: str, y: Any, count: int, several: bool = False) -> npt.NDArra
         )
     if len(y) != count:
         check_consistent_length(np.empty(count), y)
-    numbers = np.ascontiguousarray(y, dtype=np.float64)
+    try:
+        numbers = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{owner}: targets are numbers, and y holds something else: {error}") from error
     if not np.isfinite(numbers).all():
         row, *column = (int(place[0]) for place in np.nonzero(~np.isfinite(numbers)))
         value = numbers[(row, *column)]

@@ -203,9 +203,18 @@ class StreamEstimator(Storable, NestedParameters):
             not self._takes_sparse or getattr(X, "format", "csr") != "csr"
         ):  # else it is looked at on its way to the core
             _input.check_sparse(X)
-        return validate_data(
-            self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        try:
+            return validate_data(
+                self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+        except (TypeError, ValueError) as error:
+            found = _input.no_number(X)
+            if found is None:
+                raise
+            raise type(error)(
+                f"{error}: X holds {found}, and {type(self).__name__} takes numbers; "
+                f"Prepared({type(self).__name__}(...)) takes tables with text, dates and gaps, and dicts"
+            ) from error
 
     def _rows(self, core: Any, X: Any) -> Any:
         """Checked X as the core takes it."""
