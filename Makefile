@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 WORKERS ?= 2# processes that run tests side by side
+JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count())")# compilers at a time: without a number make starts them all
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' \)) CMakeLists.txt pyproject.toml
 # The C++ library comes along, so that the sanitizer finds the throw that other extensions use.
@@ -34,7 +35,7 @@ types: $(VENV)/.dev
 # The core by itself, without Python, under the sanitizers.
 core-test: $(VENV)/.dev
 	cmake -S . -B build/core -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DGRISTMILL_SANITIZE=ON
-	cmake --build build/core --parallel
+	cmake --build build/core --parallel $(JOBS)
 	build/core/core_tests
 	build/core/core_pairwise_tests
 	build/core/core_elementary_tests
@@ -49,7 +50,7 @@ test-neon:
 	  { echo "make test-neon needs: apt-get install g++-$(ARM) qemu-user"; exit 1; }
 	cmake -S . -B build/neon -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DCMAKE_SYSTEM_NAME=Linux \
 	  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=$(ARM)-g++ "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/$(ARM)"
-	cmake --build build/neon --parallel
+	cmake --build build/neon --parallel $(JOBS)
 	ctest --test-dir build/neon --output-on-failure
 
 # The core by GCC and by Clang, warnings as errors, the digests of each instruction set; then the Python module by Clang.
@@ -59,7 +60,7 @@ test-compilers: $(VENV)/.dev
 	for compiler in g++ clang++; do \
 	  cmake -S . -B build/$$compiler -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DCMAKE_CXX_COMPILER=$$compiler \
 	    -DCMAKE_CXX_FLAGS=-Werror && \
-	  cmake --build build/$$compiler --parallel && ctest --test-dir build/$$compiler --output-on-failure && \
+	  cmake --build build/$$compiler --parallel $(JOBS) && ctest --test-dir build/$$compiler --output-on-failure && \
 	  for isa in $$(build/$$compiler/core_digests --isas); do \
 	    GRISTMILL_ISA=$$isa build/$$compiler/core_digests tests/core/digests || exit 1; done || exit 1; done
 	CXX=clang++ $(BIN)/pip install --quiet --no-build-isolation --no-deps --upgrade --target build/clang-python/site . \
