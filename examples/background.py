@@ -2,16 +2,15 @@
 Background subtraction on a small clip
 ======================================
 
-One tiny novelty detector for each pixel: it knows the grey values that this pixel usually has, also two of them where
-a lamp flickers, and follows the daylight. What it does not know is foreground. The clip is made here, with its truth.
+`BackgroundSubtractor` keeps one tiny novelty detector for each pixel. It learns the grey values that this pixel usually has,
+both of them where a lamp flickers, and follows the daylight. What it does not know is foreground. The clip is made here.
 """
-
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from gristmill import Gaussian, ilk_novelty
+from gristmill.video import BackgroundSubtractor
 
 rng = np.random.default_rng(1)
 n_frames, height, width = 130, 24, 36
@@ -27,15 +26,9 @@ for frame in range(80, n_frames):
 clip[truth] = np.broadcast_to(0.78 + 0.12 * np.sin(rows), clip.shape)[truth]  # striped
 clip += 0.02 * rng.normal(size=clip.shape)
 
-# The width of the kernel is made for grey values between 0 and 1, which are not scaled any more.
-warnings.filterwarnings("ignore", "KernelNovelty: column 0")
-
-# Each pixel is a stream of one number a frame. A score of 0 is an old acquaintance, -1 was never seen before.
-masks = np.empty(clip.shape, dtype=bool)
-for row in range(height):
-    for column in range(width):
-        model = ilk_novelty(Gaussian(100.0), C=0.04, size=40)
-        masks[:, row, column] = model.prequential(clip[:, row, column, None]) < -0.7
+# Each pixel is a stream of one number per frame. Its score is 0 for what it knows well and -1 for what it has never seen.
+subtractor = BackgroundSubtractor(ilk_novelty(Gaussian(100.0), C=0.04, size=40), threshold=-0.7, median=1)
+masks = np.array([subtractor.apply(frame) for frame in clip]) == 255
 
 seen = slice(80, None)
 print(f"foreground found: {masks[seen][truth[seen]].mean():.1%}")

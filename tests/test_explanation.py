@@ -81,6 +81,17 @@ def test_novelty_names_the_strange_column():
     assert int(np.argmax(scaled.explain(strange * [1, 100, 1, 1]).columns)) == 2
 
 
+def test_columns_that_go_together_are_not_blamed_for_another():
+    """The nearest stored point of all is a compromise here: each of its columns is a little off."""
+    rng = np.random.default_rng(0)
+    speed = np.sin(np.arange(3000) / 50)
+    X = np.column_stack([speed, 0.5 * speed, 2 * speed]) + 0.05 * rng.normal(size=(3000, 3))
+    model = Prepared(KernelNovelty(Gaussian(0.5))).fit(X)
+    for row in range(0, 3000, 300):
+        strange = X[row] + [0.0, 0.0, -3.0 * np.sign(X[row, 0])]
+        assert int(np.argmax(model.explain(strange).columns)) == 2
+
+
 def test_what_cannot_be_explained():
     X, y = learners.stream("", 30)
     with pytest.raises(TypeError, match="stores no points"):

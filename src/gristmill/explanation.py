@@ -38,7 +38,8 @@ class Explanation:
         What the rounding of these sums is off. `math.fsum` of contributions, intercept, rest and rounding is the score,
         exactly.
     columns : array or None
-        Novelty only: how much higher the score would be with each column taken from the nearest stored point.
+        Novelty only: how much higher the score would be if a column had its value at the stored point that is most like the
+        event in all other columns.
     """
 
     score: Any
@@ -152,12 +153,17 @@ class Explaining(StreamEstimator):
         return found
 
     def _strange(self, x: Any, points: Any, values: Values, score: float) -> Values | None:
-        """How much higher the score is with each column replaced by that of the nearest stored point."""
+        """How much higher the score is with each column replaced by that of the point nearest in the other columns.
+
+        The point that is nearest in all of them would not do: where columns go together it is a compromise, and blames
+        a column that is right.
+        """
         if isinstance(points, list) or not len(values):
             return None
-        nearest = points[[int(np.argmax(values))]]
-        nearest = np.asarray(nearest.toarray() if _input.is_sparse(nearest) else nearest, dtype=np.float64)[0]
+        stored = np.asarray(points.toarray() if _input.is_sparse(points) else points, dtype=np.float64)
         row = np.asarray(x.toarray() if _input.is_sparse(x) else x, dtype=np.float64).ravel()
+        squares = (stored - row) ** 2
+        nearest = np.argmin(squares.sum(axis=1, keepdims=True) - squares, axis=0)  # a point a column
         changed = np.tile(row, (len(row), 1))
-        np.fill_diagonal(changed, nearest)
+        np.fill_diagonal(changed, stored[nearest, np.arange(len(row))])
         return np.asarray(self.decision_function(changed) - score)

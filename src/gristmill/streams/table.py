@@ -101,7 +101,8 @@ class Table(KnownColumns):
 
         Returns
         -------
-        rows : array of shape (n, width_); CSR where there are texts, or where X is sparse
+        rows : array or CSR
+            One row an event, `width_` columns; CSR where there are texts, or where X is sparse.
         """
         self.growth = []
         plain = self._plain_rows(X)
