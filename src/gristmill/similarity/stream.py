@@ -27,8 +27,8 @@ PARAMETERS = """similarity : kernel or callable, default=Gaussian(1 / n_features
     C : float > 0, default=1.0
         Most that one event may change a weight's multiplier (PA-I); inf for no bound."""
 
-NOTES = """The first n_landmarks events become landmarks; then event t takes the place of one with probability n_landmarks / t,
-    so that the landmarks are at all times a uniform sample of the stream. A landmark that leaves takes its
+NOTES = """The first n_landmarks events become landmarks; then event t takes the place of one with probability
+    n_landmarks / t, so that the landmarks are at all times a uniform sample of the stream. A landmark that leaves takes its
     weights along. The linear part learns by passive-aggressive steps, which need no rate whatever the scale
     of the similarity. However the stream is cut into chunks, the model is the same, bit for bit."""
 
