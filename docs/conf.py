@@ -54,9 +54,9 @@ python_display_short_literal_types = True
 
 # ---- gallery
 _ORDER = (
-    "race", "drifting_classifier", "memory_against_error", "compare_learners", "monitor_machine", "background", "many_sensors",
-    "additive_regressor", "rank_rare_positives", "strings", "own_kernel", "own_rule", "river_pipeline", "grid_search",
-    "messy_csv", "random_features",
+    "race", "drifting_classifier", "memory_against_error", "compare_learners", "monitor_machine", "background",
+    "many_sensors", "additive_regressor", "rank_rare_positives", "strings", "own_kernel", "own_rule", "river_pipeline",
+    "grid_search", "messy_csv", "random_features",
 )  # fmt: skip
 
 
