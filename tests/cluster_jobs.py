@@ -46,7 +46,7 @@ def main(address: str, folder: Path) -> None:
         learner = Prepared(passive_aggressive(Gaussian(0.5), size=150))
         model = cluster.fit(learner, paths, size=100)
         said["fit"] = {"points": int(model.model_.n_support_), "right": float((model.predict(X) == y).mean())}
-        race = cluster.fit(AutoClassifier(memory="200 kB"), [(X[0::2], y[0::2]), (X[1::2], y[1::2])], size=100)
+        race = cluster.fit(AutoClassifier(memory="200 kB"), [(X[0::2], y[0::2]), (X[1::2], y[1::2])], size="150 kB")
         said["race"] = float((race.predict(X) == y).mean())
         import pyarrow.parquet
         import ray

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gristmill
 from gristmill import (
     AutoClassifier,
     Gaussian,
@@ -118,9 +119,22 @@ def test_a_width_is_found_where_no_kernel_was_said():
     assert settled(KernelRegressor(Gaussian(0.25))).kernel == Gaussian(0.25)
 
 
-def test_a_race_gives_its_leader():
-    model = settled(AutoClassifier(memory="200 kB", random_state=0))
-    assert isinstance(model, Prepared | KernelClassifier)
+def test_a_race_keeps_the_scalings_of_the_sample():
+    learner = AutoClassifier(memory="200 kB", random_state=0)
+    model = settled(learner)
+    assert model.n_seen_ == 0
+    found = [apart.learn_part(model, part, "last") for part in parts()]
+    for (how, warmup), scaler in model._engine.scalings.by_key.items():
+        after = [one._engine.scalings.by_key[how, warmup].transform(X[:9]) for one, _ in found]
+        for other in after:
+            np.testing.assert_array_equal(scaler.transform(X[:9]), other)
+    assert not any(getattr(lane, "relevance", None) for lane in model._engine.lanes)
+    assert len(model._engine.scalings.by_key) > 3  # weighed columns are scaled by what was found
+    whole = merged("150 kB", merged(None, *[one for one, _ in found[:2]]), merged(None, *[one for one, _ in found[2:]]))
+    assert whole.n_seen_ == 5400
+    assert whole.memory_bytes_ <= 150_000
+    assert (whole.predict(X[9::10]) == Y[9::10]).mean() > 0.9
+    assert gristmill.from_bytes(whole.to_bytes()).predict(X[:50]).tolist() == whole.predict(X[:50]).tolist()
 
 
 def test_every_tenth_event_is_held_out_and_measured():

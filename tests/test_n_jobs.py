@@ -14,8 +14,11 @@ from sklearn.base import clone
 import gristmill
 import learners
 from gristmill import (
+    SGD,
     Additive,
     DropOldest,
+    DropRandom,
+    DropSmallest,
     FeatureLearner,
     Fleet,
     Gaussian,
@@ -76,6 +79,57 @@ def test_threads_are_used_where_there_is_work_and_not_where_there_is_little():
     assert threading.active_count() == before[0]  # they are the core's own
 
 
+#: budgets that let the others look ahead while events are learned, and enough work for it
+WIDE = RNG.normal(size=(2000, 50))
+AHEAD = {
+    "oldest": DropOldest(800),
+    "smallest": DropSmallest(800),
+    "random": DropRandom(800),
+    "sample": DropRandom(800, uniform=True),
+    "all": Unbounded(),
+}
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.02), Laplacian(0.02), 0.5 * Polynomial(2, 0.1, 1.0) + Gaussian(0.1)])
+@pytest.mark.parametrize("name", AHEAD)
+def test_looking_ahead_beside_the_events_changes_nothing(name, kernel):
+    y = WIDE[:, :4].argmax(axis=1)
+    for kind in (np.float64, np.float32, csr_array):
+        rows = csr_array(WIDE * (np.abs(WIDE) > 0.3)) if kind is csr_array else WIDE.astype(kind)
+        model = KernelClassifier(kernel, budget=AHEAD[name], random_state=0)
+        alone, threaded = clone(model), clone(model).set_params(n_jobs=3)
+        np.testing.assert_array_equal(alone.prequential(rows, y), threaded.prequential(rows, y))
+        alone.partial_fit(rows[:300], y[:300])
+        for first in range(0, 300, 60):  # what waited has been stored
+            threaded.partial_fit(rows[first : first + 60], y[first : first + 60])
+        assert alone.to_bytes() == threaded.set_params(n_jobs=1).to_bytes()
+        assert alone.memory_bytes_ == threaded.memory_bytes_
+
+
+def test_an_error_in_mid_chunk_undoes_what_waits():
+    y = WIDE[:, 0] * WIDE[:, 1] > 0
+    model = KernelClassifier(Gaussian(0.02), budget=DropOldest(800), n_jobs=3).fit(WIDE, y)
+    before = model.to_bytes()
+    rows = WIDE.copy()
+    rows[1500, 3] = 1e200
+    with pytest.raises(ValueError, match="row 1500"):
+        model.partial_fit(rows, y)
+    assert model.to_bytes() == before
+    steps = KernelClassifier(Gaussian(0.02), SGD(rate=0.1), DropOldest(800), n_jobs=3).fit(WIDE, y)
+    before, weights = steps.to_bytes(), np.ones(len(y))
+    weights[1500] = 1e300
+    with pytest.raises(ValueError, match="row 1500: the coefficients would overflow"):
+        steps.partial_fit(WIDE, y, sample_weight=weights)
+    assert steps.to_bytes() == before
+
+
+def test_passes_over_a_batch_are_the_same():
+    y = WIDE[:, 0] * WIDE[:, 1] > 0
+    model = KernelClassifier(Gaussian(0.02), budget=Unbounded(), passes=2, random_state=0)
+    alone, threaded = clone(model).fit(WIDE, y), clone(model).set_params(n_jobs=2).fit(WIDE, y)
+    assert alone.to_bytes() == threaded.set_params(n_jobs=1).to_bytes()
+
+
 def test_compress_is_the_same():
     model = KernelClassifier(Gaussian(0.02), budget=Unbounded(), random_state=0).fit(X, MANY)
     alone, error = compress(model, 100)
@@ -95,7 +149,7 @@ def test_very_wide_rows_are_the_same():
 
 
 def test_fleets_are_the_same():
-    frames = np.random.default_rng(0).normal(size=(20, 300, 3)).astype(np.float32)
+    frames = np.random.default_rng(0).normal(size=(80, 300, 3)).astype(np.float32)
     said = [
         Fleet(ilk_novelty(Gaussian(0.5), C=0.1, reg=0.005, size=10), 300, n_jobs=n).prequential(frames)
         for n in (1, 3, -1)

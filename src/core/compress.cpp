@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "core/sparse_points.hpp"
 #include "core/threads.hpp"
 
 namespace gristmill {
@@ -14,8 +15,9 @@ namespace {
 constexpr std::size_t kChunk = 24 * kLanes<double>;  // points whose numbers stay in the first-level cache together
 constexpr std::size_t kMost = 64, kFewest = 16;      // pivots that are proposed in one round
 constexpr std::size_t kPool = 1024;                  // points among which they are sought
-// A squared distance from the span below this share of k(x,x) is rounding: the point is in it.
-constexpr double kDependent = 1e-8;
+// A squared distance from the span below this share of k(x,x) is rounding: the point is in it. Kernel values of single numbers are
+// off by more, and coefficients that are large and cancel in theory would not cancel there.
+constexpr double kDependent = 1e-8, kDependentSingle = 1e-4;
 
 struct Pivot {
     std::size_t slot;
@@ -29,10 +31,11 @@ struct Pivot {
 struct State {
     std::vector<Lines<double>> left;    // r_o at each point
     Lines<double> distance2, self;      // of k(x,.) from the span; k(x,x)
+    double dependent = kDependent;
 
     // The squared residual of a point that may still be chosen, else 0.
     double loss(std::size_t i, std::size_t visible) const {
-        if (!(distance2[i] > kDependent * self[i])) return 0;
+        if (!(distance2[i] > dependent * self[i])) return 0;
         double total = 0;
         for (std::size_t o = 0; o < visible; ++o) total += left[o][i] * left[o][i];
         return total;
@@ -104,6 +107,8 @@ class Greedy {
            const std::function<void()>& poll)
         : kernel_(kernel), points_(points), coefs_(coefs), visible_(visible), poll_(poll), slots_(padded(points.size())) {
         for (std::size_t first = 0; first < slots_; first += kChunk) chunks_.emplace_back();
+        const bool single = dynamic_cast<const DensePoints<float>*>(&points) || dynamic_cast<const SparsePoints<float>*>(&points);
+        if (single) all_.dependent = kDependentSingle;
     }
 
     // Proposed in the pool of those with the most left, then held against all: a pivot counts only if no point anywhere had
@@ -213,6 +218,7 @@ class Greedy {
 
     State of(const std::vector<std::size_t>& slots) const {
         State state;
+        state.dependent = all_.dependent;
         auto take = [&](const Lines<double>& from) {
             Lines<double> to(padded(slots.size()));
             for (std::size_t i = 0; i < slots.size(); ++i) to[i] = from[slots[i]];
@@ -242,6 +248,7 @@ class Greedy {
         for (const Pivot& pivot : pivots) rows.push_back(pivot.row.data());
         isa<double>().dots(rows.data(), rows.size(), chunks_[c].data(), count / kLanes<double>, known, sums.data(), kChunk);
         State state;
+        state.dependent = all_.dependent;
         for (std::size_t o = 0; o < visible_; ++o)
             state.left.emplace_back(all_.left[o].begin() + as_offset(first), all_.left[o].begin() + as_offset(first + count));
         state.distance2.assign(all_.distance2.begin() + as_offset(first), all_.distance2.begin() + as_offset(first + count));

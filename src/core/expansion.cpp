@@ -17,6 +17,10 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Compos
     weighs_ = composition.needs.mass;
     hidden_ = composition.needs.tangent ? 1 : 0;
     if (composition.needs.partners) keep_partners();
+    const Budget& budget = composition.budget;
+    only_puts_ = !composition.needs.norm && !composition.needs.partners &&
+                 (std::holds_alternative<Unbounded>(budget) || std::holds_alternative<DropOldest>(budget) ||
+                  std::holds_alternative<DropSmallest>(budget) || std::holds_alternative<DropRandom>(budget));
     set_limit(limit_of(composition.budget));
 }
 

@@ -178,6 +178,7 @@ class Expansion {
     bool track_norm_, average_;
     bool weighs_ = false;     // the rule asks for the mass
     bool windowed_ = false;   // points leave by age alone, and others move about then
+    bool only_puts_ = false;  // neither rule nor budget looks at stored points, which others may read while one learns
     std::size_t hidden_ = 0;  // the last outputs, which are auxiliary
     std::size_t limit_ = Points::npos;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0

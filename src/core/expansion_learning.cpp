@@ -23,7 +23,13 @@ Sight Expansion::look_again(const Batch& batch, std::int64_t start) const {
 
 void Expansion::load(Sight& sight, std::size_t first, std::size_t count) const {
     // A window budget holds one point more for the moment between adding and forgetting.
-    sight.load(*points_, first, count, std::min(size() + count, std::max(limit_, size())) + 1);
+    auto slots_after = [&](std::size_t rows) { return std::min(size() + rows, std::max(limit_, size())) + 1; };
+    if (!sight.come(first, count)) sight.load(*points_, first, count, slots_after(count));
+    if (!only_puts_ || threads_allowed() == 1 || !sight.batch || sight.replays) return;
+    const std::size_t left = batch_count(*sight.batch) - first - count;
+    const std::size_t coming = left == 0 ? 0 : window(left);
+    if (coming * size() * (width() + 16) < kWorthThreads) return;
+    sight.foresee(*points_, kernel_, first + count, coming, slots_after(count + coming));
 }
 
 void Expansion::measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial) {

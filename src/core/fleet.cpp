@@ -10,11 +10,13 @@ namespace gristmill {
 
 namespace {
 
-// f(b) for every b, in ascending runs, one a thread. The first error by b is thrown, whatever the number of threads.
+// f(b) for every b, in ascending runs, a few a thread. The first error by b is thrown, whatever the number of threads.
+// work: multiplications of all of them, or about so many.
 template <class F>
-void for_each_block(std::size_t count, std::size_t jobs, const F& f) {
-    jobs = std::max<std::size_t>(1, std::min(jobs, count));
-    parallel(jobs, jobs, [&](std::size_t j) { f(count * j / jobs, count * (j + 1) / jobs); });
+void for_each_block(std::size_t count, std::size_t jobs, std::size_t work, const F& f) {
+    if (jobs <= 1 || count <= 1 || work < kWorthThreads) return f(0, count);
+    const std::size_t runs = std::min(8 * jobs, count);
+    parallel(runs, jobs, [&](std::size_t r) { f(count * r / runs, count * (r + 1) / runs); });
 }
 
 }  // namespace
@@ -222,7 +224,7 @@ void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::s
     lanes.width = shape_.width, lanes.slots = limit_;
     lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
     std::visit([&](const auto& rule) {
-        for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
+        for_each_block(blocks_.size(), jobs, work(to - from), [&](std::size_t first, std::size_t end) {
             Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
             for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, lanes, scratch);
         });
@@ -399,7 +401,7 @@ template <class T>
 void Fleet<T>::score(const FleetChunk<T>& chunk, bool shares, double* out, std::size_t jobs) const {
     const std::size_t columns = shares ? std::max<std::size_t>(classes_, 1) : shape_.outputs;
     std::visit([&](const auto& rule) {
-        for_each_block(blocks_.size(), jobs, [&](std::size_t first, std::size_t end) {
+        for_each_block(blocks_.size(), jobs, work(chunk.frames), [&](std::size_t first, std::size_t end) {
             Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
             for (std::size_t b = first; b < end; ++b)
                 for (std::size_t t = 0; t < chunk.frames; ++t) {

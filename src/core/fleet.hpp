@@ -81,6 +81,8 @@ class Fleet {
     void widen(Block& block, const MemberShape& old, std::size_t slots);
     void reserve(std::size_t frames);
     bool may_fail(const FleetChunk<T>& chunk) const;
+    // Multiplications that so many frames take, or about so many.
+    std::size_t work(std::size_t frames) const { return frames * count_ * limit_ * (shape_.width + 16); }
     void learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs);
     void ahead(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const;
     template <class R>

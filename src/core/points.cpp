@@ -31,16 +31,28 @@ void Points::link(std::size_t slot, bool by_age) {
     (newer == npos ? newest_ : older_[newer]) = slot;
 }
 
+void Points::settle() {
+    if (!readers_) return;
+    readers_->finish();
+    readers_ = nullptr;
+    for (const Waiting& w : waiting_) put_data(w.slot, *w.batch, w.row);
+    waiting_.clear();
+}
+
 void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, bool by_age) {
+    auto put_data = [&] {
+        if (readers_) waiting_.push_back({slot, &batch, row});
+        else this->put_data(slot, batch, row);
+    };
     if (slot == size()) {
         reserve(slot + 1);
-        put_data(slot, batch, row);
+        put_data();
         ids_.push_back(id);
         older_.push_back(npos);
         newer_.push_back(npos);
     } else {
         before_write(slot);
-        put_data(slot, batch, row);
+        put_data();
         unlink(slot);
         ids_[slot] = id;
     }
@@ -48,6 +60,7 @@ void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::siz
 }
 
 void Points::remove(std::size_t slot) {
+    settle();
     const std::size_t last = size() - 1;
     before_write(slot);
     before_write(last);
@@ -68,6 +81,7 @@ void Points::remove(std::size_t slot) {
 
 void Points::rescale(std::span<const double> factors) {
     if (factors.size() != width()) throw std::invalid_argument("one factor a column");
+    settle();
     for (std::size_t slot = 0; slot < size(); ++slot) {
         before_write(slot);
         rescale_data(slot, factors);
@@ -128,6 +142,7 @@ void Points::before_write(std::size_t slot) {
 }
 
 void Points::rollback() {
+    settle();
     const auto journal = std::move(journal_);
     while (size() > journal->ids.size()) remove(size() - 1);
     reserve(journal->ids.size());
@@ -146,6 +161,7 @@ template <class T>
 void DensePoints<T>::reserve(std::size_t n) {
     Points::reserve(n);
     if (n <= norm2_.size()) return;
+    settle();
     make_room(padded(room(n, norm2_.size())));
 }
 
@@ -263,19 +279,53 @@ class DenseAhead final : public Ahead {
     }
 
     void rows(double* out, std::size_t stride) override {
-        const std::size_t slots = padded(points_.size()), panels = (slots + kPanel - 1) / kPanel;
-        auto some = [&](Room& room, std::size_t from, std::size_t to) {  // panels
-            room.scratch.resize(kernel_.scratch_rows() * kPanel);
-            run(room, 0, count_, points_.blocks_.data(), from * kPanel, std::min(to * kPanel, slots), points_.norm2_.data(),
-                points_.norm1_.data(), [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                    kernel_.values(pairs, room.scratch.data(), out + r * stride + s);
-                });
-        };
-        const bool alone = threads_allowed() == 1 || count_ * slots * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
-        const std::size_t pieces = alone ? 1 : std::min(panels, 4 * threads_allowed());
-        if (pieces <= 1) return some(rooms_[0], 0, panels);
-        if (rooms_.size() < pieces) rooms_.resize(pieces);
-        parallel(pieces, [&](std::size_t p) { some(rooms_[p], panels * p / pieces, panels * (p + 1) / pieces); });
+        const std::size_t pieces = cut(threads_allowed());
+        if (pieces <= 1) return rows_of_piece(0, 0, out, stride);
+        parallel(pieces, [&](std::size_t p) { rows_of_piece(p, seat(), out, stride); });
+    }
+
+    std::size_t cut(std::size_t threads) override {
+        slots_ = padded(points_.size());
+        const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
+        const bool alone = threads == 1 || count_ * slots_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
+        pieces_ = alone ? 1 : std::clamp<std::size_t>(panels, 1, 16 * threads);  // small ones: the last is waited for
+        make_rooms(threads);
+        return pieces_;
+    }
+
+    void rows_of_piece(std::size_t piece, std::size_t seat, double* out, std::size_t stride) override {
+        Room& room = rooms_[seat];
+        const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
+        const std::size_t from = panels * piece / pieces_ * kPanel, to = panels * (piece + 1) / pieces_ * kPanel;
+        run(room, 0, count_, points_.blocks_.data(), from, std::min(to, slots_), points_.norm2_.data(), points_.norm1_.data(),
+            [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                kernel_.values(pairs, room.scratch.data(), out + r * stride + s);
+            });
+    }
+
+    void against(Ahead& before, std::span<const Taken> taken, double* out, std::size_t stride) override {
+        auto& others = static_cast<DenseAhead&>(before);
+        if (!others.packed_) others.pack();
+        constexpr std::size_t lanes = kLanes<T>;
+        std::vector<std::uint8_t> wanted(padded(others.count_) / lanes + 1);
+        for (const Taken& t : taken) wanted[t.i / lanes] = 1;
+        const std::size_t all = padded(others.count_), pieces = std::min<std::size_t>(count_ / 16 + 1, 2 * threads_allowed());
+        make_rooms(threads_allowed());
+        const bool alone = taken.size() * count_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads / 4;  // they are awake
+        parallel(pieces, alone ? 1 : threads_allowed(), [&](std::size_t p) {
+            const std::size_t from = count_ * p / pieces, to = count_ * (p + 1) / pieces;
+            Lines<double> values((to - from) * all);
+            for (std::size_t b = 0, e; b < all / lanes; b = e + 1) {
+                for (e = b; wanted[e]; ++e) {}
+                if (e > b)
+                    run(rooms_[seat()], from, to, others.lanes_.data(), b * lanes, e * lanes, others.lane_norm2_.data(),
+                        others.lane_norm1_.data(), [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                            kernel_.values(pairs, rooms_[seat()].scratch.data(), values.data() + r * all + s);
+                        });
+            }
+            for (std::size_t r = from; r < to; ++r)
+                for (const Taken& t : taken) out[r * stride + t.slot] = values[(r - from) * all + t.i];
+        });
     }
 
     void among(std::size_t i, double* out) override {
@@ -312,6 +362,15 @@ class DenseAhead final : public Ahead {
     struct Room {  // what one thread works in
         Lines<T> dots, l1s, scratch;
     };
+    void make_rooms(std::size_t count) {
+        if (rooms_.size() < count) rooms_.resize(count);
+        for (Room& room : rooms_) {
+            if (room.dots.size() < count_ * kPanel) room.dots.resize(count_ * kPanel);
+            if (kernel_.needs_l1() && room.l1s.size() < count_ * kPanel) room.l1s.resize(count_ * kPanel);
+            room.scratch.resize(kernel_.scratch_rows() * kPanel);
+        }
+    }
+
     // The stored points as rows: sums of them by weights are a product of matrices, which lanes of points would spread out.
     void tabulate() {
         constexpr std::size_t lanes = kLanes<T>;
@@ -349,8 +408,8 @@ class DenseAhead final : public Ahead {
              const T* norm1, Use use) const {
         constexpr std::size_t lanes = kLanes<T>, panel = kPanel;
         const std::size_t width = points_.width_, count = to - from;
-        room.dots.resize(count * panel);
-        if (kernel_.needs_l1()) room.l1s.resize(count * panel);
+        if (room.dots.size() < count * panel) room.dots.resize(count * panel);
+        if (kernel_.needs_l1() && room.l1s.size() < count * panel) room.l1s.resize(count * panel);
         for (std::size_t s = begin; s < end; s += panel) {
             const std::size_t size = std::min(panel, end - s);
             const T* at = blocks + s * width;
@@ -397,6 +456,7 @@ class DenseAhead final : public Ahead {
     const DenseRows<T>* dense_;
     const SparseRows<T>* sparse_;
     std::size_t first_ = 0, count_ = 0;
+    std::size_t slots_ = 0, pieces_ = 1;  // as they were when the work was cut
     bool packed_ = false;
     std::vector<const T*> rows_;
     std::vector<T> norm2_;

@@ -9,8 +9,14 @@
 
 #include "core/batch.hpp"
 #include "core/kernels.hpp"
+#include "core/threads.hpp"
 
 namespace gristmill {
+
+// Row i of those that are loaded has gone into a slot.
+struct Taken {
+    std::size_t i, slot;
+};
 
 // The next rows of a chunk against the stored points and against each other: what the look-ahead works with.
 // Holds all scratch memory, so that the points themselves stay const while many threads predict.
@@ -22,6 +28,12 @@ class Ahead {
     virtual void rows(double* out, std::size_t stride) = 0;
     virtual void among(std::size_t i, double* out) = 0;  // loaded row i against all loaded rows
     virtual double self(std::size_t i) = 0;              // k(x, x) of loaded row i
+    // The same as rows() in so many pieces, which several threads may work at; 1 where that is not worth it, or not to be had.
+    // From then on, until other rows are loaded, each piece by itself, two at a time never in the same seat.
+    virtual std::size_t cut(std::size_t) { return 1; }
+    virtual void rows_of_piece(std::size_t, std::size_t, double*, std::size_t) {}
+    // out[r * stride + slot] = k(loaded row r, row i of `others`) for each (i, slot). requires: the same kind of Ahead, which can cut.
+    virtual void against(Ahead&, std::span<const Taken>, double*, std::size_t) {}
     // d f_o / d x at the loaded rows, (row, output, feature) in order; coefs: one line an output, padded(size) numbers each.
     virtual void gradients(std::span<const Lines<double>> coefs, double* out);
 };
@@ -89,6 +101,11 @@ class Points {
     virtual bool may_fail() const { return false; }
     void order_by_id();  // ages from positions, after points were restored slot by slot
 
+    // Others read the points until settle(): what is put in the meantime waits until then, and its batch must live so long. Whatever
+    // else changes the points settles first; who would read them must.
+    void lend(Beside& readers) { readers_ = &readers; }
+    void settle();
+
     // A chunk is one transaction: after begin(), rollback() brings the points back as they were, commit() lets go.
     void begin();
     void rollback();
@@ -124,6 +141,13 @@ class Points {
     std::size_t oldest_ = npos, newest_ = npos;
     std::size_t limit_ = npos;
     std::unique_ptr<Journal> journal_;
+    struct Waiting {
+        std::size_t slot;
+        const Batch* batch;
+        std::size_t row;
+    };
+    Beside* readers_ = nullptr;
+    std::vector<Waiting> waiting_;
 };
 
 template <class T>

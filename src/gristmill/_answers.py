@@ -19,7 +19,7 @@ class Scoring(StreamEstimator):
     def _scores(self, X: Any) -> tuple[Any, LabelView]:
         """Scores as they are shown, and the labels they are of: one look."""
         run = self._started()
-        scores, classes = self._ask(run.core.score, self._rows(run.core, self._read(X, first=False)))
+        scores, classes = self._ask(run.core, run.core.score, self._rows(run.core, self._read(X, first=False)))
         view = run.labels.view(classes)
         return self._shown(scores, view), view
 
@@ -136,7 +136,7 @@ class Classifying(Labelled, Scoring):
 
     def _shares(self, run: Run, rows: Any) -> tuple[Scores, LabelView]:
         while True:
-            scores, classes = self._ask(run.core.score, rows)
+            scores, classes = self._ask(run.core, run.core.score, rows)
             shares = run.core.probabilities(np.ascontiguousarray(scores.reshape(len(scores), -1)))
             if shares.shape[1] == max(classes, 1):  # else another class came in between
                 view = run.labels.view(classes)

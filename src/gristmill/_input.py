@@ -104,6 +104,13 @@ def core_rows(X: Any, single: bool, sparse_store: bool) -> Rows:
     return sparse_rows(csr_array(array), dtype)
 
 
+def extent(rows: Any) -> tuple[int, int]:
+    """How many rows for a core these are, and how many numbers are in them."""
+    if isinstance(rows, list):
+        return len(rows), len(rows)
+    return (len(rows[0]) - 1, len(rows[2])) if isinstance(rows, tuple) else (rows.shape[0], rows.size)
+
+
 def weights(sample_weight: Any, count: int) -> Any:
     """Weights of events as float64: finite, >= 0, one an event, or one number for all."""
     array = np.asarray(sample_weight, dtype=np.float64)

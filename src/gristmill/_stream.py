@@ -134,17 +134,23 @@ class StreamEstimator(Storable, NestedParameters):
         """Scores as they are shown outside."""
         return scores if scores.ndim == 1 else scores[:, 0]
 
+    #: rows times bytes of the model below which the core uses one thread in any case
+    _little: ClassVar[int] = 1 << 24
+
     def _jobs(self) -> Any:
         """How many threads the core may use, as `n_jobs` says it."""
         return 1
 
-    def _ask(self, call: Callable[..., Found], *given: Any) -> Found:
-        """What the core says, with as many threads as it may use."""
+    def _ask(self, core: Any, call: Callable[..., Found], rows: Any, *given: Any) -> Found:
+        """What the core says of rows, with as many threads as it may use; one, where asking how many costs too much."""
         jobs = self._jobs()
         if jobs == 1:
-            return call(*given)
+            return call(rows, *given)
+        count, numbers = _input.extent(rows)
+        if count == 1 or count * (core.memory_bytes + 8 * numbers) < self._little:
+            return call(rows, *given)
         with allowed(jobs):
-            return call(*given)
+            return call(rows, *given)
 
     # ---- what is learned ----------------------------------------------------------------------------------------
 
@@ -277,9 +283,9 @@ class StreamEstimator(Storable, NestedParameters):
         told = early is not None and len(numbers) > 0 and early.take(X, numbers)
         run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
         start = core.seen if passes > 1 else 0
-        scores = self._ask(core.learn, rows, numbers, weights, want_scores, known)
+        scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
         for _ in range(passes - 1):
-            self._ask(core.revisit, rows, numbers, weights, start)
+            self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
             self._look_at(run.parts, X, len(labels))
         run.early = None if told else early

@@ -20,6 +20,8 @@ def resolved(n_jobs: Any) -> int:
     None is 1, or what a surrounding `joblib.parallel_config` says; -1 is all cores that the process may use, -2 all but
     one. No more than OMP_NUM_THREADS, which joblib sets in its worker processes so that they share the cores.
     """
+    if n_jobs == 1:
+        return 1
     from joblib import effective_n_jobs
 
     count = int(effective_n_jobs(n_jobs))

@@ -14,6 +14,7 @@ from . import _core, additive
 from ._base import Parts, StreamLearner
 from ._stream import Run
 from ._terms import Floats, Terms
+from ._threads import allowed
 from ._validate import bytes_in, is_whole
 from ._validate import size as size_range
 from .budgets import Budget, Forget, Merge, Project, Unbounded, Window
@@ -72,7 +73,8 @@ def compress(model: Any, size: int | str) -> tuple[Any, float]:
     state = run.core.state()
     terms = Terms.of(state, run.core.outputs, parts.kernel, parts.average)
     limit = points_within(model, parts, run.core, size)
-    chosen = model._ask(fewer, parts, terms, run.core.outputs, limit)
+    with allowed(model._jobs()):
+        chosen = fewer(parts, terms, run.core.outputs, limit)
     core = model._restored(parts, {**state, **chosen.fields(state)})
     return successor(model, parts, core, run.labels), chosen.error
 
@@ -115,12 +117,12 @@ def refuse_budget(budget: Any, verb: str) -> None:
         raise ValueError(f"{verb}: {budget!r} bounds what each of its points has lost; learn with Merge(size) instead")
 
 
-def points_within(model: StreamLearner, parts: Parts, core: Any, size: int | str) -> int:
-    """A size as a number of points."""
+def points_within(model: StreamLearner, parts: Parts, core: Any, size: int | str, outputs: int | None = None) -> int:
+    """A size as a number of points, each with so many coefficients; by default as many as the core has now."""
     if is_whole(size):
         return int(size)
     empty = model._make_core(parts, core.width, core.is_sparse, core.is_single, 0)
-    return int(empty.points_within(bytes_in(str(size)), core.outputs))
+    return int(empty.points_within(bytes_in(str(size)), core.outputs if outputs is None else outputs))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from . import _terms, additive
 from ._base import Parts, StreamLearner
 from ._labels import LabelTable
+from ._merged_states import intervals
 from ._nested import same
 from ._stream import Run
 from ._terms import Floats, Terms
@@ -33,11 +34,12 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     ----------
     models : sequence of fitted models of one kind, with the same parts
         Kernel learners; learners with additive kernels, whose terms are united and the smallest dropped; learners over
-        features of one and the same map, whose weights are averaged; any of these behind `Prepared`; `StreamScaler`.
+        features of one and the same map, whose weights are averaged; any of these behind `Prepared`; `StreamScaler`;
+        `AutoClassifier` and the others that race, and `Race`, expert by expert.
         Class lists may differ: they are united, and a model says 0 of a class that it has not met.
     size : int or str, optional
         Most points of the result, or its memory in words such as "1 MB"; by default what the models' budget says, the
-        largest of them. `Unbounded()` then keeps all.
+        largest of them. `Unbounded()` then keeps all. Of a race that shares out memory, that memory, in words.
     weights : "n_seen" or sequence of numbers >= 0, default="n_seen"
         How much each model counts: by default in proportion to the events it has seen.
 
@@ -55,6 +57,10 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     by the scaling that its model has now, and forward by the merged one. Explicit weights live in the scaled space and
     cannot follow, so they merge behind a scaling only where it is the same for all.
 
+    Races must be of the same experts. Losses of the experts add up, so that their weights are multiplied. An expert goes on
+    where it ran over at least half of the events, in the room that its place among all gives it; the others rest, and come
+    back as in any race. Trivial experts add their counts, straight lines their sums of squares.
+
     Examples
     --------
     >>> import numpy as np
@@ -66,7 +72,9 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     >>> print(f"{model.n_support_} points, {model.n_seen_} events: {(model.predict(X) == y).mean():.2f} right")
     100 points, 4000 events: 0.98 right
     """
+    from . import _merged_races
     from .prepared import Prepared
+    from .race import Racing
 
     models = list(models) if isinstance(models, list | tuple) else _no_list(models)
     if not models:
@@ -78,6 +86,8 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
         return StreamScaler._merged(models)
     if isinstance(models[0], Prepared):
         return _prepared(models, size, weights)
+    if isinstance(models[0], Racing):
+        return _merged_races.merged(models, size, weights)
     _check(models)
     return _learners(models, size, _shares(models, weights))
 
@@ -108,8 +118,8 @@ def _check(models: list[Any]) -> None:
     for model in models:
         if not isinstance(model, StreamLearner):
             raise TypeError(
-                f"merge: {type(model).__name__} cannot be merged; kernel learners, feature learners, Prepared and "
-                "StreamScaler can"
+                f"merge: {type(model).__name__} cannot be merged; kernel learners, feature learners, races of them, "
+                "Prepared and StreamScaler can"
             )
         if model._run is None:
             raise NotFittedError(f"merge: this {type(model).__name__} instance is not fitted yet")
@@ -184,12 +194,10 @@ class _Shard(NamedTuple):
         return wide
 
 
-def _learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | None = None) -> Any:
+def _learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | None = None, known: Any = None) -> Any:
+    """known: the labels of all and of each model, where others than the models have them."""
     first = models[0]
-    labels = LabelTable()
-    names = [model._run.labels.names[: model._engine.classes] for model in models]
-    for some in names:
-        labels = labels.extended(some)
+    labels, names = _labels(models) if known is None else known
     outputs = len(labels) if len(labels) > 2 else 1
     check_outputs(first._run.parts.rule, first._run.parts.budget, outputs)
     shards = [
@@ -216,7 +224,7 @@ def _learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | N
         state |= _weights(shards, outputs)
     elif additive.is_additive(parts.kernel):
         parts = parts._replace(budget=_budget(models, parts, size))
-        state |= _trees(shards, outputs, _limit(first, parts, size))
+        state |= _trees(shards, outputs, _limit(first, parts, size, outputs))
     else:
         check_compressible(first, "merge")
         refuse_budget(parts.budget, "merge")
@@ -230,6 +238,15 @@ def _learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | N
     return fresh
 
 
+def _labels(models: list[Any]) -> tuple[LabelTable, list[list[Any]]]:
+    """All labels, and those of each model."""
+    labels = LabelTable()
+    names = [list(model._run.labels.names[: model._engine.classes]) for model in models]
+    for some in names:
+        labels = labels.extended(some)
+    return labels, names
+
+
 def _budget(models: list[Any], parts: Parts, size: Any) -> Budget:
     """The budget of the result: the largest of the models', or one of the given size."""
     if size is not None and additive.is_additive(parts.kernel) and isinstance(parts.budget, Unbounded):
@@ -241,16 +258,16 @@ def _budget(models: list[Any], parts: Parts, size: Any) -> Budget:
     return budgets[int(np.argmax([np.inf if limit is None else limit for limit in limits]))]
 
 
-def _limit(model: Any, parts: Parts, size: Any) -> int | None:
-    """How many points there may be; None: any number."""
+def _limit(model: Any, parts: Parts, size: Any, outputs: int | None = None) -> int | None:
+    """How many points there may be, with so many outputs; None: any number."""
     size = getattr(parts.budget, "size", None) if size is None else size
-    return None if size is None else points_within(model, parts, model._engine, size)
+    return None if size is None else points_within(model, parts, model._engine, size, outputs)
 
 
 def _points(model: Any, parts: Parts, shards: list[_Shard], outputs: int, size: Any) -> dict[str, Any]:
     """The united points, compressed."""
     terms = _united([_terms_of(shard, outputs) for shard in shards], shards)
-    limit = _limit(model, parts, size)
+    limit = _limit(model, parts, size, outputs)
     spans = "span_sizes" in shards[0].state
     name = "span_ticks" if spans else "ticks"
     ticks = np.array([sum(int(shard.state[name][0]) for shard in shards)], dtype=np.uint64)
@@ -374,6 +391,10 @@ def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any
             state[name] = _recent([shard.state[name] for shard in shards])
         elif name.startswith("rule."):
             state[name] = sum(shard.share * shard.state[name] for shard in shards)
+    if "intervals" in state:
+        state["intervals"] = intervals(
+            [shard.state["intervals"] for shard in shards], np.array([s.share for s in shards])
+        )
     if "class_counts" in state:
         state["class_counts"] = _class_counts(shards, classes)
     return _calibrated(state, shards, outputs)
@@ -428,6 +449,8 @@ def _calibrated(state: dict[str, Any], shards: list[_Shard], outputs: int) -> di
 
 
 def _prepared(models: list[Any], size: Any, weights: Any) -> Any:
+    from .race import Racing
+
     began = [model._started() for model in models]
     first = models[0]
     for at, model in enumerate(models[1:], 1):
@@ -439,6 +462,8 @@ def _prepared(models: list[Any], size: Any, weights: Any) -> Any:
         if not began[0].is_alike(began[at]):
             raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
     inner = [one.model for one in began]
+    if isinstance(inner[0], Racing):
+        return _prepared_races(first, began, inner, size, weights)
     _check(inner)
     shares = _shares(inner, weights)
     if began[0].scaler is None:
@@ -448,6 +473,16 @@ def _prepared(models: list[Any], size: Any, weights: Any) -> Any:
     scaler = began[0].scaler._merged([one.scaler for one in began], shares)
     fresh = with_model(first, _learners(inner, size, shares, [_Move(one.scaler, scaler) for one in began]))
     fresh._began.become(scaler=scaler, table=_tables(began))
+    return fresh
+
+
+def _prepared_races(first: Any, began: list[Any], inner: list[Any], size: Any, weights: Any) -> Any:
+    from . import _merged_races
+
+    if began[0].scaler is not None:
+        raise TypeError(f"merge: {type(inner[0]).__name__} scales columns by itself; use Prepared(model, scale=None)")
+    fresh = with_model(first, _merged_races.merged(inner, size, weights))
+    fresh._began.become(table=_tables(began))
     return fresh
 
 

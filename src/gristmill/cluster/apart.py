@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
+from .._stream import Run
 from ..kernels import Gaussian
 from ..prepared import Prepared
+from ..race import Racing
 from ..streams.scaling import StreamScaler, WidthFinder
 from .sources import chunks_of
 
@@ -133,8 +135,8 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
     y = None if samples[0].y is None else np.concatenate([sample.y for sample in samples])
     order = np.random.default_rng(0).permutation(len(X))  # else the parts would come one after the other
     X, y = X[order], None if y is None else y[order]
-    if hasattr(type(learner), "leader_"):
-        learner = _leader(learner, X, y)
+    if isinstance(learner, Racing):
+        return _settled_race(learner, X, y)
     if not isinstance(learner, Prepared):
         return _with_width(clone(learner), X)
     settled = Prepared(clone(learner.model), learner.scale, warmup=len(X))
@@ -158,9 +160,35 @@ def _weighed(relevance: Any) -> StreamScaler:
     return scaler
 
 
-def _leader(race: Any, X: Any, y: Any) -> Any:
-    """The expert that leads on the sample, as it would be written down."""
-    return clone(clone(race).fit(X, y).leader_)
+def _settled_race(race: Any, X: Any, y: Any) -> Any:
+    """A race whose experts have the scalings, and weights of columns, that they had at the end of the sample.
+
+    A scaling is known by after how many events it stays: columns that an expert weighs have one of its own.
+    """
+    tried = clone(race).partial_fit(X, y)
+    rows = np.asarray(X, dtype=np.float64)
+    experts, scalers = [], {}
+    for place, (lane, expert) in enumerate(zip(tried._engine.lanes, tried.experts_, strict=True)):
+        weights = getattr(getattr(lane, "relevance", None), "weights", None)
+        if isinstance(expert, Prepared) and expert.scale is not None:
+            method = expert.scale if weights is None else "standard"
+            key = (method, len(rows) + (0 if weights is None else 1 + place))
+            scalers[key] = _frozen(rows, method, key[1], 1.0 if weights is None else weights)
+            expert = clone(expert).set_params(scale=method, warmup=key[1])
+        experts.append(expert)
+    fresh = clone(race).set_params(experts=experts)
+    run = Run(fresh._parts())
+    run.core = fresh._begin(run, rows)
+    for key, scaler in scalers.items():
+        run.core.scalings.by_key[key]._from_file(*scaler._to_file())
+    fresh._run, fresh.n_features_in_ = run, rows.shape[1]
+    return fresh
+
+
+def _frozen(rows: Any, method: str, count: int, weights: Any) -> StreamScaler:
+    """A scaling of so many events like these, which stays; a column that counts more has a smaller spread."""
+    mean = rows.mean(axis=0)
+    return StreamScaler(method, count).fit(np.resize(mean + (rows - mean) / weights, (count, rows.shape[1])))
 
 
 def _with_width(model: Any, X: Any) -> Any:

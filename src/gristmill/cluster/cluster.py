@@ -164,7 +164,7 @@ class Cluster:
         Parameters
         ----------
         learner : learner of gristmill that `merge` takes, behind `Prepared` or not; or one that needs no settings
-            Of the latter the expert that leads on the sample is learned.
+            Of the latter every expert is learned and merged, and `size` is the memory of all.
         parts : list of shards, or a Ray dataset
             A shard is a path or URL (CSV, LIBSVM, JSON lines, Parquet, Arrow), a list of them, or a pair (X, y).
         target : str, int, "last" or None

@@ -74,6 +74,7 @@ class FeatureLearner(StreamLearner):
     """
 
     stores_points = False
+    _little = 1 << 20  # a map costs more than its weights are
     widens = False  # a map is drawn for so many columns
     kernel_ = None  # type: ignore[assignment]
     kernel = None  # the map is in its place
