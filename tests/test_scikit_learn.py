@@ -60,6 +60,7 @@ def estimators():
             needed = {
                 **learners.NEEDED.get(name, {}),
                 **({"labels": list(range(-1, 40))} if name == "StructuredLearner" else {}),
+                **({"slopes": (1.0, 30.0)} if name == "LandmarkPairClassifier" else {}),  # six are tuned otherwise
             }
             yield name, persist.estimator(name)(**needed)
     yield "Prepared, classifier", Prepared(KernelClassifier())

@@ -74,6 +74,10 @@ def optimal(series: Series, moments: Moments, first: int, last: int | None, stra
     lowest = _lowest(series, first, last)
     if lowest is None:
         return None
+    endless = series.degree is None and last is None
+    rate = math.sqrt(moments.largest) / series.radius if endless and math.isfinite(series.radius) else 0.0
+    if rate > 1.0:  # of the terms in the end: no need to write them out
+        raise _diverges(series, moments)
     count = lowest + 64
     while True:
         degrees, logs = support(series, first, last, count)
@@ -83,12 +87,7 @@ def optimal(series: Series, moments: Moments, first: int, last: int | None, stra
         if ended or (len(score) > 8 and score[-8:].max() < score.max() - _BITS * math.log(2)):
             break
         if count > LONGEST:
-            raise ValueError(
-                "measure='optimal': sum_n a_n m^(n/2) does not converge for this data (m = "
-                f"{moments.largest:g}, radius of "
-                f"convergence {series.radius:g}); multiply the inputs by less than "
-                f"{(series.radius**2 / moments.largest) ** 0.25:g} or set max_degree"
-            )
+            raise _diverges(series, moments)
         count *= 2
     if not np.isfinite(score).any():  # every pair is exact already (for one, all-zero data)
         score = np.where(np.isfinite(logs), -degrees * math.log(2), -np.inf)
@@ -96,9 +95,15 @@ def optimal(series: Series, moments: Moments, first: int, last: int | None, stra
     # A degree whose variance vanishes on the sample still has to be drawn, or the map would be biased
     # elsewhere.
     weights = np.maximum(weights, weights.max() * 1e-9)
-    endless = series.degree is None and last is None
-    rate = math.sqrt(moments.largest) / series.radius if endless and math.isfinite(series.radius) else 0.0
     return Law(degrees, weights / weights.sum(), logs, rate)
+
+
+def _diverges(series: Series, moments: Moments) -> ValueError:
+    return ValueError(
+        f"measure='optimal': sum_n a_n m^(n/2) does not converge for this data (m = {moments.largest:g}, radius of "
+        f"convergence {series.radius:g}); multiply the inputs by less than "
+        f"{(series.radius**2 / moments.largest) ** 0.25:g} or set max_degree"
+    )
 
 
 class Moments:
