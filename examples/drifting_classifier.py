@@ -1,8 +1,8 @@
 """
-A rule that switches
-====================
+Sudden drift: a concept that switches
+=====================================
 
-A classifier on a stream whose rule changes at a stroke: four times everything about the two classes is drawn anew.
+Four times in this stream the two classes change places from one event to the next: everything about them is drawn anew.
 A learner that keeps all it has seen is held back by the past. Each of three ways to forget makes half to two thirds of
 its mistakes, with a fraction of its memory.
 """
