@@ -101,7 +101,7 @@ CASES = {
     "classes": CLASSES,
     "numbers": NUMBERS,
     "one seed": KeyedFleet(KernelClassifier(Gaussian(0.5), budget=DropRandom(5), random_state=3)),
-    "scaled": KeyedFleet(Prepared(KernelRegressor(Gaussian(0.5), budget=DropOldest(5)))),
+    "scaled": KeyedFleet(Prepared(KernelRegressor(Gaussian(0.5), budget=DropOldest(5)), target=None)),
     "ttl": KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=6), ttl=60),
     "may diverge": KeyedFleet(KernelRegressor(Linear(), SGD(Squared(), 0.001), DropOldest(4))),
 }

@@ -37,8 +37,8 @@ NOVELTY = KernelNovelty(Gaussian(0.5), budget=DropSmallest(5), random_state=3)
 PROTOTYPES = [
     Prepared(CLASSIFIER),
     Prepared(CLASSIFIER, "minmax"),
-    Prepared(REGRESSOR, warmup=7),
-    Prepared(REGRESSOR, "minmax", 3),
+    Prepared(REGRESSOR, warmup=7, target=None),
+    Prepared(REGRESSOR, "minmax", 3, target=None),
     Prepared(NOVELTY),
     Prepared(NOVELTY, None),
 ]
@@ -105,7 +105,7 @@ def test_a_key_scales_as_its_learner_would_alone(prototype, spill, tmp_path):
 @pytest.mark.parametrize("kind", [KernelClassifier, KernelRegressor, KernelNovelty])
 def test_the_kernel_by_default_is_that_of_the_learner_alone(kind):
     keys, X = events(200, 4)
-    prototype = Prepared(kind(budget=DropSmallest(6), random_state=0))
+    prototype = Prepared(kind(budget=DropSmallest(6), random_state=0), target=None)
     y = targets(prototype, X)
     told = {"classes": [0, 1]} if kind is KernelClassifier else {}
     fleet = KeyedFleet(prototype).partial_fit(keys, X, y, **told)
@@ -129,11 +129,11 @@ def test_bytes_of_the_scaling_count():
 @pytest.mark.parametrize("kind", ["fleet", "keys"])
 def test_files_pickles_and_copies_go_on(kind, tmp_path):
     if kind == "fleet":
-        fleet, X = Fleet(Prepared(REGRESSOR), 5), 10 + frames(40, 5)
+        fleet, X = Fleet(Prepared(REGRESSOR, target=None), 5), 10 + frames(40, 5)
         first, rest = (X[:20], X[:20, :, 0]), (X[20:], X[20:, :, 0])
     else:
         keys, X = events()
-        fleet = KeyedFleet(Prepared(REGRESSOR))
+        fleet = KeyedFleet(Prepared(REGRESSOR, target=None))
         first, rest = (keys[:200], X[:200], X[:200, 0]), (keys[200:], X[200:], X[200:, 0])
     fleet.partial_fit(*first).save(tmp_path / "fleet")
     others = [gristmill.load(tmp_path / "fleet"), pickle.loads(pickle.dumps(fleet)), copy.deepcopy(fleet)]
@@ -160,10 +160,10 @@ def test_a_member_goes_out_and_in_again():
 
 def test_a_prior_sees_the_rows_as_they_came():
     keys, X = events()
-    prior = Prepared(KernelRegressor(Gaussian(0.3), budget=DropOldest(20), random_state=0))
-    fleet = KeyedFleet(Prepared(REGRESSOR), prior=prior)
+    prior = Prepared(KernelRegressor(Gaussian(0.3), budget=DropOldest(20), random_state=0), target=None)
+    fleet = KeyedFleet(Prepared(REGRESSOR, target=None), prior=prior)
     said, first = fleet.prequential(keys, X, X[:, 0]), clone(prior).prequential(X, X[:, 0])
-    rest = KeyedFleet(Prepared(REGRESSOR)).prequential(keys, X, X[:, 0] - first)
+    rest = KeyedFleet(Prepared(REGRESSOR, target=None)).prequential(keys, X, X[:, 0] - first)
     assert np.array_equal(said, rest + first)
 
 
@@ -197,6 +197,9 @@ def test_what_members_have_no_room_for_is_refused_by_name():
         KeyedFleet(Prepared(NOVELTY, "relevance")).partial_fit(keys, X)
     with pytest.raises(TypeError, match="prototype"):
         KeyedFleet(Prepared(Prepared(NOVELTY))).partial_fit(keys, X)
+    for fleet in (KeyedFleet(Prepared(REGRESSOR)), Fleet(Prepared(REGRESSOR), 2)):
+        with pytest.raises(ValueError, match=r"target='scale'\); use target=None"):
+            fleet._check_parameters()
 
 
 # ---- classes that weigh -------------------------------------------------------------------------------------------

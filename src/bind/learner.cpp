@@ -109,6 +109,15 @@ auto bind_loop(nb::module_& m, const char* name) {
           nb::arg("bytes"), nb::arg("outputs"));
     if constexpr (requires(const L& l, const Batch& batch, double* out) { l.gradient(batch, out); })
         c.def("gradient", &gradient_of<H>);
+    if constexpr (requires(L& l, std::span<const double> numbers) { l.retarget(numbers, numbers); })
+        c.def("retarget", [](Py& h, Array1<double> factors, Array1<double> shifts) {
+            const std::size_t n = h.learner.targets();
+            bool fine = h.learner.task() == Task::regression && factors.shape(0) == n && shifts.shape(0) == n;
+            for (std::size_t o = 0; fine && o < n; ++o)
+                fine = factors.data()[o] > 0 && std::isfinite(factors.data()[o]) && std::isfinite(shifts.data()[o]);
+            if (!fine) throw nb::value_error("targets of a regression can be measured otherwise, by a factor above 0 and a shift each");
+            h.write([&] { h.learner.retarget({factors.data(), n}, {shifts.data(), n}); });
+        }, nb::arg("factors"), nb::arg("shifts"));
     if constexpr (std::is_same_v<H, Expansion>)
         c.def("labels", [](const Py& h) {
              return h.look([&] {
@@ -117,11 +126,6 @@ auto bind_loop(nb::module_& m, const char* name) {
                  return nb::make_tuple(array_of(std::move(labels)), by_age(stored(h.learner)));
              });
          })
-            .def("retarget", [](Py& h, double factor, double shift) {
-                if (h.learner.task() != Task::regression || !(factor > 0) || !std::isfinite(factor) || !std::isfinite(shift))
-                    throw nb::value_error("targets of a regression can be measured otherwise, by a factor above 0 and a shift");
-                h.write([&] { h.learner.retarget(factor, shift); });
-            }, nb::arg("factor"), nb::arg("shift"))
             .def("renew", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
                 Renewal found;
                 h.write([&] {

@@ -154,6 +154,17 @@ void Expansion::shrink(double factor) {
     if (size < low || size > 1 / low) renormalize();
 }
 
+void Expansion::retell(std::span<const double> factors) {
+    if (average_) {
+        renormalize();
+        for (std::size_t o = 0; o < sum_.size(); ++o)
+            for (double& x : sum_[o]) x *= factors[std::min(o, factors.size() - 1)];
+    }
+    if (factors.size() == 1) return shrink(factors[0]);
+    for (std::size_t o = 0; o < coef_.size(); ++o)
+        for (double& x : coef_[o]) x *= factors[o];
+}
+
 bool Expansion::has_room_for(double coefficient, double factor) const {
     constexpr double kLargest = 1e150;  // its square is finite, and so is its quotient by the smallest scale
     if (!(std::abs(coefficient) <= kLargest)) return false;

@@ -98,10 +98,12 @@ class Expansion {
     bool has_room_for(double coefficient, double factor) const;
     // Columns of the stored points times these factors; f is another one then.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
-    // The labels of the stored points, y as factor y + shift.
-    void relabel(double factor, double shift) {
-        for (auto& line : label_)
-            for (double& y : line) y = factor * y + shift;
+    // f_o <- factor_o f_o, past hypotheses too. Several factors: not with a tracked norm.
+    void retell(std::span<const double> factors);
+    // The labels of the stored points, y_o as factor_o y_o + shift_o.
+    void relabel(std::span<const double> factors, std::span<const double> shifts) {
+        for (std::size_t t = 0; t < label_.size(); ++t)
+            for (double& y : label_[t]) y = factors[t] * y + shifts[t];
     }
     void pair_again(Sight& stored);  // after that, with the points as they are now
     void restart();  // all coefficients 0, the points still there

@@ -147,8 +147,8 @@ class Intervals {
         for (std::size_t o = 0; o < each_.size(); ++o) each_[o].learn(targets[o] - said[o]);
     }
     double half(std::size_t target, double coverage) const { return each_[target].half(coverage); }
-    void rescale(double factor) {
-        for (auto& one : each_) one.rescale(factor);
+    void rescale(std::size_t target, double factor) {
+        if (target < each_.size()) each_[target].rescale(factor);
     }
 
     void visit(Archive& archive) {

@@ -88,16 +88,10 @@ class Learner {
         hypothesis_.finish(chunk.sight);
     }
 
-    // Targets are measured otherwise from now on, y as factor y + shift: f, its offset and the labels of the stored points follow, so
-    // that the same is said in the new units. requires: factor > 0, and no average.
-    void retarget(double factor, double shift)
-        requires(H::kSupports.present)
-    {
-        hypothesis_.shrink(factor);
-        hypothesis_.relabel(factor, shift);
-        for (double& b : intercept_) b = factor * b + shift;
-        intervals_.rescale(factor);
-    }
+    // Targets are measured otherwise from now on, y_o as factor_o y_o + shift_o: f, its offset, what adapts to errors and the labels of
+    // the stored points follow, so that the same is said in the new units. requires: a factor above 0 and a shift a target.
+    void retarget(std::span<const double> factors, std::span<const double> shifts)
+        requires requires(H h) { h.retell(factors); };
 
     // Columns of the stored points times factors, and f half of what it was, its scores at the stored points kept as well as
     // they can be, and half of what it learns anew: `passes` over the stored points with their labels, oldest first, from

@@ -1,4 +1,4 @@
-// Several numbers to predict: one store, one trial a target, each with the state of its own rule.
+// Several numbers to predict: one store, one trial a target, each with the state of its own rule; and targets in other units.
 #pragma once
 
 #include "core/learner.hpp"
@@ -50,6 +50,21 @@ void Learner<H>::learn_targets(Chunk& chunk, std::size_t i) {
     others_.swap(chunk.others);
     commit(chunk, i, decision, plan, term);
     for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] += chunk.offsets[o];
+}
+
+template <Hypothesis H>
+void Learner<H>::retarget(std::span<const double> factors, std::span<const double> shifts)
+    requires requires(H h) { h.retell(factors); }
+{
+    hypothesis_.retell(factors);
+    if constexpr (requires { hypothesis_.relabel(factors, shifts); }) hypothesis_.relabel(factors, shifts);
+    const double ticks = static_cast<double>(hypothesis_.ticks());
+    for (std::size_t o = 0; o < factors.size(); ++o) {
+        intercept_[o] = factors[o] * intercept_[o] + shifts[o];
+        intercept_sum_[o] = factors[o] * intercept_sum_[o] + ticks * shifts[o];
+        intervals_.rescale(o, factors[o]);
+        gristmill::rescale(o == 0 ? rule_ : others_[o - 1], factors[o]);
+    }
 }
 
 }  // namespace gristmill

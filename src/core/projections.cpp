@@ -142,6 +142,11 @@ void Projections::tick() {
     ++ticks_;
 }
 
+void Projections::retell(std::span<const double> factors) {
+    for (std::size_t o = 0; o < spans_.size(); ++o) spans_[o].scale_all(factors[o]);
+    refresh();
+}
+
 void Projections::add_output() {
     if (narrower_.empty()) narrower_ = spans_;
     spans_.emplace_back();

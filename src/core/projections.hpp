@@ -59,6 +59,8 @@ class Projections {
     std::uint64_t ticks() const { return ticks_; }
     bool plans_alone() const { return store_.plans_alone(); }
     void add_output();
+    void retell(std::span<const double> factors);  // f_o <- factor_o f_o, past ones too
+    void relabel(std::span<const double> factors, std::span<const double> shifts) { store_.relabel(factors, shifts); }
     void split_output();
     void scores(const Batch& batch, double* out) const { store_.scores(batch, out); }
     void gradients(const Batch& batch, double* out) const { store_.gradients(batch, out); }

@@ -299,6 +299,11 @@ inline void settle(Rule& rule) {
     if (auto* density = std::get_if<Density>(&rule)) density->settle();
 }
 
+// Targets are measured in units 1 / factor of the old ones: a width that follows the errors goes along.
+inline void rescale(Rule& rule, double factor) {
+    if (auto* sgd = std::get_if<Sgd>(&rule); sgd && sgd->loss.nu) sgd->loss.width *= factor;
+}
+
 inline std::size_t rule_bytes(const Rule& rule) {
     return std::visit([](const auto& r) { return r.bytes(); }, rule);
 }

@@ -66,6 +66,11 @@ class Trees {
     std::uint64_t ticks() const { return 0; }
     bool plans_alone() const { return true; }
     void add_output();
+    // f <- factor f. Several outputs share one scale: several factors are refused.
+    void retell(std::span<const double> factors) {
+        if (factors.size() > 1) throw std::invalid_argument("trees of several targets have one scale");
+        shrink(factors[0]);
+    }
     void split_output();
     void scores(const Batch& batch, double* out) const;
     void begin(std::size_t rows, bool grows);

@@ -86,6 +86,12 @@ void Weights::rescale(double factor) {
     now_.scale = 1;
 }
 
+void Weights::retell(std::span<const double> factors) {
+    for (auto* lines : {&now_.values, &now_.sum})
+        for (std::size_t o = 0; o < lines->size(); ++o) isa_score().scale(factors[o], (*lines)[o].data(), (*lines)[o].size());
+    if (track_norm_) now_.norm2 = exact_norm2();
+}
+
 void Weights::add_output() {
     now_.values.emplace_back(padded(width()));
     if (average_) now_.sum.emplace_back(padded(width()));

@@ -47,6 +47,7 @@ class Weights {
     std::uint64_t ticks() const { return now_.ticks; }
     bool plans_alone() const { return true; }
     void add_output();
+    void retell(std::span<const double> factors);  // w_o <- factor_o w_o, past ones too
     void split_output();
     void scores(const Batch& batch, double* out) const;
     void begin(std::size_t, bool) { before_ = now_; }

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _core
+from . import _core, _input
 from ._parts_of_chunk import cut, in_core_order, joined
 from ._stream import Run, is_event, refuse_no_weight
+from ._targets import Targets
 from .streams.relevance import RelevanceScaler
 from .streams.scaling import StreamScaler
 from .streams.table import Table, padded
@@ -30,10 +31,13 @@ class Begun:
     scaler : StreamScaler, RelevanceScaler or None
     room : int, optional
         Columns of every row, for a learner that does not widen.
+    targets : Targets, or None where the learner is told labels, or targets as they come
     """
 
-    def __init__(self, model: Any, table: Table | None, scaler: Any, room: int | None = None) -> None:
-        self.model, self.table, self.scaler, self.room = model, table, scaler, room
+    def __init__(
+        self, model: Any, table: Table | None, scaler: Any, room: int | None = None, targets: Targets | None = None
+    ) -> None:
+        self.model, self.table, self.scaler, self.room, self.targets = model, table, scaler, room, targets
         self._lock = threading.RLock()
         self._moment = 0  # odd while something changes
         self._quick: Any = None
@@ -51,10 +55,13 @@ class Begun:
         found: StreamScaler | None = self.scaler.standard if isinstance(self.scaler, RelevanceScaler) else self.scaler
         return found
 
-    def become(self, model: Any = None, scaler: Any = None, table: Table | None = None) -> None:
+    def become(
+        self, model: Any = None, scaler: Any = None, table: Table | None = None, targets: Targets | None = None
+    ) -> None:
         """Go on with others in place of these."""
         with self._lock:
             self.model, self.scaler, self.table = model or self.model, scaler or self.scaler, table or self.table
+            self.targets = targets or self.targets
             self._find_quick()
 
     def is_alike(self, other: Begun) -> bool:
@@ -98,10 +105,28 @@ class Begun:
             found[self.table.scaled_places] = self.standard._slope()
         return found if self.relevance is None else found * self.relevance.weights
 
+    def told(self, verb: str, said: Any) -> Any:
+        """What the learner says, in the units of the targets."""
+        if self.targets is None:
+            return said
+        if verb == "explain":
+            return said.retold(self.targets)
+        if verb == "predict_interval":
+            return self.targets.interval(said)
+        return self.targets.interval_one(*said) if verb == "predict_interval_one" else self.targets.outside(said)
+
+    def steep(self, gradients: Any) -> Any:
+        """Gradients of what the learner says, of what is said."""
+        if self.targets is None:
+            return gradients
+        spread = self.targets.spread
+        return gradients * (spread if len(self.targets.scales) == 1 else spread[:, None])
+
     @property
     def memory_bytes(self) -> int:
         """Bytes of everything."""
         scaling = 0 if self.scaler is None else int(self.scaler.memory_bytes)
+        scaling += 0 if self.targets is None else self.targets.nbytes
         return int(self.model.memory_bytes_) + scaling + (0 if self.table is None else self.table.nbytes)
 
     # ---- learning ----------------------------------------------------------------------------------------------
@@ -131,12 +156,15 @@ class Begun:
             if self._quick is None or not is_event(x):
                 return False
             means, scaling, row, learn_one = self._quick
-            if not _core.take_one(means, scaling, x, row):
+            told = y if self.targets is None else self.targets.lone(y)
+            if (told is None and self.targets is not None) or not _core.take_one(means, scaling, x, row):
                 return False
             self._moment += 1
             try:
-                learn_one(row, y)
+                learn_one(row, told)
                 self.table.n_seen_ += 1  # type: ignore[union-attr]
+                if self.targets is not None:
+                    self.targets.scales[0].take(float(y))
             except BaseException:
                 _core.untake_one(means, scaling)
                 raise
@@ -153,27 +181,44 @@ class Begun:
             self._quick = table._means.core, scaler._scaling, row, self.model.learn_one
 
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-        if self.table is None:
+        if self.table is None and self.targets is None:
             return getattr(self.model, verb)(X, y, **known)
+        rows = self._taken(X)
+        count = len(rows) if isinstance(rows, list) else rows.shape[0]
+        if self.targets is not None:
+            y = self.targets.read(type(self.model).__name__, y, count)
+            self.targets.begin(y)
+        if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
+            return self._fit_batch(X, y, known)
+        edges = self._edges(count)
+        return self._step(verb, rows, y, known) if len(edges) == 2 else self._in_parts(edges, verb, rows, y, known)
+
+    def _taken(self, X: Any) -> Any:
+        """A chunk as rows, by columns and scaling that have seen it."""
+        if self.table is None:
+            return _input.objects(X)
         texts = "text" in self.table.columns.values()  # rows are wide from the beginning
         if self.room is None and not self._started and (texts or not self.model.widens):
             self.room = self._bound(X)
         rows = self.table.learn_transform(X, self.standard)
-        count = rows.shape[0]
         if not self._started:
             self.model._columns = self.table.n_first
-        if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
-            # All of it is looked at before any of it is learned.
-            return self.model.fit(self.rows(X), y, **known)
-        edges = self._edges(count)
-        return self._step(verb, rows, y, known) if len(edges) == 2 else self._in_parts(edges, verb, rows, y, known)
+        return rows
+
+    def _fit_batch(self, X: Any, y: Any, known: dict[str, Any]) -> Any:
+        """Several passes: all of it is looked at before any of it is learned."""
+        if self.targets is not None:
+            self.targets.learn_batch(y)
+            y = self.targets.inside(y)
+        return self.model.fit(self.rows(X), y, **known)
 
     def _edges(self, count: int) -> list[int]:
-        """Where a chunk is cut: rows become wider, or weights are renewed."""
-        assert self.table is not None
+        """Where a chunk is cut: rows become wider, weights are renewed, or targets are measured anew."""
         edges = {0, count}
-        if self.room is None:
+        if self.table is not None and self.room is None:
             edges |= {row for row, _ in self.table.growth}
+        if self.targets is not None:
+            edges |= self.targets.edges(count)
         if self.relevance is not None:
             edges |= self.relevance.renewals(count)
         return sorted(edges)
@@ -194,7 +239,8 @@ class Begun:
                 part = slice(start, stop)
                 some = {name: cut(value, part) if np.ndim(value) and name != "classes" else value
                         for name, value in known.items()}  # fmt: skip
-                said.append(self._step(verb, rows[part, : self._width_at(start, rows.shape[1])], cut(y, part), some))
+                some_rows = rows[part] if isinstance(rows, list) else rows[part, : self._width_at(start, rows.shape[1])]
+                said.append(self._step(verb, some_rows, cut(y, part), some))
                 if verb == "prequential":
                     said[-1] = in_core_order(model, said[-1])
         except BaseException:
@@ -217,18 +263,46 @@ class Begun:
         """Rows that are equally wide, without a renewal between them."""
         if self.room is not None:
             rows = self._into_room(rows)
-        elif self._started and rows.shape[1] > self.model._run.core.width:
+        elif self.table is not None and self._started and rows.shape[1] > self.model._run.core.width:
             self.model.widen(rows.shape[1])
         relevance = self.relevance
         if relevance is None:
-            return getattr(self.model, verb)(rows, y, **known)
+            return self._tell(verb, rows, y, known)
         relevance.widen(rows.shape[1])
         due = rows.shape[0] == relevance.room()
-        said = getattr(self.model, verb)(relevance._weighed(rows), y, **known)
+        said = self._tell(verb, relevance._weighed(rows), y, known)
         relevance.position = relevance.n_seen_ + rows.shape[0]
         if due:
             relevance.renew(self.model)
         return said
+
+    def _tell(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+        """Rows to the learner, with targets in its units; what it says in those of the targets."""
+        targets = self.targets
+        if targets is None:
+            return getattr(self.model, verb)(rows, y, **known)
+        if targets.is_known:
+            said = getattr(self.model, verb)(rows, targets.inside(y), **known)
+            if verb == "prequential":
+                said = targets.outside(said)
+            elif verb == "prequential_interval":
+                said = targets.interval(said)
+        else:
+            said = self._pass_over(verb, rows, y, known)
+        moved = targets.learn(y)
+        if moved is not None:
+            self.model._run.core.retarget(*moved)
+        return said
+
+    def _pass_over(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+        """Events of which nobody knows how their targets are measured: they count, and teach nothing."""
+        assert self.targets is not None
+        if verb == "fit":
+            refuse_no_weight(known.get("sample_weight"))
+        self.model.partial_fit(rows, self.targets.inside(y), sample_weight=np.zeros(len(y)))
+        if verb == "prequential_interval":
+            return self.targets.interval(np.zeros((*y.shape, 2)))
+        return self.targets.means(y) if verb == "prequential" else self.model
 
     @property
     def _started(self) -> bool:
@@ -261,16 +335,18 @@ class Begun:
 
     def _mark(self) -> Any:
         table = None if self.table is None else self.table.mark()
-        return table, None if self.scaler is None else self.scaler._mark()
+        targets = None if self.targets is None else self.targets.copy()
+        return table, None if self.scaler is None else self.scaler._mark(), targets
 
     def _back(self, mark: Any) -> None:
         if self.table is not None:
             self.table.back(mark[0])
         if self.scaler is not None:
             self.scaler._back(mark[1])
+        self.targets = mark[2]
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("model", "table", "scaler", "room")
+        kept = ("model", "table", "scaler", "room", "targets")
         return self.look(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
 
     def __setstate__(self, state: dict[str, Any]) -> None:

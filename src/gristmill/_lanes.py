@@ -15,6 +15,8 @@ from . import _core, persist
 from ._labels import LabelTable, wide
 from ._lines import Line, LineOfChanges
 from ._stream import Run, task_of
+from ._target_scale import TargetScale
+from ._targets import Targets
 from ._trivial import Trivial
 from .prepared import Prepared
 from .streams.relevance import FIRST, RelevanceScaler
@@ -71,6 +73,8 @@ class Lane:
         self.relevance: RelevanceScaler | None = None
         self.note = ""  #: why it is no longer there
         self.rests = False  #: it has lost, and its room is another's
+        #: whether it is told targets centred and scaled; who shares out memory does so for all
+        self.scales_target = self.model._retargets and (single or (isinstance(asked, Prepared) and asked.target is not None))
         scale = asked.scale if isinstance(asked, Prepared) else None
         if scale is not None:
             self.key = ("standard" if scale == "relevance" else scale, asked.warmup)
@@ -122,6 +126,10 @@ class Lane:
             said[:good] = core.learn(rows[:good], numbers[:good], None, True, classes)
         self.note = f"left at event {core.seen}: {why}"
         return said
+
+    def pass_over(self, scaled: Scaled, count: int) -> None:
+        """Events that come by, and teach nothing."""
+        self.core.learn(self._rows(scaled), np.zeros(count), np.zeros(count), False, 0)
 
     def score(self, scaled: Scaled, classes: int) -> Floats:
         said = np.asarray(self.core.score(self._rows(scaled))[0])
@@ -194,9 +202,12 @@ class Lane:
         model = clone(self.model)
         if hasattr(model, "kernel"):
             model.kernel = self.model._run.parts.kernel
-        return Prepared(model, self.asked.scale, self.asked.warmup) if isinstance(self.asked, Prepared) else model
+        target = "scale" if self.scales_target or not self.model._retargets else None
+        if isinstance(self.asked, Prepared):
+            return Prepared(model, self.asked.scale, self.asked.warmup, target=target)
+        return Prepared(model, None) if self.scales_target else model
 
-    def fitted(self, scalings: Scalings, labels: LabelTable) -> Any:
+    def fitted(self, scalings: Scalings, labels: LabelTable, target: TargetScale | None) -> Any:
         """The expert by itself, as it is now."""
         alone, inner = self.composition(), copy.copy(self.model)
         if hasattr(inner, "kernel"):
@@ -207,7 +218,8 @@ class Lane:
         scaler: Any = self.relevance
         if scaler is None and self.key is not None:
             scaler = scalings.by_key[self.key]
-        alone._go_on(inner, copy.deepcopy(scaler))
+        targets = Targets((target.copy(),)) if self.scales_target and target is not None else None
+        alone._go_on(inner, copy.deepcopy(scaler), targets)
         return alone
 
     def mark(self) -> Any:
@@ -262,6 +274,7 @@ class TrivialLane:
     """An expert that needs no rows."""
 
     note, rests, runs = "", False, True
+    scales_target = False
 
     def __init__(self, asked: Trivial) -> None:
         self.asked = asked

@@ -39,6 +39,7 @@ class LineLane:
     """One of them in a race. Targets are taken as they come: a line does not ask how they are measured."""
 
     note, rests, runs = "", False, True
+    scales_target = False
 
     def __init__(self, asked: Trivial) -> None:
         self.asked = asked

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import persist
 from ._begun import Begun
+from ._targets import Targets
 from .streams.table import Table
 
 
@@ -25,24 +26,29 @@ def to_file(began: Begun) -> tuple[dict[str, Any], dict[str, Any]]:
         together |= found
     if began.room is not None:
         plain["room"] = began.room
+    if began.targets is not None and began.targets.scales:
+        together["targets"] = began.targets.state()
     return together, plain
 
 
 def from_file(
     model: Any, settings: dict[str, Any] | None, scaler: Any, arrays: dict[str, Any], fitted: dict[str, Any]
 ) -> Begun:
-    """Back from `to_file`; what does not fit is refused."""
+    """Back from `to_file`; what does not fit is refused. Targets of an older file are told as they come."""
     inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
     model._from_file(inner, fitted["model"])
     if scaler is not None and "scaler" in fitted:
         scaler._from_file(arrays, fitted["scaler"])
+    targets = Targets.from_state(arrays["targets"]) if "targets" in arrays else None
+    if targets is not None and len(targets.scales) != model._run.targets:
+        raise persist.ModelFileError("its scale of the targets does not fit its points")
     if settings is None:
-        return Begun(model, None, None)
+        return Begun(model, None, None, targets=targets)
     if "table" in fitted:
         table = Table.from_file(arrays, {**fitted["table"], "settings": settings})
     else:
         table = of_numbers(model, settings, scaler, _older_names(fitted))
-    began = Begun(model, table, scaler, _room(model, table, fitted))
+    began = Begun(model, table, scaler, _room(model, table, fitted), targets)
     _check(began)
     return began
 

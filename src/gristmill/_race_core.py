@@ -53,8 +53,8 @@ class RaceCore:
         self.scalings = Scalings()
         single = memory is not None  # who has little room stores what is scaled as single numbers
         self.lanes: list[Any] = [lane_of(expert, self.scalings, single) for expert in experts]
-        #: how learners are told targets: as they come in a race of people's own, scaled where memory is shared out
-        self.target = TargetScale() if memory is not None and task == "regression" else None
+        #: how learners are told targets: scaled where they ask for it, and where memory is shared out
+        self.target = TargetScale() if any(lane.scales_target for _, lane in self.learning_lanes) else None
         self.mixture = _mixture(task, len(self.lanes), share)
         self.errors = _core.Intervals(1 if task == "regression" else 0)  # of the mixture, for intervals
         self.rooms = Rooms(memory, moves=task != "novelty")
@@ -177,9 +177,10 @@ class RaceCore:
         return np.asarray(out)
 
     def _told(self, lane: Any, scaled: Any, numbers: Floats, classes: int) -> Floats:
-        if self.target is None or not isinstance(lane, Lane):
+        if self.target is None or not lane.scales_target:
             return np.asarray(lane.learn(scaled, numbers, classes))
-        if not self.target.is_known:  # learners wait until it is known how targets are measured
+        if not self.target.is_known:  # events count, and teach nothing before it is known how targets are measured
+            lane.pass_over(scaled, len(numbers))
             return self.target.means(numbers)[:, None]
         return self.target.outside(lane.learn(scaled, self.target.inside(numbers), classes))
 
@@ -187,8 +188,8 @@ class RaceCore:
         """What is due after a step."""
         moved = None if self.target is None else self.target.learn(numbers)
         for _, lane in self.learning_lanes:
-            if lane.runs and moved is not None:
-                lane.core.retarget(*moved)
+            if lane.runs and moved is not None and lane.scales_target:
+                lane.core.retarget(*(np.array([number]) for number in moved))
             if lane.runs and lane.is_due() and lane.core.seen:
                 lane.renew()
         if self.rooms.is_due(self.seen):
@@ -236,10 +237,10 @@ class RaceCore:
         """One more pass of the learners over the events that came last."""
         with self._door:
             scaled = self.scalings.look(rows)
-            told = numbers if self.target is None or not self.target.is_known else self.target.inside(numbers)
+            known = self.target is not None and self.target.is_known
             for _, lane in self.learning_lanes:
-                if lane.runs and (self.target is None or self.target.is_known):
-                    lane.revisit(scaled, told)
+                if lane.runs and (known or not lane.scales_target):
+                    lane.revisit(scaled, self.target.inside(numbers) if self.target and lane.scales_target else numbers)
 
     # ---- answers -------------------------------------------------------------------------------------------
 
@@ -251,7 +252,7 @@ class RaceCore:
             for place, lane in enumerate(self.lanes):
                 if lane.runs:
                     one = lane.score(scaled, self.classes)
-                    said.append(self.target.outside(one) if self.target is not None and isinstance(lane, Lane) else one)
+                    said.append(self.target.outside(one) if self.target is not None and lane.scales_target else one)
                     places.append(place)
             mixed = self.mixture.mix(np.ascontiguousarray(np.stack(said)), places)
             return np.asarray(mixed), self.classes
@@ -310,8 +311,12 @@ class RaceCore:
         for place, (lane, fitted) in enumerate(zip(self.lanes, plan["lanes"], strict=True)):
             lane.from_file(_within(state, f"{place}."), fitted, self.width, self.classes)
         self.rooms.from_json(plan["rooms"], len(self.lanes))
-        if self.target is not None:
+        if self.target is not None and "target" in state:
             self.target.restore(state["target"])
+        elif self.target is not None:  # a file from before experts asked for it
+            self.target = None
+            for _, lane in self.learning_lanes:
+                lane.scales_target = False
         self.errors.restore({name: state[name] for name in ("intervals",) if name in state})
 
 

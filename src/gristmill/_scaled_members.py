@@ -29,9 +29,14 @@ def scaling(owner: str, prototype: Any) -> dict[str, Any]:
             f"{owner} cannot run Prepared(..., scale={prototype.scale!r}): its members have no room for it; "
             "scale='standard', 'minmax' or None work"
         )
+    if prototype.target is not None and prototype.model._retargets:
+        raise ValueError(
+            f"{owner} tells its members targets as they come: it cannot run Prepared(..., target={prototype.target!r}); "
+            "use target=None, and targets around 0 of about unit spread"
+        )
     usual = {name: given.default for name, given in signature(Prepared.__init__).parameters.items()}
     for name, value in prototype.get_params(deep=False).items():
-        if name not in ("model", "scale", "warmup") and not _same(value, usual[name]):
+        if name not in ("model", "scale", "warmup", "target") and not _same(value, usual[name]):
             raise ValueError(f"{owner} cannot run Prepared(..., {name}={value!r}); leave {name} as it is by default")
     if prototype.scale is None:
         return {}

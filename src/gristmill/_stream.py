@@ -93,6 +93,8 @@ class StreamEstimator(Storable, NestedParameters):
     class_weight: Any = None
     #: whether `widen` gives it more columns in mid-stream
     widens: ClassVar[bool] = False
+    #: whether its targets may come in other units in mid-stream: its core has `retarget`
+    _retargets: ClassVar[bool] = False
     #: whether sparse rows are handed on as such
     _takes_sparse: ClassVar[bool] = True
 

@@ -143,7 +143,7 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
     Attributes
     ----------
     leader_ : learner
-        A copy of the kernel learner with the largest weight, told targets less `target_centre_`, over `target_spread_`.
+        A copy of the kernel learner with the largest weight: a `Prepared` that scales targets as the race does.
     weights_, experts_ : the experts as they run, and the weight of each
 
     References

@@ -53,6 +53,26 @@ class Explanation:
     rounding: Any
     columns: Values | None = None
 
+    def retold(self, targets: Any) -> Explanation:
+        """The same of targets that the learner was told in units of its own."""
+        spread, single = targets.spread, np.ndim(self.score) == 0
+        score, rest = targets.outside(self.score), spread * self.rest
+        offset, parts = targets.outside(self.intercept), self.contributions * spread
+        labels = [None if label is None else targets.outside(label) for label in self.labels]
+        pieces = zip(*(np.atleast_1d(piece) for piece in (score, offset, rest)), strict=True)
+        lines = parts[:, None] if single else parts
+        rounding = [math.fsum([s, *-lines[:, o], -b, -r]) for o, (s, b, r) in enumerate(pieces)]
+        return dataclasses.replace(
+            self,
+            score=score,
+            labels=labels,
+            coefficients=self.coefficients * spread,
+            contributions=parts,
+            intercept=offset,
+            rest=rest,
+            rounding=rounding[0] if single else np.array(rounding),
+        )
+
     def __str__(self) -> str:
         lines = [
             f"score {_short(self.score)} = intercept {_short(self.intercept)} + rest {_short(self.rest)} + points:"

@@ -153,6 +153,7 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
     """
 
     _task: ClassVar[str] = "regression"
+    _retargets = True
     #: steps in proportion to the error, whatever the unit of the target; smaller ones than would set it right, for noise
     _default_rule: ClassVar[Rule] = PassiveAggressive(C=1.0, variant=2, epsilon=0.01)
 

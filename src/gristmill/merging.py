@@ -15,6 +15,7 @@ from ._labels import LabelTable
 from ._merged_states import intervals
 from ._nested import same
 from ._stream import Run
+from ._targets import Targets
 from ._terms import Floats, Terms
 from .budgets import Budget, DropSmallest, Unbounded
 from .composition import check_outputs
@@ -55,7 +56,8 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     -----
     `Prepared`: counts, means and variances add up (smallest and largest with "minmax"), and each stored point goes back
     by the scaling that its model has now, and forward by the merged one. Explicit weights live in the scaled space and
-    cannot follow, so they merge behind a scaling only where it is the same for all.
+    cannot follow, so they merge behind a scaling only where it is the same for all. Targets that are scaled on the way are
+    measured by the mean and spread of all of them.
 
     Races must be of the same experts. Losses of the experts add up, so that their weights are multiplied. An expert goes on
     where it ran over at least half of the events, in the room that its place among all gives it; the others rest, and come
@@ -461,18 +463,23 @@ def _prepared(models: list[Any], size: Any, weights: Any) -> Any:
             )
         if not began[0].is_alike(began[at]):
             raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
+        if (began[0].targets is None) != (began[at].targets is None):
+            raise ValueError(f"merge: models 0 and {at} are told targets in different ways: one scaled, one as they come")
     inner = [one.model for one in began]
     if isinstance(inner[0], Racing):
         return _prepared_races(first, began, inner, size, weights)
     _check(inner)
     shares = _shares(inner, weights)
+    targets = None if began[0].targets is None else Targets.merged([one.targets for one in began])
+    if targets is not None:
+        inner = [_retargeted(one, targets) for one in began]
     if began[0].scaler is None:
         fresh = with_model(first, _learners(inner, size, shares))
-        fresh._began.become(table=_tables(began))
+        fresh._began.become(table=_tables(began), targets=targets)
         return fresh
     scaler = began[0].scaler._merged([one.scaler for one in began], shares)
     fresh = with_model(first, _learners(inner, size, shares, [_Move(one.scaler, scaler) for one in began]))
-    fresh._began.become(scaler=scaler, table=_tables(began))
+    fresh._began.become(scaler=scaler, table=_tables(began), targets=targets)
     return fresh
 
 
@@ -484,6 +491,14 @@ def _prepared_races(first: Any, began: list[Any], inner: list[Any], size: Any, w
     fresh = with_model(first, _merged_races.merged(inner, size, weights))
     fresh._began.become(table=_tables(began))
     return fresh
+
+
+def _retargeted(one: Any, targets: Targets) -> Any:
+    """A learner that says the same of targets that are measured in another way."""
+    model = copy.copy(one.model)
+    if one.targets.is_known:
+        model._run.core.retarget(*one.targets.to(targets))
+    return model
 
 
 def _tables(began: list[Any]) -> Any:

@@ -14,6 +14,7 @@ from ._begun import Begun
 from ._nested import NestedParameters
 from ._prepared_files import from_file, of_numbers, to_file
 from ._storable import Storable
+from ._targets import Targets
 from ._validate import count, one_of, optional
 from .streams import relevance
 from .streams.frame import Frame
@@ -48,6 +49,12 @@ class Prepared(Storable, NestedParameters):
         Kinds of columns by name where the first value tells otherwise: number, boolean, category, time, text, or drop.
     missing : {"fill", "raise"}, default="fill"
         "raise": a gap is an error.
+    target : {"scale"} or None, default="scale"
+        How a regressor over a kernel or features is told its targets: less their mean, over their spread, both measured anew
+        only after 2 events, 4, 8, ..., and what was learned is converted then, so that predictions do not jump. Answers are in
+        the units of y; what the learner keeps (`dual_coef_`, `intercept_`, `epsilon_`) and the widths of its losses (epsilon,
+        sigma) are in those of the scaled target. Events before two different targets have come are passed over. None: targets
+        as they come. Learners that scale by themselves (AutoRegressor) are told them as they come in any case.
 
     Attributes
     ----------
@@ -92,12 +99,14 @@ class Prepared(Storable, NestedParameters):
         warmup: int | None = None,
         columns: Mapping[str, str] | None = None,
         missing: str = "fill",
+        target: str | None = "scale",
     ) -> None:
         self.model = model
         self.scale = scale
         self.warmup = warmup
         self.columns = columns
         self.missing = missing
+        self.target = target
 
     _began: Begun | None = None  # nothing is learned yet
     target_name_: str | None = None  #: the column that held the labels, where a file was learned
@@ -160,14 +169,19 @@ class Prepared(Storable, NestedParameters):
     def _begin(self) -> Begun:
         model = clone(self.model)
         objects = model._takes_objects()
-        return Begun(model, None if objects else self._fresh_table(), None if objects else self._fresh_scaler())
+        table, scaler = (None, None) if objects else (self._fresh_table(), self._fresh_scaler())
+        return Begun(model, table, scaler, targets=self._fresh_targets())
 
-    def _go_on(self, model: Any, scaler: Any) -> None:
+    def _fresh_targets(self) -> Targets | None:
+        return Targets() if self.target == "scale" and self.model._retargets else None
+
+    def _go_on(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
         """Be what has learned already, elsewhere, from rows of plain numbers."""
         standard = scaler
         if isinstance(scaler, relevance.RelevanceScaler):
             standard, scaler.position = scaler.standard, scaler.n_seen_
-        self._began = Begun(model, of_numbers(model, self._table_settings(), standard, None), scaler)
+        table = of_numbers(model, self._table_settings(), standard, None)
+        self._began = Begun(model, table, scaler, targets=self._fresh_targets() if targets is None else targets)
 
     def _fresh_table(self) -> Table:
         return Table(**self._table_settings())
@@ -200,14 +214,14 @@ class Prepared(Storable, NestedParameters):
     def _answer(self, verb: str, X: Any, *rest: Any) -> Any:
         """What the learner says of events, made rows by what is known at the same moment."""
         began = self._started()
-        return began.look(lambda: getattr(began.model, verb)(began.rows(X), *rest))
+        return began.look(lambda: began.told(verb, getattr(began.model, verb)(began.rows(X), *rest)))
 
     def _answer_one(self, verb: str, x: Any, *rest: Any) -> Any:
         began = self._began
         if began is None:
             return getattr(self.model, verb)(x, *rest)
         event = self._event(x)
-        return began.look(lambda: getattr(began.model, verb)(_lone(began.rows(event)), *rest))
+        return began.look(lambda: began.told(verb, getattr(began.model, verb)(_lone(began.rows(event)), *rest)))
 
     @_as_the_model_has
     def predict(self, X: Any) -> Any:
@@ -263,13 +277,17 @@ class Prepared(Storable, NestedParameters):
     @_as_the_model_has
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The learner's own measure: accuracy of classes, R^2 of numbers."""
+        if self._started().targets is not None:
+            from sklearn.metrics import r2_score
+
+            return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
         return float(self._answer("score", X, y, *(() if sample_weight is None else (sample_weight,))))
 
     @_as_the_model_has
     def gradient(self, X: Any) -> Any:
         """How the scores change with each column of the rows (`get_feature_names_out`) in units as they came."""
         began = self._started()
-        return began.look(lambda: began.model.gradient(began.rows(X)) * began.slopes())
+        return began.look(lambda: began.steep(began.model.gradient(began.rows(X)) * began.slopes()))
 
     def predict_one(self, x: Any) -> Any:
         """What the learner predicts of one event; before anything was learned, what it says then."""
@@ -368,6 +386,7 @@ class Prepared(Storable, NestedParameters):
         optional(one_of("standard", "minmax", "relevance")).check("Prepared", "scale", self.scale)
         optional(count).check("Prepared", "warmup", self.warmup)
         one_of("fill", "raise").check("Prepared", "missing", self.missing)
+        optional(one_of("scale")).check("Prepared", "target", self.target)
         checked_kinds(self.columns)
         if self.scale == "relevance":
             relevance.refuse(self.model)
@@ -384,6 +403,8 @@ class Prepared(Storable, NestedParameters):
         model._check_parameters()
         table = None if model._takes_objects() else self._table_settings()
         self._began = from_file(model, table, self._fresh_scaler(), arrays, fitted)
+        if self._began.targets is None and model._retargets:
+            self.target = None  # a file from before there was a choice
         name = fitted.get("target_name", fitted.get("columns", {}).get("target"))
         if name is not None:
             self.target_name_ = str(name)

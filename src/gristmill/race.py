@@ -93,7 +93,7 @@ class Racing(StreamEstimator):
         if not running:
             raise AttributeError("leader_: no learner is left in the race; report() says why")
         best = max(running, key=lambda place: (weights[place], -place))
-        return run.core.lanes[best].fitted(run.core.scalings, run.labels)
+        return run.core.lanes[best].fitted(run.core.scalings, run.labels, run.core.target)
 
     def report(self) -> RaceReport:
         """Weights, errors and room of the experts, and how the race went; printed, it is a table."""

@@ -139,12 +139,13 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
         return _settled_race(learner, X, y)
     if not isinstance(learner, Prepared):
         return _with_width(clone(learner), X)
-    settled = Prepared(clone(learner.model), learner.scale, warmup=len(X))
+    settled = Prepared(clone(learner.model), learner.scale, warmup=len(X), target=learner.target)
     if learner.scale is None:
         return settled.set_params(model=_with_width(settled.model, X))
     settled.fit(X, y)
     scaler = settled.scaler_ if learner.scale != "relevance" else _weighed(settled.scaler_)
-    fresh = Prepared(_with_width(clone(learner.model), scaler.transform(X)), scaler.method, warmup=len(X))
+    model = _with_width(clone(learner.model), scaler.transform(X))
+    fresh = Prepared(model, scaler.method, warmup=len(X), target=learner.target)
     fresh._go_on(clone(fresh.model), scaler)
     return fresh
 

@@ -72,7 +72,7 @@ def _fleet(model: Any, scale: str | None, given: dict[str, Any]) -> Any:
     from ..keyed import KeyedFleet
     from ..prepared import Prepared
 
-    fleet = KeyedFleet(Prepared(model, scale), max_keys=given["max_keys"])
+    fleet = KeyedFleet(Prepared(model, scale, target=None), max_keys=given["max_keys"])
     try:
         fleet._check_parameters()
     except TypeError as error:
