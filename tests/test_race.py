@@ -210,7 +210,7 @@ def test_an_expert_of_a_race_is_what_it_would_be_alone():
     race.partial_fit(X[:250], y[:250]).partial_fit(X[250:], y[250:])
     for expert, lane in zip(experts(), race._engine.lanes, strict=True):
         alone = clone(expert).fit(X, y)
-        together = lane.fitted(race._engine.scalings, race._run.labels)
+        together = lane.fitted(race._engine.scalings, race._run.labels, None)
         np.testing.assert_array_equal(alone.decision_function(X), together.decision_function(X))
 
 

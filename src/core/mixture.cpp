@@ -23,6 +23,12 @@ void Hedge::step(std::span<const double> losses) {
         if (weights_[e] > 0) weights_[e] = (1 - share_) * (trial_[e] / sum) + share_ / alive;
 }
 
+double Hedge::dealt() const {
+    double alive = 0;
+    for (const double w : weights_) alive += w > 0;
+    return share_ / alive;
+}
+
 void Hedge::leave(std::size_t expert) {
     weights_[expert] = 0;
     normalise();
@@ -76,18 +82,20 @@ void Mixture::share_out(std::size_t expert, const double* scores, double* out) c
 
 Mixture::Answer Mixture::judge(const double* shares, std::size_t label) const {
     const double error = std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
-    return {error, kMistake * error + (1 - kMistake) * (1 - shares[label])};
+    const double doubt = std::min(kWorstDoubt, -elementary::log(std::max(shares[label], kUnheard)));
+    return {error, (1 - kDoubt) * error + kDoubt * doubt};
 }
 
 void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) const {
     const std::size_t k = columns();
     std::vector<double> shares(k);
+    const double dealt = hedge_.dealt();
     for (std::size_t r = 0; r < rows; ++r) {
         double total = 0;
         std::fill(out + r * k, out + (r + 1) * k, 0.0);
         for (const Said& one : said) {
-            const double weight = hedge_.weights()[one.expert];
-            if (weight == 0) continue;
+            const double weight = hedge_.weights()[one.expert] - dealt;
+            if (!(weight > 0)) continue;
             share_out(one.expert, one.scores + r * outputs(), shares.data());
             total += weight;
             for (std::size_t c = 0; c < k; ++c) out[r * k + c] += weight * shares[c];
@@ -127,10 +135,11 @@ void Mixture::answer(std::span<const Said> said, std::size_t row, double* out) {
     shares_.resize(experts() * k);
     std::fill(out, out + k, 0.0);
     double total = 0;
+    const double dealt = hedge_.dealt();
     for (const Said& one : said) {
         if (!there_[one.expert]) continue;
         double* shares = shares_.data() + one.expert * k;
-        const double weight = hedge_.weights()[one.expert];
+        const double weight = std::max(0.0, hedge_.weights()[one.expert] - dealt);
         share_out(one.expert, one.scores + row * outputs(), shares);
         total += weight;
         for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares[c];

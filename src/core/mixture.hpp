@@ -29,6 +29,8 @@ class Hedge {
     void enter(std::size_t expert);
 
     std::span<const double> weights() const { return weights_; }
+    // What everybody has by the share alone: it keeps an expert in the race and says nothing for it.
+    double dealt() const;
     void visit(Archive& archive);
 
   private:
@@ -92,9 +94,10 @@ class Mixture {
   private:
     static constexpr double kUnheard = 1e-9;    // probability of a class that has not come yet
     static constexpr std::size_t kLines = 128;  // of the history, which is thinned when it is full
-    static constexpr double kGap = 10;          // of losses that are at most 1; that of numbers shows itself
+    static constexpr double kGap = 10;          // of losses of about 1 at most; that of numbers shows itself
     static constexpr double kWildest = 20;      // mean errors of the mixture: no loss of a number counts more
-    static constexpr double kMistake = 0.85;    // of the loss of a class is the mistake, the rest what its probability lacks of 1
+    static constexpr double kDoubt = 0.3;       // of the loss of a class is the logarithmic one, the rest the mistake
+    static constexpr double kWorstDoubt = 5;    // the largest logarithmic loss that counts
     static constexpr double kFirstStep = 8;     // events between two lines, at first
 
     struct Answer {

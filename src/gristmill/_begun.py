@@ -188,6 +188,8 @@ class Begun:
         if self.targets is not None:
             y = self.targets.read(type(self.model).__name__, y, count)
             self.targets.begin(y)
+            if "sample_weight" in known:  # not every part of a chunk comes to look at them
+                known = {**known, "sample_weight": _input.weights(known["sample_weight"], count)}
         if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
             return self._fit_batch(X, y, known)
         edges = self._edges(count)

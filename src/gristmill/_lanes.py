@@ -24,7 +24,25 @@ from .streams.scaling import StreamScaler
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, int | None]  #: of a scaling: how, and after how many events it is frozen
-Scaled = dict[Key | None, Floats]  #: the same rows as each lane may want them
+
+
+class Scaled:
+    """The same rows as each lane may want them, each made once."""
+
+    def __init__(self, by_key: dict[Key | None, Floats]) -> None:
+        self.by_key = by_key
+        self._singles: dict[Key | None, Any] = {}
+
+    def __getitem__(self, key: Key | None) -> Floats:
+        return self.by_key[key]
+
+    def single(self, key: Key | None) -> Any:
+        """In single precision, as lanes with little room keep them."""
+        found = self._singles.get(key)
+        if found is None:
+            with np.errstate(over="ignore"):  # the core names the row that became infinite
+                found = self._singles[key] = np.ascontiguousarray(self.by_key[key], dtype=np.float32)
+        return found
 
 
 class Scalings:
@@ -40,15 +58,14 @@ class Scalings:
 
     def learn(self, X: Floats) -> Scaled:
         """X as it is, and each event scaled by what was known when it came."""
-        found: Scaled = {None: X}
+        found: dict[Key | None, Floats] = {None: X}
         for key, scaler in self.by_key.items():
             found[key] = scaler._learn_rows(X) if scaler.n_seen_ else scaler.learn_transform(X)
-        return found
+        return Scaled(found)
 
     def look(self, X: Floats) -> Scaled:
         """X as it is scaled now."""
-        found: Scaled = {None: X}
-        return found | {key: scaler._scale(X) for key, scaler in self.by_key.items()}
+        return Scaled({None: X} | {key: scaler._scale(X) for key, scaler in self.by_key.items()})
 
     @property
     def memory_bytes(self) -> int:
@@ -74,7 +91,9 @@ class Lane:
         self.note = ""  #: why it is no longer there
         self.rests = False  #: it has lost, and its room is another's
         #: whether it is told targets centred and scaled; who shares out memory does so for all
-        self.scales_target = self.model._retargets and (single or (isinstance(asked, Prepared) and asked.target is not None))
+        self.scales_target = self.model._retargets and (
+            single or (isinstance(asked, Prepared) and asked.target is not None)
+        )
         scale = asked.scale if isinstance(asked, Prepared) else None
         if scale is not None:
             self.key = ("standard" if scale == "relevance" else scale, asked.warmup)
@@ -109,8 +128,14 @@ class Lane:
             self.core.bare()
 
     def _rows(self, scaled: Scaled) -> Any:
-        rows = scaled[self.key]
-        return self.model._rows(self.core, rows if self.relevance is None else self.relevance._weighed(rows))
+        core = self.core
+        if self.relevance is not None:
+            return self.model._rows(core, self.relevance._weighed(scaled[self.key]))
+        return (
+            scaled.single(self.key)
+            if core.is_single and not core.is_sparse
+            else self.model._rows(core, scaled[self.key])
+        )
 
     def learn(self, scaled: Scaled, numbers: Floats, classes: int) -> Floats:
         """What it said of each event; NaN from the one on that it could not learn."""
@@ -225,12 +250,12 @@ class Lane:
     def mark(self) -> Any:
         run = self.model._run
         renewed = None if self.relevance is None else (self.relevance.weights, self.relevance.history)
-        return run.parts, run.core.state(), self.model.get_params(deep=False), renewed, self.note, self.rests
+        return run.parts, run.core.state(), getattr(self.model, "budget", None), renewed, self.note, self.rests
 
     def back(self, mark: Any) -> None:
-        parts, state, given, renewed, self.note, self.rests = mark
-        for name, value in given.items():
-            setattr(self.model, name, value)
+        parts, state, budget, renewed, self.note, self.rests = mark
+        if hasattr(self.model, "budget"):
+            self.model.budget = budget
         self.model._run = Run(parts, self.model._restored(parts, state))
         self._lay_bare()
         if self.relevance is not None:

@@ -59,6 +59,7 @@ class RaceCore:
         self.errors = _core.Intervals(1 if task == "regression" else 0)  # of the mixture, for intervals
         self.rooms = Rooms(memory, moves=task != "novelty")
         self.width = 0
+        self._quiet = 0  #: events before which nothing is due; 0: it has to be looked up
         self._door = threading.Lock()
 
     # ---- facts ---------------------------------------------------------------------------------------------
@@ -104,13 +105,14 @@ class RaceCore:
                     lane.widen(width)
             self.width = width
             self.rooms.fit(self)
+            self._quiet = 0
 
     def check(self, rows: Floats) -> None:
         """Raise for the first row that cannot be learned."""
         if rows.shape[1] != self.width:
             raise ValueError(f"X has {rows.shape[1]} features, but the model was started with {self.width}")
-        bad = np.argwhere(~(np.abs(rows) < LARGEST))
-        if len(bad):
+        if not np.abs(rows).max() < LARGEST:  # or not a number
+            bad = np.argwhere(~(np.abs(rows) < LARGEST))
             row, column = (int(place) for place in bad[0])
             value = float(rows[row, column])
             kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else "a number that is too large"
@@ -148,16 +150,24 @@ class RaceCore:
 
     def _cut(self, numbers: Floats, start: int, known: int) -> tuple[int, int]:
         """Up to which row the next step goes, and how many classes are known in it."""
-        due = [self.rooms.due(self.seen), *(lane.due() for _, lane in self.learning_lanes)]
-        if self.target is not None:
-            due.append(self.target.due())
-        stop = min([len(numbers), *(start + events for events in due if events is not None)])
+        if self._quiet == 0:
+            self._quiet = self._due()
+        stop = min(len(numbers), start + self._quiet)
         if self.task != "classification":
             return stop, 0
         classes = max(self.classes, known, int(numbers[start]) + 1)
+        if stop == start + 1:
+            return stop, classes
         later = np.flatnonzero(numbers[start + 1 : stop] >= max(classes, 2))
         stop = start + 1 + int(later[0]) if len(later) else stop
         return stop, max(classes, int(numbers[start:stop].max()) + 1)
+
+    def _due(self) -> int:
+        """Events until something is due: room moves, columns are weighed, targets are measured anew."""
+        due = [self.rooms.due(self.seen), *(lane.due() for _, lane in self.learning_lanes)]
+        if self.target is not None:
+            due.append(self.target.due())
+        return min((events for events in due if events is not None), default=2**62)
 
     def _step(self, rows: Floats, numbers: Floats, classes: int) -> Floats:
         met = self.classes
@@ -165,12 +175,11 @@ class RaceCore:
             self.rooms.widen(self, classes)
         self.mixture.meet(classes)
         scaled = self.scalings.learn(rows)
-        said, places = [], []
-        for place, lane in enumerate(self.lanes):
-            if lane.runs:
-                said.append(self._told(lane, scaled, numbers, classes))
-                places.append(place)
-        out = self.mixture.learn(np.ascontiguousarray(np.stack(said)), places, numbers, met)
+        places = [place for place, lane in enumerate(self.lanes) if lane.runs]
+        said = np.empty((len(places), len(numbers), classes if classes > 2 else 1))
+        for line, place in enumerate(places):
+            said[line] = self._told(self.lanes[place], scaled, numbers, classes)
+        out = self.mixture.learn(said, places, numbers, met)
         if self.task == "regression":
             self.errors.follow(out, numbers[:, None], None, _ANY)
         self._settle(numbers)
@@ -187,6 +196,9 @@ class RaceCore:
     def _settle(self, numbers: Floats) -> None:
         """What is due after a step."""
         moved = None if self.target is None else self.target.learn(numbers)
+        self._quiet -= len(numbers)
+        if self._quiet > 0:
+            return
         for _, lane in self.learning_lanes:
             if lane.runs and moved is not None and lane.scales_target:
                 lane.core.retarget(*(np.array([number]) for number in moved))
@@ -274,6 +286,7 @@ class RaceCore:
 
     def _back(self, mark: Any) -> None:
         lanes, scalings, self.mixture, self.rooms, self.target, self.errors = mark
+        self._quiet = 0
         for lane, found in zip(self.lanes, lanes, strict=True):
             lane.back(found)
         self.scalings.back(scalings)

@@ -1,8 +1,9 @@
 """The memory of a race: shared out among the experts, and moved from those that lose to those that lead.
 
-Room moves only at positions of the stream that double, and who loses room gives it up before another gets it. Of the experts
-that run a part goes on each time that the leader needs more, until few are left; one that rested comes back for a stretch,
-and stays if it did better.
+Room moves only at positions of the stream that double, and who loses room gives it up before another gets it. Each time
+that the leader needs more, a part of the experts goes on, until few are left; where it does not, those go on that were not
+clearly worse. One that rested comes back for a stretch, and stays if it did better. A window does not grow: it is there for
+what changes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from .budgets import DropOldest
+
 FIRST = 100  #: the first position at which losses are compared; nobody rests before the second
 FEWEST = 12  #: points that an expert must have room for
 KEEP = 0.65  #: of the experts go on at each such position where the leader needs room
 FULL = 0.95  #: of its points stored: it does
 LAST = 3  #: so many always do
 RETURN = 1600  #: from this position on one that rested comes back each time
+SETTLED = (
+    800  #: before that most experts are not yet what they will be: columns are weighed for the first time after 500
+)
+CLEAR = 2.0  #: times what chance does to a mean loss: an expert that is worse than the leader by more has lost
 DECLINE = 0.5  #: room of each of the last few, against the one before it
 
 
@@ -28,6 +35,7 @@ class Rooms:
         self.memory = memory
         self.moves = moves  #: not where nobody can say who loses
         self.shares: dict[int, int] = {}  #: bytes by place of the lane
+        self.begun = 0  #: what each had at first
         self.tried: list[int] = []  #: places of those that came back, oldest first
 
     def copy(self) -> Self:
@@ -68,7 +76,16 @@ class Rooms:
         decline = DECLINE if self.moves and len(running) <= LAST + 1 else 1.0
         whole = sum(decline**place for place in range(len(running)))
         free = self._free(core, running, classes)
-        return {lane: int(free * decline**place / whole) for place, lane in enumerate(running)}
+        parts = {lane: int(free * decline**place / whole) for place, lane in enumerate(running)}
+        if not self.moves or not self.begun:
+            return parts
+        for lane in parts:  # a window stays as short as it began
+            if isinstance(core.lanes[lane].model.budget, DropOldest):
+                parts[lane] = min(parts[lane], self.begun)
+        steady = next((lane for lane in parts if not isinstance(core.lanes[lane].model.budget, DropOldest)), None)
+        if steady is not None:
+            parts[steady] += free - sum(parts.values())
+        return parts
 
     def _fits(self, core: Any, shares: dict[int, int], classes: int) -> bool:
         outputs = classes if classes > 2 else 1
@@ -107,6 +124,7 @@ class Rooms:
         self.check(core, 0)
         if self.memory is not None:
             self._share(core, [place for place, _ in core.learning_lanes], 0)
+            self.begun = min(self.shares.values(), default=0)
 
     def fit(self, core: Any) -> None:
         """Rows are wider than before."""
@@ -128,11 +146,15 @@ class Rooms:
 
     def move(self, core: Any) -> None:
         running = self._ranked(core)
+        lost = self._lost(core, running)
         core.mixture.mark()
         if not running:
             return
-        if core.seen > FIRST and self._is_full(core, running[0]):
-            running = running[: max(LAST, round(len(running) * KEEP))]
+        if core.seen > FIRST:
+            if self._is_full(core, running[0]):
+                running = running[: max(LAST, round(len(running) * KEEP))]
+            elif core.seen >= SETTLED:
+                running = [*running[:LAST], *(place for place in running[LAST:] if not lost[place])]
         back = self._returning(core, running) if core.seen >= RETURN else None
         if back is not None:
             self.tried = [*(place for place in self.tried if place != back), back]
@@ -140,6 +162,15 @@ class Rooms:
             core.mixture.enter(back)
             running = [*running, back]
         self._share(core, running, core.classes)
+
+    def _lost(self, core: Any, running: list[int]) -> Any:
+        """By place, whether an expert was worse than the leader of the last stretch by more than chance."""
+        recent, counted = core.mixture.recent, np.maximum(core.mixture.counted, 1)
+        mean = recent / counted
+        best = mean[running[0]] if running else 0.0
+        # Of losses up to 1 the variance is at most the mean; those of numbers deviate by about their mean.
+        noise = np.sqrt(mean / counted) if core.task == "classification" else 1.5 * mean / np.sqrt(counted)
+        return mean - best > CLEAR * noise
 
     def _is_full(self, core: Any, place: int) -> bool:
         """Whether the leader could use more room; before that nobody has to make way, and early losses say little."""
@@ -156,11 +187,13 @@ class Rooms:
     # ---- files ---------------------------------------------------------------------------------------------
 
     def to_json(self) -> Any:
-        return {"shares": [[place, room] for place, room in self.shares.items()], "tried": self.tried}
+        shares = [[place, room] for place, room in self.shares.items()]
+        return {"shares": shares, "tried": self.tried, "begun": self.begun}
 
     def from_json(self, found: Any, lanes: int) -> None:
         self.shares = {int(place): int(room) for place, room in found["shares"]}
         self.tried = [int(place) for place in found["tried"]]
+        self.begun = int(found.get("begun", 0))  # older files: windows grow
         if not all(0 <= place < lanes for place in (*self.shares, *self.tried)):
             raise ValueError("its room is that of experts that it does not have")
 

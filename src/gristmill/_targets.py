@@ -1,7 +1,8 @@
-"""Targets of a prepared regressor: told centred and scaled, one or several, and what is said of them put back into their units."""
+"""Targets of a prepared regressor, one or several: told centred and scaled, and what is said of them in their own units."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Self
 
 import numpy as np
@@ -91,7 +92,7 @@ class Targets:
         """All targets of a batch, before any of them is told."""
         self.begin(numbers)
         edges = [0, *sorted(self.edges(len(numbers))), len(numbers)]
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in itertools.pairwise(edges):
             self.learn(numbers[start:stop])
         for scale in self.scales:
             scale.settle()

@@ -84,6 +84,11 @@ class Counts:
 
     def learn(self, codes: Floats, classes: int) -> Floats:
         self._widen(classes)
+        if len(codes) == 1:
+            said = self._scores(self.values[None])
+            self.values = self.values.copy()
+            self.values[int(codes[0])] += 1.0
+            return said
         before = np.zeros((len(codes) + 1, len(self.values)))
         before[np.arange(1, len(codes) + 1), codes.astype(np.int64)] = 1.0
         before[0] = self.values
@@ -95,7 +100,8 @@ class Counts:
         return np.repeat(self._scores(self.values[None]), count, axis=0)
 
     def _widen(self, classes: int) -> None:
-        self.values = np.pad(self.values, (0, max(0, classes - len(self.values))))
+        if classes > len(self.values):
+            self.values = np.pad(self.values, (0, classes - len(self.values)))
 
     @staticmethod
     def _scores(counts: Floats) -> Floats:
@@ -119,6 +125,12 @@ class Repeats:
         self.last, self.same, self.other = -1, 1.0, 1.0
 
     def learn(self, codes: Floats, classes: int) -> Floats:
+        if len(codes) == 1:
+            said, code = self.score(1, classes), int(codes[0])
+            if self.last >= 0:
+                self.same, self.other = self.same + (self.last == code), self.other + (self.last != code)
+            self.last = code
+            return said
         whole = codes.astype(np.int64)
         before = np.concatenate([[self.last], whole[:-1]])
         known = before >= 0

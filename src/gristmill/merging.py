@@ -464,7 +464,9 @@ def _prepared(models: list[Any], size: Any, weights: Any) -> Any:
         if not began[0].is_alike(began[at]):
             raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
         if (began[0].targets is None) != (began[at].targets is None):
-            raise ValueError(f"merge: models 0 and {at} are told targets in different ways: one scaled, one as they come")
+            raise ValueError(
+                f"merge: models 0 and {at} are told targets in different ways: one scaled, one as they come"
+            )
     inner = [one.model for one in began]
     if isinstance(inner[0], Racing):
         return _prepared_races(first, began, inner, size, weights)

@@ -50,11 +50,11 @@ class Prepared(Storable, NestedParameters):
     missing : {"fill", "raise"}, default="fill"
         "raise": a gap is an error.
     target : {"scale"} or None, default="scale"
-        How a regressor over a kernel or features is told its targets: less their mean, over their spread, both measured anew
-        only after 2 events, 4, 8, ..., and what was learned is converted then, so that predictions do not jump. Answers are in
-        the units of y; what the learner keeps (`dual_coef_`, `intercept_`, `epsilon_`) and the widths of its losses (epsilon,
-        sigma) are in those of the scaled target. Events before two different targets have come are passed over. None: targets
-        as they come. Learners that scale by themselves (AutoRegressor) are told them as they come in any case.
+        How a regressor over a kernel or features is told its targets: less their mean, over their spread, both measured
+        anew only after 2 events, 4, 8, ...; what was learned is converted then, so that predictions do not jump. Answers are
+        in the units of y. What the learner keeps (`dual_coef_`, `intercept_`, `epsilon_`) and the widths of its losses
+        (epsilon, sigma) are in those of the scaled target. Events before two different targets have come are passed over.
+        None: targets as they come. Learners that scale by themselves (AutoRegressor) are told them so in any case.
 
     Attributes
     ----------

@@ -233,7 +233,10 @@ IN_CORE = {
         "binary",
     ),
     "prepared": (Prepared(KernelClassifier(KERNEL, hinge, DropOldest(12)), "standard"), "binary"),
-    "prepared-minmax": (Prepared(KernelRegressor(KERNEL, tube, DropOldest(12)), "minmax", warmup=20), "number"),
+    "prepared-minmax": (
+        Prepared(KernelRegressor(KERNEL, tube, DropOldest(12)), "minmax", warmup=20, target=None),
+        "number",
+    ),
     "prepared-plain": (Prepared(KernelNovelty(KERNEL, hinge, DropOldest(12)), None), "novelty-csr"),
 }
 
