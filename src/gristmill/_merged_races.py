@@ -16,10 +16,11 @@ from . import merging
 from ._labels import LabelTable
 from ._lanes import Lane, TrivialLane
 from ._lines import LineLane
-from ._merged_states import counter, intervals, line, mixture, strangeness, target
+from ._merged_states import counter, intervals, line, mixture, strangeness
 from ._nested import same
 from ._rooms import LAST
 from ._stream import Run
+from ._target_scale import TargetScale
 from ._terms import Floats
 from ._validate import bytes_in
 from .streams.relevance import RelevanceScaler
@@ -77,7 +78,8 @@ def _check_lanes(place: int, a: Any, b: Any, at: int) -> None:
     """Budgets may differ in their size, which moves in a race."""
     mine, its = a.composition(), b.composition()
     if isinstance(a, Lane) and isinstance(b, Lane):
-        alike = (a.key, a.relevance is None) == (b.key, b.relevance is None) and type(a.model) is type(b.model)
+        ways = [(lane.key, lane.relevance is None, lane.scales_target, type(lane.model)) for lane in (a, b)]
+        alike = ways[0] == ways[1]
         if alike:
             parts = [(lane.model._run.parts, merging._sizeless(lane.model._run.parts.budget)) for lane in (a, b)]
             (first, kind), (other, its_kind) = parts
@@ -135,7 +137,7 @@ class _Races:
             if known:
                 scaler._from_file(*StreamScaler._merged(known)._to_file())
         if self.into.target is not None:
-            self.into.target.restore(target([core.target.state() for core in self.cores]))
+            self.into.target = TargetScale.merged([core.target for core in self.cores])
 
     def _mixture(self) -> dict[str, Any]:
         states = [core.mixture.state() for core in self.cores]
@@ -240,6 +242,6 @@ class _Races:
     def _retargeted(self, at: int, place: int) -> Any:
         """A learner that says the same of targets as they are measured now."""
         model, old, new = copy.copy(self.cores[at].lanes[place].model), self.cores[at].target, self.into.target
-        if old is not None and old.is_known:
-            model._run.core.retarget(old.spread / new.spread, (old.centre - new.centre) / new.spread)
+        if self.into.lanes[place].scales_target and old.is_known:
+            model._run.core.retarget(*(np.array([number]) for number in old.to(new)))
         return model

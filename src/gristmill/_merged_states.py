@@ -97,21 +97,6 @@ def strangeness(states: list[dict[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def target(states: list[Floats]) -> Floats:
-    """How targets are measured, of all: first, count, sum and squares of differences from it, centre and spread."""
-    known = [state for state in states if state[1]] or states[:1]
-    first, count, sums, squares = known[0][0], 0.0, 0.0, 0.0
-    for begin, events, own, own_squares, _, _ in known:
-        apart = begin - first
-        count, sums = count + events, sums + own + events * apart
-        squares += own_squares + (2 * own + events * apart) * apart
-    mean = sums / max(count, 1.0)
-    spread = float(np.sqrt(max(squares / max(count, 1.0) - mean * mean, 0.0)))
-    if not any(state[5] for state in known) or not spread > 0:  # nobody has learned by it
-        return np.array([first, count, sums, squares, *known[0][4:]])
-    return np.array([first, count, sums, squares, first + mean, spread])
-
-
 def intervals(lists: list[Floats], shares: Floats) -> Floats:
     """How far a regression may be off: weighted means over those that know; events add up."""
     tables = np.array(lists).reshape(len(lists), -1, 57)
