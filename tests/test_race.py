@@ -56,7 +56,7 @@ def softmax_of(calibration, scores, k):
     return calibration.probabilities(scores[None], k)[0]
 
 
-def twin(said, labels, classes, share, gap=10.0, mistake=0.85):
+def twin(said, labels, classes, share, gap=10.0, doubt=0.3):
     """The mixture in NumPy: said is (experts, rows, outputs)."""
     m = len(said)
     weights, out = np.full(m, 1 / m), []
@@ -69,8 +69,10 @@ def twin(said, labels, classes, share, gap=10.0, mistake=0.85):
     k = max(classes, 2)
     for row, label in enumerate(labels.astype(int)):
         shares = np.stack([softmax_of(c, s[row], k) for c, s in zip(calibrations, said, strict=True)])
-        out.append(weights @ shares / weights.sum())
-        loss = mistake * (shares.argmax(axis=1) != label) + (1 - mistake) * (1 - shares[:, label])
+        voices = weights - share / m  # what was dealt out to all says nothing
+        out.append(voices @ shares / voices.sum())
+        unsure = np.minimum(5.0, -np.log(np.maximum(shares[:, label], 1e-9)))
+        loss = (1 - doubt) * (shares.argmax(axis=1) != label) + doubt * unsure
         eta = np.log(m) / gap
         tried = weights * np.exp(-eta * (loss - loss.min()))
         gap = max(10.0, 0.999 * gap + max(0.0, weights @ loss - (loss.min() - np.log(tried.sum()) / eta)))
