@@ -1,17 +1,22 @@
-"""`gradient`: d f / d x of every kernel learner, against finite differences."""
+"""`gradient`: d f / d x of every kernel learner, of additive trees and of maps, against finite differences."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.kernel_approximation import RBFSampler
 
 from gristmill import (
     SGD,
     Additive,
+    Compose,
     DropOldest,
     Exponential,
+    FeatureClassifier,
+    FeatureRegressor,
     Gaussian,
+    HomogeneousFeatures,
     KernelClassifier,
     KernelNovelty,
     KernelRegressor,
@@ -25,6 +30,7 @@ from gristmill import (
     Polynomial,
     Prepared,
     Project,
+    RandomMaclaurin,
     Sigmoid,
     Spline,
     Squared,
@@ -193,11 +199,130 @@ def test_behind_a_scaling_it_is_by_the_raw_column(scale):
     assert model.gradient(rows) == pytest.approx(np.stack(wanted, axis=1), rel=1e-4, abs=1e-5)
 
 
+# ---- additive trees ----------------------------------------------------------------------------------------------------
+
+ADDITIVE = {
+    "laplacian": Additive(Laplacian(1.3)),
+    "steps": Additive(Spline(0)),
+    "spline": Additive(Spline()),
+    "second order": Additive(Spline(2)),
+    "third order": Additive(Spline(3)),
+    "pairs": Additive(Spline(), columns=[0, 1]) + 0.5 * Additive(Laplacian(2.0), columns=[2, 5]),
+    "products": Additive(Spline(), products=[(0, 1), (2, 2)]),
+}
+
+
+@pytest.mark.parametrize("kernel", ADDITIVE.values(), ids=ADDITIVE)
+def test_additive_trees_agree_with_finite_differences(kernel):
+    X, y = events(400)
+    model = KernelRegressor(kernel, STEPS, Unbounded()).fit(np.abs(X), y)
+    rows = np.abs(away_from_kinks(model))
+    found = model.gradient(rows)
+    assert np.abs(found).max() > 0
+    assert found == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
+    assert np.array_equal(model.compile().gradient(rows), found)
+
+
+def test_additive_trees_have_a_gradient_a_class_and_beyond_all_points():
+    X, y = events(600)
+    labels = np.array(["c", "a", "b"])[np.digitize(y, [-0.3, 0.3])]
+    model = KernelClassifier(Additive(Laplacian(2.0)), Perceptron(), DropOldest(100)).fit(X, labels)
+    rows = np.vstack([away_from_kinks(model), np.full((1, 7), 3.0), np.full((1, 7), -3.0)])
+    found = model.gradient(rows)
+    assert found.shape == (len(rows), 3, 7)
+    assert found == pytest.approx(differences(model, rows).reshape(found.shape), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("kernel", "slope"), [(Additive(Laplacian(1.0)), 0.0), (Additive(Spline(0)), 0.5)], ids=repr)
+def test_at_a_kink_of_a_tree_the_slope_is_the_mean_of_both_sides(kernel, slope):
+    model = KernelRegressor(kernel, STEPS, Unbounded()).fit([[0.5, 0.25]], [1.0])
+    coefficient = model.dual_coef_[0, 0]
+    assert coefficient > 0
+    assert model.gradient([[0.5, 0.25]]) == pytest.approx(np.full((1, 2), slope * coefficient))
+
+
+def test_a_missing_column_of_a_tree_has_no_slope():
+    X, y = events(300)
+    model = KernelRegressor(Additive(Laplacian(1.0), missing="skip"), STEPS, Unbounded()).fit(X, y)
+    rows = away_from_kinks(model)[:5]
+    gaps = rows.copy()
+    gaps[:, 2] = np.nan
+    found, whole = model.gradient(gaps), model.gradient(rows)
+    assert not found[:, 2].any()
+    assert np.array_equal(np.delete(found, 2, axis=1), np.delete(whole, 2, axis=1))
+
+
+# ---- explicit weights through maps -------------------------------------------------------------------------------------
+
+MAPS = {
+    "polynomial": RandomMaclaurin(Polynomial(3, coef0=0.5), 300, random_state=0),
+    "real signs": RandomMaclaurin(Polynomial(3, coef0=0.5), 300, signs="real", random_state=0),
+    "low order": RandomMaclaurin(Exponential(1.0), 200, exact_low_order=True, random_state=0),
+    "structured": RandomMaclaurin(Polynomial(4), 300, structured=True, random_state=0),
+    "structured, real": RandomMaclaurin(Polynomial(4), 300, structured=True, signs="real", random_state=0),
+    "first degree": RandomMaclaurin(Polynomial(1), 30, exact_low_order=True, random_state=0),
+    "of a gaussian": RandomMaclaurin(Compose(Polynomial(2), Gaussian(0.5)), 200, random_state=0),
+    "of a map": RandomMaclaurin(Compose(Exponential(1.0), Polynomial(2)), 200, random_state=0),
+}
+
+
+@pytest.mark.parametrize("map_", MAPS.values(), ids=MAPS)
+@pytest.mark.parametrize("average", [False, True])
+def test_maps_agree_with_finite_differences(map_, average):
+    X, y = events(300)
+    model = FeatureRegressor(map_, SGD(Squared(), rate=0.05), average=average).fit(X, y)
+    rows = events(40, seed=3)[0]
+    found = model.gradient(rows)
+    assert np.abs(found).max() > 0
+    assert found == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
+    assert model.gradient(csr_array(rows)) == pytest.approx(found, rel=1e-9, abs=1e-12)
+    assert np.array_equal(np.vstack([model.gradient(rows[i : i + 1]) for i in range(40)]), found)
+
+
+@pytest.mark.parametrize("name", ["polynomial", "structured", "low order"])
+def test_maps_in_single_precision(name):
+    X, y = events(300)
+    model = FeatureRegressor(MAPS[name], SGD(Squared(), rate=0.05)).fit(X, y)
+    single = FeatureRegressor(MAPS[name], SGD(Squared(), rate=0.05)).fit(X.astype(np.float32), y)
+    wanted = model.gradient(X[:40])
+    assert single.gradient(X[:40].astype(np.float32)) == pytest.approx(
+        wanted, rel=2e-3, abs=1e-3 * np.abs(wanted).max()
+    )
+
+
+def test_maps_have_a_gradient_a_class():
+    X, y = events(600)
+    labels = np.array(["c", "a", "b"])[np.digitize(y, [-0.3, 0.3])]
+    model = FeatureClassifier(MAPS["polynomial"], Perceptron()).fit(X, labels)
+    found = model.gradient(X[:30])
+    assert found.shape == (30, 3, 7)
+    assert found == pytest.approx(differences(model, X[:30]).reshape(found.shape), rel=1e-5, abs=1e-6)
+
+
+def test_homogeneous_features_have_one_above_zero():
+    X, y = events(300)
+    X = np.abs(X) + 0.05
+    map_ = RandomMaclaurin(Compose(Polynomial(2), HomogeneousFeatures("intersection")), 100, random_state=0)
+    model = FeatureRegressor(map_, SGD(Squared(), rate=0.001)).fit(X, y)
+    assert model.gradient(X[:20]) == pytest.approx(differences(model, X[:20], 1e-7), rel=1e-4, abs=1e-5)
+    X[3, 2] = 0.0
+    with pytest.raises(ValueError, match="row 3, column 2 is 0, where HomogeneousFeatures"):
+        model.gradient(X[:20])
+
+
 def test_refused_by_name():
     X, y = events(100)
-    additive = KernelRegressor(Additive(Spline())).fit(np.abs(X), y)
-    with pytest.raises(TypeError, match="components"):
-        additive.gradient(np.abs(X))
+    sampled = FeatureRegressor(RBFSampler(n_components=20, random_state=0)).fit(X, y)
+    with pytest.raises(TypeError, match=r"RBFSampler.* map of another library"):
+        sampled.gradient(X)
+    inside = RandomMaclaurin(Compose(Polynomial(2), RBFSampler(random_state=0)), 30, random_state=0)
+    with pytest.raises(TypeError, match=r"RBFSampler.* map of another library"):
+        FeatureRegressor(inside).fit(X, y).gradient(X)
+    mapped = FeatureRegressor(MAPS["polynomial"]).fit(X, y)
+    with pytest.raises(ValueError, match=r"NaN|nan"):
+        mapped.gradient(np.full((1, 7), np.nan))
+    with pytest.raises(ValueError, match="overflow"):
+        mapped.gradient(np.full((1, 7), 1e200))
     python = KernelRegressor(lambda a, b: float(np.dot(a, b))).fit(list(X), y)
     with pytest.raises(ValueError, match="written in Python has no gradient"):
         python.gradient(list(X))

@@ -31,6 +31,25 @@ void transform(const MaclaurinMap<T>& map, nb::handle source, nb::ndarray<T, nb:
     }
 }
 
+// How sums of the features by `weights`, (outputs, columns) for all rows or (rows, outputs, columns), change with the rows.
+template <class T>
+Doubles gradient(const MaclaurinMap<T>& map, nb::handle source, ArrayN<double> weights) {
+    const Rows rows = rows_from(source);
+    if (!std::holds_alternative<DenseRows<T>>(rows.batch) && !std::holds_alternative<SparseRows<T>>(rows.batch))
+        throw nb::type_error("the rows do not have the precision of the map");
+    const std::size_t count = batch_count(rows.batch), axes = weights.ndim();
+    const bool each = axes == 3 && weights.shape(0) == count;
+    if (rows.width != map.width() || !(axes == 2 || each) || weights.shape(axes - 1) != map.columns())
+        throw nb::value_error("rows or weights do not fit the map");
+    const std::size_t outputs = weights.shape(axes - 2);
+    std::vector<double> out(count * outputs * map.width());
+    {
+        nb::gil_scoped_release release;
+        map.gradients(rows.batch, weights.data(), each ? outputs * map.columns() : 0, outputs, out.data());
+    }
+    return array_of(std::move(out), {count, outputs, map.width()});
+}
+
 template <class T>
 void bind_map(nb::module_& m, const char* name) {
     using Map = MaclaurinMap<T>;
@@ -42,6 +61,7 @@ void bind_map(nb::module_& m, const char* name) {
                            seed);
         })
         .def("transform", &transform<T>, nb::arg("rows"), nb::arg("out"))
+        .def("gradient", &gradient<T>, nb::arg("rows"), nb::arg("weights"))
         .def_prop_ro("columns", &Map::columns)
         .def_prop_ro("memory_bytes", &Map::bytes);
 }

@@ -13,6 +13,9 @@ class Group final : public CoordinateGroup {
     using Trees = Tree<Piece>;
     using Root = typename Trees::Root;
     static constexpr std::size_t kInStep = 16;  // trees searched together
+    // What a search ends in.
+    static constexpr auto kValue = [](const Piece& piece, const typename Trees::Walk& walk) { return Trees::finish(piece, walk); };
+    static constexpr auto kSlope = [](const Piece& piece, const typename Trees::Walk& walk) { return Trees::slope(piece, walk); };
 
   public:
     struct Member {
@@ -25,12 +28,16 @@ class Group final : public CoordinateGroup {
 
     double score(std::size_t output, const double* keys) const override {
         double total = 0;
-        search(output, keys, [&](std::size_t, double part) { total += part; });
+        search(output, keys, kValue, [&](std::size_t, double part) { total += part; });
         return total;
     }
     void parts(std::size_t output, const double* keys, double* out) const override {
         for (const Member& member : members_) out[member.coordinate] = 0;
-        search(output, keys, [&](std::size_t m, double part) { out[members_[m].coordinate] = part; });
+        search(output, keys, kValue, [&](std::size_t m, double part) { out[members_[m].coordinate] = part; });
+    }
+    void slopes(std::size_t output, const double* keys, double* out) const override {
+        for (const Member& member : members_) out[member.coordinate] = 0;
+        search(output, keys, kSlope, [&](std::size_t m, double slope) { out[members_[m].coordinate] = slope; });
     }
     double self(const double* keys) const override {
         double total = 0;
@@ -46,7 +53,7 @@ class Group final : public CoordinateGroup {
             if (const double key = keys[members_[m].coordinate]; !std::isnan(key)) trees.add(root(output, m), key, coef);
     }
     void remove(std::size_t output, const double* keys, double coef) override {
-        search(output, keys, [](std::size_t, double) {});  // brings the nodes near, all trees at once
+        search(output, keys, kValue, [](std::size_t, double) {});  // brings the nodes near, all trees at once
         Trees trees(store_, piece_);
         for (std::size_t m = 0; m < members_.size(); ++m)
             if (const double key = keys[members_[m].coordinate]; !std::isnan(key)) trees.remove(root(output, m), key, coef);
@@ -166,9 +173,9 @@ class Group final : public CoordinateGroup {
     Root& root(std::size_t output, std::size_t member) { return roots_[output * members_.size() + member]; }
     const Root& root(std::size_t output, std::size_t member) const { return roots_[output * members_.size() + member]; }
 
-    // Calls f(member, weighted part) for each tree in which the row has a key, in order.
-    template <class F>
-    void search(std::size_t output, const double* keys, F f) const {
+    // Calls f(member, weighted number at the end of the search) for each tree in which the row has a key, in order.
+    template <class End, class F>
+    void search(std::size_t output, const double* keys, End end, F f) const {
         typename Trees::Walk walks[kInStep];
         std::size_t who[kInStep];
         for (std::size_t m = 0; m < members_.size();) {
@@ -184,7 +191,7 @@ class Group final : public CoordinateGroup {
             for (; deepest > 0; --deepest)
                 for (std::size_t w = 0; w < n; ++w)
                     if (walks[w].height > 0) Trees::step(piece_, walks[w]);
-            for (std::size_t w = 0; w < n; ++w) f(who[w], members_[who[w]].weight * Trees::finish(piece_, walks[w]));
+            for (std::size_t w = 0; w < n; ++w) f(who[w], members_[who[w]].weight * end(piece_, walks[w]));
         }
     }
 
@@ -251,6 +258,10 @@ double AdditiveSum::score(std::size_t output, const double* keys) const {
 
 void AdditiveSum::parts(std::size_t output, const double* keys, double* out) const {
     for (const auto& group : groups_) group->parts(output, keys, out);
+}
+
+void AdditiveSum::slopes(std::size_t output, const double* keys, double* out) const {
+    for (const auto& group : groups_) group->slopes(output, keys, out);
 }
 
 double AdditiveSum::self(const double* keys) const {

@@ -33,6 +33,7 @@ class CoordinateGroup {
     virtual ~CoordinateGroup() = default;
     virtual double score(std::size_t output, const double* keys) const = 0;
     virtual void parts(std::size_t output, const double* keys, double* out) const = 0;  // one number a coordinate
+    virtual void slopes(std::size_t output, const double* keys, double* out) const = 0;  // their derivatives by the keys
     virtual double self(const double* keys) const = 0;
     virtual const char* refusal(double key) const = 0;
     virtual void add(std::size_t output, const double* keys, double coef) = 0;
@@ -69,6 +70,7 @@ class AdditiveSum {
     }
     double score(std::size_t output, const double* keys) const;
     void parts(std::size_t output, const double* keys, double* out) const;
+    void slopes(std::size_t output, const double* keys, double* out) const;
     double self(const double* keys) const;
     // Why coordinate c cannot take a value; nothing if it can.
     const char* refusal(std::size_t c, double key) const { return groups_[place_[c].group]->refusal(key); }

@@ -126,22 +126,38 @@ struct LaplacePiece {
         }
     }
     double finish(const Carry& carry, const Leaf& leaf, double x) const {
+        const Sides sides = both(carry, leaf, x);
+        return sides.left + sides.right;
+    }
+    // The derivative by x; where a key is x itself, the mean of both sides.
+    double slope(const Carry& carry, const Leaf& leaf, double x) const {
+        const Sides sides = both(carry, leaf, x);
+        return gamma * (sides.right - (sides.left - sides.here));
+    }
+
+  private:
+    struct Sides {
+        double left, right;  // of the keys up to x, and of those beyond
+        double here;         // of x itself, a part of the left one
+    };
+    Sides both(const Carry& carry, const Leaf& leaf, double x) const {
         const double *key = leaf.entry.key, *coef = leaf.entry.coef;
         const std::size_t n = leaf.count;
         std::size_t j = 0;
         for (std::size_t t = 0; t < n; ++t) j += key[t] <= x;
-        double left = 0, right = carry.right, next = carry.next;
+        double left = 0, right = carry.right, next = carry.next, here = 0;
         if (j > 0) {  // x is below the leaf only where nothing is to the left at all
             left = carry.left + coef[0];
             for (std::size_t t = 1; t < j; ++t) left = left * leaf.gap[t - 1] + coef[t];
             left *= factor(x - key[j - 1]);
+            here = key[j - 1] == x ? coef[j - 1] : 0.0;
         }
         if (j < n) {
             right = right * carry.bridge + coef[n - 1];
             for (std::size_t t = n - 1; t-- > j;) right = right * leaf.gap[t] + coef[t];
             next = key[j];
         }
-        return right != 0 ? left + right * factor(next - x) : left;
+        return {left, right != 0 ? right * factor(next - x) : 0.0, here};
     }
 };
 
@@ -205,6 +221,25 @@ struct SplinePiece {
         for (int k = 0; k < Order; ++k) outer *= least;
         return sum + inner * outer;
     }
+    // The derivative of the value by q; where Order is 0 and p is q, the mean of both sides.
+    double slope(double p, double q) const {
+        if constexpr (Order == 0) return q < p ? 1.0 : (q > p ? 0.0 : 0.5);
+        double sum = 0;  // sum_r r p^r q^(r-1)
+        for (int r = Order; r >= 1; --r) sum = sum * (p * q) + r;
+        sum *= p;
+        // z integral_0^least (p-u)^z (q-u)^(z-1) du, by powers of what is left of p and q beyond the least: all terms positive.
+        const double least = std::min(p, q), beyond = std::abs(p - q);
+        const int high = q < p ? Order : Order - 1;  // the exponent of the longer factor
+        double inner = 0, binomial = 1;
+        for (int k = 0; k <= high; ++k) {
+            double term = binomial / (2 * Order - high + k);
+            for (int i = 0; i < high - k; ++i) term *= beyond;
+            for (int i = 0; i < 2 * Order - high + k; ++i) term *= least;
+            inner += term;
+            binomial = binomial * (high - k) / (k + 1);
+        }
+        return sum + Order * inner;
+    }
     double self(double x) const { return value(x, x); }
     const char* refusal(double x) const {
         if (x < 0) return "is below 0, where Spline is not a kernel; scale the inputs to [0, 1], for example with MinMaxScaler";
@@ -253,6 +288,13 @@ struct SplinePiece {
         double total = 0;
         for (std::size_t j = 0; j < leaf.count; ++j) total += near[j];
         return total + horner(polynomial, x);
+    }
+    double slope(const Carry& carry, const Leaf& leaf, double x) const {
+        double polynomial[kAll], sum = 0, total = 0;
+        combine(carry.left, carry.right, polynomial);
+        for (std::size_t j = 0; j < leaf.count; ++j) total += leaf.entry.coef[j] * slope(leaf.entry.key[j], x);
+        for (std::size_t k = kAll; k-- > 1;) sum = sum * x + static_cast<double>(k) * polynomial[k];
+        return total + sum;
     }
     // The polynomial in x that left centres (all power sums) and right centres (the lower ones) make together.
     static void combine(const double* left, const double* right, double* polynomial) {

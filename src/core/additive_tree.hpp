@@ -123,6 +123,9 @@ class Tree {
     static double finish(const Piece& piece, const Walk& walk) {
         return piece.finish(walk.carry, *static_cast<const Leaf*>(walk.node), walk.x);
     }
+    static double slope(const Piece& piece, const Walk& walk) {
+        return piece.slope(walk.carry, *static_cast<const Leaf*>(walk.node), walk.x);
+    }
 
     void clear(Root& root) {
         if (root.node) give_all(root.node, root.height);

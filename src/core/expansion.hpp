@@ -111,8 +111,9 @@ class Expansion {
     std::vector<std::vector<double>> coefs() const;
     void set_coefs(const std::vector<std::vector<double>>& coefs);
     // f changes so that it has these scores at the stored points (a row each, as they are seen), nearly: a few sweeps of
-    // Gauss-Seidel on (K + ridge diag K) c = scores from the present coefficients. Not with a tracked norm: set_coefs follows.
-    void keep_scores(Sight& stored, std::span<const double> scores);
+    // Gauss-Seidel on (K + ridge diag K) c = scores + pull ridge diag K c_0 from the present coefficients c_0, to which (pull 1)
+    // or to 0 (pull 0) the ridge draws. Not with a tracked norm: set_coefs follows.
+    void keep_scores(Sight& stored, std::span<const double> scores, double pull);
     void reserve(std::size_t n);
     void keep_partners() { partners_.emplace(); }
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment

@@ -11,6 +11,25 @@
 
 namespace gristmill {
 
+// Points in blocks of lanes with their features side by side instead: the first line of each point, then the second, ... Sums of
+// points by weights are then a product of matrices, which lanes of points would spread out.
+template <class T>
+Lines<T> lines_of(const T* blocks, std::size_t n_blocks, std::size_t width) {
+    constexpr std::size_t lanes = kLanes<T>;
+    const std::size_t lines = (width + lanes - 1) / lanes;
+    Lines<T> table(lines * n_blocks * lanes * lanes);
+    T* to = table.data();
+    for (std::size_t line = 0; line < lines; ++line) {
+        const std::size_t features = std::min(lanes, width - line * lanes);
+        for (std::size_t b = 0; b < n_blocks; ++b, to += lanes * lanes) {
+            const T* from = blocks + (b * width + line * lanes) * lanes;
+            for (std::size_t l = 0; l < lanes; ++l)
+                for (std::size_t j = 0; j < features; ++j) to[l * lanes + j] = from[j * lanes + l];
+        }
+    }
+    return table;
+}
+
 template <class T>
 class PointWeights {
   public:
@@ -33,8 +52,8 @@ class PointWeights {
             const std::size_t at = row * coefs_.size() + o;
             const double* coef = coefs_[o].data() + first;
             const T* factor = factors(o) + first;
-            if (by_dot_) multiply(factor, dot, size, dot_.data() + at * slots_ + first);
-            if (by_l1_) multiply(factor, l1, size, l1_.data() + at * slots_ + first);
+            if (by_dot_) isa_gradient<T>().times(factor, dot, size, dot_.data() + at * slots_ + first);
+            if (by_l1_) isa_gradient<T>().times(factor, l1, size, l1_.data() + at * slots_ + first);
             if (by_norm_) norm_[at] += isa_score().dot(coef, slopes_.data(), size);
         }
     }
@@ -45,10 +64,8 @@ class PointWeights {
     // Numbers of a row that is filled up to whole lines of the cache.
     static std::size_t filled(std::size_t width) { return (width + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
     bool by_points() const { return by_dot_; }
-    // out: (row, output, feature), from points in blocks of lanes, and (where the slopes by <x, y> count) `size` of them as a
-    // table of rows that are filled up.
-    void gather(std::span<const T* const> rows, const T* blocks, const T* table, std::size_t size, std::size_t width,
-                double* out) const {
+    // out: (row, output, feature), from points in blocks of lanes, and (where the slopes by <x, y> count) in lines of features.
+    void gather(std::span<const T* const> rows, const T* blocks, const T* table, std::size_t width, double* out) const {
         const std::size_t outputs = coefs_.size(), count = rows.size() * outputs, n_blocks = slots_ / kLanes<T>;
         const std::size_t stride = filled(width);
         Lines<T> sums(count * stride);
@@ -56,19 +73,14 @@ class PointWeights {
         std::vector<T*> to(count);
         for (std::size_t k = 0; k < count; ++k)
             dots[k] = dot(k), l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums.data() + k * stride;
-        if (by_dot_) isa_gradient<T>().points(dots.data(), count, table, size, stride, to.data());
+        if (by_dot_) isa_gradient<T>().points(dots.data(), count, table, slots_, stride, to.data());
         const std::size_t step = outputs > 1 ? outputs : std::max<std::size_t>(count, 1);
         for (std::size_t k = 0; by_l1_ && k < count; k += step)
             isa_gradient<T>().signs(l1s.data() + k, xs.data() + k, step, outputs > 1, blocks, n_blocks, width, to.data() + k);
-        for (std::size_t k = 0; k < count; ++k)
-            for (std::size_t j = 0; j < width; ++j)
-                *out++ = static_cast<double>(to[k][j]) + norm_[k] * static_cast<double>(xs[k][j]);
+        for (std::size_t k = 0; k < count; ++k, out += width) isa_gradient<T>().plus(to[k], norm_[k], xs[k], width, out);
     }
 
   private:
-    static void multiply(const T* factor, const T* slope, std::size_t size, T* out) {
-        for (std::size_t i = 0; i < size; ++i) out[i] = factor[i] * slope[i];
-    }
     const T* factors(std::size_t output) const {
         if constexpr (std::is_same_v<T, double>) return coefs_[output].data();
         else return short_[output].data();

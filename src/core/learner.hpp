@@ -11,6 +11,7 @@
 
 #include "core/balance.hpp"
 #include "core/calibration.hpp"
+#include "core/check.hpp"
 #include "core/hypothesis.hpp"
 #include "core/intervals.hpp"
 
@@ -119,8 +120,12 @@ class Learner {
     {
         hypothesis_.gradients(batch, out);
         const std::size_t each = outputs() * width(), rows = batch_count(batch);
-        for (std::size_t i = 0; i < rows * each; ++i)
-            if (!std::isfinite(out[i])) fail(i / each, "the gradient is not finite (kernel values too large):", out[i]);
+        for (std::size_t r = 0; r < rows; ++r) {
+            const double* slopes = out + r * each;
+            if (all_finite(slopes, each)) continue;
+            const double* bad = std::find_if(slopes, slopes + each, [](double x) { return !std::isfinite(x); });
+            fail(r, "the gradient is not finite (kernel values too large):", *bad);
+        }
     }
     // classes() numbers a row, from the scores of a row.
     void probabilities(std::span<const double> scores, double* out) const {
@@ -284,6 +289,9 @@ class Learner {
 
     struct Replay;
     double replay(Replay& points, std::size_t passes);
+    void blend(Replay& stored, std::span<const double> scores, const std::vector<std::vector<double>>& present,
+               std::span<const double> intercept)
+        requires(H::kSupports.present);
     double error_of(std::span<const double> scores, std::span<const double> told) const;
 
     void learn_alone(Chunk& chunk, std::size_t classes);

@@ -41,10 +41,21 @@ double Learner<H>::error_of(std::span<const double> scores, std::span<const doub
     return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
 }
 
-inline std::vector<std::vector<double>> halfway(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b) {
+// (1 - share) a + share b
+inline std::vector<std::vector<double>> mixed(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b, double share) {
     for (std::size_t o = 0; o < a.size(); ++o)
-        for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] = 0.5 * (a[o][s] + b[o][s]);
+        for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] += share * (b[o][s] - a[o][s]);
     return a;
+}
+
+// How far scores have moved, beside what they were.
+inline double moved(std::span<const double> before, std::span<const double> after) {
+    double way = 0, size = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        way += (after[i] - before[i]) * (after[i] - before[i]);
+        size += before[i] * before[i];
+    }
+    return size > 0 ? std::sqrt(way / size) : 1.0;
 }
 
 // The mean error of what the points were told to be, before each was learned, in the first pass.
@@ -70,6 +81,23 @@ double Learner<H>::replay(Replay& points, std::size_t passes) {
     return known > 0 ? total / known : 0.0;
 }
 
+// What was learned anew, and what keeps the scores that the points had. Of a classifier the less is new, the less the new
+// factors move the scores, down to nothing: labels that are wrong, and what was folded in, speak against learning anew. Of a
+// regressor, whose steps follow the noise of the targets, a ridge takes some of it out.
+template <Hypothesis H>
+void Learner<H>::blend(Replay& stored, std::span<const double> scores, const std::vector<std::vector<double>>& present,
+                       std::span<const double> intercept)
+    requires(H::kSupports.present)
+{
+    const bool numbers = task_ == Task::regression;
+    const auto learned = hypothesis_.coefs();
+    hypothesis_.set_coefs(present);
+    const double share = numbers ? 0.5 : std::min(0.5, 2 * moved(scores, stored.scores(hypothesis_)));
+    hypothesis_.keep_scores(stored.chunk.sight, scores, numbers ? 0.0 : 1.0);
+    hypothesis_.set_coefs(mixed(hypothesis_.coefs(), learned, share));
+    for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = intercept[o] + share * (intercept_[o] - intercept[o]);
+}
+
 template <Hypothesis H>
 Renewal Learner<H>::renew(std::span<const double> factors, std::size_t passes, double slack)
     requires(H::kSupports.present)
@@ -87,11 +115,7 @@ Renewal Learner<H>::renew(std::span<const double> factors, std::size_t passes, d
         found.after = replay(stored, passes);
         found.taken = found.after <= (1 + slack) * found.before;
         if (found.taken) {
-            const auto learned = hypothesis_.coefs();
-            hypothesis_.set_coefs(present);
-            hypothesis_.keep_scores(stored.chunk.sight, scores);
-            hypothesis_.set_coefs(halfway(hypothesis_.coefs(), learned));
-            for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = 0.5 * (intercept_[o] + before.intercept[o]);
+            blend(stored, scores, present, before.intercept);
             counts_ = before.counts;
             hypothesis_.pair_again(stored.chunk.sight);
         }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/check.hpp"
 #include "core/threads.hpp"
 
 namespace gristmill {
@@ -74,16 +75,6 @@ class Spans {
     std::vector<std::size_t> levels_;
     std::size_t level_ = 0, begin_ = 0;  // the level under way, and its first projection
 };
-
-template <class T>
-bool all_finite(const T* x, std::size_t n) {
-    T doubt[kPad] = {};  // x - x is 0 for every finite number and NaN for the others
-    std::size_t i = 0;
-    for (; i + kPad <= n; i += kPad)
-        for (std::size_t l = 0; l < kPad; ++l) doubt[l] += x[i + l] - x[i + l];
-    for (; i < n; ++i) doubt[0] += x[i] - x[i];
-    return std::all_of(doubt, doubt + kPad, [](T d) { return d == T(0); });
-}
 
 }  // namespace
 

@@ -35,6 +35,9 @@ class SignMatrix {
     // Projections [from, from + size) of the rows, in out[r * stride + i]; `from` a multiple of the lanes.
     void values(const Batch& batch, std::size_t first, std::size_t rows, std::size_t from, std::size_t size, T* out,
                 std::size_t stride) const;
+    // The rows one after the other, for sums of them by weights (gradient.hpp).
+    Lines<T> lines() const;
+    std::size_t slots() const { return (count_ + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
     std::size_t bytes() const { return blocks_.size() * sizeof(T); }
 
   private:
@@ -52,6 +55,8 @@ class SignedHadamard {
     static std::pair<SignedHadamard, SignedHadamard> complex(std::size_t count, std::size_t width, Random& random);
     // All projections of one row of x into out[0..count).
     void values(const Batch& batch, std::size_t row, std::vector<T>& scratch, T* out) const;
+    // Its transpose: out[j] += sum_i weights[i] times what column j has in projection i.
+    void pull(const T* weights, std::vector<T>& scratch, T* out) const;
     std::size_t count() const { return rows_.size(); }
     std::size_t bytes() const { return signs_.size() * sizeof(T) + rows_.size() * sizeof rows_[0]; }
 
@@ -70,9 +75,13 @@ class MaclaurinMap {
     std::size_t columns() const { return real_.size() + 2 * pairs_.size(); }
     // Rows [first, first + count) of the batch; throws RowError where a feature overflows.
     void transform(const Batch& batch, std::size_t first, std::size_t count, T* out, std::size_t stride) const;
+    // How sums of the features by weights change with x: (row, output, input) in out. Weights: columns() numbers an output,
+    // those of the next row `row_stride` further on; 0 where all rows have the same.
+    void gradients(const Batch& batch, const double* weights, std::size_t row_stride, std::size_t outputs, double* out) const;
     std::size_t bytes() const;
 
   private:
+    class Pull;
     bool finite_row(const Batch& batch, std::size_t row) const;
     void real_part(const Batch& batch, std::size_t first, std::size_t count, T* out, std::size_t stride) const;
     void pair_part(const Batch& batch, std::size_t first, std::size_t count, T* out, std::size_t stride) const;

@@ -278,14 +278,19 @@ class DenseAhead final : public Ahead {
             for (std::size_t r = 0; r < count; ++r) refuse_too_long(first + r, norm2_[r]);
     }
 
-    void rows(double* out, std::size_t stride) override {
-        const std::size_t pieces = cut(threads_allowed());
+    void rows(double* out, std::size_t stride) override { rows_before(points_.size(), out, stride); }
+
+    // Against the slots before `end`, padded likewise.
+    void rows_before(std::size_t end, double* out, std::size_t stride) {
+        const std::size_t pieces = cut_before(end, threads_allowed());
         if (pieces <= 1) return rows_of_piece(0, 0, out, stride);
         parallel(pieces, [&](std::size_t p) { rows_of_piece(p, seat(), out, stride); });
     }
 
-    std::size_t cut(std::size_t threads) override {
-        slots_ = padded(points_.size());
+    std::size_t cut(std::size_t threads) override { return cut_before(points_.size(), threads); }
+
+    std::size_t cut_before(std::size_t end, std::size_t threads) {
+        slots_ = padded(end);
         const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
         const bool alone = threads == 1 || count_ * slots_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
         pieces_ = alone ? 1 : std::clamp<std::size_t>(panels, 1, 16 * threads);  // small ones: the last is waited for
@@ -354,8 +359,9 @@ class DenseAhead final : public Ahead {
             for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k) to[sparse_->columns(first_ + r)[k]] = rows_[r][k];
             rows[r] = to;
         }
-        if (weights.by_points() && table_.empty()) tabulate();
-        weights.gather(rows, points_.blocks_.data(), table_.data(), points_.size(), points_.width_, out);
+        if (weights.by_points() && table_.empty())
+            table_ = lines_of(points_.blocks_.data(), padded(points_.size()) / kLanes<T>, points_.width_);
+        weights.gather(rows, points_.blocks_.data(), table_.data(), points_.width_, out);
     }
 
   private:
@@ -369,17 +375,6 @@ class DenseAhead final : public Ahead {
             if (kernel_.needs_l1() && room.l1s.size() < count_ * kPanel) room.l1s.resize(count_ * kPanel);
             room.scratch.resize(kernel_.scratch_rows() * kPanel);
         }
-    }
-
-    // The stored points as rows: sums of them by weights are a product of matrices, which lanes of points would spread out.
-    void tabulate() {
-        constexpr std::size_t lanes = kLanes<T>;
-        const std::size_t width = points_.width_, stride = PointWeights<T>::filled(width), slots = padded(points_.size());
-        table_.resize(slots * stride);
-        const T* from = points_.blocks_.data();
-        for (std::size_t first = 0; first < slots; first += lanes)
-            for (std::size_t j = 0; j < width; ++j, from += lanes)
-                for (std::size_t l = 0; l < lanes; ++l) table_[(first + l) * stride + j] = from[l];
     }
 
     // The loaded rows as if they were stored, so that rows against rows use the same code, and give the same bits.
@@ -470,11 +465,11 @@ std::unique_ptr<Ahead> DensePoints<T>::ahead(const Kernel& kernel, const Batch& 
 }
 
 template <class T>
-void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
-                                 std::size_t stride) const {
+void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out, std::size_t stride,
+                                 std::size_t end) const {
     const bool sums_differ = kernel.needs_l1() && std::any_of(slots.begin(), slots.end(), [&](auto s) { return sparse_[s]; });
     if (sums_differ && slots.size() > 1) {
-        for (std::size_t r = 0; r < slots.size(); ++r) stored_rows(kernel, slots.subspan(r, 1), out + r * stride, stride);
+        for (std::size_t r = 0; r < slots.size(); ++r) stored_rows(kernel, slots.subspan(r, 1), out + r * stride, stride, end);
         return;
     }
     std::vector<T> rows(slots.size() * width_);
@@ -489,7 +484,7 @@ void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size
     }
     DenseAhead<T> ahead(*this, kernel, batch);
     ahead.load(0, slots.size());
-    ahead.rows(out, stride);
+    ahead.rows_before(std::min(end, size()), out, stride);
 }
 
 template <class T>

@@ -83,8 +83,9 @@ class Points {
 
     virtual std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const = 0;
     virtual void stored_row(const Kernel& kernel, std::size_t slot, double* out) const = 0;  // against all slots
-    virtual void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
-                             std::size_t stride) const {
+    // Several, against the slots before `end` at least.
+    virtual void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out, std::size_t stride,
+                             std::size_t = npos) const {
         for (std::size_t r = 0; r < slots.size(); ++r) stored_row(kernel, slots[r], out + r * stride);
     }
     virtual double stored_self(const Kernel& kernel, std::size_t slot) const = 0;
@@ -165,8 +166,8 @@ class DensePoints final : public Points {
     void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override {
         stored_rows(kernel, {&slot, 1}, out, padded(size()));
     }
-    void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
-                     std::size_t stride) const override;
+    void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out, std::size_t stride,
+                     std::size_t end = npos) const override;
     double stored_self(const Kernel& kernel, std::size_t slot) const override;
     void copy_out(std::size_t slot, T* to) const;
     std::vector<std::uint8_t> came_sparse() const override { return {sparse_.begin(), sparse_.begin() + static_cast<std::ptrdiff_t>(size())}; }

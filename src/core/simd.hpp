@@ -84,8 +84,16 @@ inline V clamp(V x, V low, V high) { return x < low ? low : (x > high ? high : x
 
 template <class V>
 inline V max0(V v) { return v > V{} ? v : V{}; }
+#if defined(__AVX512F__)
+inline Vec<double> abs(Vec<double> v) { return _mm512_abs_pd(v); }
+inline Vec<float> abs(Vec<float> v) { return _mm512_abs_ps(v); }
+#elif defined(__AVX2__)
+inline Vec<double> abs(Vec<double> v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
+inline Vec<float> abs(Vec<float> v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+#else
 template <class V>
 inline V abs(V v) { return v < V{} ? -v : v; }
+#endif
 
 // ---- sums over features -------------------------------------------------------------------------------------------
 

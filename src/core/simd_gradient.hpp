@@ -120,17 +120,21 @@ void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scra
 
 // R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..], point after point.
 template <int R, int V, class T>
-inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const T* points, std::size_t stride,
+inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const T* points, std::size_t n_points,
                          std::size_t j, T* const* out) {
+    constexpr std::size_t lanes = kLanes<T>;
     Vec<T> sum[R][V];
-    for (int r = 0; r < R; ++r)
-        for (int v = 0; v < V; ++v) sum[r][v] = load(out[r] + j + v * kWidth<T>);
-    const T* at = points + first * stride + j;
-    for (std::size_t i = first; i < first + count; ++i, at += stride) {
+    const T* at[V];
+    for (int v = 0; v < V; ++v) {
+        const std::size_t feature = j + v * kWidth<T>;
+        at[v] = points + (feature / lanes * n_points + first) * lanes + feature % lanes;
+        for (int r = 0; r < R; ++r) sum[r][v] = load(out[r] + feature);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
         Vec<T> y[V];
-        for (int v = 0; v < V; ++v) y[v] = load(at + v * kWidth<T>);
+        for (int v = 0; v < V; ++v) y[v] = load(at[v] + i * lanes);
         for (int r = 0; r < R; ++r) {
-            const Vec<T> w = splat(weights[r][i]);
+            const Vec<T> w = splat(weights[r][first + i]);
             for (int v = 0; v < V; ++v) sum[r][v] = fma(w, y[v], sum[r][v]);
         }
     }
@@ -138,8 +142,9 @@ inline void product_tile(const T* const* weights, std::size_t first, std::size_t
         for (int v = 0; v < V; ++v) store(out[r] + j + v * kWidth<T>, sum[r][v]);
 }
 
-// out[k][j] += sum_i weights[k][i] points[i][j], rows of `width` numbers, a multiple of a line of the cache. The order of each
-// sum is that of the points, whatever the shape of the tile.
+// out[k][j] += sum_i weights[k][i] points[i][j], rows of `width` numbers, whole lines of the cache. The points lie line by line:
+// the first line of all of them, then the second. (Rows a power of two apart would drive each other out of the cache.) The
+// order of each sum is that of the points, whatever the shape of the tile.
 template <class T>
 void weighted_points(const T* const* weights, std::size_t count, const T* points, std::size_t n_points, std::size_t width,
                      T* const* out) {
@@ -157,22 +162,39 @@ void weighted_points(const T* const* weights, std::size_t count, const T* points
         const std::size_t deep = n_points - first < kDeep ? n_points - first : kDeep;
         const auto tiles = [&]<int W>(std::size_t j) {
             std::size_t k = 0;
-            for (; k + R <= count; k += R) product_tile<R, W>(weights + k, first, deep, points, width, j, out + k);
-            for (; k < count; ++k) product_tile<1, W>(weights + k, first, deep, points, width, j, out + k);
+            for (; k + R <= count; k += R) product_tile<R, W>(weights + k, first, deep, points, n_points, j, out + k);
+            for (; k + 2 <= count; k += 2) product_tile<2, W>(weights + k, first, deep, points, n_points, j, out + k);
+            for (; k < count; ++k) product_tile<1, W>(weights + k, first, deep, points, n_points, j, out + k);
         };
-        std::size_t j = 0;
-        for (; j + V * kWidth<T> <= width; j += V * kWidth<T>) tiles.template operator()<V>(j);
-        for (; j < width; j += kWidth<T>) tiles.template operator()<1>(j);
+        std::size_t j = 0, left = width / kWidth<T>;
+        for (; left >= V + 2 || left == V; left -= V, j += V * kWidth<T>) tiles.template operator()<V>(j);
+        for (; left >= 2; left -= 2, j += 2 * kWidth<T>) tiles.template operator()<2>(j);
+        for (; left > 0; --left, j += kWidth<T>) tiles.template operator()<1>(j);
     }
 }
 
 // ---- sums of signs -------------------------------------------------------------------------------------------------------
 
+// The sign of x - y, 0 for equals: a difference underflows to 0 for equals alone.
+#if defined(__AVX512F__)
+// What becomes of a number by its kind, four bits each, the last kind first: +x, -x, +inf, -inf and 1 become 1 (0xA) or -1 (0x9),
+// 0 and what is no number become +0 (0x8).
+inline constexpr int kSigns = static_cast<int>(0xA9A9A888u);
+inline Vec<double> sign_of(Vec<double> x, Vec<double> y) {
+    const Vec<double> d = x - y;
+    return _mm512_fixupimm_pd(d, d, _mm512_set1_epi64(kSigns), 0);
+}
+inline Vec<float> sign_of(Vec<float> x, Vec<float> y) {
+    const Vec<float> d = x - y;
+    return _mm512_fixupimm_ps(d, d, _mm512_set1_epi32(kSigns), 0);
+}
+#else
 template <class V>
 inline V sign_of(V x, V y) {
     const V one = V{} + 1, none = {};
     return x > y ? one : (x < y ? -one : none);
 }
+#endif
 
 // K weights by J features over all blocks; `Shared`: all weights go with one row, whose signs are found once. A lane sums
 // its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape alone.
@@ -239,9 +261,21 @@ void weighted_signs(const T* const* weights, const T* const* rows, std::size_t c
     else sum_signs<false>(weights, rows, count, blocks, n_blocks, width, out);
 }
 
+// ---- number by number ----------------------------------------------------------------------------------------------------
+
+template <class T>
+void times(const T* a, const T* b, std::size_t n, T* out) {
+    for (std::size_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
+}
+
+template <class T>
+void plus(const T* a, double c, const T* b, std::size_t n, double* out) {
+    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<double>(a[i]) + c * static_cast<double>(b[i]);
+}
+
 template <class T>
 constexpr IsaGradient<T> gradient_table() {
-    return {&slopes<T>, &weighted_points<T>, &weighted_signs<T>};
+    return {&slopes<T>, &weighted_points<T>, &weighted_signs<T>, &times<T>, &plus<T>};
 }
 
 }  // namespace gristmill::GRISTMILL_ISA

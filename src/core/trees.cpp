@@ -261,4 +261,24 @@ void Trees::components(const Batch& batch, double* out) const {
         }
     }
 }
+
+void Trees::gradients(const Batch& batch, double* out) const {
+    Sight sight = look(batch);
+    std::vector<double> slopes(keys_.size());
+    std::fill(out, out + batch_count(batch) * outputs() * width(), 0.0);
+    for (std::size_t i = 0; i < batch_count(batch); ++i) {
+        const double* key = keys(sight, i);
+        for (std::size_t o = 0; o < outputs(); ++o, out += width()) {
+            sum_.slopes(o, key, slopes.data());
+            for (std::size_t c = 0; c < slopes.size(); ++c) {
+                const Coordinate& at = sum_.coordinates()[c];
+                if (std::isnan(key[c])) continue;
+                const bool product = at.other != Coordinate::kNone;
+                out[at.column] += scale_ * slopes[c] * (product ? sight.input[at.other] : 1.0);
+                if (product) out[at.other] += scale_ * slopes[c] * sight.input[at.column];
+            }
+        }
+    }
+}
+
 }  // namespace gristmill

@@ -73,6 +73,7 @@ class Trees {
     }
     void split_output();
     void scores(const Batch& batch, double* out) const;
+    void gradients(const Batch& batch, double* out) const;  // (row, output, column); a column that is missing has none
     void begin(std::size_t rows, bool grows);
     void keep();
     void rollback();

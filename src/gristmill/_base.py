@@ -235,7 +235,8 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     def gradient(self, X: Any) -> npt.NDArray[np.float64]:
         """How the scores change with each column: d f / d x at each event, (n, d); (n, classes, d) for three or more.
 
-        Where a kernel has a kink (an L1 distance at equal numbers) the slope is 0, the mean of both sides.
+        Where a kernel has a kink (an L1 distance at equal numbers) the slope is the mean of both sides. Additive kernels
+        and `RandomMaclaurin` maps have gradients too; a kernel or a map that only Python knows has none.
 
         Examples
         --------
@@ -247,8 +248,6 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         [0.7, 0.0, 0.0]
         """
         run = self._started()
-        if not hasattr(run.core, "gradient"):
-            raise TypeError(f"gradient: {run.parts.kernel!r} is a sum of steps and bends by column; see components(X)")
         values, classes = run.core.gradient(self._rows(run.core, self._read(X, first=False)))
         shown: npt.NDArray[np.float64] = self._shown(values, run.labels.view(classes))
         return shown

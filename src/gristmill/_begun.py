@@ -270,12 +270,14 @@ class Begun:
         relevance = self.relevance
         if relevance is None:
             return self._tell(verb, rows, y, known)
-        relevance.widen(rows.shape[1])
+        assert self.table is not None
+        owners = self.table.owners
+        relevance.widen(rows.shape[1], owners)
         due = rows.shape[0] == relevance.room()
         said = self._tell(verb, relevance._weighed(rows), y, known)
         relevance.position = relevance.n_seen_ + rows.shape[0]
         if due:
-            relevance.renew(self.model)
+            relevance.renew(self.model, owners)
         return said
 
     def _tell(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:

@@ -40,6 +40,8 @@ class Explanation:
     columns : array or None
         Novelty only: how much higher the score would be if a column had its value at the stored point that is most like the
         event in all other columns.
+    relevance : dict or None
+        Behind `Prepared(scale="relevance")` only: how much each column of the table moves the answers, by name.
     """
 
     score: Any
@@ -52,6 +54,7 @@ class Explanation:
     rest: Any
     rounding: Any
     columns: Values | None = None
+    relevance: dict[str, float] | None = None
 
     def retold(self, targets: Any) -> Explanation:
         """The same of targets that the learner was told in units of its own."""
@@ -84,6 +87,11 @@ class Explanation:
         if self.columns is not None:
             loudest = np.argsort(-self.columns, kind="stable")[:5]
             lines.append("strange columns: " + ", ".join(f"{j} ({self.columns[j]:+.4g})" for j in loudest))
+        if self.relevance is not None:
+            loudest = sorted(self.relevance, key=self.relevance.__getitem__, reverse=True)[:5]
+            lines.append(
+                "columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in loudest)
+            )
         return "\n".join(lines)
 
 

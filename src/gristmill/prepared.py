@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -67,7 +68,8 @@ class Prepared(Storable, NestedParameters):
     feature_names_in_ : array
         Their names, where they came with any.
     relevance_ : array, with scale="relevance"
-        How much each standardised column moves the answer: its share in the mean square of the gradient.
+        How much each column of the table moves the answer: its share in the mean square of the gradient. A category is one
+        column, and its values share one weight.
     relevance_history_ : tuple of Renewal, with scale="relevance"
         Position in the stream, shares, and whether the weights followed, of each time they were looked at.
 
@@ -260,9 +262,16 @@ class Prepared(Storable, NestedParameters):
 
     @_as_the_model_has
     def explain(self, x: Any, top: int | None = 10) -> Any:
-        """Why the learner says what it says of one event, by what is known now; columns are those of the rows."""
-        self._started()
-        return self._answer_one("explain", x, top)
+        """Why the learner says what it says of one event, by what is known now; columns are those of the rows.
+
+        With scale="relevance" it also says which columns of the table matter: `relevance`, by name.
+        """
+        began = self._started()
+        found = self._answer_one("explain", x, top)
+        if began.relevance is None:
+            return found
+        shares = dict(zip(self.table_.kinds_, self.relevance_.tolist(), strict=True))
+        return dataclasses.replace(found, relevance=shares)
 
     @_as_the_model_has
     def score_samples(self, X: Any) -> Any:
@@ -342,19 +351,19 @@ class Prepared(Storable, NestedParameters):
 
     @property
     def relevance_(self) -> Any:
-        """How much each standardised column moves the answer: shares that add up to 1."""
-        return self._weighed().shares
+        """How much each column of the table moves the answer: shares that add up to 1, in the order of `table_.kinds_`."""
+        return self._by_column()[0]
 
     @property
     def relevance_history_(self) -> tuple[relevance.Renewal, ...]:
         """What was found each time the columns were looked at, oldest first."""
-        return self._weighed().history
+        return self._by_column()[1]
 
-    def _weighed(self) -> relevance.RelevanceScaler:
-        found = None if self._began is None else self._began.relevance
-        if found is None:
+    def _by_column(self) -> tuple[Any, tuple[relevance.Renewal, ...]]:
+        began = self._began
+        if began is None or began.relevance is None:
             raise AttributeError('relevance_ is there with scale="relevance", once something was learned')
-        return found
+        return began.look(lambda: began.relevance.by_column(began.table))
 
     @property
     def memory_bytes_(self) -> int:

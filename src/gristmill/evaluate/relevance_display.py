@@ -21,7 +21,7 @@ class RelevanceDisplay:
     positions : list of int
         Where in the stream that was.
     names : list of str
-        Of the columns.
+        Of the columns of the table; a category is one of them.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class RelevanceDisplay:
         shares = np.array([found.shares for found in history]) if history else model.relevance_[None]
         positions = [found.position for found in history] or [int(model.n_seen_)]
         if names is None:
-            names = list(model.get_feature_names_out())
+            names = list(model.table_.kinds_)
         if len(names) != shares.shape[1]:
             raise ValueError(f"names: the model has {shares.shape[1]} columns, got {len(names)} names")
         return cls(shares, positions, names)

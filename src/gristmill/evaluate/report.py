@@ -116,6 +116,7 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
         report.heading(metric.replace("_", " ").capitalize()).figure(display.figure_, says)
         plt.close(display.figure_)
     _drifts(report, comparison)
+    _columns(report, comparison)
     figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
     draw_stored(ax, comparison)
     report.heading("Stored points").figure(figure, "stored points over the stream")
@@ -142,3 +143,17 @@ def _drifts(report: Report, comparison: Any) -> None:
     rows = [[result.name, drift.told(mark, result.task)] for result in comparison for mark in result.drifts[:50]]
     if rows:
         report.heading("Where the error changed").table(["learner", "by ADWIN over what each event cost"], rows)
+
+
+def _columns(report: Report, comparison: Any) -> None:
+    """Which columns matter, of each model that says so."""
+    from .displays import pyplot
+    from .relevance_display import RelevanceDisplay
+
+    for result in comparison:
+        if not hasattr(result.model, "relevance_"):
+            continue
+        display = RelevanceDisplay.from_estimator(result.model).plot()
+        says = f"{result.name}: how much each column moves the answer"
+        report.heading("Which columns matter").figure(display.figure_, says)
+        pyplot().close(display.figure_)

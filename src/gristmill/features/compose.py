@@ -33,6 +33,10 @@ class OneFeatureMaps(Checked):
     def _values(self, drawn: Arrays, X: Any) -> npt.NDArray[Any]:
         raise NotImplementedError
 
+    def _pull(self, drawn: Arrays, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How sums of the W by weights, (rows, outputs, columns), change with X: (rows, outputs, inputs)."""
+        raise NotImplementedError
+
     def _diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         """K(x, x)."""
         raise NotImplementedError
@@ -78,6 +82,11 @@ class FourierFeatures(OneFeatureMaps):
     def _values(self, drawn: Arrays, X: Any) -> npt.NDArray[Any]:
         angles = _ordered_product(X, drawn["frequencies"]) + drawn["phases"]
         return np.asarray(np.sqrt(2.0) * np.cos(angles))
+
+    def _pull(self, drawn: Arrays, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        angles = _ordered_product(X, drawn["frequencies"]) + drawn["phases"]
+        slopes = weights * (-np.sqrt(2.0) * np.sin(angles))[:, None, :]
+        return np.asarray(np.einsum("nok,jk->noj", slopes, drawn["frequencies"]))
 
     def _diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         return np.ones(X.shape[0])
@@ -136,6 +145,19 @@ class HomogeneousFeatures(OneFeatureMaps):
             there = np.flatnonzero(x)
             angles = np.log(x[there])[:, None] * drawn["frequencies"][j] + drawn["phases"][j]
             out[there] += np.sqrt(2 * x[there])[:, None] * (drawn["signs"][j] * np.cos(angles))
+        return out
+
+    def _pull(self, drawn: Arrays, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        X = _non_negative(X, self.kernel)
+        if (X == 0).any():
+            row, column = (int(place) for place in np.argwhere(X == 0)[0])
+            raise ValueError(f"gradient: row {row}, column {column} is 0, where {self!r} has no derivative")
+        out = np.empty((*weights.shape[:2], X.shape[1]))
+        for j in range(X.shape[1]):
+            x, frequencies = X[:, j, None], drawn["frequencies"][j]
+            angles = np.log(x) * frequencies + drawn["phases"][j]
+            slopes = drawn["signs"][j] / np.sqrt(2 * x) * (np.cos(angles) - 2 * frequencies * np.sin(angles))
+            out[:, :, j] = np.einsum("nok,nk->no", weights, slopes)
         return out
 
     def _diagonal(self, X: Any) -> npt.NDArray[np.float64]:

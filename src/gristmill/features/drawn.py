@@ -34,6 +34,20 @@ class DrawnInner:
         # A map comes sorted by degree; shuffled once and for all, its columns are independent draws again.
         return columns[:, self.arrays["order"]]
 
+    def pull(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How sums of the columns by weights, (rows, outputs, columns), change with X."""
+        if self.part is not None:
+            return self.part._pull(self.arrays, X, weights)
+        if self.transformer is None:
+            return np.zeros((*weights.shape[:2], X.shape[1]))
+        if not hasattr(self.transformer, "_gradient"):
+            raise TypeError(
+                f"gradient: {self.transformer!r} is a map of another library, and only it knows how its features change"
+            )
+        shuffled = np.empty_like(weights)
+        shuffled[..., self.arrays["order"]] = self.factor * weights
+        return np.asarray(self.transformer._gradient(X, shuffled))
+
     def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         """K(x, x) where it is known; a sampler's own kernel is at most 1 there."""
         if self.part is not None:

@@ -325,6 +325,43 @@ class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             start += reached
         return out
 
+    # ---- gradients -----------------------------------------------------------------------------------------
+
+    def _gradient(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How sums of the columns by weights, (outputs, columns) or (rows, outputs, columns), change with X."""
+        if self._transformer is not None:
+            raise TypeError(
+                f"gradient: {self._transformer!r} is a map of another library, and only it knows how its features change"
+            )
+        if self._inner is not None:
+            return self._composed_gradient(X, weights)
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        lead = self._n_features_out - len(self.degrees_)
+        random = np.ascontiguousarray(weights[..., lead:])
+        found = np.asarray(self._map(dtype).gradient(_input.core_rows(X, dtype is np.float32, False), random))
+        constant, linear = self._lead
+        if linear > 0:
+            found += linear * weights[..., int(constant > 0) : lead]
+        return found
+
+    def _composed_gradient(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Each factor of a product in turn gives way to its own derivative."""
+        assert self._inner is not None
+        factors = self._inner.values(X)[:, None, :]
+        rows, outputs = X.shape[0], weights.shape[-2]
+        before = np.broadcast_to(weights * self._weights, (rows, outputs, len(self._weights))).copy()
+        counts = [int(np.sum(self._degrees >= level)) for level in range(1, int(self._degrees.max(initial=0)) + 1)]
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)
+        rest = np.empty((rows, outputs, int(starts[-1])))
+        for start, reached in zip(starts, counts, strict=False):
+            rest[..., start : start + reached] = before[..., :reached]
+            before[..., :reached] *= factors[..., start : start + reached]
+        after = np.ones((rows, 1, len(self._weights)))
+        for start, reached in zip(starts[-2::-1], counts[::-1], strict=True):
+            rest[..., start : start + reached] *= after[..., :reached]
+            after[..., :reached] *= factors[..., start : start + reached]
+        return self._inner.pull(X, rest)
+
     # ---- saving --------------------------------------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -121,6 +121,20 @@ class MappedCore:
             return self.score(rows)
         return np.concatenate([part[0] for part in parts]), classes
 
+    def gradient(self, rows: Any) -> tuple[Any, int]:
+        """How the scores change with the columns, (rows, outputs, columns), and how many classes there were."""
+        if not isinstance(self.map, RandomMaclaurin):
+            raise TypeError(
+                f"gradient: {self.map!r} is a map of another library, and only it knows how its features change; "
+                "RandomMaclaurin has gradients"
+            )
+        self.check(rows)
+        X, linear = self._as_table(rows), self.linear
+        classes, weights = linear.classes, linear.coef()
+        slices = range(0, X.shape[0], _SLICE)
+        parts = [self.map._gradient(X[at : at + _SLICE], weights) for at in slices]
+        return np.concatenate(parts), classes
+
     def learn_one(self, x: Any, label: float, weight: float) -> None:
         self.linear.learn(self._mapped(self._one(x)), np.array([float(label)]), np.array([weight]), False)
 

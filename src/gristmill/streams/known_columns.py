@@ -151,6 +151,18 @@ class KnownColumns:
         return self._layout.places[2]
 
     @property
+    def owners(self) -> npt.NDArray[np.int64] | None:
+        """Of each column of the rows, which column of the table it is made of; None where each is its own."""
+        return None if self._layout.plain else self._layout.owners
+
+    def by_column(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Numbers of the first columns of the rows, added up by columns of the table."""
+        if self.owners is None:
+            return shares
+        owners = self._layout.owners[: len(shares)]
+        return np.asarray(np.bincount(owners, shares, minlength=len(self._layout.columns)))
+
+    @property
     def n_scaled(self) -> int:
         """How many columns of the rows a scaler takes in: numbers, and elapsed times."""
         return len(self._layout.places[1])

@@ -55,6 +55,7 @@ class Layout:
         self.settled = 0  # columns whose kind is known
         self._places: tuple[Places, Places, Places] | None = None
         self._plain: bool | None = None
+        self._owners: Places | None = None
 
     # ---- growing and going back ------------------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ class Layout:
         else:
             self._grow(what, self.columns[entry[1]], entry)
         self.entries.append(entry)
-        self._places = self._plain = None
+        self._places = self._plain = self._owners = None
 
     def _grow(self, what: str, column: Column, entry: Entry) -> None:
         if what == "gap":
@@ -96,7 +97,7 @@ class Layout:
                 del self.by_name[self.columns.pop().name]
             else:
                 self._shrink(entry[0], self.columns[entry[1]], entry)
-        self._places = self._plain = None
+        self._places = self._plain = self._owners = None
 
     def _shrink(self, what: str, column: Column, entry: Entry) -> None:
         if what == "gap":
@@ -140,6 +141,15 @@ class Layout:
                 column.kind == "number" and column.place == at for at, column in enumerate(self.columns)
             )
         return self._plain
+
+    @property
+    def owners(self) -> Places:
+        """Of each column of the rows, which column of the table it is made of."""
+        if self._owners is None:
+            grown = [entry for entry in self.entries if entry[0] not in ("column", "gap")]
+            many = [self.own(entry[2]) if entry[0] == "kind" else 1 for entry in grown]
+            self._owners = np.repeat(np.array([entry[1] for entry in grown], dtype=np.int64), many)
+        return self._owners
 
     def names_out(self) -> list[str]:
         """Of the columns of the rows."""

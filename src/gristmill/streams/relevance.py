@@ -3,7 +3,8 @@
 Columns are standardised on the way and multiplied by weights. At positions of the stream that double, the gradient of what
 has been learned says how much each column moves it (the diagonal of the average gradient outer product); the weights follow,
 the stored points are rescaled in place and their coefficients learned anew. Between those positions nothing changes, so that
-a renewal, whose Gram matrices need memory for a moment, happens a dozen times in a life.
+a renewal, whose Gram matrix (8 bytes a pair of stored points) is there for a moment, happens a dozen times in a life.
+Columns of the rows that are made of one column of the table (values of a category, circles of a time) share a weight.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from .scaling import StreamScaler
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 
 FIRST = 500  #: events before the first renewal; each later one waits for as many again
 POINTS = 256  #: stored points that the gradient is taken at, and whose distances are kept; half with many outputs
@@ -31,7 +33,7 @@ class Renewal:
     """What was found at one position of the stream."""
 
     position: int
-    shares: Floats  #: of the mean square of the gradient by each standardised column; they add up to 1
+    shares: Floats  #: of the mean square of the gradient by each column; they add up to 1
     taken: bool  #: whether the weights followed: the stored points were told no worse with them
 
 
@@ -58,9 +60,16 @@ class RelevanceScaler:
     def memory_bytes(self) -> int:
         return self.standard.memory_bytes + 8 * len(self.weights) * (1 + len(self.history))
 
-    def widen(self, width: int) -> None:
-        """Rows have so many columns from now on."""
-        self.weights = np.append(self.weights, np.ones(width - len(self.weights)))
+    def widen(self, width: int, owners: Places | None = None) -> None:
+        """Rows have so many columns from now on; those that are made of one and the same column have one weight."""
+        known = len(self.weights)
+        if width == known:
+            return
+        fresh = np.ones(width - known)
+        if owners is not None:
+            by_owner = dict(zip(owners[:known].tolist(), self.weights.tolist(), strict=True))
+            fresh = np.array([by_owner.get(owner, 1.0) for owner in owners[known:width].tolist()])
+        self.weights = np.append(self.weights, fresh)
 
     def _weighed(self, rows: Any) -> Floats:
         """Standardised rows times the weights."""
@@ -100,8 +109,21 @@ class RelevanceScaler:
         known = self.history[-1].shares
         return np.append(known, np.zeros(len(self.weights) - len(known)))
 
-    def renew(self, model: Any) -> None:
-        """New weights from what the model has learned, if they tell its stored points no worse."""
+    def by_column(self, table: Any) -> tuple[Floats, tuple[Renewal, ...]]:
+        """Shares of the columns of the table, now and at each renewal; alike before anything is known."""
+        history = tuple(dataclasses.replace(found, shares=table.by_column(found.shares)) for found in self.history)
+        count = table.n_features_in_
+        return (history[-1].shares if history else np.full(count, 1 / count)), history
+
+    def renew(self, model: Any, owners: Places | None = None) -> None:
+        """New weights from what the model has learned, if they tell its stored points no worse.
+
+        Parameters
+        ----------
+        model : kernel learner
+        owners : array, optional
+            Columns with the same number here share one weight.
+        """
         core, old = model._engine, self.weights
         points, order = core.points()
         count = min(len(order), POINTS if core.outputs == 1 else POINTS // 2)
@@ -111,6 +133,8 @@ class RelevanceScaler:
         shares = _shares(core.gradient(sample)[0] * old)
         if shares is None:
             return
+        if owners is not None:
+            shares = _levelled(shares, owners[: len(shares)])
         fresh = _weights(shares)
         spread = _Spread(model.kernel_)
         before, after = spread(sample), spread(sample * (fresh / old))
@@ -175,6 +199,11 @@ def _shares(gradient: Floats) -> Floats | None:
     return by_column / total if 0 < total < math.inf else None
 
 
+def _levelled(shares: Floats, owners: Places) -> Floats:
+    """Columns of one owner have the mean of what they had."""
+    return np.asarray((np.bincount(owners, shares) / np.maximum(np.bincount(owners), 1))[owners])
+
+
 def _weights(shares: Floats) -> Floats:
     """The root of shares that are tempered, so that a drift finds no column gone: share^(11/16), by roots alone.
 
@@ -196,8 +225,10 @@ class _Spread:
         self._distance = Manhattan() if self.by_coordinates else SquaredEuclidean()
 
     def __call__(self, points: Floats) -> float:
-        pairs = -self._distance(points, points)[np.triu_indices(len(points), k=1)]
-        median = float(np.median(pairs))
+        pairs = -self._distance(points, points)[np.tri(len(points), k=-1, dtype=bool)]
+        middle = (len(pairs) - 1) // 2, len(pairs) // 2
+        few = np.partition(pairs, middle)
+        median = float(0.5 * (few[middle[0]] + few[middle[1]]))
         return median if self.by_coordinates else math.sqrt(max(median, 0.0))
 
 
@@ -218,6 +249,8 @@ def refuse(model: Any) -> None:
         raise no(f"needs a kernel learner such as KernelClassifier or KernelRegressor, got {model!r}")
     if model._task == "novelty":
         raise no("needs labels: what is familiar has no answer that a column could move")
+    if not getattr(model, "stores_points", True):
+        raise no(f"learns anew from the stored points, and {type(model).__name__} stores none")
     parts = model._parts()
     if is_additive(parts.kernel):
         raise no(f"is for kernels that measure all columns together, and {parts.kernel!r} learns each by itself")
