@@ -88,10 +88,8 @@ class Explanation:
             loudest = np.argsort(-self.columns, kind="stable")[:5]
             lines.append("strange columns: " + ", ".join(f"{j} ({self.columns[j]:+.4g})" for j in loudest))
         if self.relevance is not None:
-            loudest = sorted(self.relevance, key=self.relevance.__getitem__, reverse=True)[:5]
-            lines.append(
-                "columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in loudest)
-            )
+            most = sorted(self.relevance, key=self.relevance.__getitem__, reverse=True)[:5]
+            lines.append("columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in most))
         return "\n".join(lines)
 
 

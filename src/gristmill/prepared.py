@@ -361,9 +361,10 @@ class Prepared(Storable, NestedParameters):
 
     def _by_column(self) -> tuple[Any, tuple[relevance.Renewal, ...]]:
         began = self._began
-        if began is None or began.relevance is None:
+        found = None if began is None else began.relevance
+        if began is None or found is None:
             raise AttributeError('relevance_ is there with scale="relevance", once something was learned')
-        return began.look(lambda: began.relevance.by_column(began.table))
+        return began.look(lambda: found.by_column(began.table))
 
     @property
     def memory_bytes_(self) -> int:
