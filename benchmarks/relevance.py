@@ -19,6 +19,7 @@ from gristmill import (
     passive_aggressive,
     passive_aggressive_regressor,
 )
+from gristmill.streams import relevance
 
 from .measure import best, machine, pin, show
 from .relevance_cases import DRIFTING, HELD_OUT
@@ -156,6 +157,37 @@ def streams(events: int, size: int, wanted: tuple[str, ...], listing: str) -> No
             continue
         rows.append(compared(found.case(events), size))
     show(f"Laplacian(3/d), PA-I (numbers: PA), Merge({size}), at most {events:,} events; * above what is asked", rows)
+
+
+#: how much worse, as a share, the stored points may be told with new weights for these to be taken
+TESTS = {"always": np.inf, "0.1": 0.1, "0": 0.0, "-0.05": -0.05, "never": -1.0}
+
+
+@main.command()
+@click.option("-n", "--events", default=6000, show_default=True)
+@click.option("-m", "--size", default=SIZE, show_default=True)
+@click.option("-s", "--stream", "wanted", multiple=True, help="Only streams with this word in their name.")
+def drift(events: int, size: int, wanted: tuple[str, ...]) -> None:
+    """Error over the second half against the same learner without, by how new weights are tested before they are taken."""
+    rows = []
+    for name, found in DRIFTING.items():
+        if wanted and not any(word in name for word in wanted):
+            continue
+        case = found.case(events)
+        half = len(case.y) // 2
+        without = errors(Prepared(learner(case, size)), case)[half:].mean()
+        row = {"stream": name, "without": float(without)}
+        for test, slack in TESTS.items():
+            relevance.SLACK = slack
+            model = Prepared(learner(case, size), "relevance")
+            ratio = errors(model, case)[half:].mean() / without
+            row[test] = f"{ratio:.3f} {''.join('.x'[found.taken] for found in model.relevance_history_)}"
+        rows.append(row)
+        print(row, flush=True)
+    show(
+        f"second half over without; new weights taken if the stored points are told no worse than by this, Merge({size})",
+        rows,
+    )
 
 
 if __name__ == "__main__":
