@@ -216,8 +216,10 @@ ADDITIVE = {
 def test_additive_trees_agree_with_finite_differences(kernel):
     X, y = events(400)
     model = KernelRegressor(kernel, STEPS, Unbounded()).fit(np.abs(X), y)
-    rows = np.abs(away_from_kinks(model))
+    rows = np.abs(events(60, seed=9)[0]) + 0.0123
+    rows = rows[(np.abs(rows[:, None] - np.abs(X)) > 1e-5).all(axis=(1, 2))]
     found = model.gradient(rows)
+    assert len(rows) > 20
     assert np.abs(found).max() > 0
     assert found == pytest.approx(differences(model, rows), rel=1e-5, abs=1e-6)
     assert np.array_equal(model.compile().gradient(rows), found)
@@ -227,7 +229,9 @@ def test_additive_trees_have_a_gradient_a_class_and_beyond_all_points():
     X, y = events(600)
     labels = np.array(["c", "a", "b"])[np.digitize(y, [-0.3, 0.3])]
     model = KernelClassifier(Additive(Laplacian(2.0)), Perceptron(), DropOldest(100)).fit(X, labels)
-    rows = np.vstack([away_from_kinks(model), np.full((1, 7), 3.0), np.full((1, 7), -3.0)])
+    rows = np.vstack([events(60, seed=9)[0] + 0.0123, np.full((1, 7), 3.0), np.full((1, 7), -3.0)])
+    rows = rows[(np.abs(rows[:, None] - X) > 1e-5).all(axis=(1, 2))]
+    assert len(rows) > 20
     found = model.gradient(rows)
     assert found.shape == (len(rows), 3, 7)
     assert found == pytest.approx(differences(model, rows).reshape(found.shape), rel=1e-5, abs=1e-6)

@@ -177,8 +177,8 @@ def test_an_interrupt_after_a_renewal_undoes_it(monkeypatch):
     model, twin = relevant().fit(X[:400], y[:400]), relevant().fit(X[:400], y[:400])
     renew = RelevanceScaler.renew
 
-    def interrupted(self, learner):
-        renew(self, learner)
+    def interrupted(self, learner, owners):
+        renew(self, learner, owners)
         if self.n_seen_ == 1000:
             raise KeyboardInterrupt
 
