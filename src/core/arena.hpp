@@ -18,6 +18,31 @@
 
 namespace gristmill {
 
+inline constexpr std::size_t kLargePage = std::size_t{1} << 21;
+
+// Memory of a vector that is visited in no order.
+template <class T>
+struct LargePages {
+    using value_type = T;
+    LargePages() = default;
+    template <class U>
+    LargePages(const LargePages<U>&) {}
+    T* allocate(std::size_t n) {
+        const std::size_t bytes = n * sizeof(T);
+        auto* p = static_cast<T*>(::operator new(bytes, alignment(n)));
+#if defined(__linux__)
+        if (is_large(n)) ::madvise(p, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+        return p;
+    }
+    void deallocate(T* p, std::size_t n) { ::operator delete(p, alignment(n)); }
+    bool operator==(const LargePages&) const { return true; }
+
+  private:
+    static bool is_large(std::size_t n) { return n * sizeof(T) >= kLargePage; }
+    static std::align_val_t alignment(std::size_t n) { return std::align_val_t(is_large(n) ? kLargePage : kLineBytes); }
+};
+
 class Arena {
   public:
     explicit Arena(std::size_t record_bytes)
@@ -67,18 +92,18 @@ class Arena {
 
   private:
     // The first few spans are on small pages: a page that is hardly used would be most of a small arena.
-    static constexpr std::size_t kLarge = std::size_t{1} << 21, kSpan = 4 * kLarge, kFirst = 8;
+    static constexpr std::size_t kSpan = 4 * kLargePage, kFirst = 8;
     struct Free {
         std::align_val_t alignment;
         void operator()(std::byte* p) const { ::operator delete(p, alignment); }
     };
     using Span = std::unique_ptr<std::byte, Free>;
 
-    static std::size_t large(std::size_t bytes) { return (bytes + kLarge - 1) / kLarge * kLarge; }
+    static std::size_t large(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
     Span make(std::size_t records, bool is_large) const {
         // Vector code reads past the end of a record, up to a line.
         const std::size_t bytes = records * record_bytes_ + kLineBytes;
-        const auto alignment = std::align_val_t(is_large ? kLarge : kLineBytes);
+        const auto alignment = std::align_val_t(is_large ? kLargePage : kLineBytes);
         const std::size_t whole = is_large ? large(bytes) : bytes;
         Span span(static_cast<std::byte*>(::operator new(whole, alignment)), Free{alignment});
 #if defined(__linux__)

@@ -58,8 +58,8 @@ struct IsaFleet {
     // For each lane the slot of the least |scale| max_o |coef|, and whether another slot has the same.
     void (*smallest)(const double* coef, std::size_t outputs, std::size_t stride, std::size_t slots, const double* scale,
                      std::int64_t* slot, std::int64_t* tied);
-    // Lanes across the slots of one record: slot s, feature j at j * stride + s. Both read up to a multiple of kPad slots,
-    // whatever lies there.
+    // Lanes across the slots of one record: slot s, feature j at j * stride + s. What lies behind the
+    // last slot is never looked at; out is written up to the next whole vector.
     void (*record_dots)(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);
     void (*record_l1s)(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);
     void (*record_norms)(const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);

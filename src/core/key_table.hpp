@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/arena.hpp"
+
 namespace gristmill {
 
 // Keys of events: whole numbers, or texts.
@@ -59,23 +61,18 @@ class KeyTable {
 
     std::uint32_t find(const Key& key) const {
         for (std::size_t at = key.hash & mask();; at = (at + 1) & mask()) {
-            const Cell cell = cells_[at];
-            if (cell.record == kNone || (cell.tag == tag(key) && is(cell.record, key))) return cell.record;
+            const Cell& cell = cells_[at];
+            if (cell.record == kNone || (cell.value == key.value && (!texts_ || names_[cell.record] == key.name))) return cell.record;
         }
     }
     void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.hash & mask()]); }
-    // The record that a key most likely has, without a look at the key that is stored; that is on its way from memory then.
-    std::uint32_t guess(const Key& key) const {
-        for (std::size_t at = key.hash & mask();; at = (at + 1) & mask()) {
-            const Cell cell = cells_[at];
-            if (cell.record == kNone) return kNone;
-            if (cell.tag != tag(key)) continue;
-            __builtin_prefetch(&values_[cell.record]);
-            __builtin_prefetch(&state_[cell.record]);
-            if (texts_) __builtin_prefetch(&names_[cell.record]);
-            return cell.record;
-        }
+    // What the key's event will look at beside its record is on its way from memory then.
+    void prefetch(std::uint32_t record) const {
+        __builtin_prefetch(&state_[record]);
+        if (texts_) __builtin_prefetch(&names_[record]);
     }
+    // Changes when a key comes or goes: what was found before may not be true any more.
+    std::uint64_t version() const { return version_; }
     void touch(std::uint32_t record) {
         if (state_[record] != 3) state_[record] = 3;
     }
@@ -96,7 +93,7 @@ class KeyTable {
         values_[record] = key.value;
         if (texts_) names_[record] = key.name;
         state_[record] = 3;
-        ++live_;
+        ++live_, ++version_;
         insert(record);
         return record;
     }
@@ -112,7 +109,7 @@ class KeyTable {
         state_[record] = 0;
         if (texts_) names_[record] = {};
         free_.push_back(record);
-        --live_;
+        --live_, ++version_;
     }
     // The next that was not touched since the hand came by. requires: live() > 0.
     std::uint32_t coldest() {
@@ -140,7 +137,7 @@ class KeyTable {
         values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0);
         hand_ = hand;
         free_.clear();
-        live_ = 0;
+        live_ = 0, ++version_;
         for (std::size_t r = records; r-- > 0;)
             if (state_[r] == 0) free_.push_back(static_cast<std::uint32_t>(r));
             else ++live_;
@@ -149,33 +146,32 @@ class KeyTable {
     std::size_t hand() const { return hand_; }
 
   private:
+    // The number of a key, or its hash, stands beside its record: a look at one line finds it.
     struct Cell {
-        std::uint32_t record = kNone, tag = 0;  // tag: bits of the hash that do not say where the cell is
+        std::uint64_t value = 0;
+        std::uint32_t record = kNone;
     };
-    static std::uint32_t tag(const Key& key) { return static_cast<std::uint32_t>(key.hash >> 32); }
     std::size_t mask() const { return cells_.size() - 1; }
-    bool is(std::uint32_t record, const Key& key) const {
-        return values_[record] == key.value && (!texts_ || names_[record] == key.name);
-    }
     void insert(std::uint32_t record) {
         const Key own = key(record);
         std::size_t at = own.hash & mask();
         while (cells_[at].record != kNone) at = (at + 1) & mask();
-        cells_[at] = {record, tag(own)};
+        cells_[at] = {own.value, record};
     }
     void rebuild(std::size_t size) {
-        std::vector<Cell>(size).swap(cells_);
+        decltype(cells_)(size).swap(cells_);
         for (std::size_t r = 0; r < values_.size(); ++r)
             if (state_[r] != 0) insert(static_cast<std::uint32_t>(r));
     }
 
     bool texts_;
-    std::vector<Cell> cells_;
+    std::vector<Cell, LargePages<Cell>> cells_;
     std::vector<std::uint32_t> free_;
     std::vector<std::uint64_t> values_;
     std::vector<std::string> names_;
     std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched
     std::size_t live_ = 0, hand_ = 0;
+    std::uint64_t version_ = 0;
 };
 
 }  // namespace gristmill

@@ -92,7 +92,7 @@ class Keyed {
     void put(std::uint32_t i, const std::string& blob);
     std::string blob(std::uint32_t i) const;
     std::string current(const std::string& blob) const;
-    std::uint32_t place(const Key& key, double now, const Spilled* found, Journal* journal);
+    std::uint32_t place(const Key& key, std::uint32_t i, double now, const Spilled* found, Journal* journal);
     void evict(Journal* journal);
     bool is_past(double last, double now) const { return now - last > settings_.ttl; }
     struct Ahead;

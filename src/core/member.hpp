@@ -36,7 +36,8 @@ struct MemberShape {
 
 // Where things are, in bytes, for `lanes` members side by side with room for `slots` points each.
 struct MemberLayout {
-    std::size_t slots, scale, intercept, numbers, scaling, calibration, likeness, share, self, partner_rows, partner, stale, seed, counter, coef, target, points, norm2, ids, size, seen, steps, code, bytes;
+    std::size_t slots, size, seen, steps, scale, intercept, numbers, scaling, calibration, coef, points, norm2, hot;
+    std::size_t seed, counter, target, likeness, share, self, partner_rows, ids, partner, code, stale, bytes;
 
     MemberLayout(const MemberShape& shape, std::size_t number_bytes, std::size_t slots, std::size_t lanes) : slots(slots) {
         std::size_t at = 0;
@@ -45,21 +46,23 @@ struct MemberLayout {
             at += count * each * lanes;
             return start;
         };
-        // What every event looks at comes first: a record's begins a line.
+        // What every event looks at comes first, up to `hot`: a record begins a line.
         size = take(1, 4), seen = take(1, 4), steps = take(2, 4);
         scale = take(1, 8), intercept = take(shape.outputs, 8), numbers = take(shape.numbers, 8);
         scaling = take(shape.scaled ? Scaling::kNumbers * shape.width : 0, 8);
         calibration = take(shape.calibration(), 8);
-        seed = take(shape.random, 8), counter = take(shape.random, 8);
         coef = take(shape.outputs * slots, 8);
+        points = take(slots * shape.width, number_bytes), norm2 = take(shape.norms ? slots : 0, number_bytes);
+        hot = at;
+        // Then what only some ask for, large numbers before small ones, so that all are aligned.
+        at = (at + 8 * lanes - 1) / (8 * lanes) * 8 * lanes;
+        seed = take(shape.random, 8), counter = take(shape.random, 8);
         target = take(shape.task == Task::regression ? slots : 0, 8);
         const std::size_t merged = shape.merges ? slots : 0;
         likeness = take(merged, 8), share = take(merged, 8), self = take(merged, 8), partner_rows = take(shape.merges, 8);
         ids = take(slots, 4);
         partner = take(merged, 2);
         code = take(shape.task == Task::classification ? slots : 0, 2);
-        at = (at + number_bytes * lanes - 1) / (number_bytes * lanes) * number_bytes * lanes;
-        points = take(slots * shape.width, number_bytes), norm2 = take(shape.norms ? slots : 0, number_bytes);
         stale = take(merged, 1);
         const std::size_t whole = lanes == 1 ? kLineBytes : 8;
         bytes = (at + whole - 1) / whole * whole;

@@ -1,0 +1,128 @@
+// Vectors of numbers beyond simd.hpp, for the code of fleets: exp of what is not above 0, doubles of floats, masks, counts.
+#pragma once
+
+#include "core/simd.hpp"
+
+namespace gristmill::GRISTMILL_ISA {
+
+#if defined(__AVX512F__)
+inline bool any_below(Vec<float> x, float low) { return _mm512_cmp_ps_mask(x, _mm512_set1_ps(low), _CMP_LT_OQ) != 0; }
+inline bool any_below(Vec<double> x, double low) { return _mm512_cmp_pd_mask(x, _mm512_set1_pd(low), _CMP_LT_OQ) != 0; }
+inline Vec<float> at_least0(Vec<float> x) { return _mm512_max_ps(x, _mm512_setzero_ps()); }
+inline Vec<double> at_least0(Vec<double> x) { return _mm512_max_pd(x, _mm512_setzero_pd()); }
+#elif defined(__AVX2__)
+inline bool any_below(Vec<float> x, float low) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_set1_ps(low), _CMP_LT_OQ)) != 0;
+}
+inline bool any_below(Vec<double> x, double low) {
+    return _mm256_movemask_pd(_mm256_cmp_pd(x, _mm256_set1_pd(low), _CMP_LT_OQ)) != 0;
+}
+inline Vec<float> at_least0(Vec<float> x) { return _mm256_max_ps(x, _mm256_setzero_ps()); }
+inline Vec<double> at_least0(Vec<double> x) { return _mm256_max_pd(x, _mm256_setzero_pd()); }
+#else
+template <class V>
+inline V at_least0(V x) { return max0(x); }
+#endif
+
+// exp of what is not above 0, with the bits of exp<T>. Where no result comes near the smallest number, the power of two may
+// be added to the exponent as it stands.
+#if defined(__AVX512F__) || defined(__AVX2__)
+template <class T>
+inline Vec<T> exp_below(Vec<T> x) {
+    using E = ExpTraits<T>;
+    typedef typename E::Bits Ints __attribute__((vector_size(kBytes)));
+    constexpr T near = E::low + T(2);
+    if (__builtin_expect(any_below(x, near), 0)) return exp<T>(x);
+    const Vec<T> shifted = fma(x, splat(E::log2e), splat(E::shift));
+    const Vec<T> whole = shifted - E::shift;
+    Vec<T> rest = fma(whole, splat(-E::ln2_high), x);
+    rest = fma(whole, splat(-E::ln2_low), rest);
+    Vec<T> sum = splat(E::series[0]);
+    constexpr int terms = sizeof(E::series) / sizeof(E::series[0]);
+    for (int i = 1; i < terms; ++i) sum = fma(sum, rest, splat(E::series[i]));
+    return (Vec<T>)((Ints)sum + ((Ints)shifted << E::mantissa));
+}
+#else
+template <class T>
+inline Vec<T> exp_below(Vec<T> x) { return exp<T>(x); }
+#endif
+
+inline Vec<double> wide(const double* p) { return load(p); }
+inline Vec<double> wide(const float* p) {
+    typedef float Half __attribute__((vector_size(kBytes / 2), aligned(4), may_alias));
+    return __builtin_convertvector(*reinterpret_cast<const Half*>(p), Vec<double>);
+}
+
+// The sum of sixteen numbers by the tree of score_dot: (l, l+8), (l, l+4), (l, l+2), (l, l+1).
+inline double tree(const Vec<double>* sums) {
+#if defined(__AVX512F__)
+    const __m512d eight = sums[0] + sums[1];
+    const __m256d four = _mm512_castpd512_pd256(eight) + _mm512_extractf64x4_pd(eight, 1);
+    const __m128d two = _mm256_castpd256_pd128(four) + _mm256_extractf128_pd(four, 1);
+    return two[0] + two[1];
+#else
+    alignas(64) double sum[kPad];
+    for (std::size_t k = 0; k < kPad; k += kWidth<double>) store(sum + k, sums[k / kWidth<double>]);
+    for (std::size_t half = kPad / 2; half > 0; half /= 2)
+        for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
+    return sum[0];
+#endif
+}
+
+typedef long long Mask __attribute__((vector_size(kBytes), aligned(8), may_alias));
+typedef std::uint32_t Counts __attribute__((vector_size(kBytes / 2), aligned(4), may_alias));
+using Real = Vec<double>;
+
+inline Real reals(Counts counts) { return __builtin_convertvector(counts, Real); }
+
+// The first `count` of a list, and 0 behind them, whatever lies there: bytes of other things read as a number may be one of those
+// so small that arithmetic with them takes a hundred times as long.
+#if defined(__AVX512F__)
+inline Vec<double> some(const double* list, std::size_t count) {
+    return _mm512_maskz_loadu_pd(static_cast<__mmask8>(count < 8 ? (1u << count) - 1 : 0xffu), list);
+}
+inline Vec<float> some(const float* list, std::size_t count) {
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count < 16 ? (1u << count) - 1 : 0xffffu), list);
+}
+#else
+template <class T>
+inline Vec<T> some(const T* list, std::size_t count) {
+    if (count >= kWidth<T>) return load(list);
+    Vec<T> found = {};
+    for (std::size_t k = 0; k < count; ++k) found[k] = list[k];
+    return found;
+}
+#endif
+
+inline Real choice(Mask mask, Real yes, Real no) { return mask ? yes : no; }
+inline Real root(Real v) {
+    for (std::size_t i = 0; i < kWidth<double>; ++i) v[i] = __builtin_sqrt(v[i]);
+    return v;
+}
+#if defined(__AVX512F__)
+inline Real lesser(Real a, Real b) { return _mm512_min_pd(b, a); }
+inline Real greater(Real a, Real b) { return _mm512_max_pd(b, a); }
+inline Real magnitude(Real v) { return _mm512_abs_pd(v); }
+#elif defined(__AVX2__)
+inline Real lesser(Real a, Real b) { return _mm256_min_pd(b, a); }
+inline Real greater(Real a, Real b) { return _mm256_max_pd(b, a); }
+inline Real magnitude(Real v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
+#else
+inline Real lesser(Real a, Real b) { return b < a ? b : a; }  // std::min
+inline Real greater(Real a, Real b) { return a < b ? b : a; }
+inline Real magnitude(Real v) { return abs(v); }
+#endif
+
+inline std::uint32_t bits(Mask mask) {
+#if defined(__AVX512F__)
+    return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(__AVX2__)
+    return static_cast<std::uint32_t>(_mm256_movemask_pd((__m256d)mask));
+#else
+    std::uint32_t found = 0;
+    for (std::size_t k = 0; k < kWidth<double>; ++k) found |= static_cast<std::uint32_t>(mask[k] & 1) << k;
+    return found;
+#endif
+}
+
+}  // namespace gristmill::GRISTMILL_ISA
