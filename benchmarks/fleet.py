@@ -1,10 +1,18 @@
-"""`python -m benchmarks.fleet`: many learners against a loop, one vectorised exp, OpenCV and River, as ratios of one run."""
+"""`python -m benchmarks.fleet [threads] [fleets] [frames] [keyed] [spill]`: many learners against a loop, one vectorised
+exp, OpenCV and River, as ratios of one run. Without a name all parts run.
+
+What is divided by what runs in turn, several times, and the best of each counts: on a machine that others use, a fast moment
+for one side alone would say nothing.
+"""
 
 from __future__ import annotations
 
+import argparse
+import gc
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,27 +47,28 @@ def full(n: int, size: int, jobs: int = 1) -> Any:
     return fleet
 
 
-def event_seconds(n: int, size: int, repeats: int = 3) -> float:
+def event_work(n: int, size: int) -> Callable[[], Any]:
     fleet, X = full(n, size), pixels(n, FRAMES, 9)
-    return best(lambda: fleet.partial_fit(X), repeats) / (n * FRAMES)
+    return lambda: fleet.partial_fit(X)
 
 
-def exp_seconds() -> float:
+def exp_work() -> Callable[[], Any]:
     """One vectorised float exp in the same process: NumPy's, over numbers that stay in the cache."""
     x = -np.random.default_rng(0).random(4096).astype(np.float32)
     out = np.empty_like(x)
-    return best(lambda: [np.exp(x, out=out) for _ in range(500)], 5) / (500 * 4096)
+    return lambda: [np.exp(x, out=out) for _ in range(500)]
 
 
-def loop_seconds(size: int) -> float:
-    """A learner alone, event by event."""
+def loop_work(size: int) -> Callable[[], Any]:
+    """Four thousand events of a learner alone, event by event: rows of doubles, which `learn_one` takes fastest."""
     model, X = clone(detector(size)), pixels(1, 4000)[:, 0].astype(np.float64)
     model.partial_fit(X)
     rows = list(X)
-    return best(lambda: [model.learn_one(x) for x in rows]) / len(rows)
+    return lambda: [model.learn_one(x) for x in rows]
 
 
-def cv_seconds(height: int, width: int) -> float | None:
+def cv_work(height: int, width: int) -> Callable[[], Any] | None:
+    """Sixteen frames of OpenCV's MOG2."""
     try:
         import cv2
     except ImportError:
@@ -69,63 +78,97 @@ def cv_seconds(height: int, width: int) -> float | None:
     X = (pixels(height * width, 64) * 255).astype(np.uint8).reshape(64, height, width, 3)
     for frame in X:
         model.apply(frame)
-    return best(lambda: [model.apply(frame) for frame in X]) / len(X)
+    return lambda: [model.apply(frame) for frame in X[:FRAMES]]
 
 
-def keyed(count: int, events: int) -> dict[str, float]:
+def in_turn(works: list[Callable[[], Any]], rounds: int) -> list[float]:
+    """The best processor time of each."""
+    times = [[best(work, 1) for work in works] for _ in range(rounds)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def device_model() -> Any:
     model = norma_novelty(Gaussian(0.2), nu=0.1, rate=0.2, reg=0.01, size=20)
     model.random_state = 0
+    return model
+
+
+def devices(count: int) -> tuple[Any, float]:
+    """A fleet of so many keys whose budgets are full, and the seconds that the first 100,000 took."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(count, 5)).astype(np.float32)
-    fleet = KeyedFleet(model)
+    fleet = KeyedFleet(device_model())
     start = time.thread_time()
     fleet.partial_fit(np.arange(100_000), X[:100_000])
     begun = time.thread_time() - start
-    for _ in range(8):
-        fleet.partial_fit(rng.permutation(count), X)
-    keys = rng.integers(0, count, size=events)
-    rows = rng.normal(size=(events, 5)).astype(np.float32)
-    seconds = best(lambda: fleet.partial_fit(keys, rows)) / events
-    return {"seconds": seconds, "bytes": fleet.memory_bytes_ / count, "start of 100,000 keys": begun}
+    while fleet.n_stored_ < 19.9 * count:  # about one event in ten is stored
+        for _ in range(20):
+            fleet.partial_fit(rng.permutation(count), X)
+    return fleet, begun
 
 
-def river_seconds(count: int) -> float | None:
-    """River's one-class SVM in a dict, a key each; few keys, which is kind to it."""
+def river_models(count: int) -> dict[int, Any] | None:
+    """River's one-class SVM in a dict, as many keys."""
     try:
         from river import anomaly
     except ImportError:
         return None
-    rng = np.random.default_rng(0)
-    models: dict[int, Any] = {}
-    keys = rng.integers(0, count, size=20_000).tolist()
-    rows = [dict(enumerate(row)) for row in rng.normal(size=(20_000, 5)).tolist()]
+    row = dict(enumerate(np.random.default_rng(0).normal(size=5).tolist()))
+    models = {}
+    for key in range(count):
+        model = models[key] = anomaly.OneClassSVM(nu=0.1)
+        model.learn_one(row)
+    return models
 
-    def work() -> None:
-        for key, row in zip(keys, rows, strict=True):
-            model = models.get(key)
-            if model is None:
-                model = models[key] = anomaly.OneClassSVM(nu=0.1)
+
+def keyed(count: int, events: int = 500_000) -> None:
+    """Events of random keys; each is scored and learned, by River too."""
+    fleet, begun = devices(count)
+    rng = np.random.default_rng(1)
+    keys, X = rng.integers(0, count, size=events), rng.normal(size=(events, 5)).astype(np.float32)
+    models, few = river_models(count), 20_000
+    names, rows = keys[:few].tolist(), [dict(enumerate(row)) for row in X[:few].tolist()]
+
+    def river() -> None:
+        for key, row in zip(names, rows, strict=True):
+            model = models[key]  # type: ignore[index]
             model.score_one(row)
             model.learn_one(row)
 
-    work()
-    return best(work) / len(keys)
+    own = [lambda: fleet.prequential(keys, X)]
+    gc.freeze()  # a million models in a dict are no work of the fleet's
+    times = in_turn(own + ([river] if models is not None else []), 6)
+    line(f"KeyedFleet, {count:,} keys, 20 points, 5 features: ns an event", times[0] / events * 1e9, "")
+    if models is not None:
+        line("River's OneClassSVM, as many in a dict: ns an event", times[1] / few * 1e9, "")
+        line("River's OneClassSVM in a dict / KeyedFleet", times[1] / few / (times[0] / events), "floor 40, goal 100")
+    line("points a key", fleet.n_stored_ / count, "20")
+    line("bytes a key", fleet.memory_bytes_ / count, "floor 850")
+    line("start of 100,000 keys, seconds", begun, "floor 1")
 
 
-def spilled(count: int, cap: int, events: int) -> float:
+def spill(count: int, cap: int, events: int = 200_000) -> None:
     """Events per second of wall clock with most keys on disk."""
-    model = norma_novelty(Gaussian(0.2), nu=0.1, rate=0.2, reg=0.01, size=20)
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
-        fleet = KeyedFleet(model, max_keys=cap, spill=Path(folder) / "keys.db")
+        path = Path(folder) / "keys.db"
+        fleet = KeyedFleet(device_model(), max_keys=cap, spill=path)
+        start = time.perf_counter()
         for first in range(0, count, 100_000):
             some = np.arange(first, min(first + 100_000, count))
             fleet.partial_fit(some, rng.normal(size=(len(some), 5)).astype(np.float32))
+        line(f"keys a second, {count:,} come and {cap:,} stay in memory", count / (time.perf_counter() - start), "")
+        line("gigabytes on disk", sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e9, "")
         start = time.perf_counter()
         for first in range(0, events, 10_000):
             keys = rng.integers(0, count, size=min(10_000, events - first))
             fleet.partial_fit(keys, rng.normal(size=(len(keys), 5)).astype(np.float32))
-        return events / (time.perf_counter() - start)
+        line(
+            f"events a second, {count:,} keys, {cap:,} of them in memory",
+            events / (time.perf_counter() - start),
+            "said",
+        )
+        fleet._spill.close()
 
 
 def line(what: str, value: float, floor: str) -> None:
@@ -133,8 +176,13 @@ def line(what: str, value: float, floor: str) -> None:
 
 
 def fleets() -> None:
-    small, loop = event_seconds(19_200, 20), loop_seconds(20)
-    line("a loop over learn_one / a fleet of 19,200 (20 points, 3 features)", loop / small, "floor 100, goal 250")
+    small, large = 19_200, 307_200
+    works = [event_work(small, 20), loop_work(20), exp_work(), event_work(large, 20)]
+    own, loop, exp, more = in_turn(works, 8)
+    own, loop, exp, more = own / (small * FRAMES), loop / 4000, exp / (500 * 4096), more / (large * FRAMES)
+    line("an event of a fleet of 19,200 (20 points, 3 features), ns", own * 1e9, "")
+    line("learn_one, ns", loop * 1e9, "")
+    line("a loop over learn_one / a fleet of 19,200", loop / own, "floor 100, goal 250")
     fleet = full(1_600, 20)
     alone = clone(detector(20)).fit(pixels(1, 200)[:, 0])
     line(
@@ -142,39 +190,55 @@ def fleets() -> None:
         fleet.memory_bytes_ / 1_600 / alone.memory_bytes_,
         "floor 0.2",
     )
-    line("time a (learner, point) / one vectorised float exp", small / 20 / exp_seconds(), "floor 4.5, goal 2.5")
-    line("time a learner, 307,200 / 19,200", event_seconds(307_200, 20, 2) / small, "floor 1.15")
+    line("time a (learner, point) / one vectorised float exp", own / 20 / exp, "floor 4.5, goal 2.5")
+    line("time a learner, 307,200 / 19,200", more / own, "floor 1.15")
+
+
+def frames() -> None:
     for height, width in ((120, 160), (240, 320)):
-        other = cv_seconds(height, width)
+        other = cv_work(height, width)
         if other is None:
             print("OpenCV is not installed (gristmill[video])")
-            continue
-        for size, floor in ((10, "floor 1"), (20, "floor 0.8, goal 1.5")):
-            own = event_seconds(height * width, size) * height * width
-            line(f"frames per second / MOG2's, {width} x {height}, {size} points", other / own, floor)
-    if len(os.sched_getaffinity(0)) > 1:
-        X, times = pixels(19_200, 16, 9), []
-        for jobs in (1, 2):
-            fleet = full(19_200, 20, jobs)
+            return
+        times = in_turn([other, event_work(height * width, 10), event_work(height * width, 20)], 8)
+        for size, own, floor in ((10, times[1], "floor 1"), (20, times[2], "floor 0.8, goal 1.5")):
+            line(f"frames per second / MOG2's, {width} x {height}, {size} points", times[0] / own, floor)
+
+
+def threads() -> None:
+    """Wall clock; needs two cores that nobody else uses."""
+    X, times = pixels(19_200, 16, 9), []
+    for jobs in (1, 2):
+        fleet, each = full(19_200, 20, jobs), []
+        for _ in range(8):
             start = time.perf_counter()
-            for _ in range(5):
-                fleet.partial_fit(X)
-            times.append(time.perf_counter() - start)
-        line("two threads / one (wall clock)", times[0] / times[1], "floor 1.7")
+            fleet.partial_fit(X)
+            each.append(time.perf_counter() - start)
+        times.append(min(each))
+    line("two threads / one (wall clock)", times[0] / times[1], "floor 1.7")
+
+
+PARTS = ("threads", "fleets", "frames", "keyed", "spill")
 
 
 def main() -> None:
-    pin()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--resident", type=int, default=100_000, help="keys in memory of the part `spill`")
+    given = parser.parse_args()
     print("  ".join(f"{key} {value}" for key, value in machine().items()), "gristmill", gristmill.__version__)
-    fleets()
-    found = keyed(1_000_000, 500_000)
-    river = river_seconds(1_000)
-    line("KeyedFleet, 10^6 keys, 20 points, 5 features: ns an event", found["seconds"] * 1e9, "")
-    if river is not None:
-        line("River's OneClassSVM in a dict / KeyedFleet", river / found["seconds"], "floor 40, goal 100")
-    line("bytes a key", found["bytes"], "floor 850")
-    line("start of 100,000 keys, seconds", found["start of 100,000 keys"], "floor 1")
-    line("events a second, 10^6 keys, 10^5 of them in memory", spilled(1_000_000, 100_000, 50_000), "said")
+    if "threads" in given.parts and len(os.sched_getaffinity(0)) > 1:
+        threads()
+    pin()
+    if "fleets" in given.parts:
+        fleets()
+    if "frames" in given.parts:
+        frames()
+    if "keyed" in given.parts:
+        keyed(given.keys)
+    if "spill" in given.parts:
+        spill(given.keys, given.resident)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,7 @@ class Fleet {
     Kernel kernel_;
     MemberShape shape_;
     std::size_t count_, limit_, classes_ = 0;
+    std::uint64_t seen_ = 0;  // no member has seen more events
     bool tame_ = true;  // no number is so large that a bounded step could make it infinite
     std::vector<Block> blocks_;
     std::map<std::size_t, std::shared_ptr<const MemberLayout>> layouts_;

@@ -9,7 +9,7 @@ namespace gristmill {
 template <class T>
 struct Keyed<T>::Ahead {
     // Cells of the table are asked for so many events ahead, and records, which are found by them, so many.
-    static constexpr std::size_t kRing = 32, kCells = 28, kRecords = 12;
+    static constexpr std::size_t kRing = 64, kCells = 40, kRecords = 20;
     static constexpr std::size_t kParts = 4;
     struct Event {
         Key key;

@@ -1,5 +1,5 @@
-// A member's own scaling of its inputs: what ColumnScaling (scaling.hpp) does to one stream, kept with the member. The
-// operations and their order are those of that class, so that a member equals a prepared learner alone, bit for bit.
+// A member's own scaling of its inputs: what ColumnScaling does to one stream, kept with the member, by the same formulas
+// (scaling.hpp), so that a member equals a prepared learner alone, bit for bit.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,10 @@ struct Scaling {
 
 // One number by what is known after `known` events.
 inline double scaled_number(Scaling::Method method, double x, double first, double a, double b, std::uint64_t known) {
-    double centre = a, spread = b - a;
-    if (method == Scaling::Method::standard) {
-        const double mean = a / static_cast<double>(known);
-        spread = reach::deviation(b / static_cast<double>(known) - mean * mean);
-        centre = mean + first;
-    }
-    const double z = (x - centre) / reach::usable(spread);
-    return method == Scaling::Method::standard ? reach::drawn_in(z) : z;
+    if (method == Scaling::Method::minmax) return reach::placed(x, a, b - a);
+    double mean, spread;
+    reach::moments(a, b, static_cast<double>(known), mean, spread);
+    return reach::drawn_in(reach::placed(x, mean + first, spread));
 }
 
 // x by what is known now, and before that taken in, if `learn`; `stride` apart in x and out. False: a number has left the range.
@@ -45,8 +41,8 @@ bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const
         const double value = x[j];
         if (takes && seen == 0) first = value, a = b = standard ? 0.0 : value;
         if (takes && standard) {
-            const double before = static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean = a / before;
-            const double spread = reach::deviation(b / before - mean * mean);
+            double mean, spread;
+            reach::moments(a, b, static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean, spread);
             const double from = reach::taken(value - first, mean, spread, reach::limit(seen));
             a += from, b += from * from;
         } else if (takes) {

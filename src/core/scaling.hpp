@@ -75,6 +75,12 @@ inline double drawn_in(double z) {
 inline double deviation(double square) { return std::sqrt(square > 0 ? square : 0.0); }
 // A column that has not moved is left where its centre puts it: at zero.
 inline double usable(double spread) { return spread > 0 ? spread : 1.0; }
+// Mean and deviation of so many numbers, by their sum and the sum of their squares.
+inline void moments(double sum, double squares, double count, double& mean, double& spread) {
+    mean = sum / count;
+    spread = deviation(squares / count - mean * mean);
+}
+inline double placed(double x, double centre, double spread) { return (x - centre) / usable(spread); }
 }  // namespace reach
 
 // Centre and spread of each column: mean and standard deviation, or least and largest value.
@@ -141,16 +147,13 @@ class ColumnScaling {
     // Mean, less the first value, and deviation.
     void moments(double count, double* __restrict mean, double* __restrict spread) const {
         const double *sums = low.data(), *squares = high.data();
-        for (std::size_t c = 0, n = width(); c < n; ++c) {
-            mean[c] = sums[c] / count;
-            spread[c] = reach::deviation(squares[c] / count - mean[c] * mean[c]);
-        }
+        for (std::size_t c = 0, n = width(); c < n; ++c) reach::moments(sums[c], squares[c], count, mean[c], spread[c]);
     }
 
     void place(const double* row, const double* centre, const double* spread, double* __restrict out) const {
         std::int64_t beyond = 0;
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            out[c] = (row[c] - centre[c]) / reach::usable(spread[c]);
+            out[c] = reach::placed(row[c], centre[c], spread[c]);
             beyond |= std::abs(out[c]) <= reach::kFar ? 0 : 1;  // or it is no number
         }
         if (beyond) draw_in(out);
@@ -191,8 +194,9 @@ class ColumnScaling {
         for (std::size_t c = 0, n = width(); c < n; ++c) {
             const double taken = reach::taken(row[c] - begin[c], mean[c], spread[c], far);
             const double sum = sums[c] + taken, total = squares[c] + taken * taken;
-            const double middle = sum / count, deviation = reach::deviation(total / count - middle * middle);
-            const double z = (row[c] - (middle + begin[c])) / reach::usable(deviation);
+            double middle, deviation;
+            reach::moments(sum, total, count, middle, deviation);
+            const double z = reach::placed(row[c], middle + begin[c], deviation);
             sums[c] = sum, squares[c] = total, mean[c] = middle, spread[c] = deviation, out[c] = z;
             beyond |= std::abs(z) <= reach::kFar ? 0 : 1;
         }

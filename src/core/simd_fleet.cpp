@@ -11,10 +11,27 @@ namespace gristmill::GRISTMILL_ISA {
 
 namespace {
 
+#if defined(__AVX512F__)
+// Three numbers a row, as the colours of a pixel: sixteen rows fill three vectors.
+inline void lanes_of_three(const float* rows, float* out) {
+    const __m512 a = _mm512_loadu_ps(rows), b = _mm512_loadu_ps(rows + 16), c = _mm512_loadu_ps(rows + 32);
+    for (int j = 0; j < 3; ++j) {
+        const __m512i at = _mm512_add_epi32(_mm512_set_epi32(45, 42, 39, 36, 33, 30, 27, 24, 21, 18, 15, 12, 9, 6, 3, 0), _mm512_set1_epi32(j));
+        const __mmask16 last = _mm512_cmpge_epi32_mask(at, _mm512_set1_epi32(32));
+        // The permutations look at the lower bits of a place alone.
+        _mm512_storeu_ps(out + 16 * j, _mm512_mask_permutexvar_ps(_mm512_permutex2var_ps(a, at, b), last, at, c));
+    }
+}
+#endif
+
 // Rows of `lanes` learners, one after the other, as feature after feature.
 template <class T>
 void fleet_lanes(const T* rows, std::size_t width, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        if (width == 3) return lanes_of_three(rows, out);
+#endif
     for (std::size_t j = 0; j < width; ++j) {
 #if defined(__AVX512F__)
         if constexpr (sizeof(T) == 4) {
