@@ -165,37 +165,7 @@ class Learner {
     std::size_t fixed_bytes() const { return sizeof *this - sizeof hypothesis_ + rule_bytes(rule_) + intervals_.bytes(); }
 
     // Everything that changes while learning, but for the points. requires, to load: a fresh learner.
-    void visit(Archive& archive) {
-        archive.count("seen", counts_.seen);
-        archive.count("steps", counts_.steps);
-        archive.number("random_seed", counts_.random.seed);
-        archive.number("random_counter", counts_.random.counter);
-        archive.number("margins", counts_.margins);
-        std::uint64_t classes = counts_.classes;
-        archive.count("classes", classes);
-        if (archive.loads) {
-            // Later passes of `fit` are steps too, and nobody makes a million of them.
-            if (counts_.steps >> 20 > counts_.seen) archive.refuse("steps", "is far more than the events seen");
-            // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
-            std::vector<double> offsets;
-            archive.numbers("intercept", offsets);
-            if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
-            else if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
-            while (counts_.classes < classes) add_class();
-        }
-        archive.part("rule", rule_);
-        for (std::size_t o = 0; o < others_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), others_[o]);
-        archive.part("budget", budget_);
-        archive.numbers("intercept", intercept_, outputs());
-        archive.numbers("intercept_sum", intercept_sum_, outputs());
-        if (task_ == Task::classification) {
-            calibration_.visit(archive);
-            balance_.visit(archive, counts_.classes);
-        }
-        if (task_ == Task::regression) intervals_.visit(archive);
-        hypothesis_.visit(archive, counts_.seen);
-        if (archive.loads) fit_memory();  // points that were stored when rows were narrower may be too many
-    }
+    void visit(Archive& archive);
 
     // Called between rows of a long chunk; may throw to stop it.
     std::function<void()> poll;
@@ -243,12 +213,7 @@ class Learner {
     }
     static std::size_t outputs_for(std::size_t classes) { return classes > 2 ? classes : 1; }
 
-    bool brings_output(std::span<const double> labels, std::size_t classes) const {
-        if (task_ != Task::classification) return false;
-        const auto most = static_cast<double>(std::max<std::size_t>(counts_.classes, 2));
-        return classes > std::max<std::size_t>(counts_.classes, 2) ||
-               std::any_of(labels.begin(), labels.end(), [&](double code) { return code >= most; });
-    }
+    bool brings_output(std::span<const double> labels, std::size_t classes) const;
 
     // What a transaction has to bring back beside the hypothesis.
     struct Saved {
@@ -262,30 +227,8 @@ class Learner {
         Intervals intervals;
     };
     Saved mark() const { return {rule_, others_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_, intervals_}; }
-    void undo(const Saved& saved) {
-        hypothesis_.rollback();
-        rule_ = saved.rule;
-        others_ = saved.others;
-        budget_ = saved.budget;
-        counts_ = saved.counts;
-        intercept_ = saved.intercept;
-        intercept_sum_ = saved.intercept_sum;
-        calibration_ = saved.calibration;
-        balance_ = saved.balance;
-        intervals_ = saved.intervals;
-    }
-
-    void transact(std::size_t rows, bool grows, const std::function<void()>& work) {
-        const Saved before = mark();
-        hypothesis_.begin(rows, grows);
-        try {
-            work();
-        } catch (...) {
-            undo(before);
-            throw;
-        }
-        hypothesis_.keep();
-    }
+    void undo(const Saved& saved);
+    void transact(std::size_t rows, bool grows, const std::function<void()>& work);
 
     struct Replay;
     double replay(Replay& points, std::size_t passes);
@@ -323,37 +266,9 @@ class Learner {
     }
 
     // From here on so many classes are known; rows before `at` have been reported.
-    void meet(Chunk& chunk, std::size_t classes, std::size_t at = 0) {
-        const std::size_t before = outputs();
-        while (counts_.classes < classes) add_class();
-        const std::size_t now = outputs();
-        if (now == before) return;
-        resize(chunk);
-        if (!chunk.out) return;
-        std::vector<double> wider(batch_count(chunk.batch) * now);
-        for (std::size_t r = 0; r < at; ++r) {
-            const double* old = chunk.out->data() + r * before;
-            double* fresh = wider.data() + r * now;
-            if (before == 1) fresh[0] = -0.5 * old[0], fresh[1] = 0.5 * old[0];
-            else std::copy(old, old + before, fresh);
-        }
-        chunk.out->swap(wider);
-    }
-
+    void meet(Chunk& chunk, std::size_t classes, std::size_t at = 0);
     // A third class turns one output into a score a class: f into (-f/2, f/2), and 0 for the new one.
-    void add_class() {
-        if (++counts_.classes <= 2) return;
-        if (outputs() == 1) {
-            hypothesis_.split_output();
-            for (auto* b : {&intercept_, &intercept_sum_}) *b = {-0.5 * (*b)[0], 0.5 * (*b)[0]};
-            calibration_.split();
-        }
-        hypothesis_.add_output();
-        calibration_.add();
-        intercept_.push_back(0);
-        intercept_sum_.push_back(0);
-        fit_memory();
-    }
+    void add_class();
 
     // A size in bytes as one in points: of the outputs that there are now.
     void fit_memory();
@@ -515,6 +430,8 @@ class Learner {
 }  // namespace gristmill
 
 #include "core/learner_alone.hpp"
+#include "core/learner_classes.hpp"
 #include "core/learner_memory.hpp"
 #include "core/learner_renewal.hpp"
+#include "core/learner_saving.hpp"
 #include "core/learner_targets.hpp"
