@@ -175,7 +175,7 @@ def test_the_largest_index_is_read_and_takes_no_memory(tmp_path):
     assert gamma == 0.25  # squared distances 3, 2, 6, 5, 1 and 8
     assert most < 1 << 28
     assert "1<=x<=2147483646" in call("learn", str(path), "--features", str(2**31)).stderr
-    assert "cannot be centred" in call("learn", str(path), "--scale", "standard").stderr
+    assert "columns are too many" in call("learn", str(path), "--scale", "standard").stderr
 
 
 def test_a_width_is_the_same_from_sparse_and_from_dense_rows():

@@ -133,8 +133,6 @@ def test_a_bad_chunk_changes_nothing():
         fresh.predict(X)
     with pytest.raises(NotFittedError):
         fresh.save("nowhere")
-    with pytest.raises(TypeError, match="use scale=None"):
-        prepared().fit(csr_array(X), Y)
 
 
 def test_prepared_is_an_estimator():

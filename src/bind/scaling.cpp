@@ -35,6 +35,14 @@ void unstack(const Array2<double>& table, std::initializer_list<std::vector<doub
     }
 }
 
+// Numbers of columns, one a value, that there are.
+void in_columns(const ColumnScaling& scaling, const Array1<std::int32_t>& columns, const Array1<double>& values) {
+    if (columns.size() != values.size()) throw nb::value_error("as many columns as values");
+    for (std::size_t at = 0; at < columns.size(); ++at)
+        if (columns.data()[at] < 0 || static_cast<std::size_t>(columns.data()[at]) >= scaling.width())
+            throw nb::value_error("there is no such column");
+}
+
 using Gaps = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 }  // namespace
@@ -91,6 +99,22 @@ void bind_scaling(nb::module_& m) {
             std::vector<double> out(rows.size());
             scaling.scale(rows.data(), rows.shape(0), out.data());
             return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        })
+        .def("learn_sparse", [](ColumnScaling& scaling, Array1<std::int64_t> starts, Array1<std::int32_t> columns, Array1<double> values) {
+            in_columns(scaling, columns, values);
+            const std::int64_t end = starts.size() ? starts.data()[starts.size() - 1] : -1;
+            if (end < 0 || static_cast<std::size_t>(end) != values.size() || starts.data()[0] != 0 ||
+                !std::is_sorted(starts.data(), starts.data() + starts.size()))
+                throw nb::value_error("rows must begin where the one before ends");
+            std::vector<double> out(values.size());
+            scaling.learn_sparse({starts.data(), starts.size()}, columns.data(), values.data(), out.data());
+            return array_of(std::move(out));
+        }, "The same of CSR rows, without centring: their values.")
+        .def("scale_sparse", [](const ColumnScaling& scaling, Array1<std::int32_t> columns, Array1<double> values) {
+            in_columns(scaling, columns, values);
+            std::vector<double> out(values.size());
+            scaling.scale_sparse(values.size(), columns.data(), values.data(), out.data());
+            return array_of(std::move(out));
         })
         .def("slopes", [](const ColumnScaling& scaling) { return array_of(scaling.slopes()); })
         .def("copy", [](const ColumnScaling& scaling) { return ColumnScaling(scaling); })

@@ -115,6 +115,21 @@ class ColumnScaling {
         for (std::size_t r = 0; r < n; ++r) place(rows + r * width(), centre.data(), spread.data(), out + r * width());
     }
 
+    // The same for rows of which only what is not 0 is told: a column is divided by its root mean square, or its range with 0 in it,
+    // and not centred, so that zeros stay zeros. requires: columns that began with 0, and each at most once in a row.
+    void learn_sparse(std::span<const std::int64_t> starts, const std::int32_t* columns, const double* values, double* out) {
+        for (std::size_t r = 0; r + 1 < starts.size(); ++r, ++seen)
+            for (std::int64_t at = starts[r]; at < starts[r + 1]; ++at) {
+                const auto c = static_cast<std::size_t>(columns[at]);
+                if (seen < warmup) take(c, values[at]);
+                out[at] = divided(c, values[at], std::min(seen + 1, warmup));
+            }
+    }
+    void scale_sparse(std::size_t count, const std::int32_t* columns, const double* values, double* out) const {
+        for (std::size_t at = 0; at < count; ++at)
+            out[at] = divided(static_cast<std::size_t>(columns[at]), values[at], std::max<std::uint64_t>(known(), 1));
+    }
+
     // How fast each scaled column moves with the raw one.
     std::vector<double> slopes() const {
         std::vector<double> centre(width()), spread(width());
@@ -148,6 +163,22 @@ class ColumnScaling {
     void moments(double count, double* __restrict mean, double* __restrict spread) const {
         const double *sums = low.data(), *squares = high.data();
         for (std::size_t c = 0, n = width(); c < n; ++c) reach::moments(sums[c], squares[c], count, mean[c], spread[c]);
+    }
+
+    // One value of a column that was 0 in all events that did not tell it.
+    void take(std::size_t c, double x) {
+        if (by_range) {
+            low[c] = std::min(low[c], x), high[c] = std::max(high[c], x);
+            return;
+        }
+        const double count = static_cast<double>(std::max<std::uint64_t>(seen, 1));
+        const double taken = reach::taken(x, 0, reach::deviation(high[c] / count), reach::limit(seen));
+        low[c] += taken, high[c] += taken * taken;
+    }
+    double divided(std::size_t c, double x, std::uint64_t events) const {
+        if (by_range) return x / reach::usable(high[c] - low[c]);
+        const double z = reach::drawn_in(x / reach::usable(reach::deviation(high[c] / static_cast<double>(events))));
+        return std::isfinite(z) ? z : 0.0;
     }
 
     void place(const double* row, const double* centre, const double* spread, double* __restrict out) const {

@@ -101,7 +101,9 @@ class Begun:
         if self.table is None:
             return 1.0
         found = np.ones(self.room or self.table.width_)
-        if self.standard is not None and self.table.n_scaled:
+        if self.standard is not None and self.table.is_sparse:
+            found = found * self.standard._slope()
+        elif self.standard is not None and self.table.n_scaled:
             found[self.table.scaled_places] = self.standard._slope()
         return found if self.relevance is None else found * self.relevance.weights
 

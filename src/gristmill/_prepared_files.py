@@ -67,7 +67,7 @@ def _check(began: Begun) -> None:
     standard, table = began.standard, began.table
     assert table is not None
     scaled = 0 if standard is None or not standard.__sklearn_is_fitted__() else standard.n_features_in_
-    if standard is not None and scaled != (0 if table.is_sparse else table.n_scaled):
+    if standard is not None and scaled not in ((0, table.width_) if table.is_sparse else (table.n_scaled,)):
         raise persist.ModelFileError("its scaling does not fit its points")
     if began.relevance is not None and len(began.relevance.weights) != table.width_:
         raise persist.ModelFileError("its relevance does not fit its points")

@@ -43,7 +43,8 @@ class Prepared(Storable, NestedParameters):
     scale : {"standard", "minmax", "relevance"} or None, default="standard"
         Each event is scaled by what was seen up to and including it, then learned. "relevance" standardises too, and
         gives each column a weight by how much it moves what the kernel learner has learned: after 500 events, 1000, 2000,
-        ... the weights are renewed and the coefficients learned anew from the stored points.
+        ... the weights are renewed and the coefficients learned anew from the stored points. Sparse rows are divided by
+        their root mean square (or range) and not centred, so that zeros stay zeros; "relevance" is for dense rows.
     warmup : int, optional
         The scaling is frozen after so many events; never otherwise.
     columns : dict, optional
@@ -383,7 +384,7 @@ class Prepared(Storable, NestedParameters):
 
     def __sklearn_tags__(self) -> Any:
         tags = self.model.__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.sparse and self.scale is None
+        tags.input_tags.sparse = tags.input_tags.sparse and self.scale != "relevance"
         tags.input_tags.allow_nan = self.missing == "fill"
         tags.input_tags.categorical = tags.input_tags.string = True
         return tags

@@ -279,10 +279,8 @@ class Workshop:
         self.labels = first[0].y if first else None
         sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
         self.width = first[0].X.shape[1] if first else 0
-        said = options["scale"]
+        said = self._said_scale = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
-        if sparse and self.scale != "none":
-            raise click.UsageError(f"--scale {self.scale}: sparse rows cannot be centred without losing their zeros")
         if options["kernel"] != "auto":
             self.kernel = parse(options["kernel"])
             return
@@ -300,10 +298,11 @@ class Workshop:
         return text == "auto" and not self._named and self.width <= WIDEST
 
     def build(self, text: str) -> Any:
-        """A learner from its text, behind the scaling."""
+        """A learner from its text, behind the scaling; a race scales for itself unless a scaling is said."""
         from ..prepared import Prepared
 
-        return Prepared(self.model(text), None if self.scale == "none" else self.scale, **self._settings)
+        alone = self.scale == "none" or (self._said_scale == "auto" and self.is_auto(text))
+        return Prepared(self.model(text), None if alone else self.scale, **self._settings)
 
     def _auto(self) -> Any:
         """The learner without settings for what the target is."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _core
 
 Floats = npt.NDArray[np.float64]
+WIDEST = 2**24  #: columns of sparse rows that are scaled
 
 
 class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -41,6 +42,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     _scaling: Any = None  # the core's; nothing is seen yet
+    is_centred = True  #: not where rows came sparse
 
     def __init__(self, method: str = "standard", warmup: int | None = None) -> None:
         self.method = method
@@ -99,8 +101,28 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled: Floats = self._scaling.scale(np.ascontiguousarray(X))
         return scaled
 
+    def _learn_sparse(self, X: Any) -> Any:
+        """Take in CSR rows, and divide each by what was known when it came: nothing is centred, so that zeros stay zeros."""
+        if self._scaling is None:
+            if X.shape[1] > WIDEST:
+                raise ValueError(
+                    f"scale: a scaling keeps three numbers a column, and {X.shape[1]} columns are too many; use scale=None"
+                )
+            self._scaling, self.is_centred, self.n_features_in_ = self._fresh(), False, int(X.shape[1])
+            self._scaling.widen(np.zeros(X.shape[1]), 0)
+        starts, columns, values = _plain_csr(X)
+        return _with_data(X, self._scaling.learn_sparse(starts, columns, values))
+
+    def _scale_sparse(self, X: Any) -> Any:
+        _, columns, values = _plain_csr(X)
+        return _with_data(X, self._scaling.scale_sparse(columns, values))
+
     def _slope(self) -> Floats:
         """How fast each scaled column moves with the raw one, by what is known now."""
+        if not self.is_centred:
+            _, low, high = self._scaling.state()
+            spread = high - low if self.method == "minmax" else np.sqrt(high / max(self._known(), 1))
+            return np.asarray(1.0 / np.where(spread > 0, spread, 1.0))
         return np.asarray(self._scaling.slopes())
 
     def _widen(self, first: Floats, n_seen: int) -> None:
@@ -115,6 +137,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return None if self._scaling is None else self._scaling.copy()
 
     def _back(self, mark: Any) -> None:
+        if mark is None:
+            self.__dict__.pop("is_centred", None)
         self._scaling = mark
         if mark is not None:
             self.n_features_in_ = mark.width
@@ -122,6 +146,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _affine(self) -> tuple[Floats, Floats]:
         """A scaled column is (x - centre) * slope, by what is known now, unless it is drawn in."""
         first, low, _ = self._scaling.state()
+        if not self.is_centred:
+            return np.zeros(len(first)), self._slope()
         return low if self.method == "minmax" else first + low / max(self._known(), 1), self._slope()
 
     def _known(self) -> int:
@@ -174,7 +200,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
-        return {"scaler_state": self._scaling.state()}, {"n_seen": self.n_seen_}
+        return {"scaler_state": self._scaling.state()}, {"n_seen": self.n_seen_, "centred": self.is_centred}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         state = np.array(arrays["scaler_state"], dtype=np.float64, order="C")
@@ -184,6 +210,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaling = self._fresh()
         scaling.restore(state, seen)
         self._scaling, self.n_features_in_ = scaling, scaling.width
+        self.is_centred = bool(fitted.get("centred", True))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -196,6 +223,21 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if packed is not None:
             self._scaling = self._fresh()
             self._scaling.restore(*packed)
+
+
+def _plain_csr(X: Any) -> tuple[Any, Any, Floats]:
+    return (
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(X.indices, dtype=np.int32),
+        np.ascontiguousarray(X.data, dtype=np.float64),
+    )
+
+
+def _with_data(X: Any, data: Floats) -> Any:
+    """The same places with other values."""
+    from scipy.sparse import csr_array
+
+    return csr_array((data, X.indices, X.indptr), shape=X.shape)
 
 
 class WidthFinder:

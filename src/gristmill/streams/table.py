@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from .._input import check_sparse
 from .frame import Frame, matrix_of
 from .known_columns import KnownColumns
 from .layout import Entry, Layout
@@ -106,8 +107,9 @@ class Table(KnownColumns):
         """
         self.growth = []
         plain = self._plain_rows(X)
-        if plain is not None:
+        if plain is not None and (scaler is None or self._sparse_width is None):
             return self._learn_plain(plain, scaler)
+        X = X if plain is None else _as_sparse(plain)
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=True)
         frame = self._frame(X)
@@ -149,8 +151,9 @@ class Table(KnownColumns):
     def transform(self, X: Any, scaler: Any = None) -> Any:
         """Rows by what is known now; nothing is taken in. A value that was never met has no column, and is all zeros."""
         plain = self._plain_rows(X)
-        if plain is not None:
+        if plain is not None and (scaler is None or self._sparse_width is None):
             return plain if scaler is None else scaler._scale(plain.astype(np.float64, copy=False))
+        X = X if plain is None else _as_sparse(plain)
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=False)
         frame = self._frame(X)
@@ -199,18 +202,33 @@ class Table(KnownColumns):
         return np.array([values], dtype=np.float64) if {*map(type, values)} <= {float, int} else None
 
     def _sparse_rows(self, X: Any, scaler: Any, learn: bool) -> Any:
-        if scaler is not None:
-            raise TypeError("scale: sparse rows cannot be centred without losing their zeros; use scale=None")
+        """Sparse rows as they are, or divided by a scaling that does not centre."""
         wide = self._layout.plain and self._layout.width == X.shape[1]  # rows as sparse as one likes
+        if wide and scaler is not None:
+            raise TypeError("scale: the rows before these were dense, and are centred: these must be dense, too")
         if (self._layout.columns and not wide) or self._sparse_width not in (None, X.shape[1]):
             raise ValueError(
                 f"X has {X.shape[1]} features, but Table is expecting {self.n_features_in_} features as input"
             )
+        rows = X if scaler is None else self._divided(X, scaler, learn)
         if learn:
             self._sparse_width = None if wide else int(X.shape[1])
             self.n_first = self.n_first or int(X.shape[1])
             self.n_seen_ += X.shape[0]
-        return X
+        return rows
+
+    @staticmethod
+    def _divided(X: Any, scaler: Any, learn: bool) -> Any:
+        check_sparse(X)
+        X = X.tocsr()
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if bad.size:
+            row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+            raise ValueError(f"row {row}, column {int(X.indices[bad[0]])}: {X.data[bad[0]]} is not a finite number")
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return scaler._learn_sparse(X) if learn else scaler._scale_sparse(X)
 
     # ---- filling ---------------------------------------------------------------------------------------------
 
@@ -344,6 +362,13 @@ class Table(KnownColumns):
 
 def _nameless(X: Any) -> bool:
     return isinstance(X, np.ndarray) or (isinstance(X, list | tuple) and not isinstance(X[0], Mapping))
+
+
+def _as_sparse(rows: Any) -> Any:
+    """Rows written out, after others that came sparse."""
+    from scipy.sparse import csr_array
+
+    return csr_array(rows)
 
 
 def _finite_rows(X: Any, width: int) -> bool:
