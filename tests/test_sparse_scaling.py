@@ -36,7 +36,7 @@ def divided(dense, scale):
             spread = np.sqrt(squares / (row + 1))
         z = x / np.where(spread > 0, spread, 1.0)
         if scale != "minmax":
-            over = np.abs(z) - 5
+            over = np.maximum(np.abs(z) - 5, 0.0)
             z = np.where(over > 0, np.sign(z) * (5 + over / (1 + over / 5)), z)
         out[row] = z
     return out
