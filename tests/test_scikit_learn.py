@@ -12,7 +12,6 @@ from gristmill import Additive, KernelClassifier, KernelNovelty, KernelRegressor
 
 ORDER = "an online learner takes one step an event: an event of weight 2 is one larger step, not two"
 WEIGHTS = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
-DENSE_WEIGHTS = {"check_sample_weight_equivalence_on_dense_data": ORDER}
 SCORES = {"check_regressors_no_decision_function": "every learner of gristmill has decision_function"}
 CUT = {
     "check_classifiers_train": "f(x) only ranks: predict cuts it at threshold_, which the buffer gives, and not at 0"
@@ -29,11 +28,11 @@ CLASS_WEIGHTS = {"check_class_weight_classifiers": "an online learner takes one 
 EXCEPTIONS = {
     "KernelClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
     "StreamLandmarkClassifier": PROBABLE,
-    "Prepared, classifier": DENSE_WEIGHTS,
+    "Prepared, classifier": WEIGHTS,
     "KernelRegressor": WEIGHTS | SCORES,
     "KernelRegressor, additive": WEIGHTS | SCORES,
     "KernelNovelty": FAMILIAR,
-    "Prepared, novelty": DENSE_WEIGHTS | {"check_outliers_train": FAMILIAR["check_outliers_train"]},
+    "Prepared, novelty": WEIGHTS | {"check_outliers_train": FAMILIAR["check_outliers_train"]},
     "FeatureClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
     "FeatureRegressor": WEIGHTS
     | SCORES
@@ -50,7 +49,7 @@ EXCEPTIONS = {
     "PairwiseAUC": CUT,
     "OAM": CUT,
     "LandmarkOrdinal": {"check_classifiers_classes": "words have no order that anybody stated: refused by design"},
-    "Prepared, regressor": DENSE_WEIGHTS | SCORES,
+    "Prepared, regressor": WEIGHTS | SCORES,
 }
 
 

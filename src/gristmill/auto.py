@@ -14,6 +14,17 @@ from ._stream import Run, Scores
 from ._validate import Range, bytes_in, count, is_real, is_whole
 from .race import Racing, _task_of_all
 
+#: of AutoClassifier and AutoRegressor
+_PARAMETERS = """memory : int or str, default="1 MB"
+        Bytes that the model may take, everything counted; in words, or as a number.
+    random_state : int, Generator, RandomState or None
+        Nothing is drawn with the experts that it comes with.
+    experts : list of learners, optional
+        In place of its own; their budgets must have a size, which is then set by the memory.
+    passes : int >= 1 or "auto", default="auto"
+        How often `fit` goes over a batch; "auto": as long as a tail that is kept back is told better, six times at most.
+        `partial_fit` and `prequential` see each event once."""
+
 
 class Auto(Racing):
     """Base of the learners without settings."""
@@ -57,7 +68,7 @@ class Auto(Racing):
 
 
 class AutoClassifier(ClassifierMixin, Auto, Classifying):
-    """A classifier that needs no settings: one pass, bounded memory, columns in any units.
+    __doc__ = """A classifier that needs no settings: one pass, bounded memory, columns in any units.
 
     Inside, experts race: kernels of several widths and families, rates, columns with and without learned weights, memories
     for what lasts and for what changes, and the trivial ones (most frequent class, same as before). Each event is predicted
@@ -66,15 +77,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
 
     Parameters
     ----------
-    memory : int or str, default="1 MB"
-        Bytes that the model may take, everything counted; in words, or as a number.
-    random_state : int, Generator, RandomState or None
-        Nothing is drawn with the experts that it comes with.
-    experts : list of learners, optional
-        In place of its own; their budgets must have a size, which is then set by the memory.
-    passes : int >= 1 or "auto", default="auto"
-        How often `fit` goes over a batch; "auto": as long as a tail that is kept back is told better, six times at most.
-        `partial_fit` and `prequential` see each event once.
+    {parameters}
 
     Attributes
     ----------
@@ -96,7 +99,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
     >>> scores = model.prequential(X, y)
     >>> print(f"{(scores.argmax(axis=1) != y).mean():.3f} wrong in {model.memory_bytes_ / 1e6:.1f} MB")
     0.041 wrong in 1.0 MB
-    """
+    """.replace("{parameters}", _PARAMETERS)
 
     _task_name = "classification"
 
@@ -122,7 +125,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
 
 
 class AutoRegressor(RegressorMixin, Auto, Bounding):
-    """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
+    __doc__ = """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
     Experts race as in `AutoClassifier`; beside the kernels run straight lines, over the columns and over how they changed,
     and the trivial ones (mean so far, last value). The kernels are told targets that are centred and scaled on the way,
@@ -130,15 +133,7 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
 
     Parameters
     ----------
-    memory : int or str, default="1 MB"
-        Bytes that the model may take, everything counted; in words, or as a number.
-    random_state : int, Generator, RandomState or None
-        Nothing is drawn with the experts that it comes with.
-    experts : list of learners, optional
-        In place of its own; their budgets must have a size, which is then set by the memory.
-    passes : int >= 1 or "auto", default="auto"
-        How often `fit` goes over a batch; "auto": as long as a tail that is kept back is told better, six times at most.
-        `partial_fit` and `prequential` see each event once.
+    {parameters}
 
     Attributes
     ----------
@@ -160,7 +155,7 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
     >>> said = model.prequential(X, y)
     >>> print(f"mean absolute error {np.abs(said - y)[1000:].mean():.0f}, of the mean {np.abs(y - y.mean()).mean():.0f}")
     mean absolute error 2, of the mean 65
-    """
+    """.replace("{parameters}", _PARAMETERS)
 
     _task_name = "regression"
 
