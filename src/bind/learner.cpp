@@ -37,15 +37,17 @@ template <class H>
 nb::tuple gradient_of(const Held<Learner<H>>& held, nb::handle source) {
     const Rows rows = held.checked(source);
     const std::size_t count = batch_count(rows.batch);
-    std::vector<double> gradient;
+    std::unique_ptr<double[]> gradient;  // may be large, and every number of it is written: no zeros first
     std::size_t outputs = 0, classes = 0;
     held.read([&] {
         outputs = held.learner.outputs();
         classes = held.learner.classes();
-        gradient.resize(count * outputs * held.learner.width());
-        held.learner.gradient(rows.batch, gradient.data());
+        gradient.reset(new double[count * outputs * held.learner.width()]);
+        held.learner.gradient(rows.batch, gradient.get());
     });
-    return nb::make_tuple(array_of(std::move(gradient), {count, outputs, held.learner.width()}), classes);
+    const std::size_t shape[] = {count, outputs, held.learner.width()};
+    nb::capsule owner(gradient.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return nb::make_tuple(Doubles(gradient.release(), 3, shape, owner), classes);
 }
 
 // Nothing where there is one score a class: a class may have come since the caller looked.

@@ -74,9 +74,7 @@ class PointWeights {
         for (std::size_t k = 0; k < count; ++k)
             dots[k] = dot(k), l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums.data() + k * stride;
         if (by_dot_) isa_gradient<T>().points(dots.data(), count, table, slots_, stride, to.data());
-        const std::size_t step = outputs > 1 ? outputs : std::max<std::size_t>(count, 1);
-        for (std::size_t k = 0; by_l1_ && k < count; k += step)
-            isa_gradient<T>().signs(l1s.data() + k, xs.data() + k, step, outputs > 1, blocks, n_blocks, width, to.data() + k);
+        if (by_l1_) isa_gradient<T>().signs(l1s.data(), xs.data(), count, outputs > 1, blocks, n_blocks, width, to.data());
         for (std::size_t k = 0; k < count; ++k, out += width) isa_gradient<T>().plus(to[k], norm_[k], xs[k], width, out);
     }
 

@@ -232,33 +232,45 @@ inline void sign_tile(const T* const* weights, const T* const* rows, const T* bl
         }
 }
 
-// out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_ij) for `count` weights over the points of whole blocks.
-template <bool Shared, class T>
-void sum_signs(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-               std::size_t width, T* const* out) {
-    // A few weights stay in the first-level cache while all points pass by.
-#if defined(__AVX512F__)
-    constexpr int K = 4, J = 5;
-#else
-    constexpr int K = 3, J = 3;
-#endif
-    std::size_t k = 0;
-    const auto tiles = [&]<int W>() {
-        for (; k + W <= count; k += W) {
-            std::size_t j = 0;
-            for (; j + J <= width; j += J)
-                sign_tile<Shared, W, J>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
-            for (; j < width; ++j) sign_tile<Shared, W, 1>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
-        }
-    };
-    tiles.template operator()<K>(), tiles.template operator()<2>(), tiles.template operator()<1>();
+// J features from j on, all weights: few of them at a time stay in the first-level cache beside the points' features.
+template <bool Shared, int K, int J, class T>
+inline void sign_strip(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
+                       std::size_t width, std::size_t j, T* const* out) {
+    for (std::size_t k = 0, end; k < count; k = end) {
+        end = count;
+        if constexpr (Shared)  // those of one row
+            for (end = k + 1; end < count && rows[end] == rows[k]; ++end) {}
+        const auto tiles = [&]<int W>() {
+            for (; k + W <= end; k += W) sign_tile<Shared, W, J>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
+        };
+        tiles.template operator()<K>();
+        if constexpr (K > 4) tiles.template operator()<4>();
+        if constexpr (K > 3) tiles.template operator()<3>();
+        tiles.template operator()<2>(), tiles.template operator()<1>();
+    }
 }
 
+// out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_ij) for `count` weights over the points of whole blocks. Few features
+// of all points stay near while all weights pass by.
+template <bool Shared, int K, int J, class T>
+void sum_signs(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
+               std::size_t width, T* const* out) {
+    std::size_t j = 0;
+    for (; j + J <= width; j += J) sign_strip<Shared, K, J>(weights, rows, count, blocks, n_blocks, width, j, out);
+    for (; j < width; ++j) sign_strip<Shared, K, 1>(weights, rows, count, blocks, n_blocks, width, j, out);
+}
+
+// shared: weights of one and the same row lie side by side, and its signs are found once for several of them.
 template <class T>
 void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
                     std::size_t n_blocks, std::size_t width, T* const* out) {
-    if (shared) sum_signs<true>(weights, rows, count, blocks, n_blocks, width, out);
-    else sum_signs<false>(weights, rows, count, blocks, n_blocks, width, out);
+#if defined(__AVX512F__)
+    if (shared) sum_signs<true, 5, 4>(weights, rows, count, blocks, n_blocks, width, out);
+    else sum_signs<false, 4, 5>(weights, rows, count, blocks, n_blocks, width, out);
+#else
+    if (shared) sum_signs<true, 4, 2>(weights, rows, count, blocks, n_blocks, width, out);
+    else sum_signs<false, 3, 3>(weights, rows, count, blocks, n_blocks, width, out);
+#endif
 }
 
 // ---- number by number ----------------------------------------------------------------------------------------------------

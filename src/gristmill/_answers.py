@@ -83,6 +83,16 @@ class Classifying(Labelled, Scoring):
             return view.sign * (scores if scores.ndim == 1 else scores[:, 0])
         return scores[:, view.columns]
 
+    def _shown_slopes(self, slopes: Scores, view: LabelView) -> Scores:
+        if slopes.shape[1] == 1:
+            return np.negative(slopes, out=slopes)[:, 0] if view.sign < 0 else slopes[:, 0]
+        if view.columns != sorted(view.columns):
+            # In place, so many rows at a time as stay in the cache: the table may be large, and is nobody else's.
+            few = 1 + (1 << 18) // max(slopes[0].nbytes, 1)
+            for start in range(0, len(slopes), few):
+                slopes[start : start + few] = slopes[start : start + few, view.columns]
+        return slopes
+
     def decision_function(self, X: Any) -> Scores:
         """One number an event for two classes (positive: classes_[1]), else one a class."""
         return self._scores(X)[0]

@@ -249,8 +249,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         """
         run = self._started()
         values, classes = run.core.gradient(self._rows(run.core, self._read(X, first=False)))
-        shown: npt.NDArray[np.float64] = self._shown(values, run.labels.view(classes))
-        return shown
+        return self._shown_slopes(values, run.labels.view(classes))
 
     # ---- fitted attributes ------------------------------------------------------------------------------------
 

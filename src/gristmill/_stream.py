@@ -139,6 +139,10 @@ class StreamEstimator(Storable, NestedParameters):
     #: rows times bytes of the model below which the core uses one thread in any case
     _little: ClassVar[int] = 1 << 24
 
+    def _shown_slopes(self, slopes: Scores, view: LabelView) -> Scores:
+        """Slopes of the outputs of the core, (rows, outputs, columns), as they are shown outside."""
+        return np.asarray(self._shown(slopes, view))
+
     def _jobs(self) -> Any:
         """How many threads the core may use, as `n_jobs` says it."""
         return 1
