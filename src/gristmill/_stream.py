@@ -136,12 +136,12 @@ class StreamEstimator(Storable, NestedParameters):
         """Scores as they are shown outside."""
         return scores if scores.ndim == 1 else scores[:, 0]
 
-    #: rows times bytes of the model below which the core uses one thread in any case
-    _little: ClassVar[int] = 1 << 24
-
     def _shown_slopes(self, slopes: Scores, view: LabelView) -> Scores:
         """Slopes of the outputs of the core, (rows, outputs, columns), as they are shown outside."""
         return np.asarray(self._shown(slopes, view))
+
+    #: rows times bytes of the model below which the core uses one thread in any case
+    _little: ClassVar[int] = 1 << 24
 
     def _jobs(self) -> Any:
         """How many threads the core may use, as `n_jobs` says it."""
