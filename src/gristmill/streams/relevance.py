@@ -74,7 +74,9 @@ class RelevanceScaler:
     def _weighed(self, rows: Any) -> Floats:
         """Standardised rows times the weights."""
         if hasattr(rows, "tocsr"):
-            raise TypeError('Prepared: scale="relevance" is for dense rows; use scale="standard" for texts')
+            raise TypeError(
+                'Prepared: scale="relevance" is for dense rows, and these are sparse, as texts are; use scale="standard"'
+            )
         return np.asarray(rows * self.weights)
 
     def _mark(self) -> Any:
