@@ -59,6 +59,9 @@ class LocalWorkers:
 
     stop = end
 
+    def hold(self, message: Any) -> Any:
+        return message
+
     def submit(self, shard: int, method: str, *arguments: Any) -> int:
         self.tickets += 1
         self.queues[shard].append((self.tickets, method, arguments))

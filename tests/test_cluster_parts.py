@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 
 import numpy as np
@@ -15,6 +16,7 @@ from cluster_workers import (
 )
 from gristmill.cluster.batch import Batch, Cut, Start, segments_of, shard_of
 from gristmill.cluster.log import Log, LogError, State
+from gristmill.cluster.segments import Segments
 from gristmill.cluster.shard import Message, Plan, Shard
 from gristmill.cluster.snapshots import Snapshot, Store
 
@@ -93,6 +95,79 @@ def test_the_log_keeps_batch_and_state_together(tmp_path):
     assert log.state == State(2, 20, 6)
     log.drop_last(2)
     assert log.start is None
+    log.close()
+
+
+def test_large_logs_are_many_files_and_old_ones_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(Segments, "LIMIT", 1500)
+    log = Log(tmp_path / "log.db")
+    start = Start("int", 2, "float64", 5, False)
+    for number in range(1, 21):
+        log.append(plain_batch(number), State(number, number, 3 * number), start)
+    files = sorted(tmp_path.glob("log.db.b*"))
+    assert len(files) > 3
+    log.prune(15)
+    assert [batch.number for batch in log.read(15, 20)] == [16, 17, 18, 19, 20]
+    left = sorted(tmp_path.glob("log.db.b*"))
+    assert left == files[-len(left) :]
+    assert len(left) < len(files)
+    for number in (20, 19, 18, 17):  # back into an older file
+        log.drop_last(number)
+    log.append(plain_batch(17), State(17, 99, 51))
+    log.close()
+    log = Log(tmp_path / "log.db")
+    assert log.state == State(17, 99, 51)
+    assert [batch.number for batch in log.read(15, 17)] == [16, 17]
+    log.close()
+
+
+def test_a_torn_batch_was_never_there_and_damage_is_an_error(tmp_path):
+    log = Log(tmp_path / "log.db")
+    for number in (1, 2, 3):
+        log.append(plain_batch(number), State(number, number, 3 * number), Start("int", 2, "float64", 5, False))
+    log.close()
+    (path,) = tmp_path.glob("log.db.b*")
+    whole = path.read_bytes()
+    one = len(whole) // 3
+    for cut in range(2 * one, len(whole)):  # whatever the disk has of the last one
+        path.write_bytes(whole[:cut])
+        log = Log(tmp_path / "log.db")
+        assert log.state.number == 2
+        log.append(plain_batch(3), State(3, 3, 9))
+        log.close()
+        assert path.read_bytes() == whole
+    torn = bytearray(whole)
+    torn[-5] ^= 1
+    path.write_bytes(torn)
+    log = Log(tmp_path / "log.db")
+    assert log.state.number == 2
+    log.close()
+    torn = bytearray(whole)
+    torn[one - 5] ^= 1
+    path.write_bytes(torn)
+    log = Log(tmp_path / "log.db")
+    with pytest.raises(LogError, match="batch 1 is not what was written"):
+        list(log.read(0, 3))
+    log.close()
+
+
+def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
+    log = Log(tmp_path / "log.db")
+    log.append(plain_batch(1), State(1, 1, 3), Start("int", 2, "float64", 5, False))
+    (path,) = tmp_path.glob("log.db.b*")
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", full)
+        with pytest.raises(OSError, match="No space left"):
+            log.append(plain_batch(2), State(2, 2, 6))
+    assert path.read_bytes() == before
+    assert log.state.number == 1
+    log.append(plain_batch(2), State(2, 2, 6))
+    assert log.state.number == 2
     log.close()
 
 

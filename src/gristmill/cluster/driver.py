@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ class Driver:
         self._state = State()
         self._broken: str | None = None
         self._closed = False
+        self._writer = ThreadPoolExecutor(1, "gristmill-log")
         if log is not None:
             _same_fleet(log, fleet)
             if (log.shards or shards) != shards:
@@ -161,14 +163,13 @@ class Driver:
         return batch, State(batch.number, position, state.events + count, now, names)
 
     def _commit(self, batch: Batch, state: State, start: Start, want: bool, sure: bool) -> Any:
-        if self._log is not None:
-            self._log.append(batch, state, start if self._start is None else None)
+        prepared = None if self._log is None else self._logged(self._log, batch, state, start, want)
         before = self._state
         self._state = state
         self._begin(start)
         self._feed.start = start
         try:
-            pending = self._feed.send(batch, want)
+            pending = self._feed.send(batch, want, prepared)
             if want or not sure:
                 self._feed.drain()
         except Refused as refused:
@@ -178,6 +179,17 @@ class Driver:
             return None
         scores = [pending.answers[shard].scores or [] for shard in range(self._feed.shards)]
         return self._shown(self._gathered(pending.cut, scores))
+
+    def _logged(self, log: Log, batch: Batch, state: State, start: Start, want: bool) -> Any:
+        """Into the log, and, while the disk is at it, made ready to be sent."""
+        writing = self._writer.submit(log.append, batch, state, start if self._start is None else None)
+        try:
+            prepared = self._feed.prepare(batch, want, start)
+            writing.result()
+        except BaseException:
+            wait([writing])  # an interrupt must not leave it half written; what is in the log is sent later
+            raise
+        return prepared
 
     def _refuse(self, refused: Refused, before: State) -> None:
         """A bad batch changes nothing: every shard goes back, and the error is the one that a single fleet gives."""
@@ -256,6 +268,7 @@ class Driver:
         finally:
             self._closed = True
             self._feed.stop()
+            self._writer.shutdown()
             if self._log is not None:
                 self._log.close()
 

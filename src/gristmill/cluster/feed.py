@@ -27,6 +27,7 @@ class Pending:
     cut: Cut
     want: bool
     tickets: dict[int, Any] = dataclasses.field(default_factory=dict)
+    held: dict[int, Any] = dataclasses.field(default_factory=dict)  # messages that are ready to go
     answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
 
     @property
@@ -137,9 +138,17 @@ class Feed:
         assert self.start is not None
         return Message(self.start, cut.part(shard), self._answered, want)
 
-    def send(self, batch: Batch, want: bool) -> Pending:
-        """To all shards, without waiting for them; waits for older batches when many are on the way."""
+    def prepare(self, batch: Batch, want: bool, start: Start) -> Pending:
+        """A batch on its way to the shards, which see nothing of it yet."""
         pending = Pending(Cut.of(batch, self.shards), want)
+        for shard in range(self.shards):
+            message = Message(start, pending.cut.part(shard), self._answered, want)
+            pending.held[shard] = self.workers.hold(message)
+        return pending
+
+    def send(self, batch: Batch, want: bool, prepared: Pending | None = None) -> Pending:
+        """To all shards, without waiting for them; waits for older batches when many are on the way."""
+        pending = Pending(Cut.of(batch, self.shards), want) if prepared is None else prepared
         self._pending.append(pending)
         self.number = batch.number
         for shard in range(self.shards):
@@ -149,7 +158,9 @@ class Feed:
         return pending
 
     def _submit(self, shard: int, pending: Pending) -> None:
-        message = self._message(pending.cut, shard, pending.want)
+        message = pending.held.pop(shard, None)
+        if message is None:
+            message = self._message(pending.cut, shard, pending.want)
         pending.tickets[shard] = self.workers.submit(shard, "receive", message)
 
     def collect(self) -> None:

@@ -1,8 +1,10 @@
-"""The log of batches: an SQLite file in WAL mode, written before any shard sees a batch, so that it survives the driver."""
+"""The log of batches, written before any shard sees one, so that it survives the driver.
+
+What holds for the whole run is in an SQLite file in WAL mode; the batches, which are large, lie beside it in plain files.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sqlite3
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .batch import Batch, Start
+from .segments import SegmentError, Segments
 
 
 class LogError(RuntimeError):
@@ -36,35 +39,24 @@ class State(NamedTuple):
 
 
 class Log:
-    """Batches by number, each with the state of the stream after it, in one transaction.
+    """Batches by number, each with the state of the stream after it, in one record.
 
-    The file belongs to one program at a time.
+    The files belong to one program at a time.
     """
 
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
         self._lock = _lock(self.path.with_name(f"{self.path.name}.lock"))
         self._link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        self._link.execute("PRAGMA page_size=32768")  # batches are large
         self._link.execute("PRAGMA journal_mode=WAL")
-        self._link.execute("PRAGMA wal_autocheckpoint=2000")  # pages, 64 MB
         # A batch is safe once it is here, from a loss of power too: a snapshot must never know more than the log.
         self._link.execute("PRAGMA synchronous=FULL")
-        with self._transaction():
-            self._link.execute("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-            self._link.execute(
-                "CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, data BLOB NOT NULL)"
-            )
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._link.execute("BEGIN IMMEDIATE")
+        self._link.execute("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
         try:
-            yield
-        except BaseException:
-            self._link.execute("ROLLBACK")
-            raise
-        self._link.execute("COMMIT")
+            self._batches = Segments(self.path)
+        except SegmentError as error:
+            self.close()
+            raise LogError(str(error)) from None
 
     # ---- what holds for the whole run -------------------------------------------------------------------------------
 
@@ -77,7 +69,8 @@ class Log:
 
     @property
     def start(self) -> Start | None:
-        text = self.said("start")
+        """What the first batch has settled; nothing is where none is safe."""
+        text = self.said("start") if len(self._batches) else None
         return None if text is None else Start.from_json(text)
 
     @property
@@ -90,39 +83,41 @@ class Log:
     @property
     def state(self) -> State:
         """After the last batch."""
-        row = self._link.execute("SELECT state FROM batches ORDER BY number DESC LIMIT 1").fetchone()
-        return State() if row is None else State.from_json(row[0])
+        last = self._batches.last
+        return State() if last is None else State.from_json(self._batches.state(last))
 
     def append(self, batch: Batch, state: State, start: Start | None = None) -> None:
         """Safe once this returns. start: where this batch is the first."""
-        data = batch.to_bytes()
-        with self._transaction():
-            if start is not None:
-                self.say("start", start.to_json())
-            self._link.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch.number, state.to_json(), data))
+        if start is not None:
+            self.say("start", start.to_json())
+        self._batches.append(batch.number, state.to_json(), batch.to_bytes())
 
     def drop_last(self, number: int) -> None:
         """A batch that was refused was never there."""
-        with self._transaction():
-            self._link.execute("DELETE FROM batches WHERE number = ?", (number,))
-            if self._link.execute("SELECT count(*) FROM batches").fetchone()[0] == 0:
-                self._link.execute("DELETE FROM meta WHERE name = 'start'")
+        self._batches.drop_last(number)
 
     def read(self, after: int, upto: int) -> Iterator[Batch]:
         """Batches after one number up to another, in order; a gap is an error."""
         for number in range(after + 1, upto + 1):
-            row = self._link.execute("SELECT data FROM batches WHERE number = ?", (number,)).fetchone()
-            if row is None:
+            try:
+                data = self._batches.data(number)
+            except SegmentError as error:
+                raise LogError(str(error)) from None
+            if data is None:
                 raise LogError(f"{self.path} does not hold batch {number}, which a shard needs to go on")
-            yield Batch.from_bytes(row[0])
+            yield Batch.from_bytes(data)
 
     def prune(self, upto: int) -> None:
         """Forget batches that every shard has in a snapshot; the last two stay, because they say where the stream stands."""
-        upto = min(upto, self.state.number - 2)
-        self._link.execute("DELETE FROM batches WHERE number <= ?", (upto,))
+        self._batches.prune(min(upto, (self._batches.last or 0) - 2))
+
+    def __len__(self) -> int:
+        return len(self._batches)
 
     def close(self) -> None:
         self._link.close()
+        if hasattr(self, "_batches"):
+            self._batches.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -52,6 +52,9 @@ class RayWorkers:
         self.stop(plan.shard)
         self._actors[plan.shard] = self._class.remote(plan)
 
+    def hold(self, message: Any) -> Any:
+        return self._ray.put(message)
+
     def submit(self, shard: int, method: str, *arguments: Any) -> Any:
         return getattr(self._actors[shard], method).remote(*arguments)
 

@@ -45,7 +45,7 @@ class Plan:
     shards: int
     fleet: KeyedFleet  # that has learned nothing
     place: str | None  # of snapshots
-    every: int | None  # events between snapshots; None: often enough, and at most a twentieth of the time
+    every: int | None  # events between snapshots; None: often enough, and about a fortieth of the time
 
 
 class Tally(NamedTuple):
@@ -77,7 +77,7 @@ class Shard:
         self._snapshots: list[int] = []
         self._events = self._since = self._written = self._answered = 0
         self._busy = self._writing = 0.0
-        self._last_cost = 0.0
+        self._last_cost, self._last_events = 0.0, 0
         self._last_end = time.monotonic()
 
     def _empty(self) -> KeyedFleet:
@@ -172,7 +172,11 @@ class Shard:
             return False
         if self.plan.every is not None:
             return self._since >= self.plan.every
-        return self._since >= self._LEAST and time.monotonic() - self._last_end >= 20 * self._last_cost
+        if self._since < self._LEAST:
+            return False
+        # What it will cost, by what the last one cost and how much more has come since: while a fleet grows, so do they.
+        grown = self._events / self._last_events if self._last_events else 1.0
+        return time.monotonic() - self._last_end >= 40 * self._last_cost * grown
 
     def snapshot(self) -> int:
         """Write the state and its number; returns the number. Older ones that nobody can ask for go."""
@@ -183,7 +187,7 @@ class Shard:
             self._store.write(Snapshot(self.plan.shards, self.plan.shard, self.number), self._fleet.to_bytes())
             self._snapshots.append(self.number)
             self._last_end = time.monotonic()
-            self._last_cost = self._last_end - began
+            self._last_cost, self._last_stored = self._last_end - began, self._events
             self._writing += self._last_cost
             self._written += 1
         self._since = 0

@@ -21,6 +21,9 @@ class Workers(Protocol):
     def start(self, plan: Plan) -> None:
         """Start a shard anew; one of the same number that is still there is ended first."""
 
+    def hold(self, message: Any) -> Any:
+        """Something to submit in place of a message: as much of the work as can be done before it may go."""
+
     def submit(self, shard: int, method: str, *arguments: Any) -> Any:
         """Ask a shard for `method(*arguments)`; returns a ticket. Questions to one shard are answered in order."""
 
