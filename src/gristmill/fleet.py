@@ -111,12 +111,17 @@ class Fleet(Members):
             seed = int(seeds[0])
             core = self._begin(parts, X.shape[2], X.dtype, seeds)
         labels = None if numbers is None else numbers.reshape(shape)
-        scores = core.learn(X, labels, weights, mask, want, known, resolved(self.n_jobs))
+        scores = core.learn(X, labels, weights, mask, want, known, self._threads(core, len(X)))
         if seed is not None:
             self._core_, self._first_seed = core, seed
             self.n_features_in_ = X.shape[2]
         self._table = table
         return self._shown(scores, core.classes) if want else None
+
+    def _threads(self, core: Any, frames: int) -> int:
+        """How many threads so many frames may use; one, where asking how many costs more than they gain."""
+        little = self.n_jobs == 1 or frames * int(core.memory_bytes) < 1 << 22
+        return 1 if little else resolved(self.n_jobs)
 
     def _seeds(self) -> npt.NDArray[np.uint64]:
         return np.array([self._seed() for _ in range(1 if self._one_seed else self.n)], dtype=np.uint64)
@@ -161,7 +166,9 @@ class Fleet(Members):
         X = np.asarray(X) if not hasattr(X, "tocsr") else X
         single = X.ndim == 2
         frames = self._frames(X[None] if single else X)
-        scores, classes = core.score(frames, self._mask(present, frames.shape[:2]), resolved(self.n_jobs), shares)
+        scores, classes = core.score(
+            frames, self._mask(present, frames.shape[:2]), self._threads(core, len(frames)), shares
+        )
         shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
         return (shown[0] if single else shown), classes
 

@@ -38,10 +38,10 @@ class Cluster:
         A folder that all machines see, or a URL that fsspec knows. With it a shard that is lost comes back, and a program
         that died goes on where its log ends; without it a lost shard is an error.
     log : path, optional
-        The SQLite file of the batches, on a disk of this machine; in the folder of `snapshots` where that is one.
+        The file beside which the batches are kept, on a disk of this machine; in the folder of `snapshots` where that is one.
     every : int, optional
         Events of a shard between two of its snapshots. None: at least 100,000, and so that snapshots take about a
-        twentieth of the time.
+        fortieth of the time.
     progress : bool, optional
         A bar with the events a second of each shard; None: where standard error is a terminal.
 
