@@ -38,7 +38,7 @@ class Cluster:
         A folder that all machines see, or a URL that fsspec knows. With it a shard that is lost comes back, and a program
         that died goes on where its log ends; without it a lost shard is an error.
     log : path, optional
-        The file beside which the batches are kept, on a disk of this machine; in the folder of `snapshots` where that is one.
+        The file beside which batches are kept, on a disk of this machine; in the folder of `snapshots` where that is one.
     every : int, optional
         Events of a shard between two of its snapshots. None: at least 100,000, and so that snapshots take about a
         fortieth of the time.
