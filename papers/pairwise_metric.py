@@ -85,7 +85,7 @@ def _parts(data: str, seed: int, quick: bool) -> Parts:
         if data != "digits":
             images = np.hstack([images, 0.7 * 16 * rng.normal(size=(len(images), 40))])
         X, y, test, test_y = images[:1200], labels[:1200], images[1200:], labels[1200:]
-    order = rng.permutation(len(X))[: 300 if quick else None]
+    order = rng.permutation(len(X))[: 200 if quick else None]
     X, y = X[order], y[order]
     if quick:
         test, test_y = test[:60], test_y[:60]
