@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import os
 import tempfile
 import time
@@ -127,10 +128,12 @@ def keyed(count: int, events: int = 500_000) -> None:
     rng = np.random.default_rng(1)
     keys, X = rng.integers(0, count, size=events), rng.normal(size=(events, 5)).astype(np.float32)
     models, few = river_models(count), 20_000
-    names, rows = keys[:few].tolist(), [dict(enumerate(row)) for row in X[:few].tolist()]
+    rows = [dict(enumerate(row)) for row in X[:few].tolist()]
+    turns = itertools.count()
 
     def river() -> None:
-        for key, row in zip(names, rows, strict=True):
+        first = next(turns) * few  # other keys each time, as the fleet has more than a cache holds
+        for key, row in zip(keys[first : first + few].tolist(), rows, strict=True):
             model = models[key]  # type: ignore[index]
             model.score_one(row)
             model.learn_one(row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sqlite3
 
 import numpy as np
 import pytest
@@ -426,6 +427,70 @@ def test_a_key_that_diverges_is_named_and_nothing_has_changed(settings, tmp_path
     assert pickle.dumps({key: fleet[key] for key in sorted(fleet.keys_)}) == before
     y[80] = 0
     fleet.partial_fit(keys[40:45], X[40:45], y[40:45])
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ([1, "a"], "row 0 is 1, row 1 is 'a'"),
+        (["a", None], "row 0 is 'a', row 1 is None"),
+        ([0.5, 1.5], "row 0 is 0.5"),
+        ([1, True], "row 1 is True"),
+    ],
+)
+def test_a_key_that_can_be_none_is_named(keys, says):
+    with pytest.raises(TypeError, match=says):
+        KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3))).partial_fit(keys, np.zeros((2, 2)))
+
+
+def test_no_events_are_said_to_be_none():
+    fleet = KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3))).partial_fit([1, 2], np.zeros((2, 2)))
+    for keys in ([], np.zeros(0), np.zeros(0, dtype=np.int64)):
+        with pytest.raises(ValueError, match="X holds 0 events"):
+            fleet.partial_fit(keys, np.zeros((0, 2)))
+
+
+def test_a_spill_file_that_cannot_be_used_is_named_before_anything_is_learned(tmp_path):
+    (tmp_path / "junk.db").write_bytes(b"no database" * 100)
+    for path in (tmp_path / "nowhere" / "keys.db", tmp_path / "junk.db", tmp_path):
+        fleet = KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3)), max_keys=1, spill=path)
+        with pytest.raises(OSError, match=r"the spill file .* cannot be used"):
+            fleet.partial_fit([1, 2], np.zeros((2, 2)))
+        assert len(fleet) == 0
+    with pytest.raises(ValueError, match="ttl must be a number above 0"):
+        KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3)), ttl="1 h").partial_fit([1], np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE {0} SET record = substr(record, 1, 20)", "UPDATE {0} SET record = 'text'", "DROP TABLE {0}"],
+)
+def test_a_damaged_spill_file_changes_nothing(change, tmp_path):
+    path, X = tmp_path / "keys.db", np.random.default_rng(0).normal(size=(6, 2))
+    fleet = KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3)), max_keys=2, spill=path)
+    fleet.partial_fit(np.arange(6), X)
+    link = sqlite3.connect(path)
+    link.execute(change.format(link.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()[0]))
+    link.commit()
+    link.close()
+    before = fleet.decision_function([4, 5], X[:2])
+    with pytest.raises((OSError, ValueError), match="damaged"):
+        fleet.partial_fit([5, 0], X[:2])
+    with pytest.raises((OSError, ValueError), match="damaged"):
+        fleet.predict([0], X[:1])
+    np.testing.assert_array_equal(fleet.decision_function([4, 5], X[:2]), before)
+
+
+def test_what_lies_behind_the_last_point_of_a_record_is_not_looked_at():
+    """Records side by side, of all sizes below a vector and above: each equals a learner alone."""
+    rng = np.random.default_rng(3)
+    for size in (1, 3, 7, 15, 16, 17, 20, 33):
+        model = KernelNovelty(Gaussian(0.5), SGD(Hinge(), rate=0.3, reg=0.01), DropOldest(size), random_state=0)
+        X = rng.normal(size=(3 * size + 4, 5)).astype(np.float32)
+        fleet = KeyedFleet(model).partial_fit(np.repeat([1, 2, 3], len(X)), np.tile(X, (3, 1)))
+        alone = clone(model).partial_fit(X)
+        for key in (1, 2, 3):
+            np.testing.assert_array_equal(fleet.decision_function([key] * len(X), X), alone.decision_function(X))
 
 
 def test_what_is_not_admitted_is_refused_by_name():

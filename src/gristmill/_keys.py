@@ -26,15 +26,17 @@ class KeyedEvents(NamedTuple):
 
 def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
     """The kind of the keys and the keys themselves; a fleet has keys of one kind."""
-    kind, rows = _read(keys)
+    kind, rows = _read(keys, known)
     if known is not None and kind != known:
         raise TypeError(f"the keys of this fleet are of type {known}, got {kind}")
     return kind, rows
 
 
-def _read(keys: Any) -> tuple[KeyKind, Any]:
+def _read(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
     if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
         raise TypeError(f"keys must be a list, array or column with one key an event, got {keys!r}")
+    if hasattr(keys, "to_pylist"):  # Arrow
+        keys = np.asarray(keys)
     if hasattr(keys, "to_numpy"):
         keys = keys.to_numpy()
     if isinstance(keys, np.ndarray):
@@ -44,15 +46,29 @@ def _read(keys: Any) -> tuple[KeyKind, Any]:
             return "int", _whole(keys)
         keys = keys.tolist()
     kinds = {type(key) for key in keys}
+    if not kinds:  # of no kind; whoever takes rows will say that there are none
+        return known or "int", np.zeros(0, dtype=np.int64) if known in (None, "int") else []
     if kinds <= {str, np.str_}:
         return "str", [key.encode() for key in keys]
     if kinds <= {bytes, np.bytes_}:
         return "bytes", [bytes(key) for key in keys]
-    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+    if all(_is_whole(kind) for kind in kinds):
         return "int", _whole(np.array(keys, dtype=object))
-    raise TypeError(
-        f"keys must be all whole numbers, all strings or all bytes, got {sorted(kind.__name__ for kind in kinds)}"
-    )
+    raise TypeError(f"keys must be all whole numbers, all strings or all bytes; {_odd(list(keys))}")
+
+
+def _is_whole(kind: type) -> bool:
+    return issubclass(kind, int | np.integer) and kind is not bool
+
+
+def _odd(keys: list[Any]) -> str:
+    """Which key is not like the others, or can be none."""
+    alike = ((str, np.str_), (bytes, np.bytes_), (int, np.integer))
+    kind = next((kind for kind in alike if isinstance(keys[0], kind) and not isinstance(keys[0], bool)), None)
+    if kind is None:
+        return f"row 0 is {keys[0]!r}"
+    row = next(row for row, key in enumerate(keys) if not isinstance(key, kind) or isinstance(key, bool))
+    return f"row 0 is {keys[0]!r}, row {row} is {keys[row]!r}"
 
 
 def _whole(keys: Any) -> Any:

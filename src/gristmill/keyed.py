@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -76,8 +77,10 @@ class KeyedFleet(KeyedFiles):
         cap = self.max_keys
         if cap is not None and (not isinstance(cap, int | np.integer) or not 1 <= cap < 2**32 - 1):
             raise ValueError(f"max_keys must be a whole number above 0 and below 2**32 - 1, or None, got {cap!r}")
-        if self.ttl is not None and not self.ttl > 0:
-            raise ValueError(f"ttl must be above 0, or None, got {self.ttl!r}")
+        if self.ttl is not None and not (isinstance(self.ttl, Real) and self.ttl > 0):
+            raise ValueError(
+                f"ttl must be a number above 0, of events or on the clock of time=, or None, got {self.ttl!r}"
+            )
         if self.spill is not None and cap is None:
             raise ValueError("spill takes what max_keys leaves no room for; give max_keys too")
         parts = super()._parts()
@@ -149,6 +152,8 @@ class KeyedFleet(KeyedFiles):
             offsets = self._offsets(prior, said, events.table)
         elif said is not None:
             numbers = numbers - said
+        if self.spill is not None and self._spill is None:
+            self._spill = Spill(self.spill)  # before anything is learned: a path may be wrong
         found = self._found(core, events.rows)
         scores = core.learn(
             events.rows, events.X, numbers, events.weights, offsets, events.times, events.known, found, want
