@@ -80,6 +80,37 @@ def test_links_to_files_lead_somewhere(document):
     assert [target for target in targets if target not in made and not (document.parent / target).exists()] == []
 
 
+def headings(document: Path) -> set[str]:
+    """The anchors of a page, as MyST and GitHub make them of its headings."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    plain = (
+        re.sub(r"[`*]", "", heading).strip().lower() for heading in re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
+    )
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+@a_document
+def test_links_to_headings_lead_somewhere(document):
+    targets = re.findall(r"\]\(([^):]*\.md)?#([^)]+)\)", document.read_text(encoding="utf-8"))
+    pages = [((document.parent / page if page else document).resolve(), anchor) for page, anchor in targets]
+    assert [(page.name, anchor) for page, anchor in pages if anchor not in headings(page)] == []
+
+
+def test_every_page_is_in_a_table_of_contents():
+    """Sphinx warns of a page that nothing leads to, and a warning fails the build."""
+    folder = ROOT / "docs"
+    blocks = [
+        re.findall(r"```\{toctree\}(.*?)```", (folder / name).read_text("utf-8"), re.DOTALL)
+        for name in ("index.md", "guide.md")
+    ]
+    named = {
+        match[1] or match[2]
+        for block in blocks
+        for match in re.finditer(r"<([\w/-]+)>|^([\w/-]+)$", "\n".join(block), re.MULTILINE)
+    }
+    assert {page.stem for page in folder.glob("*.md")} - named == {"index"}
+
+
 def test_the_tests_that_keep_the_promises_are_there():
     text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+\.py)`", text))
