@@ -32,6 +32,7 @@ from gristmill import (
     Polynomial,
     Prepared,
     RandomMaclaurin,
+    Squared,
     Unbounded,
     compress,
     merge,
@@ -57,6 +58,8 @@ ALL = {
     "many classes": (KernelClassifier(Gaussian(0.5), PassiveAggressive(), Unbounded(), random_state=0), THREE),
     "a mean": (KernelClassifier(Gaussian(0.5), Perceptron(), Unbounded(), average=True, random_state=0), THREE),
     "numbers": (KernelRegressor(Gaussian(0.5), PassiveAggressive(), Unbounded(), random_state=0), X[:, 0]),
+    "targets": (KernelRegressor(Gaussian(0.5), PassiveAggressive(), Unbounded(), random_state=0), X[:, :3]),
+    "steps of targets": (KernelRegressor(Gaussian(0.5), SGD(Squared(), 0.3), Unbounded(), random_state=0), X[:, 1:3]),
     "an intercept": (
         KernelClassifier(Gaussian(0.5), SGD(Logistic(), 0.5, 0.01, intercept=True), Unbounded(), random_state=0), TWO,
     ),
@@ -322,3 +325,34 @@ def test_bad_lists_and_weights():
     with pytest.raises(TypeError, match="stores no points"):
         merge(features, size=5)
     assert merge(models[:1]).n_support_ == models[0].n_support_
+
+
+def test_targets_must_be_as_many_and_are_compressed_together():
+    two, three = (KernelRegressor(Gaussian(0.5), random_state=0).fit(X, X[:, :n]) for n in (2, 3))
+    with pytest.raises(ValueError, match="models 0 and 1 predict 2 and 3 targets"):
+        merge([two, three])
+    with pytest.raises(ValueError, match="models 0 and 1 predict 2 and 1 targets"):
+        merge([two, KernelRegressor(Gaussian(0.5)).fit(X, X[:, 0])])
+    small, error = compress(three, 60)
+    assert small.n_support_ == 60
+    assert small.predict(PROBE).shape == (50, 3)
+    assert error < 0.7
+
+
+def test_stored_labels_are_those_of_the_classes_of_all():
+    names = np.where(TWO, "yes", "no")
+    order = np.argsort(names[:200], kind="stable")  # "no" comes first
+    a = KernelClassifier(Gaussian(0.5), budget=Unbounded()).fit(X[:200][order], names[:200][order])
+    b = KernelClassifier(Gaussian(0.5), budget=Unbounded()).fit(X[200:400][::-1], names[200:400][::-1])
+    both = merge([b, a])
+    state = both._engine.state()
+    by_row = {row.tobytes(): name for row, name in zip(X, names, strict=True)}
+    told = [both._run.labels.names[int(code)] for code in state["labels"]]
+    assert told == [by_row[row.tobytes()] for row in state["points"]]
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, "lots"])
+def test_a_size_that_is_none_is_refused(size):
+    model = KernelClassifier(Gaussian(0.5)).fit(X, TWO)
+    with pytest.raises((ValueError, TypeError), match="merge: size must be a whole number"):
+        merge([model, model], size)

@@ -150,10 +150,10 @@ class StreamEstimator(Storable, NestedParameters):
     def _ask(self, core: Any, call: Callable[..., Found], rows: Any, *given: Any) -> Found:
         """What the core says of rows, with as many threads as it may use; one, where asking how many costs too much."""
         jobs = self._jobs()
-        if jobs == 1:
+        if jobs == 1 or len(rows) == 1:
             return call(rows, *given)
         count, numbers = _input.extent(rows)
-        if count == 1 or count * (core.memory_bytes + 8 * numbers) < self._little:
+        if count * (core.memory_bytes + 8 * numbers) < self._little:
             return call(rows, *given)
         with allowed(jobs):
             return call(rows, *given)

@@ -20,7 +20,7 @@ class Terms:
 
     points: Any  #: as the core takes them: a table, (indptr, indices, data, width), or a list of objects
     ids: npt.NDArray[np.int64]  #: position in the stream
-    labels: Floats
+    labels: Floats  #: a line a target
     came_sparse: npt.NDArray[np.uint8]
     present: Floats  #: a line an output, auxiliary ones last
     mean: Floats | None  #: a line a visible output
@@ -38,7 +38,7 @@ class Terms:
         return cls(
             state["points"],
             state["ids"],
-            state.get("labels", np.full(n, np.nan)),
+            _labels(state, n),
             state.get("came_sparse", np.zeros(n, np.uint8)),
             coef,
             mean,
@@ -58,7 +58,7 @@ class Terms:
             self,
             points=take(self.points, rows),
             ids=self.ids[rows],
-            labels=self.labels[rows],
+            labels=self.labels[:, rows],
             came_sparse=self.came_sparse[rows],
             present=self.present[:, rows],
             mean=None if self.mean is None else self.mean[:, rows],
@@ -69,7 +69,7 @@ class Terms:
         return {
             "points": self.points,
             "ids": self.ids,
-            "labels": self.labels,
+            **{_label_name(target): np.ascontiguousarray(line) for target, line in enumerate(self.labels)},
             "came_sparse": self.came_sparse,
             "coef": np.ascontiguousarray(self.present),
             "sum": np.empty((0, len(self.ids))) if self.mean is None else self._sums(ticks),
@@ -86,6 +86,18 @@ class Terms:
         if self.mean is not None:
             sums[: len(self.mean)] = ticks * self.mean
         return sums
+
+
+def _label_name(target: int) -> str:
+    return f"labels{target or ''}"
+
+
+def _labels(state: dict[str, Any], count: int) -> Floats:
+    """What the stored events were told to be; NaN where that is not known."""
+    lines = []
+    while _label_name(len(lines)) in state:
+        lines.append(state[_label_name(len(lines))])
+    return np.array(lines, dtype=np.float64).reshape(-1, count) if lines else np.full((1, count), np.nan)
 
 
 def _expansion_mean(state: dict[str, Any], coef: Floats) -> Floats:

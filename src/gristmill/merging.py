@@ -17,6 +17,7 @@ from ._nested import same
 from ._stream import Run
 from ._targets import Targets
 from ._terms import Floats, Terms
+from ._validate import size as size_range
 from .budgets import Budget, DropSmallest, Unbounded
 from .composition import check_outputs
 from .compression import check_compressible, fewer, points_within, refuse_budget, resized, successor, with_model
@@ -78,6 +79,8 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     from .prepared import Prepared
     from .race import Racing
 
+    if size is not None:
+        size_range.check("merge", "size", size)
     models = list(models) if isinstance(models, list | tuple) else _no_list(models)
     if not models:
         raise ValueError("merge: there is no model to merge")
@@ -148,6 +151,9 @@ def _check_alike(first: Any, other: Any, at: int) -> None:
         raise ValueError(
             f"merge: models 0 and {at} have different columns: {first._engine.width} and {other._engine.width}"
         )
+    targets = [0 if model._engine.classes else int(model._engine.outputs) for model in (first, other)]
+    if 0 not in targets and targets[0] != targets[1]:
+        raise ValueError(f"merge: models 0 and {at} predict {targets[0]} and {targets[1]} targets")
     names: list[Any] = [getattr(model, "feature_names_in_", None) for model in (first, other)]
     if all(name is not None for name in names) and not np.array_equal(names[0], names[1]):
         raise ValueError(f"merge: models 0 and {at} have columns of different names: {names[0]} and {names[1]}")
@@ -183,8 +189,19 @@ class _Shard(NamedTuple):
     codes: list[int]  #: place of each of its classes among those of all
     move: Any = None  #: its points into another scaling
 
+    def recoded(self, labels: Floats) -> Floats:
+        """Classes of stored points as the merged model numbers them."""
+        known = ~np.isnan(labels)
+        if not self.codes or not known.any():
+            return labels
+        found = labels.copy()
+        found[known] = np.array(self.codes, dtype=np.float64)[labels[known].astype(np.int64)]
+        return found
+
     def outward(self, lines: Floats, outputs: int) -> Floats:
         """Lines of numbers, one an output, as outputs of the merged model."""
+        if not self.codes:  # numbers, one a target
+            return lines
         if outputs == 1:
             return -lines if self.codes[:1] == [1] else lines
         wide = np.zeros((outputs, lines.shape[1]))
@@ -200,7 +217,7 @@ def _learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | N
     """known: the labels of all and of each model, where others than the models have them."""
     first = models[0]
     labels, names = _labels(models) if known is None else known
-    outputs = len(labels) if len(labels) > 2 else 1
+    outputs = len(labels) if len(labels) > 2 else 1 if len(labels) else int(first._engine.outputs)
     check_outputs(first._run.parts.rule, first._run.parts.budget, outputs)
     shards = [
         _Shard(
@@ -281,6 +298,7 @@ def _terms_of(shard: _Shard, outputs: int) -> Terms:
     terms = Terms.of(shard.state, shard.outputs, shard.parts.kernel, shard.parts.average)
     if shard.move is not None:
         terms = dataclasses.replace(terms, points=shard.move(terms.points))
+    terms = dataclasses.replace(terms, labels=shard.recoded(terms.labels))
     mean = None if terms.mean is None else shard.share * shard.outward(terms.mean, outputs)
     return terms.with_coefs(shard.share * shard.outward(terms.present, outputs), mean)
 
@@ -301,7 +319,7 @@ def _united(parts: list[Terms], shards: list[_Shard]) -> Terms:
     return Terms(
         _terms.take(points, kept),
         ids[kept],
-        np.concatenate([part.labels for part in parts])[kept],
+        np.ascontiguousarray(np.hstack([part.labels for part in parts])[:, kept]),
         np.concatenate([part.came_sparse for part in parts])[kept],
         _added(present, place[group], len(kept)),
         None if mean is None else _added(mean, place[group], len(kept)),
@@ -340,7 +358,7 @@ def _trees(shards: list[_Shard], outputs: int, limit: int | None) -> dict[str, A
         coef = shard.outward(shard.state["coef"].reshape(-1, n) * shard.state["scale"][0], outputs) * shard.share
         nothing = np.zeros(n, np.uint8)
         points = shard.state["points"] if shard.move is None else shard.move(shard.state["points"])
-        parts.append(Terms(points, shard.state["ids"], np.full(n, np.nan), nothing, coef, None))
+        parts.append(Terms(points, shard.state["ids"], np.full((1, n), np.nan), nothing, coef, None))
     terms = _united(parts, shards)
     if limit is not None and len(terms.ids) > limit:
         largest = np.abs(terms.present).max(axis=0)
@@ -391,7 +409,7 @@ def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any
             state[name] = sum(shard.state[name] for shard in shards)
         elif name == "rule.recent":
             state[name] = _recent([shard.state[name] for shard in shards])
-        elif name.startswith("rule."):
+        elif name.startswith("rule"):  # of the second target and those after it rule1., rule2. and so on
             state[name] = sum(shard.share * shard.state[name] for shard in shards)
     if "intervals" in state:
         state["intervals"] = intervals(
