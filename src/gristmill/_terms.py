@@ -94,7 +94,7 @@ def _label_name(target: int) -> str:
 
 def _labels(state: dict[str, Any], count: int) -> Floats:
     """What the stored events were told to be; NaN where that is not known."""
-    lines = []
+    lines: list[Floats] = []
     while _label_name(len(lines)) in state:
         lines.append(state[_label_name(len(lines))])
     return np.array(lines, dtype=np.float64).reshape(-1, count) if lines else np.full((1, count), np.nan)
