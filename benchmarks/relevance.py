@@ -22,7 +22,7 @@ from gristmill import (
 from gristmill.streams import relevance
 
 from .measure import best, machine, pin, show
-from .relevance_cases import DRIFTING, HELD_OUT
+from .relevance_cases import DRIFTING, HELD_OUT, OTHERS
 from .streams.cases import SOURCES, Case, Source
 
 SIZE = 1000
@@ -146,11 +146,13 @@ def compared(case: Case, size: int) -> dict[str, Any]:
 @click.option("-n", "--events", default=6000, show_default=True)
 @click.option("-m", "--size", default=SIZE, show_default=True)
 @click.option("-s", "--stream", "wanted", multiple=True, help="Only streams with this word in their name.")
-@click.option("--list", "listing", type=click.Choice(["benchmark", "drift", "held-out"]), default="benchmark")
+@click.option("--list", "listing", type=click.Choice(["benchmark", "drift", "others", "held-out"]), default="benchmark")
 def streams(events: int, size: int, wanted: tuple[str, ...], listing: str) -> None:
     """Error over the second half against the same learner without."""
     benchmark = {name: found for name, found in SOURCES.items() if found.task != "novelty"}
-    listed: dict[str, Source] = {"benchmark": benchmark, "drift": DRIFTING, "held-out": HELD_OUT}[listing]
+    listed: dict[str, Source] = {"benchmark": benchmark, "drift": DRIFTING, "others": OTHERS, "held-out": HELD_OUT}[
+        listing
+    ]
     rows = []
     for name, found in listed.items():
         if wanted and not any(word in name for word in wanted):

@@ -1,4 +1,4 @@
-"""Streams that relevance is tried on beside those of the benchmark: drifting ones, and such as nothing was chosen by."""
+"""Streams that relevance is tried on beside those of the benchmark: drifting ones, others, and some held out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DRIFTING: dict[str, Source] = {
 }  # fmt: skip
 
 
-# ---- held out --------------------------------------------------------------------------------------------------------
+# ---- others ----------------------------------------------------------------------------------------------------------
 
 
 def _file(name: str) -> Callable[[int], tuple[Any, Any]]:
@@ -87,7 +87,8 @@ def moons_in_noise(events: int) -> tuple[Any, Any]:
     return np.hstack([X, np.random.default_rng(SEED).normal(size=(events, 10))]), y
 
 
-HELD_OUT: dict[str, Source] = dict([
+#: looked at while it was chosen how much is learned anew
+OTHERS: dict[str, Source] = dict([
     _classes("a9a", _file("a9a")),
     _classes("mnist", _file("mnist")),
     _classes("svmguide1", _file("svmguide1")),
@@ -111,4 +112,24 @@ HELD_OUT: dict[str, Source] = dict([
     _numbers("make_friedman2", _made("make_friedman2", noise=100.0)),
     _numbers("make_friedman3", _made("make_friedman3", noise=0.1)),
     _numbers("make_regression", _made("make_regression", n_features=20, n_informative=5, noise=10.0)),
+])  # fmt: skip
+
+
+def circles_in_noise(events: int) -> tuple[Any, Any]:
+    """Two circles, and six columns that say nothing."""
+    X, y = _made("make_circles", noise=0.15, factor=0.6)(events)
+    return np.hstack([X, np.random.default_rng(SEED).normal(size=(events, 6))]), y
+
+
+#: nothing was chosen by these
+HELD_OUT: dict[str, Source] = dict([
+    _classes("usps.t", _file("usps.t")),
+    _classes("ijcnn1.t", _file("ijcnn1.t")),
+    _classes("svmguide1.t", _file("svmguide1.t")),
+    _classes("make_circles + 6", circles_in_noise),
+    _classes("make_blobs", _made("make_blobs", n_features=12, centers=8, cluster_std=6.0)),
+    _classes("make_classification, two", _made("make_classification", n_features=15, n_informative=3, flip_y=0.05)),
+    _numbers("make_sparse_uncorrelated", _made("make_sparse_uncorrelated", n_features=20)),
+    _numbers("make_swiss_roll", _made("make_swiss_roll", noise=0.5)),
+    _numbers("make_s_curve", _made("make_s_curve", noise=0.1)),
 ])  # fmt: skip
