@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 import gristmill
 from gristmill import (
     AutoClassifier,
+    AutoNovelty,
+    AutoRegressor,
     Gaussian,
     KernelClassifier,
     KernelNovelty,
@@ -135,6 +139,22 @@ def test_a_race_keeps_the_scalings_of_the_sample():
     assert whole.memory_bytes_ <= 150_000
     assert (whole.predict(X[9::10]) == Y[9::10]).mean() > 0.9
     assert gristmill.from_bytes(whole.to_bytes()).predict(X[:50]).tolist() == whole.predict(X[:50]).tolist()
+
+
+def test_races_of_every_task_can_be_sent_and_merged():
+    for learner, y in ((AutoRegressor(memory="200 kB"), X[:, 0]), (AutoNovelty(memory="200 kB"), None)):
+        samples = [apart.Sample(X[i::4][:300], None if y is None else y[i::4][:300]) for i in range(2)]
+        model = pickle.loads(pickle.dumps(apart.settle(learner, samples)))
+        found = [apart.learn_part(model, (X[i::2], None if y is None else y[i::2]), None)[0] for i in range(2)]
+        whole = merged(None, *found)
+        assert whole.n_seen_ == 5400
+        said = whole.predict(X[9::10])
+        assert (said == -1).mean() < 0.05 if y is None else np.abs(said - y[9::10]).mean() < 0.2 * np.abs(y).mean()
+
+
+def test_parts_with_other_columns_are_refused():
+    with pytest.raises(ValueError, match="part 0 has 2 and part 1 has 1"):
+        apart.settle(KernelClassifier(), [apart.Sample(X[:50, :2], Y[:50]), apart.Sample(X[:50, :1], Y[:50])])
 
 
 def test_every_tenth_event_is_held_out_and_measured():

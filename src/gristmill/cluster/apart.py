@@ -131,6 +131,10 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
 
     Relevance becomes part of a standard scaling: a column that counts more has a smaller spread.
     """
+    widths = [sample.X.shape[1] for sample in samples]
+    for at, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(f"fit: parts must have the same columns; part 0 has {widths[0]} and part {at} has {width}")
     X = np.concatenate([sample.X for sample in samples])
     y = None if samples[0].y is None else np.concatenate([sample.y for sample in samples])
     order = np.random.default_rng(0).permutation(len(X))  # else the parts would come one after the other
@@ -180,8 +184,9 @@ def _settled_race(race: Any, X: Any, y: Any) -> Any:
     fresh = clone(race).set_params(experts=experts)
     run = Run(fresh._parts())
     run.core = fresh._begin(run, rows)
-    for key, scaler in scalers.items():
-        run.core.scalings.by_key[key]._from_file(*scaler._to_file())
+    for key, scaler in run.core.scalings.by_key.items():  # one that does not stay goes on from the sample
+        found = scalers.get(key) or StreamScaler(*key).fit(rows)
+        scaler._from_file(*found._to_file())
     fresh._run, fresh.n_features_in_ = run, rows.shape[1]
     return fresh
 

@@ -175,6 +175,7 @@ class Cluster:
             Events that things are settled on, all parts together.
         """
         from . import apart
+        from .ray_workers import answers
         from .sources import sources_of
         from .tree import merged
 
@@ -186,17 +187,17 @@ class Cluster:
             ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(task)  # a dataset may need the processors to be read
             for task in (apart.sample_of, apart.learn_part, apart.losses_of, merged)
         )
-        samples = ray.get([draw.remote(source, target, each, seed) for seed, source in enumerate(sources)])
+        samples = answers(ray, [draw.remote(source, target, each, seed) for seed, source in enumerate(sources)])
         settled = ray.put(apart.settle(learner, samples))
-        found = ray.get([learn.remote(settled, source, target) for source in sources])
+        found = answers(ray, [learn.remote(settled, source, target) for source in sources])
         models = [model for model, _ in found]
         level = [ray.put(model) for model in models]
         while len(level) > 1:
             pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
             level = [join.remote(size, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
-        whole = ray.get(level[0] if len(models) > 1 else join.remote(size, level[0]))
+        whole = answers(ray, level[0] if len(models) > 1 else join.remote(size, level[0]))
         asked = ray.put([*models, whole])
-        losses = ray.get([measure.remote(asked, source, target) for source in sources])
+        losses = answers(ray, [measure.remote(asked, source, target) for source in sources])
         self._fits.append(apart.report_of([*models, whole], losses, [learned for _, learned in found]))
         return whole
 

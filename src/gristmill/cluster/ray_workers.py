@@ -38,6 +38,15 @@ def start_ray(address: str | None, cpus: int) -> bool:
     return True
 
 
+def answers(ray: Any, asked: Any) -> Any:
+    """What tasks return; the error of one is raised as it was there, without Ray's words around it."""
+    try:
+        return ray.get(asked)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        raise cause if isinstance(cause, Exception) else error from None
+
+
 class RayWorkers:
     """Workers over Ray. Ray itself restarts nothing: a shard that comes back must come from its snapshot."""
 
