@@ -158,34 +158,19 @@ template <class T>
 void fleet_scores(const T* values, const double* coef, std::size_t slots, double* out) {
     constexpr std::size_t lanes = kLanes<T>;
     for (std::size_t l = 0; l < lanes; l += kWidth<double>) {
-        Vec<double> sum[kPad] = {};
+        // Set one by one: as one array they would be cleared, and kept, in memory.
+        Vec<double> sum[kPad];
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < kPad; ++k) sum[k] = Vec<double>{};
         const T* value = values + l;
         const double* weight = coef + l;
-        const auto add = [&](std::size_t k) __attribute__((always_inline)) {
-            sum[k] = fma(load(weight + k * lanes), wide(value + k * lanes), sum[k]);
-        };
         std::size_t left = slots;
         for (; left >= kPad; left -= kPad, value += kPad * lanes, weight += kPad * lanes)
 #pragma GCC unroll 16
-            for (std::size_t k = 0; k < kPad; ++k) add(k);
-        switch (left) {
-            case 15: add(14); [[fallthrough]];
-            case 14: add(13); [[fallthrough]];
-            case 13: add(12); [[fallthrough]];
-            case 12: add(11); [[fallthrough]];
-            case 11: add(10); [[fallthrough]];
-            case 10: add(9); [[fallthrough]];
-            case 9: add(8); [[fallthrough]];
-            case 8: add(7); [[fallthrough]];
-            case 7: add(6); [[fallthrough]];
-            case 6: add(5); [[fallthrough]];
-            case 5: add(4); [[fallthrough]];
-            case 4: add(3); [[fallthrough]];
-            case 3: add(2); [[fallthrough]];
-            case 2: add(1); [[fallthrough]];
-            case 1: add(0); [[fallthrough]];
-            default: break;
-        }
+            for (std::size_t k = 0; k < kPad; ++k) sum[k] = fma(load(weight + k * lanes), wide(value + k * lanes), sum[k]);
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < kPad; ++k)
+            if (k < left) sum[k] = fma(load(weight + k * lanes), wide(value + k * lanes), sum[k]);
 #pragma GCC unroll 4
         for (std::size_t half = kPad / 2; half > 0; half /= 2)
 #pragma GCC unroll 8

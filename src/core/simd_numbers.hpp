@@ -49,8 +49,12 @@ inline Vec<T> exp_below(Vec<T> x) { return exp<T>(x); }
 
 inline Vec<double> wide(const double* p) { return load(p); }
 inline Vec<double> wide(const float* p) {
+#if defined(__AVX512F__)
+    return _mm512_cvtps_pd(_mm256_loadu_ps(p));  // the compiler would do it in halves
+#else
     typedef float Half __attribute__((vector_size(kBytes / 2), aligned(4), may_alias));
     return __builtin_convertvector(*reinterpret_cast<const Half*>(p), Vec<double>);
+#endif
 }
 
 // The sum of sixteen numbers by the tree of score_dot: (l, l+8), (l, l+4), (l, l+2), (l, l+1).

@@ -72,15 +72,25 @@ inline constexpr SlotNumbers kSlotNumbers;
 // true scale. The number of the slot travels in the lowest bits, so that one comparison carries both.
 template <class T>
 inline void weakest(const double* coef, std::size_t slots, Mask* found, Mask* tied) {
-    constexpr std::size_t lanes = kLanes<T>, parts = lanes / kWidth<double>;
-    Real first[parts], second[parts];
-    for (std::size_t p = 0; p < parts; ++p) first[p] = second[p] = splat(__builtin_inf());
-    for (std::size_t s = 0; s < slots; ++s)
+    constexpr std::size_t lanes = kLanes<T>, parts = lanes / kWidth<double>, chains = 2;  // even and odd slots: one chain waits for itself
+    Real least[chains][parts], next[chains][parts];
+    for (std::size_t c = 0; c < chains; ++c)
+        for (std::size_t p = 0; p < parts; ++p) least[c][p] = next[c][p] = splat(__builtin_inf());
+    const auto take = [&](std::size_t c, std::size_t s) __attribute__((always_inline)) {
         for (std::size_t p = 0; p < parts; ++p) {
             const Real here = marked(load(coef + s * lanes + p * kWidth<double>), &kSlotNumbers.at[s]);
-            second[p] = lesser(second[p], greater(first[p], here));
-            first[p] = lesser(first[p], here);
+            next[c][p] = lesser(next[c][p], greater(least[c][p], here));
+            least[c][p] = lesser(least[c][p], here);
         }
+    };
+    std::size_t s = 0;
+    for (; s + chains <= slots; s += chains) take(0, s), take(1, s + 1);
+    if (s < slots) take(0, s);
+    Real first[parts], second[parts];
+    for (std::size_t p = 0; p < parts; ++p) {
+        first[p] = lesser(least[0][p], least[1][p]);
+        second[p] = lesser(greater(least[0][p], least[1][p]), lesser(next[0][p], next[1][p]));
+    }
     for (std::size_t p = 0; p < parts; ++p) {
         found[p] = (Mask)first[p] & static_cast<long long>(kMostTogether - 1);
         tied[p] = ((Mask)second[p] >> kTogetherBits) - ((Mask)first[p] >> kTogetherBits) <= 1;
