@@ -157,6 +157,15 @@ def test_what_makes_no_sense_is_refused(sensors, tmp_path):
     assert "single learner" in result.output
 
 
+def test_a_later_file_that_is_missing_is_told_before_anything_is_learned(sensors, tmp_path):
+    model = tmp_path / "model.safetensors"
+    result = call("learn", "--key", "device", "--model", model, sensors, tmp_path / "nowhere.csv")
+    assert result.exit_code != 0
+    assert "nowhere.csv: there is no such file" in result.output
+    assert "events" not in result.output
+    assert not model.exists()
+
+
 def test_a_long_curve_is_the_mean_of_its_parts():
     class Answers:
         """A fleet that says what it is told to."""

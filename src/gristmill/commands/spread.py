@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,9 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
     """The first file and those after it, which have the columns that it has settled."""
     if not given["more"]:
         return opened.stream
+    for path in given["more"]:  # before anything is learned from the first
+        if str(path) != "-" and "://" not in str(path) and not os.path.exists(path):
+            raise click.ClickException(f"{path}: there is no such file")
     first = opened.stream
 
     def chunks() -> Iterator[Any]:
