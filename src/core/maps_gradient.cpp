@@ -83,7 +83,9 @@ class MaclaurinMap<T>::Pull {
             const auto counts = features->levels();
             std::size_t total = 0;
             for (const std::size_t n : counts) total += n;
-            (features == &map.real_ ? real_ : pairs_) = {counts, (total + kLanes<T> - 1) / kLanes<T> * kLanes<T>};
+            Shape& shape = features == &map.real_ ? real_ : pairs_;
+            shape.counts = counts;
+            shape.stride = (total + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
         }
         if (map.is_structured_) return;
         signs_ = map.signs_.lines();
