@@ -15,7 +15,11 @@ from pathlib import Path
 
 COUNT = 200
 PIECES = ["tests", "examples", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"]
-PAGES = ["README.md", "docs/index.md"]
+PAGES = ["README.md", "docs/index.md", "docs/tour.md"]
+SHOWN = [
+    *(f"tests/test_documents.py::test_snippets_print_what_the_page_says[{page}]" for page in PAGES),
+    "tests/test_examples.py::test_example_runs",
+]
 
 
 def choose(root: Path) -> list[str]:
@@ -44,8 +48,7 @@ def main() -> None:
         if checkout in Path(where).resolve().parents and "site-packages" not in where:
             sys.exit(f"{where} is the checkout, not what was installed")
         print(f"trying {where}")
-        pages = [f"tests/test_documents.py::test_code_blocks_run[{page}]" for page in PAGES]
-        for tests in (choose(root), [*pages, "tests/test_examples.py::test_example_runs"]):
+        for tests in (choose(root), SHOWN):
             done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=root)
             if done.returncode != 0:
                 sys.exit(done.returncode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import importlib.util
 import re
 import subprocess
 import sys
@@ -46,3 +47,16 @@ def test_the_stub_of_the_core_is_current(tmp_path):
     )
     kept = (ROOT / "src" / "gristmill" / "_core.pyi").read_text(encoding="utf-8")
     assert _declared(stub.read_text(encoding="utf-8")) == _declared(kept), "make stub writes it anew"
+
+
+def test_what_is_tried_of_a_wheel_is_there():
+    path = ROOT / "chores" / "try_wheel.py"
+    spec = importlib.util.spec_from_file_location("try_wheel", path)
+    assert spec is not None
+    assert spec.loader is not None
+    chore = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(chore)
+    for name in chore.SHOWN:
+        file, test = name.split("::")
+        assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8"), name
+    assert all((ROOT / page).is_file() for page in chore.PAGES)
