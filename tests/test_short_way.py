@@ -147,3 +147,28 @@ def test_scikit_learn_is_not_asked_about_rows_that_are_ready(monkeypatch):
     assert model.predict(X[:2]).shape == (2,)
     with pytest.raises(AssertionError, match="the long way"):
         model.predict(X[:1].tolist())
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.float32, np.int64])
+def test_a_lone_event_may_come_in_any_form_of_numbers(form):
+    X = np.round(4 * np.random.default_rng(0).normal(size=(40, 3)))
+    y = (X[:, 0] > X[:, 1]).astype(int).tolist()
+    shown = (lambda x: form(x.tolist())) if form in (list, tuple) else (lambda x: x.astype(form))
+    one, other = (KernelClassifier(Gaussian(0.1)).fit(X[:10], y[:10]) for _ in range(2))
+    for x, label in zip(X[10:], y[10:], strict=True):
+        assert one.score_one(x) == other.score_one(shown(x))
+        one.learn_one(x, label)
+        other.learn_one(shown(x), label)
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "x", [[1.0, "two", 3.0], [1.0, [2.0], 3.0], [1.0, 2.0], [], [1.0, None, 3.0], [1.0, 2.0, 3j], [1.0, np.nan, 2.0]]
+)
+def test_a_lone_event_that_is_none_is_refused_and_changes_nothing(x):
+    model = KernelClassifier(Gaussian(0.1)).fit(np.eye(3), [0, 1, 0])
+    before = snapshot(model)
+    for ask in (lambda: model.learn_one(x, 1), lambda: model.predict_one(x)):
+        with pytest.raises((ValueError, TypeError)):
+            ask()
+    assert snapshot(model) == before

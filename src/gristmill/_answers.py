@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 
 from . import _input, _labels
 from ._labels import LabelTable, LabelView
-from ._stream import Run, Scores, StreamEstimator, is_event
+from ._stream import Run, Scores, StreamEstimator, vector_of
 
 
 class Scoring(StreamEstimator):
@@ -27,8 +27,9 @@ class Scoring(StreamEstimator):
         """The same of one event: the short way for a vector, the long way for everything else."""
         run = self._started()
         core = run.core
-        if core.is_plain and is_event(x) and core.outputs == 1:
-            classes, score = core.classes, core.score_one(x)
+        event = vector_of(x) if core.is_plain and core.outputs == 1 else None
+        if event is not None and len(event) > 0:
+            classes, score = core.classes, core.score_one(event)
             view = run.labels.view(classes)
             if score is not None and core.classes == classes:  # else another class came in between
                 return view.sign * score, view

@@ -84,6 +84,21 @@ def is_event(x: Any) -> bool:
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
 
 
+def vector_of(x: Any) -> Any:
+    """A lone event as doubles; None where it is none, or only a closer look could tell."""
+    if type(x) is np.ndarray:
+        if x.dtype is _DOUBLE:
+            return x if x.ndim == 1 else None
+    elif type(x) is list or type(x) is tuple:
+        try:
+            x = np.array(x)
+        except ValueError:  # rows of several lengths: the long way says so
+            return None
+    else:
+        return None
+    return x.astype(np.float64) if x.ndim == 1 and x.dtype.kind in "fiu" else None
+
+
 class StreamEstimator(Storable, NestedParameters):
     """Base of the learners on a stream."""
 
@@ -335,11 +350,12 @@ class StreamEstimator(Storable, NestedParameters):
             self._learn(_input.single(x), [y])
 
     def _learned(self, x: Any, y: Any) -> bool:
-        """The short way of an event: a vector of doubles for a core without Python inside."""
+        """The short way of an event: a vector of numbers for a core without Python inside."""
         run = self._run
-        if run is None or type(x) is not np.ndarray or x.ndim != 1 or x.dtype is not _DOUBLE or not run.core.is_plain:
+        if run is None or not run.core.is_plain:
             return False
-        if self._changed or run.early is not None:
+        x = vector_of(x)
+        if x is None or self._changed or run.early is not None:
             return False  # the long way says so
         number = self._number(run, y)
         if number is None:
