@@ -79,15 +79,17 @@ class Early:
         if target is not None:
             _say(
                 f"{owner}: the target has {target[1]} in the first {EVENTS} events, and steps want targets around 0 of "
-                "about unit spread; Prepared scales columns, scale the target likewise, or take AutoRegressor"
+                f"about unit spread; Prepared({owner}(...)) scales columns and targets on the way"
             )
 
 
 def warn_that_nothing_is_stored(owner: str, rule: Any) -> None:
     """A regressor that has learned nothing from a hundred events."""
     epsilon = getattr(rule, "epsilon", None)
-    why = "" if epsilon is None else f": every target lay within epsilon={epsilon!r} of 0; take a smaller one"
-    _say(f"{owner} stores nothing after {EVENTS} events, so that every prediction is 0{why}; {rule!r} made no step")
+    why = "" if epsilon is None else f": every target lay within epsilon={epsilon!r} of it; take a smaller one"
+    _say(
+        f"{owner} stores nothing after {EVENTS} events, so that every prediction is the same{why}; {rule!r} made no step"
+    )
 
 
 def _say(text: str) -> None:
