@@ -185,3 +185,20 @@ def test_a_long_curve_is_the_mean_of_its_parts():
     assert record.loss == pytest.approx(losses.mean())
     assert record.curve == pytest.approx([losses[i : i + 64].mean() for i in range(0, 1000, 64)], abs=1e-5)
     assert len(record.sparkline(1.0)) == len(record.curve)
+
+
+def test_targets_far_from_zero_are_learned_by_a_model_of_all_keys_first(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["device,level,price"]
+    for _ in range(1500):
+        device, level = int(rng.integers(10)), rng.normal()
+        lines.append(f"s{device},{level:.5g},{50_000 + 1_000 * level * (1 + device / 10):.2f}")
+    path = tmp_path / "events.csv"
+    path.write_text("\n".join(lines))
+    result = call("learn", path, "--key", "device", "--target", "price", "--json")
+    assert result.exit_code == 0, result.output
+    errors = json.loads(result.stdout)
+    assert "mae" in str(errors)
+    line = call("learn", path, "--key", "device", "--target", "price").output.splitlines()
+    shown = next(text for text in line if text.startswith("KernelRegressor"))
+    assert float(shown.split()[-5]) < 500  # the last window; the mean of all has an error above 1,100

@@ -287,3 +287,13 @@ def test_heavy_tails_and_columns_that_wake_up_do_not_take_the_distance():
     assert np.std(StreamScaler().learn_transform(tiny)[100:, 0]) == pytest.approx(1.0, abs=0.1)
     for power in (-300, -7, 20, 300):
         assert np.array_equal(StreamScaler().learn_transform(wild[:, 2:] * 2.0**power), scaled[:, 2:])
+
+
+def test_rows_of_a_table_kept_by_columns_are_events():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int).tolist()
+    one, other = Prepared(KernelClassifier()), Prepared(KernelClassifier())
+    for x, strided, label in zip(X, np.asfortranarray(X), y, strict=True):
+        one.learn_one(x, label)
+        other.learn_one(strided, label)
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))

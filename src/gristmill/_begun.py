@@ -158,6 +158,7 @@ class Begun:
             if self._quick is None or not is_event(x):
                 return False
             means, scaling, row, learn_one = self._quick
+            x = np.ascontiguousarray(x)  # a row of a table that is kept by columns
             told = y if self.targets is None else self.targets.lone(y)
             if (told is None and self.targets is not None) or not _core.take_one(means, scaling, x, row):
                 return False

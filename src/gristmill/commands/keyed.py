@@ -69,10 +69,15 @@ def _text(given: dict[str, Any], labels: Any) -> str:
 
 
 def _fleet(model: Any, scale: str | None, given: dict[str, Any]) -> Any:
+    from sklearn.base import is_regressor
+
     from ..keyed import KeyedFleet
+    from ..learners import KernelRegressor
     from ..prepared import Prepared
 
-    fleet = KeyedFleet(Prepared(model, scale, target=None), max_keys=given["max_keys"])
+    # A model of all keys finds where the targets lie and how far they spread; a model a key learns what is left.
+    prior = Prepared(KernelRegressor(), scale) if is_regressor(model) else None
+    fleet = KeyedFleet(Prepared(model, scale, target=None), max_keys=given["max_keys"], prior=prior)
     try:
         fleet._check_parameters()
     except TypeError as error:
