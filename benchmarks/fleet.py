@@ -128,13 +128,13 @@ def keyed(count: int, events: int = 500_000) -> None:
     rng = np.random.default_rng(1)
     keys, X = rng.integers(0, count, size=events), rng.normal(size=(events, 5)).astype(np.float32)
     models, few = river_models(count), 20_000
-    rows = [dict(enumerate(row)) for row in X[:few].tolist()]
+    known, rows = models or {}, [dict(enumerate(row)) for row in X[:few].tolist()]
     turns = itertools.count()
 
     def river() -> None:
         first = next(turns) * few  # other keys each time, as the fleet has more than a cache holds
         for key, row in zip(keys[first : first + few].tolist(), rows, strict=True):
-            model = models[key]  # type: ignore[index]
+            model = known[key]
             model.score_one(row)
             model.learn_one(row)
 

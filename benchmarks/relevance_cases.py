@@ -65,7 +65,8 @@ def _made(name: str, **known: Any) -> Callable[[int], tuple[Any, Any]]:
     def make(events: int) -> tuple[Any, Any]:
         from sklearn import datasets
 
-        return shuffled(*getattr(datasets, name)(n_samples=events, random_state=SEED, **known))  # type: ignore[no-any-return]
+        made: tuple[Any, Any] = shuffled(*getattr(datasets, name)(n_samples=events, random_state=SEED, **known))
+        return made
 
     return make
 
@@ -76,7 +77,8 @@ def _shipped(name: str) -> Callable[[int], tuple[Any, Any]]:
     def make(events: int) -> tuple[Any, Any]:
         from sklearn import datasets
 
-        return shuffled(*getattr(datasets, name)(return_X_y=True), events)  # type: ignore[no-any-return]
+        kept: tuple[Any, Any] = shuffled(*getattr(datasets, name)(return_X_y=True), events)
+        return kept
 
     return make
 

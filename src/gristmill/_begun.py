@@ -157,7 +157,7 @@ class Begun:
         with self._lock:
             if self._quick is None or not is_event(x):
                 return False
-            means, scaling, row, learn_one = self._quick
+            table, means, scaling, row, learn_one = self._quick
             x = np.ascontiguousarray(x)  # a row of a table that is kept by columns
             told = y if self.targets is None else self.targets.lone(y)
             if (told is None and self.targets is not None) or not _core.take_one(means, scaling, x, row):
@@ -165,7 +165,7 @@ class Begun:
             self._moment += 1
             try:
                 learn_one(row, told)
-                self.table.n_seen_ += 1  # type: ignore[union-attr]
+                table.n_seen_ += 1
                 if self.targets is not None:
                     self.targets.scales[0].take(float(y))
             except BaseException:
@@ -181,7 +181,7 @@ class Begun:
         self._quick = None
         if table is not None and table.is_quick and type(scaler) is StreamScaler and self._started:
             row = np.empty(self.room or table.width_)
-            self._quick = table._means.core, scaler._scaling, row, self.model.learn_one
+            self._quick = table, table._means.core, scaler._scaling, row, self.model.learn_one
 
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
         if self.table is None and self.targets is None:
@@ -357,4 +357,4 @@ class Begun:
         return self.look(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+        Begun.__init__(self, **state)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from . import merging
 from ._labels import LabelTable
 from ._lanes import Lane, TrivialLane
 from ._lines import LineLane
+from ._mergeable import check_columns, shares_of, sizeless
+from ._merged_learners import Move, learners
 from ._merged_states import counter, intervals, line, mixture, strangeness
 from ._nested import same
 from ._rooms import LAST
@@ -30,7 +31,7 @@ from .streams.scaling import StreamScaler
 def merged(models: list[Any], size: Any, weights: Any) -> Any:
     """One race of several, of memory `size` where it shares out memory; else each of its experts has that size."""
     runs = [model._started() for model in models]
-    shares = merging._shares(models, weights)
+    shares = shares_of(models, weights)
     for at, model in enumerate(models[1:], 1):
         _check_alike(models[0], model, at)
     fresh = _like(models[0], size)
@@ -59,11 +60,7 @@ def _like(first: Any, size: Any) -> Any:
 def _check_alike(first: Any, other: Any, at: int) -> None:
     """Refuse, by name, races that are not of the same experts."""
     mine, its = first._engine, other._engine
-    if mine.width != its.width:
-        raise ValueError(f"merge: models 0 and {at} have different columns: {mine.width} and {its.width}")
-    names: list[Any] = [getattr(model, "feature_names_in_", None) for model in (first, other)]
-    if all(name is not None for name in names) and not np.array_equal(names[0], names[1]):
-        raise ValueError(f"merge: models 0 and {at} have columns of different names: {names[0]} and {names[1]}")
+    check_columns(first, other, at)
     for name in ("share", "alarm_rate"):
         a, b = getattr(first, name, None), getattr(other, name, None)
         if a != b:
@@ -81,7 +78,7 @@ def _check_lanes(place: int, a: Any, b: Any, at: int) -> None:
         ways = [(lane.key, lane.relevance is None, lane.scales_target, type(lane.model)) for lane in (a, b)]
         alike = ways[0] == ways[1]
         if alike:
-            parts = [(lane.model._run.parts, merging._sizeless(lane.model._run.parts.budget)) for lane in (a, b)]
+            parts = [(lane.model._run.parts, sizeless(lane.model._run.parts.budget)) for lane in (a, b)]
             (first, kind), (other, its_kind) = parts
             alike = same(first._replace(budget=None), other._replace(budget=None)) and same(kind, its_kind)
     else:
@@ -229,10 +226,10 @@ class _Races:
             scalers = [
                 one.relevance or self.cores[at].scalings.by_key[lane.key] for at, one in zip(ran, old, strict=True)
             ]
-            moves = [merging._Move(scaler, to) for scaler in scalers]
+            moves = [Move(scaler, to) for scaler in scalers]
         names = [[self.labels.names[code] for code in self.codes[at]] for at in ran]
         shares = self.shares[ran] / self.shares[ran].sum()
-        whole = merging._learners(models, size, shares, moves, (self.labels, names))
+        whole = learners(models, size, shares, moves, (self.labels, names))
         lane.model._run = Run(whole._run.parts, whole._run.core)
         if hasattr(lane.model, "budget"):
             lane.model.budget = whole._run.parts.budget

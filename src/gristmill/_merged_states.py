@@ -9,6 +9,8 @@ import numpy as np
 from ._terms import Floats
 from ._trivial import Counts, Last, Mean, Repeats
 
+#: what an interval of one target keeps (core/intervals.hpp)
+_INTERVAL = 57
 _CALIBRATION = ("calibration", "calibration_offsets", "calibration_curvatures")
 
 
@@ -85,21 +87,25 @@ def _calibration(
 
 def strangeness(states: list[dict[str, Any]]) -> dict[str, Any]:
     """The last scores of all, in an even pace; who left one race has left."""
-    from .merging import _recent
-
     whole = dict(states[0])
     for name in ("seen", "alarms"):
         whole[name] = sum(state[name] for state in states)
     whole["there"] = np.min([state["there"] for state in states], axis=0).astype(states[0]["there"].dtype)
     for name in whole:
         if name.startswith("logs") or name == "scores":
-            whole[name] = _recent([state[name] for state in states])
+            whole[name] = recent([state[name] for state in states])
     return whole
+
+
+def recent(lists: list[Floats]) -> Floats:
+    """The last scores of all, in an even pace; no more than the longest list has."""
+    place = np.concatenate([(np.arange(len(some)) + 0.5) / max(len(some), 1) for some in lists])
+    return np.concatenate(lists)[np.argsort(place, kind="stable")][-max(map(len, lists), default=0) or None :]
 
 
 def intervals(lists: list[Floats], shares: Floats) -> Floats:
     """How far a regression may be off: weighted means over those that know; events add up."""
-    tables = np.array(lists).reshape(len(lists), -1, 57)
+    tables = np.array(lists).reshape(len(lists), -1, _INTERVAL)
     known = tables[:, :, 0].max(axis=1) > 0
     if not known.any():
         return np.array(lists[0])

@@ -280,14 +280,15 @@ def write(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
-        _sync_directory(path.parent)  # else the new name may be lost with the power
+        sync_directory(path.parent)  # else the new name may be lost with the power
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
 
 
-def _sync_directory(folder: Path) -> None:
+def sync_directory(folder: Path) -> None:
+    """Names in a folder last from now on."""
     if os.name != "posix":  # elsewhere a directory cannot be opened
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -12,6 +12,8 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from ..persist import sync_directory
+
 _HEAD = struct.Struct("<8sqQQI")  # mark, number, bytes of the state and of the data, their CRC-32
 _MARK = b"grist\0b1"
 
@@ -134,7 +136,7 @@ class Segments:
         path = self._path.with_name(f"{self._path.name}.b{number:015d}")
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
         self._current, self._end = path, 0
-        _sync_folder(path.parent)
+        sync_directory(path.parent)
         return self._file
 
     def drop_last(self, number: int) -> None:
@@ -167,13 +169,3 @@ def _write(file: int, place: int, parts: list[memoryview]) -> None:
     for part in parts:
         while len(part):
             part = part[os.write(file, part) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

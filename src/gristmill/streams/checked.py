@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,28 +37,36 @@ def _chunks(stream: Stream, table: Table, bad: BadRows | None, learn: bool) -> I
         if not isinstance(chunk.X, Frame):
             yield chunk
             continue
-        frame, y = chunk.X, chunk.y
-        while frame.count:
-            try:
-                table.check(frame, learn)
-                yield Chunk(replace(frame, where=None), y)
-                break
-            except CellError as caught:
-                error = caught
-            what = f"{_place(frame, error.row)}, column {error.column!r}: {error.why}"
-            if error.row:
-                head = frame[: error.row]
-                table.check(head, learn)
-                yield Chunk(replace(head, where=None), _cut(y, slice(error.row)))
-            if bad is None:
-                raise StreamError(what)
-            bad.take(what, text_of_row(frame, error.row))
-            frame, y = frame[error.row + 1 :], _cut(y, slice(error.row + 1, None))
+        for frame, _, y in good_parts(chunk.X, chunk.y, lambda part: table.check(part, learn), bad):
+            yield Chunk(replace(frame, where=None), y)
+
+
+def good_parts(
+    frame: Frame, y: Any, take: Callable[[Frame], Any], bad: BadRows | None
+) -> Iterator[tuple[Frame, Any, Any]]:
+    """The parts of a frame between its bad rows, each with what `take` makes of it, and their labels."""
+    while frame.count:
+        try:
+            taken = take(frame)
+        except CellError as caught:
+            error = caught
+        else:
+            yield frame, taken, y
+            return
+        what = f"{place(frame, error.row)}, column {error.column!r}: {error.why}"
+        if error.row:
+            head = frame[: error.row]
+            yield head, take(head), _cut(y, slice(error.row))
+        if bad is None:
+            raise StreamError(what)
+        bad.take(what, text_of_row(frame, error.row))
+        frame, y = frame[error.row + 1 :], _cut(y, slice(error.row + 1, None))
 
 
 def _cut(y: Any, part: slice) -> Any:
     return None if y is None else y[part]
 
 
-def _place(frame: Frame, row: int) -> str:
+def place(frame: Frame, row: int) -> str:
+    """Where a row of a frame came from, in words."""
     return f"row {row}" if frame.where is None else frame.where(row)

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .cells import CellError
+from .checked import good_parts, place
 from .chunks import Stream
 from .frame import Frame
-from .raw import text_of_row
 from .source import BadRows, StreamError
 from .table import Table, padded
 
@@ -45,7 +44,7 @@ class TableRows:
         if rows.shape[1] > self.width:
             self.table.back(mark)
             raise StreamError(
-                f"{_place(frame, 0)} or after it: a column that the first events did not have; "
+                f"{place(frame, 0)} or after it: a column that the first events did not have; "
                 "say its kind (--column), or drop it (--drop)"
             )
         return padded(rows, self.width)
@@ -58,21 +57,7 @@ class TableRows:
         """Frames without their bad rows, as they are and as rows, and their labels."""
         take = self.learn if learn else self.rows
         for chunk in stream:
-            frame, y = chunk.X, chunk.y
-            while frame.count:
-                try:
-                    yield frame, take(frame), y
-                    break
-                except CellError as caught:
-                    error = caught
-                what = f"{_place(frame, error.row)}, column {error.column!r}: {error.why}"
-                if error.row:
-                    good = frame[: error.row]
-                    yield good, take(good), None if y is None else y[: error.row]
-                if bad is None:
-                    raise StreamError(what)
-                bad.take(what, text_of_row(frame, error.row))
-                frame, y = frame[error.row + 1 :], None if y is None else y[error.row + 1 :]
+            yield from good_parts(chunk.X, chunk.y, take, bad)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a model file."""
@@ -90,7 +75,3 @@ class TableRows:
             raise ValueError("its table is damaged")
         rows.width = width
         return rows
-
-
-def _place(frame: Frame, row: int) -> str:
-    return f"row {row}" if frame.where is None else frame.where(row)
