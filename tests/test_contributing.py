@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 TOUCHED = re.findall(r"^\| (\w[\w ]*) \| `([^`]+)` \| (.+) \|$", TEXT, re.MULTILINE)
-MAP = TEXT[TEXT.index("## The map") : TEXT.index("## House style")]
+MAP = TEXT[TEXT.index("## Map of the files") : TEXT.index("## Style")]
 
 
 @pytest.mark.parametrize(("part", "file", "beside"), TOUCHED)
