@@ -118,7 +118,7 @@ def test_learn_finds_out_what_the_target_is_and_tells_who_led(tmp_path):
     said = call("learn", str(path), "--json", "--model", str(tmp_path / "model"))
     assert "the target is a class" in said.stderr
     assert "baselines: majority class 0." in said.stderr
-    assert "led by: Prepared(model=KernelClassifier(" in said.stderr
+    assert "led by: Prepared(KernelClassifier(" in said.stderr
     assert "warning" not in said.stderr
     assert json.loads(said.stdout)["metrics"]["error"] < 0.25
     path.write_text(rows(400, lambda a, b: f"{50_000 + 10 * a:.3f}"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill import DropOldest, Gaussian, Hinge, KernelClassifier, Linear, Perceptron
-from gristmill.notation import NotationError, catalogue_names, parse, vocabulary
+from gristmill import DropOldest, Gaussian, Hinge, KernelClassifier, Linear, Perceptron, _expert_sets
+from gristmill.notation import NotationError, catalogue_names, parse, vocabulary, written
 
 
 def test_parts_and_learners():
@@ -48,3 +48,23 @@ def test_every_catalogue_entry_can_be_named():
 def test_what_cannot_be_said(text, message):
     with pytest.raises(NotationError, match=message):
         parse(text)
+
+
+@pytest.mark.parametrize("made", [_expert_sets.for_classes(8), _expert_sets.for_numbers(8)])
+def test_what_is_written_can_be_read_back(made):
+    for expert in made:
+        text = written(expert)
+        assert "\n" not in text
+        if text.partition("(")[0] in vocabulary():
+            assert repr(parse(text)) == repr(expert)
+
+
+def test_defaults_are_not_written():
+    assert written(KernelClassifier()) == "KernelClassifier()"
+    assert (
+        written(KernelClassifier(Linear(), budget=DropOldest(5)))
+        == "KernelClassifier(Linear(), budget=DropOldest(size=5))"
+    )
+    assert written(Hinge(nu=0.5)) == "Hinge(nu=0.5)"
+    assert written(KernelClassifier(average=True, passes=3)) == "KernelClassifier(average=True, passes=3)"
+    assert written(KernelClassifier(passes=1.0)) == "KernelClassifier(passes=1.0)"

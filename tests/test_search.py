@@ -94,7 +94,7 @@ def test_those_that_an_interrupt_left_behind_are_still_compared():
 def test_a_stream_alone_is_enough():
     X = np.random.default_rng(0).normal(size=(600, 3)) * [1.0, 100.0, 0.01]
     found = search((X, X[:, 0] * X[:, 1] > 0), first=150)
-    assert found.best_params["expert"].startswith("Prepared(model=KernelClassifier(")
+    assert found.best_params["expert"].startswith("Prepared(KernelClassifier(")
     assert found.results[0].metrics["error"] < 0.25
     assert len(found.params) > 10
     numbers = search((X, 50_000 + 10 * np.sin(X[:, 0])), first=150)

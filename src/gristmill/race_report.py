@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._trivial import Trivial
+from .notation import written
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,6 +78,5 @@ class RaceReport:
         for found in sorted(self.experts, key=lambda found: -found.weight):
             points = "" if found.points is None or found.state != "runs" else f"{found.points:,}"
             state = "" if found.state == "runs" else f" ({found.state})"
-            written = " ".join(repr(found.expert).split())  # scikit-learn breaks long lines
-            lines.append(f"{found.weight:7.3f} {found.error:9.4g} {points:>7}  {written}{state}")
+            lines.append(f"{found.weight:7.3f} {found.error:9.4g} {points:>7}  {written(found.expert)}{state}")
         return "\n".join(lines)

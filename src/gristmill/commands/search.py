@@ -94,8 +94,9 @@ def _show(given: dict[str, Any], found: Any) -> None:
 
     heads, body = found.cells()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in heads:
-        table.add_column(head, justify="right")
+    for place, head in enumerate(heads):
+        is_text = place < len(heads) - 3  # parameters come before events, metric and points
+        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
     for row in body:
         table.add_row(*row)
     Console().print(table)

@@ -64,4 +64,6 @@ def tell(result: Any, baselines: Any) -> None:
 
 def leader_of(report: Any) -> str:
     """Who leads a race, on one line."""
-    return f"{' '.join(repr(report.leader.expert).split())} with {report.leader.weight:.0%} of the weight"
+    from ..notation import written
+
+    return f"{written(report.leader.expert)} with {report.leader.weight:.0%} of the weight"

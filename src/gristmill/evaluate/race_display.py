@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from ..notation import written
 from ..race_report import RaceReport
 from .displays import COLOURS, _legend_above, _tidy, pyplot
 
@@ -89,13 +89,5 @@ def name_of(expert: Any) -> str:
     inner = getattr(expert, "model", expert)
     if not hasattr(inner, "kernel"):
         return f"{inner!r}"
-    words = [repr(inner.kernel), _without_defaults(inner._parts().rule)]
+    words = [repr(inner.kernel), written(inner._parts().rule)]
     return ", ".join([*words, *([] if scale in (None, "standard") else [str(scale)])])
-
-
-def _without_defaults(rule: Any) -> str:
-    """A rule with the parameters that somebody chose."""
-    if not is_dataclass(rule):
-        return repr(rule)
-    chosen = [f"{one.name}={value!r}" for one in fields(rule) if (value := getattr(rule, one.name)) != one.default]
-    return f"{type(rule).__name__}({', '.join(chosen)})"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..notation import written
 from ..streams.chunks import Chunk, as_stream, cut, size
 from . import progress as bars
 from .follow import Follower
@@ -182,7 +183,7 @@ def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[st
     if task == "novelty":
         raise ValueError("search: nobody can say which detector is best without labels; use AutoNovelty")
     made = _expert_sets.for_classes(width) if task == "classification" else _expert_sets.for_numbers(width)
-    experts = {" ".join(repr(e).split()): e for e in made if not isinstance(e, Trivial)}
+    experts = {written(e): e for e in made if not isinstance(e, Trivial)}
     kind = auto.AutoClassifier if task == "classification" else auto.AutoRegressor
 
     def build(expert: str) -> Any:
