@@ -89,6 +89,8 @@ def main(names: list[str]) -> None:
             continue
         outcome = papers.run(name)
         save(outcome.figures[0][0], name)
+        for animation, _ in outcome.animations:
+            (HERE / f"{name}.gif").write_bytes(animation)
         (HERE / f"{name}.txt").write_text(outcome.text() + "\n", encoding="utf-8")
 
 

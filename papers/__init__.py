@@ -6,6 +6,7 @@ An application of the library, outside the package: run it from the checkout, `p
 from __future__ import annotations
 
 import difflib
+import warnings
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -205,5 +206,8 @@ def run(name: str, quick: bool = False, seed: int = 0) -> Outcome:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TARGETS)}"
         raise ValueError(f"there is no target {name!r}; {hint}")
     module = import_module(f".{TARGETS[name][0]}", __name__)
-    outcome: Outcome = module.run(name, quick, seed)
+    with warnings.catch_warnings():
+        # Rows are as the papers have them, on purpose not scaled column by column.
+        warnings.filterwarnings("ignore", ".* in the first 100 events, and (distances|steps) want", UserWarning)
+        outcome: Outcome = module.run(name, quick, seed)
     return outcome

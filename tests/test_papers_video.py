@@ -42,7 +42,7 @@ def test_masks_are_scored_where_nothing_was_chosen(home):
     frames, truths = ilk_video.pasted(clip, 0)
     assert len(frames) == clip.empty.stop
     assert all(at in clip.empty and truth.any() for at, truth in truths.items())
-    masks, seconds, threshold = ilk_video._ours("SILK", (20.0, 0.1, 0.005), clip, 0)
+    masks, seconds, threshold = ilk_video._ours("SILK", {"gamma": 20.0, "C": 0.1, "reg": 0.005}, clip, 0)
     assert ilk_video.f1(ilk_video.smooth(masks[clip.at], ilk_video.MEDIAN) > 0, clip.truth) > 0.9
     assert seconds > 0
     assert -1 <= threshold < 0
