@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -165,3 +167,15 @@ def test_search_needs_no_grid(tmp_path):
     assert "KernelClassifier" in said.stdout
     assert "AutoClassifier" in call("inspect", str(tmp_path / "model")).stdout
     assert "go together" in call("search", str(path), "--grid", "C=1,2").stderr
+
+
+def test_a_warning_is_one_line(table, tmp_path):
+    model, other = tmp_path / "m", tmp_path / "other.csv"
+    call("learn", str(table), "--model", str(model), "--kernel", "Gaussian(1.0)")
+    other.write_text("a\n1.0\n")
+    command = [sys.executable, "-m", "gristmill", "predict", str(model), str(other)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (
+        said.stderr
+        == "warning: the table lacks b, which the model was trained with; it has a; all their values count as missing\n"
+    )

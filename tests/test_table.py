@@ -373,3 +373,20 @@ def test_what_a_category_keeps_is_bounded():
     assert table.bound_ == 52
     assert table.describe() == [{"column": "c", "kind": "category", "values": 50, "others": True, "missing": False}]
     assert table.transform([{"c": "v4999"}, {"c": "never"}])[:, 50].tolist() == [0.7071067811865476] * 2
+
+
+def test_a_table_that_lost_columns_is_told():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 3)), columns=["heat", "load", "speed"])
+    table = Table()
+    table.learn_transform(frame)
+    with pytest.raises(ValueError, match="lacks heat, load, speed, which the model was trained with; it has HEAT"):
+        table.transform(frame.rename(columns=str.upper))
+    empty = frame.assign(heat=None)
+    with pytest.warns(UserWarning, match="lacks heat, which the model was trained with; .* count as missing"):
+        assert np.array_equal(table.transform(frame[["load", "speed"]]), table.transform(empty))
+    lone = {"load": float(frame["load"][0]), "speed": float(frame["speed"][0])}
+    assert np.array_equal(table.transform(empty)[:1], table.transform(lone))
+    assert np.array_equal(table.transform([lone])[0], table.transform(lone)[0])
+    table.learn_transform(frame[["load"]])  # a stream may lose a column
+    assert table.n_seen_ == 100

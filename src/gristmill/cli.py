@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +31,11 @@ class _Refused(click.ClickException):
     exit_code = 2
 
 
+def _on_a_line(message: Warning | str, *_: Any, **__: Any) -> str:
+    """A warning without the line of source code that gave it."""
+    return f"warning: {message}\n"
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -46,6 +52,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Bad input is one line on standard error and exit code 2; anything else raised is a bug of ours."""
+        before, warnings.formatwarning = warnings.formatwarning, _on_a_line
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -58,6 +65,8 @@ class LazyGroup(click.Group):
         except (MemoryError, RecursionError) as error:
             what = "is nested too deeply" if isinstance(error, RecursionError) else "asks for more memory than there is"
             raise _Refused(f"what was given {what}") from error
+        finally:
+            warnings.formatwarning = before
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

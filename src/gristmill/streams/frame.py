@@ -28,6 +28,8 @@ class Frame:
         The row in which each name first came, where rows are dicts; 0 otherwise.
     where : callable, optional
         Tells of a row where it came from, such as "data.csv, line 7".
+    is_records : bool
+        Whether rows came as dicts, each with the names that it happens to have.
     """
 
     names: tuple[str, ...]
@@ -35,6 +37,7 @@ class Frame:
     count: int
     since: tuple[int, ...]
     where: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
+    is_records: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,7 +53,7 @@ class Frame:
         start, stop, _ = part.indices(self.count)
         where = None if self.where is None else partial(_shifted, self.where, start)
         since = tuple(max(row - start, 0) for row in self.since)
-        return Frame(self.names, columns, max(stop - start, 0), since, where)
+        return replace(self, columns=columns, count=max(stop - start, 0), since=since, where=where)
 
     def without(self, name: str | None) -> tuple[Frame, Any]:
         """The other columns, and this one; None if it is not there."""
@@ -148,7 +151,7 @@ def _records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
             if name not in since:
                 since[name] = number
     columns = [_cells([row.get(name) for row in rows]) for name in since]
-    return Frame(tuple(map(str, since)), tuple(columns), len(rows), tuple(since.values()))
+    return Frame(tuple(map(str, since)), tuple(columns), len(rows), tuple(since.values()), is_records=True)
 
 
 def _cells(values: list[Any]) -> Any:

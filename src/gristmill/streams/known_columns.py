@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,18 @@ class KnownColumns:
         if "x0" in self._layout.by_name and not any(name in self._layout.by_name for name in frame.names):
             before = listed(list(self._layout.by_name))
             raise ValueError(f"none of the columns {listed(frame.names)} was there before; there were {before}")
+        return frame
+
+    def _complete(self, frame: Frame) -> Frame:
+        """A table to answer for: a dict may lack a name, but a table that lacks columns has probably lost them."""
+        known = [column.name for column in self._layout.columns if column.kind is not None]
+        lost = [name for name in known if name not in frame.names]
+        if not lost or frame.is_records:
+            return frame
+        told = f"the table lacks {listed(lost)}, which the model was trained with; it has {listed(frame.names)}"
+        if len(lost) == len(known):
+            raise ValueError(told)
+        warnings.warn(f"{told}; all their values count as missing", UserWarning, stacklevel=6)
         return frame
 
     def _by_position(self, frame: Frame) -> Frame:

@@ -9,6 +9,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -170,11 +171,7 @@ class CsvFrames(CsvReader):
                     for v in c.values
                     if len(v) > csv.field_size_limit()
                 ]
-                return (
-                    None
-                    if long
-                    else Frame(frame.names, frame.columns, frame.count, frame.since, partial(self._where, block))
-                )
+                return None if long else replace(frame, where=partial(self._where, block))
         return None
 
     def _where(self, block: Block, row: int) -> str:
@@ -250,7 +247,7 @@ def json_frames(path: Any, name: str, bad: BadRows | None) -> Iterator[Frame]:
                 bad.take(str(row), text)
         if kept:
             frame = frame_of(kept)
-            yield Frame(frame.names, frame.columns, frame.count, frame.since, places.__getitem__)
+            yield replace(frame, where=places.__getitem__)
         if ended is not None:
             raise ended
 
@@ -260,7 +257,7 @@ def arrow_frames(path: Any, name: str) -> Iterator[Frame]:
     row = 1
     for batch in batches_of(path, name):
         frame = frame_of(batch)
-        yield Frame(frame.names, frame.columns, frame.count, frame.since, partial(_row, name, row))
+        yield replace(frame, where=partial(_row, name, row))
         row += frame.count
 
 

@@ -156,7 +156,7 @@ class Table(KnownColumns):
         X = X if plain is None else _as_sparse(plain)
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=False)
-        frame = self._frame(X)
+        frame = self._complete(self._frame(X))
         matrix = self._matrix(frame) if self._layout.columns else None
         if matrix is not None:
             return matrix if scaler is None else scaler._scale(matrix)
