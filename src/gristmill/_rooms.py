@@ -16,7 +16,9 @@ import numpy as np
 from .budgets import DropOldest
 
 FIRST = 100  #: the first position at which losses are compared; nobody rests before the second
-FEWEST = 12  #: points that an expert must have room for
+LEAST = 12  #: points that a lone expert must have room for
+FEWEST = 50  #: points that each of several must have room for: with fewer it cannot show what it is worth
+ENOUGH = 300  #: points that the leader has before it shares the room with others, once losses say who leads
 KEEP = 0.65  #: of the experts go on at each such position where the leader needs room
 FULL = 0.95  #: of its points stored: it does
 LAST = 3  #: so many always do
@@ -89,7 +91,10 @@ class Rooms:
 
     def _fits(self, core: Any, shares: dict[int, int], classes: int) -> bool:
         outputs = classes if classes > 2 else 1
-        return all(_points(core.lanes[place].core, room, outputs) >= FEWEST for place, room in shares.items())
+        points = [_points(core.lanes[place].core, room, outputs) for place, room in shares.items()]  # the best first
+        if len(points) == 1 or not self.moves:
+            return min(points) >= LEAST
+        return min(points) >= FEWEST and (core.seen < SETTLED or points[0] >= ENOUGH)
 
     def _share(self, core: Any, running: list[int], classes: int) -> None:
         """Room for these, the best first, as many as there is room for; the others rest."""
