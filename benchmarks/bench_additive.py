@@ -17,7 +17,6 @@ import numpy as np
 from gristmill import (
     SGD,
     Additive,
-    AdditiveDisplay,
     DropOldest,
     DropSmallest,
     Gaussian,
@@ -29,6 +28,7 @@ from gristmill import (
     Squared,
     Unbounded,
 )
+from gristmill.additive_display import AdditiveDisplay
 
 from .measure import best
 

@@ -128,3 +128,19 @@ def test_the_default_detector_finds_what_is_strange_at_its_rate():
     rest = np.setdiff1d(np.arange(1000, 4000), strange)
     assert (said[strange][:, None] < said[rest][None]).mean() > 0.97
     assert 0.006 < (said[1000:] < 0).mean() < 0.014
+
+
+def test_lone_events_take_the_short_way_from_the_second_on(monkeypatch):
+    model, twin = (KernelRegressor(Gaussian(0.5), budget=DropOldest(20)) for _ in range(2))
+    rows, target = X * [1, 11.0, 1], Z * 50
+    told = said_by(lambda: twin.partial_fit(rows, target))
+    model.learn_one(rows[0], target[0])
+
+    def long_way(*_, **__):
+        raise AssertionError("an event of plain numbers took the long way")
+
+    monkeypatch.setattr(KernelRegressor, "_learn", long_way)
+    short = said_by(lambda: [model.learn_one(x, z) for x, z in zip(rows[1:], target[1:], strict=True)])
+    assert short == told
+    assert len(told) == 2
+    assert np.array_equal(model.dual_coef_, twin.dual_coef_)

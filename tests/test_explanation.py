@@ -10,15 +10,8 @@ from scipy.sparse import csr_array
 
 import gristmill
 import learners
-from gristmill import (
-    FeatureClassifier,
-    Gaussian,
-    KernelClassifier,
-    KernelNovelty,
-    KernelRegressor,
-    Prepared,
-    norma_novelty,
-)
+from gristmill import Gaussian, KernelClassifier, KernelNovelty, KernelRegressor, Prepared, norma_novelty
+from gristmill.features import FeatureClassifier
 from test_probabilities import KINDS
 
 STORING = [kind for kind in KINDS if kind != "weights"]

@@ -14,14 +14,10 @@ from gristmill import (
     SGD,
     Adatron,
     Alma,
-    Compose,
     EpsilonInsensitive,
     Exponential,
     FeasibleSet,
-    FeatureClassifier,
     FeatureLearner,
-    FeatureNovelty,
-    FeatureRegressor,
     Gaussian,
     Hinge,
     Huber,
@@ -42,6 +38,7 @@ from gristmill import (
     Unbounded,
     Vovk,
 )
+from gristmill.features import Compose, FeatureClassifier, FeatureNovelty, FeatureRegressor
 
 KERNEL_TWIN = {
     FeatureClassifier: KernelClassifier,

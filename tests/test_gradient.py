@@ -10,13 +10,9 @@ from sklearn.kernel_approximation import RBFSampler
 from gristmill import (
     SGD,
     Additive,
-    Compose,
     DropOldest,
     Exponential,
-    FeatureClassifier,
-    FeatureRegressor,
     Gaussian,
-    HomogeneousFeatures,
     KernelClassifier,
     KernelNovelty,
     KernelRegressor,
@@ -38,6 +34,7 @@ from gristmill import (
     Unbounded,
     Vovk,
 )
+from gristmill.features import Compose, FeatureClassifier, FeatureRegressor, HomogeneousFeatures
 
 KERNELS = {
     "linear": Linear(),

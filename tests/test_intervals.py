@@ -15,7 +15,6 @@ from gristmill import (
     Additive,
     AutoRegressor,
     DropOldest,
-    FeatureRegressor,
     Gaussian,
     KernelRegressor,
     Laplacian,
@@ -29,6 +28,7 @@ from gristmill import (
     Unbounded,
     _core,
 )
+from gristmill.features import FeatureRegressor
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 

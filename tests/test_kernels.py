@@ -19,12 +19,12 @@ from gristmill import (
     Manhattan,
     Normalized,
     Polynomial,
-    PythonKernel,
     Sigmoid,
     SquaredEuclidean,
     Vovk,
     _core,
 )
+from gristmill.kernels import PythonKernel
 from oracle import naive_matrix
 
 KERNELS = [

@@ -505,3 +505,18 @@ def test_what_is_not_admitted_is_refused_by_name():
     ]:
         with pytest.raises(ValueError, match=said):
             made().partial_fit(keys, X, X[:, 0])
+
+
+@pytest.mark.parametrize("labels", [["a\0", "a"], [2**63 + 5, -1], [0, 1.0]], ids=repr)
+def test_labels_in_a_list_stay_what_they_are(labels):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = [labels[int(x[0] > 0)] for x in X]
+    alone = KernelClassifier(Gaussian(0.5), budget=DropOldest(20)).fit(X, y)
+    keyed = KeyedFleet(KernelClassifier(Gaussian(0.5), budget=DropOldest(20))).partial_fit(np.zeros(40, int), X, y)
+    assert keyed.classes_.dtype == alone.classes_.dtype
+    assert keyed.predict(np.zeros(40, int), X).tolist() == alone.predict(X).tolist()
+    fleet = gristmill.Fleet(KernelClassifier(Gaussian(0.5), budget=DropOldest(20)), 1)
+    fleet.partial_fit(X[:, None], [[label] for label in y])
+    assert fleet.predict(X[:, None])[:, 0].tolist() == alone.predict(X).tolist()
+    with pytest.raises(ValueError, match="all strings or all numbers"):
+        keyed.partial_fit([0, 0], X[:2], [1, "a"])

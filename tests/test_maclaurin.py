@@ -10,21 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import gristmill
-from gristmill import (
-    Compose,
-    DotProduct,
-    Exponential,
-    Gaussian,
-    Linear,
-    Polynomial,
-    RandomMaclaurin,
-    Sigmoid,
-    Vovk,
-    n_components_for,
-    truncation_degree,
-    truncation_error,
-)
-from gristmill.features import law
+from gristmill import Exponential, Gaussian, Linear, Polynomial, RandomMaclaurin, Sigmoid, Vovk
+from gristmill.features import Compose, DotProduct, law, n_components_for, truncation_degree, truncation_error
 from gristmill.features.series import series_of
 
 PLAIN = {"stratified": False, "signs": "real"}
@@ -408,7 +395,8 @@ def chi2(X, Y):
 def compositions():
     from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
 
-    from gristmill import FourierFeatures, HomogeneousFeatures, Laplacian
+    from gristmill import Laplacian
+    from gristmill.features import FourierFeatures, HomogeneousFeatures
 
     outer = Polynomial(2, gamma=0.7)
     f = lambda t: (0.7 * t + 1) ** 2  # noqa: E731
@@ -458,7 +446,7 @@ def test_compositions_keep_their_manners(tmp_path, name, outer, inner, exact):
 
 
 def test_compositions_refuse_what_makes_no_sense():
-    from gristmill import FourierFeatures, HomogeneousFeatures
+    from gristmill.features import FourierFeatures, HomogeneousFeatures
 
     X = rows(4, 3)
     for bad, words in [

@@ -68,3 +68,13 @@ def test_defaults_are_not_written():
     assert written(Hinge(nu=0.5)) == "Hinge(nu=0.5)"
     assert written(KernelClassifier(average=True, passes=3)) == "KernelClassifier(average=True, passes=3)"
     assert written(KernelClassifier(passes=1.0)) == "KernelClassifier(passes=1.0)"
+
+
+def test_what_makes_other_learners_is_known_too():
+    race = parse("Race([KernelClassifier(Gaussian(1.0)), Prepared(KernelClassifier(), 'minmax')])")
+    assert type(race).__name__ == "RaceClassifier"
+    assert len(race.experts) == 2
+    assert (
+        type(parse("FeatureLearner(RandomMaclaurin(Polynomial(2), 50), PassiveAggressive())")).__name__
+        == "FeatureClassifier"
+    )

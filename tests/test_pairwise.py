@@ -11,28 +11,22 @@ from sklearn.metrics import roc_auc_score
 import forging
 import gristmill
 from gristmill import (
-    OAM,
-    AUCPairs,
     DropOldest,
     DropRandom,
     DropSmallest,
-    ExponentialLoss,
     Fifo,
     Gaussian,
     Hinge,
-    L1Ball,
-    L2Ball,
     Linear,
     Logistic,
     Merge,
     PairwiseAUC,
-    PairwiseLearner,
     Reservoir,
     ReservoirX,
     Sigmoid,
-    SquaredHinge,
     Unbounded,
 )
+from gristmill.pairwise import OAM, AUCPairs, ExponentialLoss, L1Ball, L2Ball, PairwiseLearner, SquaredHinge
 from gristmill.pairwise.losses import margin_slope, margin_value
 
 LOSSES = [Hinge(), Hinge(0.3), SquaredHinge(), Logistic(), ExponentialLoss()]

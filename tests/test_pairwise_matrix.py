@@ -8,22 +8,16 @@ import numpy as np
 import pytest
 
 import gristmill
-from gristmill import (
+from gristmill import Fifo, Hinge, Logistic, PairwiseMetric, PairwiseSimilarity, Reservoir, ReservoirX
+from gristmill.pairwise import (
     AlignmentPairs,
     AUCPairs,
     ExponentialLoss,
-    Fifo,
     GoodnessPairs,
-    Hinge,
     L2Ball,
-    Logistic,
     MetricPairs,
     PairwiseLearner,
-    PairwiseMetric,
-    PairwiseSimilarity,
     PSDCone,
-    Reservoir,
-    ReservoirX,
     Simplex,
     SquaredHinge,
 )

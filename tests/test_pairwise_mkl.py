@@ -15,12 +15,11 @@ from gristmill import (
     Linear,
     Manhattan,
     Normalized,
-    OnColumns,
     Polynomial,
     ReservoirX,
-    Simplex,
     TwoStageMKL,
 )
+from gristmill.pairwise import OnColumns, Simplex
 
 KERNELS = [Gaussian(0.1), Gaussian(5.0), Normalized(Linear()), Normalized(Polynomial(2))]
 

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 import gristmill
-from gristmill import (
-    AUCPairs,
-    Gaussian,
-    PairwiseAUC,
-    PairwiseLearner,
-    PairwiseMetric,
-    Polynomial,
-    RandomMaclaurin,
-    TwoStageMKL,
-)
+from gristmill import Gaussian, PairwiseAUC, PairwiseMetric, Polynomial, RandomMaclaurin, TwoStageMKL
+from gristmill.pairwise import AUCPairs, PairwiseLearner
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from gristmill import GroupBall, L1Ball, L2Ball, PSDCone, Simplex, TraceBall
+from gristmill.pairwise import GroupBall, L1Ball, L2Ball, PSDCone, Simplex, TraceBall
 
 VECTOR_SETS = [L2Ball(1.3), L1Ball(1.3), Simplex(), Simplex(2.0)]
 MATRIX_SETS = [make(1.7, psd) for make in (L2Ball, L1Ball, TraceBall, GroupBall) for psd in (False, True)] + [PSDCone()]

@@ -8,17 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from gristmill import (
-    OAM,
-    DropSmallest,
-    Gaussian,
-    Linear,
-    PairwiseAUC,
-    PairwiseLearner,
-    PairwiseMetric,
-    PairwiseSimilarity,
-    TwoStageMKL,
-)
+from gristmill import DropSmallest, Gaussian, Linear, PairwiseAUC, PairwiseMetric, PairwiseSimilarity, TwoStageMKL
+from gristmill.pairwise import OAM, PairwiseLearner
 
 #: f(x) ranks and its zero has no meaning, so `predict` cuts elsewhere
 RANKER = {"check_classifiers_train": "predict cuts the scores at threshold_, which the buffer gives, and not at 0"}

@@ -16,7 +16,6 @@ from sklearn.base import clone
 import gristmill
 from gristmill import (
     Additive,
-    FeatureClassifier,
     Gaussian,
     KernelClassifier,
     KernelNovelty,
@@ -27,6 +26,7 @@ from gristmill import (
     adatron,
     passive_aggressive,
 )
+from gristmill.features import FeatureClassifier
 from gristmill.streams import CellError, StreamScaler, Table, read
 from test_raw import write
 from test_table import SOURCES, cuts, tables
@@ -297,3 +297,19 @@ def test_rows_of_a_table_kept_by_columns_are_events():
         one.learn_one(x, label)
         other.learn_one(strided, label)
     np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Prepared(KernelClassifier()),
+        gristmill.Fleet(KernelClassifier(), 2),
+        gristmill.KeyedFleet(KernelClassifier()),
+        gristmill.LandmarkClassifier(Gaussian(1.0)),
+        None,
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_is_no_learner_of_rows_is_refused_by_name(model):
+    with pytest.raises(TypeError, match="Prepared: model must be a learner of gristmill, got"):
+        Prepared(model).partial_fit(np.zeros((2, 2)), [0, 1])

@@ -13,7 +13,6 @@ from gristmill import (
     Adatron,
     Additive,
     DropOldest,
-    FeatureClassifier,
     Gaussian,
     KernelClassifier,
     Laplacian,
@@ -25,6 +24,7 @@ from gristmill import (
     Unbounded,
     Window,
 )
+from gristmill.features import FeatureClassifier
 from test_every_learner import CLASSIFIERS, MANY, late
 
 

@@ -473,3 +473,8 @@ def test_answers_between_chunks_of_many_classes(tmp_path):
             np.testing.assert_array_equal(again.predict_proba(X[:20]), model.predict_proba(X[:20]))
             model = again
     assert wrong < 0.09 * len(y)
+
+
+def test_experts_that_take_objects_are_refused_by_name():
+    with pytest.raises(TypeError, match="experts share rows of numbers"):
+        Race([KernelClassifier(lambda x, y: float(x @ y)), KernelClassifier()])

@@ -11,18 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import gristmill
-from gristmill import (
-    FeatureClassifier,
-    KernelClassifier,
-    KernelRegressor,
-    Laplacian,
-    Merge,
-    PassiveAggressive,
-    Prepared,
-)
+from gristmill import KernelClassifier, KernelRegressor, Laplacian, Merge, PassiveAggressive, Prepared
 from gristmill.cli import main
 from gristmill.evaluate import RelevanceDisplay, compare
 from gristmill.evaluate.report import run_report
+from gristmill.features import FeatureClassifier
 from gristmill.streams import from_arrays
 
 HUES = ("red", "blue", "green", "grey")

@@ -27,12 +27,12 @@ from gristmill import (
     MarginProjection,
     Perceptron,
     Project,
-    PythonKernel,
     Romma,
     StructuredLearner,
     Unbounded,
     Window,
 )
+from gristmill.kernels import PythonKernel
 
 KERNEL = Gaussian(0.8)
 LABELS = [0, 1, 2]

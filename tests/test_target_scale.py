@@ -17,7 +17,6 @@ from gristmill import (
     AutoRegressor,
     DropOldest,
     EpsilonInsensitive,
-    FeatureRegressor,
     Gaussian,
     Huber,
     KernelClassifier,
@@ -36,6 +35,7 @@ from gristmill import (
     compress,
     merge,
 )
+from gristmill.features import FeatureRegressor
 
 SCALES = ("standard", "minmax", "relevance", None)
 MODELS = {

@@ -20,7 +20,6 @@ from gristmill import (
     DropSmallest,
     EpsilonInsensitive,
     FeasibleSet,
-    FeatureRegressor,
     Forget,
     Gaussian,
     Huber,
@@ -39,6 +38,7 @@ from gristmill import (
     Unbounded,
     Window,
 )
+from gristmill.features import FeatureRegressor
 
 KERNEL = Gaussian(1.0)
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gristmill import AUCPairs, L2Ball, PairwiseLearner, ReservoirX, theory
+from gristmill import ReservoirX, theory
+from gristmill.pairwise import AUCPairs, L2Ball, PairwiseLearner
 
 
 def signs(rng, trials, n):

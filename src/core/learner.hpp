@@ -295,7 +295,7 @@ class Learner {
         }
         if (chunk.out) report(chunk, i, chunk.out->data() + at * outputs());
         const bool counts = chunk.weight(at) != 0, calibrated = counts && calibrates(chunk);
-        if (calibrated) {
+        if (calibrated && average_) {  // else the scores are what is shown
             chunk.shown.resize(outputs());
             report(chunk, i, chunk.shown.data());
         }
@@ -309,8 +309,9 @@ class Learner {
 
     // What was said, and what came: probabilities and intervals learn from it.
     void judge(const Chunk& chunk, std::size_t at) noexcept {
-        if (task_ == Task::regression) intervals_.learn(chunk.shown, chunk.told(at).data());
-        else calibration_.learn(chunk.shown, static_cast<std::size_t>(chunk.label(at)));
+        const std::span<const double> said = average_ ? chunk.shown : chunk.scores;
+        if (task_ == Task::regression) intervals_.learn(said, chunk.told(at).data());
+        else calibration_.learn(said, static_cast<std::size_t>(chunk.label(at)));
     }
 
     // Probabilities and intervals are learned in the first pass. Where the scores that are shown cost more than the event is

@@ -35,20 +35,30 @@ class Early:
         if self._looks[0] and (hasattr(X, "tocsr") or (known is not None and len(known[0]) != X.shape[1])):
             self._looks = False, self._looks[1]  # sparse rows, or columns that came later, are nobody's mistake
             self._sums = {what: sums for what, sums in self._sums.items() if what != "columns"}
-        if self._looks[0]:
-            self._add("columns", np.asarray(X[fresh], dtype=np.float64))
-        if self._looks[1]:
-            self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(len(targets[fresh]), -1))
-        self.moved = self.moved or bool(np.any(targets[fresh]))
+        with np.errstate(over="ignore", invalid="ignore"):  # bad rows are refused by the core, and then this is dropped
+            if self._looks[0]:
+                self._add("columns", np.asarray(X[fresh], dtype=np.float64))
+            if self._looks[1]:
+                self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(len(targets[fresh]), -1))
+        self.moved = self.moved or bool(targets[fresh].any())
         self._seen = min(EVENTS, self._seen + len(targets))
         return self._seen == EVENTS
 
     def _add(self, what: str, rows: npt.NDArray[np.float64]) -> None:
-        first, sums, squares = self._sums.get(what, (rows[0], 0.0, 0.0))
-        with np.errstate(over="ignore", invalid="ignore"):  # bad rows are refused by the core, and then this is dropped
-            rows = rows - first  # a large mean must not drown a small spread
+        known = self._sums.get(what)
+        first, sums, squares = (rows[0].copy(), 0.0, 0.0) if known is None else known
+        rows = rows - first  # a large mean must not drown a small spread
+        if len(rows) == 1:  # lone events are many, and a sum over one row costs more than the row
+            sums, squares = sums + rows[0], squares + rows[0] * rows[0]
+        else:
             sums, squares = sums + rows.sum(axis=0), squares + (rows * rows).sum(axis=0)
         self._sums = {**self._sums, what: (first, sums, squares)}  # a copy of the whole keeps what it had
+
+    def copied(self) -> Early:
+        """What it has by now, to go on with or to drop."""
+        other = Early(*self._looks)
+        other.moved, other._seen, other._sums = self.moved, self._seen, self._sums
+        return other
 
     def _found(self, what: str) -> tuple[int, str] | None:
         """The first column that is out of range, and what is wrong with it."""

@@ -145,8 +145,11 @@ class Members(Storable, BaseEstimator):
             return self._table, None, 0
         if y is None:
             raise ValueError(f"{owner} of {type(self._model).__name__} requires y to be passed, but y is None")
-        flat = np.asarray(y) if not hasattr(y, "to_numpy") else y.to_numpy()
-        flat = flat.reshape(-1)
+        if hasattr(y, "to_numpy"):
+            flat = y.to_numpy().reshape(-1)
+        else:  # labels in a list stay what they are: NumPy's strings lose zeros at their end, and 1 beside "a" becomes "1"
+            listed = isinstance(y, list | tuple) and isinstance(self._model, KernelClassifier)
+            flat = np.asarray(y, dtype=object if listed else None).reshape(-1)
         kept = flat if there is None else flat[there]
         numbers = np.zeros(len(flat))
         if isinstance(self._model, KernelRegressor):

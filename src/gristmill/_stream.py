@@ -30,7 +30,7 @@ from ._threads import allowed
 Scores = npt.NDArray[np.float64]
 Found = TypeVar("Found")
 
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _ARRAY = np.dtype(np.float64), np.ndarray
 
 
 @dataclasses.dataclass(eq=False)
@@ -300,7 +300,7 @@ class StreamEstimator(Storable, NestedParameters):
         weights = self._weighed(run, labels, numbers, weights)
         core = self._begin(run, X) if first else run.core
         rows = self._rows(core, X)
-        early = copy.copy(run.early)
+        early = None if run.early is None else run.early.copied()
         told = early is not None and len(numbers) > 0 and early.take(X, numbers)
         run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
         start = core.seen if passes > 1 else 0
@@ -354,13 +354,18 @@ class StreamEstimator(Storable, NestedParameters):
         run = self._run
         if run is None or not run.core.is_plain:
             return False
-        x = vector_of(x)
-        if x is None or self._changed or run.early is not None:
+        if type(x) is not _ARRAY or x.dtype is not _DOUBLE or x.ndim != 1:
+            x = vector_of(x)
+        if x is None or self._changed:
             return False  # the long way says so
         number = self._number(run, y)
         if number is None:
             return False
         run.core.learn_one(x, number, 1.0 if self.class_weight is None else self._weight(run, y))
+        early = run.early
+        if early is not None and early.take(x[None], np.array([number])):
+            run.early = None
+            self._tell(run, early)
         return True
 
     # ---- saving -------------------------------------------------------------------------------------------------

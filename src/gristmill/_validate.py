@@ -22,7 +22,7 @@ class Range:
             return
         try:
             fine = bool(self.allows(value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # the last: a whole number beyond all floats
             fine = False
         if not fine:
             kind = TypeError if isinstance(value, str | bytes | list | dict | type(None)) else ValueError
@@ -32,6 +32,8 @@ class Range:
 
 def is_real(value: Any) -> bool:
     """A finite real number that is not a bool."""
+    if type(value) is float or type(value) is int:  # asking an abstract class costs more than the check
+        return math.isfinite(value)
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -47,7 +49,7 @@ def bytes_in(text: str) -> int:
 
 
 def is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 real = Range("a finite number", is_real)

@@ -31,7 +31,8 @@ class AdditiveDisplay:
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> import numpy as np
-    >>> from gristmill import Additive, AdditiveDisplay, KernelRegressor, Spline
+    >>> from gristmill import Additive, KernelRegressor, Spline
+    >>> from gristmill.additive_display import AdditiveDisplay
     >>> X = np.random.default_rng(0).uniform(size=(500, 2))
     >>> model = KernelRegressor(Additive(Spline())).fit(X, X[:, 0] ** 2)
     >>> display = AdditiveDisplay.from_estimator(model, ["width", "height"])

@@ -21,8 +21,10 @@ def vocabulary() -> dict[str, Any]:
     """Every name that may be called: the parts that a model file may name, the learners, and the catalogue."""
     from . import catalogue, persist
     from ._stream import StreamEstimator
+    from .features import FeatureLearner
+    from .race import Race
 
-    words: dict[str, Any] = dict(persist.parts())
+    words: dict[str, Any] = {**persist.parts(), "FeatureLearner": FeatureLearner, "Race": Race}
     for name in persist.ESTIMATORS:
         found = persist.estimator(name)
         if issubclass(found, StreamEstimator) or hasattr(found, "transform"):

@@ -15,6 +15,7 @@ from ._begun import Begun
 from ._nested import NestedParameters
 from ._prepared_files import from_file, of_numbers, to_file
 from ._storable import Storable
+from ._stream import StreamEstimator
 from ._targets import Targets
 from ._validate import count, one_of, optional
 from .streams import relevance
@@ -392,7 +393,7 @@ class Prepared(Storable, NestedParameters):
     # ---- saving --------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if not hasattr(self.model, "partial_fit") or not hasattr(self.model, "_check_parameters"):
+        if not isinstance(self.model, StreamEstimator):
             raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
         optional(one_of("standard", "minmax", "relevance")).check("Prepared", "scale", self.scale)
         optional(count).check("Prepared", "warmup", self.warmup)

@@ -218,6 +218,8 @@ def _task_of_all(owner: str, experts: Any, allowed: Any = _KINDS) -> str:
         inner = expert.model if isinstance(expert, Prepared) else expert
         if not isinstance(inner, StreamEstimator | Trivial):
             raise TypeError(f"{owner}: an expert must be a learner of gristmill, alone or Prepared, got {expert!r}")
+        if isinstance(inner, StreamEstimator) and inner._takes_objects():
+            raise TypeError(f"{owner}: experts share rows of numbers, and {expert!r} takes objects of any kind")
         tasks[expert.task if isinstance(expert, Trivial) else task_of(inner)] = expert
     if len(tasks) > 1:
         raise ValueError(f"{owner}: experts must be for one task, got {', '.join(map(repr, tasks.values()))}")

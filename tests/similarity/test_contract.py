@@ -23,10 +23,9 @@ from gristmill import (
     Manhattan,
     Sigmoid,
     SparseLandmarkRegressor,
-    StreamLandmarkClassifier,
-    StreamLandmarkRegressor,
     similarity,
 )
+from gristmill.similarity import StreamLandmarkClassifier, StreamLandmarkRegressor
 
 #: checks that an estimator cannot pass, and why
 CALIBRATED = (

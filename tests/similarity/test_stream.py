@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gristmill
-from gristmill import Gaussian, Manhattan, StreamLandmarkClassifier, StreamLandmarkRegressor
-from gristmill.similarity import SimilarityError
+from gristmill import Gaussian, Manhattan
+from gristmill.similarity import SimilarityError, StreamLandmarkClassifier, StreamLandmarkRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))

@@ -36,7 +36,8 @@ def n_components_for(kernel: Any, epsilon: float, delta: float, n_features: int,
 
     Examples
     --------
-    >>> from gristmill import Exponential, n_components_for
+    >>> from gristmill import Exponential
+    >>> from gristmill.features import n_components_for
     >>> n_components_for(Exponential(1.0), epsilon=0.5, delta=0.05, n_features=10, radius=0.5)
     42132
     """
@@ -84,7 +85,8 @@ def truncation_error(kernel: Any, degree: int, radius: float) -> float:
 
     Examples
     --------
-    >>> from gristmill import Exponential, truncation_error
+    >>> from gristmill import Exponential
+    >>> from gristmill.features import truncation_error
     >>> round(truncation_error(Exponential(1.0), degree=3, radius=1.0), 6)
     0.051615
     """
@@ -116,7 +118,8 @@ def truncation_degree(kernel: Any, epsilon: float, radius: float) -> int:
 
     Examples
     --------
-    >>> from gristmill import Exponential, truncation_degree
+    >>> from gristmill import Exponential
+    >>> from gristmill.features import truncation_degree
     >>> truncation_degree(Exponential(1.0), epsilon=0.001, radius=1.0)
     6
     """

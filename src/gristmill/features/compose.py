@@ -57,7 +57,8 @@ class FourierFeatures(OneFeatureMaps):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import Compose, Exponential, FourierFeatures, Gaussian, RandomMaclaurin
+    >>> from gristmill import Exponential, Gaussian, RandomMaclaurin
+    >>> from gristmill.features import Compose, FourierFeatures
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0]])
     >>> kernel = Compose(Exponential(), FourierFeatures(Gaussian(1.0)))
     >>> Z = RandomMaclaurin(kernel, 20000, random_state=0).fit_transform(X)
@@ -112,7 +113,8 @@ class HomogeneousFeatures(OneFeatureMaps):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import Compose, HomogeneousFeatures, Polynomial, RandomMaclaurin
+    >>> from gristmill import Polynomial, RandomMaclaurin
+    >>> from gristmill.features import Compose, HomogeneousFeatures
     >>> X = np.array([[0.5, 0.5], [0.25, 0.75]])
     >>> outer = Compose(Polynomial(2), HomogeneousFeatures("intersection"))
     >>> Z = RandomMaclaurin(outer, 50000, random_state=0).fit_transform(X)
@@ -201,7 +203,8 @@ class Compose(Checked):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import Compose, Laplacian, Polynomial, RandomMaclaurin
+    >>> from gristmill import Laplacian, Polynomial, RandomMaclaurin
+    >>> from gristmill.features import Compose
     >>> X = np.array([[0.0], [1.0]])
     >>> Z = RandomMaclaurin(Compose(Polynomial(2), Laplacian(1.0)), 20000, random_state=0).fit_transform(X)
     >>> round(float(Z[0] @ Z[1]), 1), round(float((1 + np.exp(-1)) ** 2), 1)

@@ -229,7 +229,8 @@ class FeatureClassifier(_NoPoints, KernelClassifier, FeatureLearner):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import FeatureClassifier, Perceptron, Polynomial, RandomMaclaurin
+    >>> from gristmill import Perceptron, Polynomial, RandomMaclaurin
+    >>> from gristmill.features import FeatureClassifier
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     >>> y = X[:, 0] * X[:, 1] > 0
     >>> model = FeatureClassifier(RandomMaclaurin(Polynomial(2), 50, random_state=0), Perceptron())
@@ -257,7 +258,8 @@ class FeatureRegressor(_NoPoints, KernelRegressor, FeatureLearner):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import FeatureRegressor, PassiveAggressive, Polynomial, RandomMaclaurin
+    >>> from gristmill import PassiveAggressive, Polynomial, RandomMaclaurin
+    >>> from gristmill.features import FeatureRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     >>> y = X[:, 0] * X[:, 1]
     >>> map = RandomMaclaurin(Polynomial(2), 50, random_state=0)
@@ -276,7 +278,8 @@ class FeatureNovelty(_NoPoints, KernelNovelty, FeatureLearner):
     --------
     >>> import numpy as np
     >>> from sklearn.kernel_approximation import RBFSampler
-    >>> from gristmill import FeatureNovelty, Hinge, SGD
+    >>> from gristmill import Hinge, SGD
+    >>> from gristmill.features import FeatureNovelty
     >>> X = np.random.default_rng(0).normal(size=(5000, 2))
     >>> rule = SGD(Hinge(0.0, nu=0.05), rate=0.05, reg=1.0)
     >>> model = FeatureNovelty(RBFSampler(gamma=0.5, n_components=300, random_state=0), rule)

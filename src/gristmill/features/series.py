@@ -108,7 +108,7 @@ class DotProduct(Kernel):
 
     Examples
     --------
-    >>> from gristmill import DotProduct
+    >>> from gristmill.features import DotProduct
     >>> DotProduct([1.0, 0.0, 2.0])([1.0, 2.0], [3.0, 0.5])
     33.0
     >>> round(DotProduct(lambda n: 0.5**n, radius=2.0)([1.0], [0.5]), 6)

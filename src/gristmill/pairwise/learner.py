@@ -71,7 +71,7 @@ class AUCPairs(_MarginPairs):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import AUCPairs
+    >>> from gristmill.pairwise import AUCPairs
     >>> AUCPairs().value(np.zeros(1), np.array([1.0]), 1.0, np.array([[0.0]]), np.array([-1.0]))
     1.0
     """
@@ -95,7 +95,7 @@ class MetricPairs(_MarginPairs):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import MetricPairs
+    >>> from gristmill.pairwise import MetricPairs
     >>> MetricPairs().value(np.eye(1), np.array([1.0]), 0.0, np.array([[0.0]]), np.array([1.0]))
     1.0
     """
@@ -125,7 +125,7 @@ class AlignmentPairs(_MarginPairs):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import AlignmentPairs
+    >>> from gristmill.pairwise import AlignmentPairs
     >>> AlignmentPairs().value(np.eye(1), np.array([1.0]), 0.0, np.array([[2.0]]), np.array([1.0]))
     3.0
     """
@@ -152,7 +152,7 @@ class GoodnessPairs(AlignmentPairs):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import GoodnessPairs
+    >>> from gristmill.pairwise import GoodnessPairs
     >>> GoodnessPairs().value(np.eye(1), np.array([1.0]), 0.0, np.array([[2.0], [2.0]]), np.array([1.0, 0.0]))
     1.0
     """
@@ -262,7 +262,7 @@ class PairwiseLearner(PairStreamLearner):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import AUCPairs, L1Ball, PairwiseLearner
+    >>> from gristmill.pairwise import AUCPairs, L1Ball, PairwiseLearner
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 5)); y = np.sign(X[:, 0] + 0.1 * rng.normal(size=300))
     >>> model = PairwiseLearner(AUCPairs(), L1Ball(1.0), random_state=0).fit(X, y)

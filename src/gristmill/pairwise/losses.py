@@ -31,7 +31,8 @@ class SquaredHinge(Loss):
 
     Examples
     --------
-    >>> from gristmill import Fifo, PairwiseAUC, SquaredHinge
+    >>> from gristmill import Fifo, PairwiseAUC
+    >>> from gristmill.pairwise import SquaredHinge
     >>> model = PairwiseAUC(loss=SquaredHinge(), buffer=Fifo(10), rate=0.1).fit([[0.0], [1.0]], [0, 1])
     >>> round(float(model.coef_[0]), 4)
     0.1414
@@ -56,7 +57,8 @@ class ExponentialLoss(Loss):
 
     Examples
     --------
-    >>> from gristmill import ExponentialLoss, Fifo, PairwiseAUC
+    >>> from gristmill import Fifo, PairwiseAUC
+    >>> from gristmill.pairwise import ExponentialLoss
     >>> model = PairwiseAUC(loss=ExponentialLoss(), buffer=Fifo(10), rate=0.1).fit([[0.0], [1.0]], [0, 1])
     >>> round(float(model.coef_[0]), 4)
     0.0707

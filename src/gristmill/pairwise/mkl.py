@@ -35,7 +35,8 @@ class OnColumns(_Composite):
 
     Examples
     --------
-    >>> from gristmill import Linear, OnColumns
+    >>> from gristmill import Linear
+    >>> from gristmill.pairwise import OnColumns
     >>> OnColumns(Linear(), (0, 2))([1.0, 5.0, 2.0], [3.0, 7.0, 4.0])
     11.0
     """
@@ -87,7 +88,8 @@ class Mixture(_Composite):
 
     Examples
     --------
-    >>> from gristmill import Linear, OnColumns
+    >>> from gristmill import Linear
+    >>> from gristmill.pairwise import OnColumns
     >>> from gristmill.pairwise.mkl import Mixture
     >>> Mixture((0.5, 2.0), (Linear(), OnColumns(Linear(), (0,))))([1.0, 2.0], [1.0, 1.0])
     3.5

@@ -46,7 +46,7 @@ class OAM(Ranker):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.metrics import roc_auc_score
     >>> from sklearn.preprocessing import scale
-    >>> from gristmill import OAM
+    >>> from gristmill.pairwise import OAM
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = OAM("gra", C=0.001, random_state=0).fit(scale(X), y)
     >>> print(f"{roc_auc_score(y, model.decision_function(scale(X))):.3f}")

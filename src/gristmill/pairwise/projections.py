@@ -53,7 +53,7 @@ class L2Ball(ConvexSet):
 
     Examples
     --------
-    >>> from gristmill import L2Ball
+    >>> from gristmill.pairwise import L2Ball
     >>> L2Ball(1.0).project([3.0, 4.0]).tolist()
     [0.6000000000000001, 0.8]
     """
@@ -77,7 +77,7 @@ class L1Ball(ConvexSet):
 
     Examples
     --------
-    >>> from gristmill import L1Ball
+    >>> from gristmill.pairwise import L1Ball
     >>> L1Ball(1.0).project([2.0, 1.5, -0.2]).tolist()
     [0.75, 0.25, 0.0]
     """
@@ -99,7 +99,7 @@ class Simplex(ConvexSet):
 
     Examples
     --------
-    >>> from gristmill import Simplex
+    >>> from gristmill.pairwise import Simplex
     >>> Simplex().project([0.5, 1.0, -1.0]).tolist()
     [0.25, 0.75, 0.0]
     """
@@ -121,7 +121,7 @@ class PSDCone(ConvexSet):
 
     Examples
     --------
-    >>> from gristmill import PSDCone
+    >>> from gristmill.pairwise import PSDCone
     >>> PSDCone().project([[1.0, 0.0], [0.0, -2.0]]).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
@@ -142,7 +142,7 @@ class TraceBall(ConvexSet):
 
     Examples
     --------
-    >>> from gristmill import TraceBall
+    >>> from gristmill.pairwise import TraceBall
     >>> TraceBall(1.0).project([[2.0, 0.0], [0.0, 1.5]]).diagonal().round(6).tolist()
     [0.75, 0.25]
     """
@@ -167,7 +167,7 @@ class GroupBall(ConvexSet):
 
     Examples
     --------
-    >>> from gristmill import GroupBall
+    >>> from gristmill.pairwise import GroupBall
     >>> GroupBall(1.0).project([[3.0, 0.0], [4.0, 0.5]]).round(6).tolist()
     [[0.6, 0.0], [0.8, 0.0]]
     """

@@ -66,6 +66,9 @@ class Comparison:
         self.progress = progress
         self.evaluations = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "evaluations": 0}  # predicting counts, too, and must not change what is pickled
+
     @property
     def takes(self) -> str:
         """What X must be: "vectors", "objects" or "precomputed" values."""

@@ -143,7 +143,8 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classifying
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from gristmill import Manhattan, StreamLandmarkClassifier
+    >>> from gristmill import Manhattan
+    >>> from gristmill.similarity import StreamLandmarkClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> model = StreamLandmarkClassifier(Manhattan(), n_landmarks=100, random_state=0)
     >>> wrong = (model.prequential(X, y).argmax(axis=1) != y).mean()
@@ -227,7 +228,8 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, Measuring):
     Examples
     --------
     >>> import numpy as np
-    >>> from gristmill import Gaussian, StreamLandmarkRegressor
+    >>> from gristmill import Gaussian
+    >>> from gristmill.similarity import StreamLandmarkRegressor
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> y = np.sin(X[:, 0])
     >>> model = StreamLandmarkRegressor(Gaussian(1.0), 20, freeze=200, epsilon=0.01, random_state=0)
