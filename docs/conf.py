@@ -102,6 +102,7 @@ html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": [], "install": [], "tour": [], "choosing": [], "papers": [], "benchmarks": []}
+html_sidebars |= {f"gallery/{stem}": [] for stem in _ORDER}  # room for the code
 html_sidebars |= {"promises": [], "security": [], "changelog": [], "contributing": []}
 html_theme_options = {
     "logo": {"text": "gristmill"},

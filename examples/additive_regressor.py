@@ -2,8 +2,8 @@
 Additive functions: what makes a flat cost what it does?
 ========================================================
 
-A price that is a sum of one curve for each column: the learner finds the curves while the sales come in, and each can
-be read by itself. The sales are made here, so that the true curves (dotted) are known.
+The price of a flat is modelled as a sum of one curve for each column. The learner finds the curves while the sales come
+in, and each curve can be read by itself. The sales are simulated, so that the true curves (dotted) are known.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ curves = [
 ]
 y = sum(curve(column) for curve, column in zip(curves, X.T, strict=True)) + noise * rng.normal(size=n_sales)
 
-# A sum of trees, one a column: a step costs the logarithm of the stored points, so all of them may stay.
+# One tree per column: a step costs the logarithm of the number of stored points, so all of them can be kept.
 model = KernelRegressor(Additive(Laplacian(3.0)), PassiveAggressive(C=0.02, epsilon=noise), Unbounded())
 error = np.abs(y - model.prequential(X, y))
 print(f"mean absolute error: {error[:1000].mean():.3f} at first, {error[-5000:].mean():.3f} in the end")
@@ -32,7 +32,7 @@ swing = np.ptp(model.components(X[:2000]), axis=0)
 print("swing of each part: " + ", ".join(f"{name} {size:.2f}" for name, size in zip(names, swing, strict=True)))
 
 # %%
-# The curves, each moved to mean 0. The house number tells nothing, and its curve says so.
+# The curves, each shifted to mean 0. The house number is irrelevant, and its curve is flat.
 
 grid = np.linspace(0, 1, 200)
 parts = model.components(np.repeat(grid[:, None], 4, axis=1))

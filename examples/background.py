@@ -2,8 +2,8 @@
 Background subtraction on a small clip
 ======================================
 
-`BackgroundSubtractor` keeps one tiny novelty detector for each pixel. It learns the grey values that this pixel usually has,
-both of them where a lamp flickers, and follows the daylight. What it does not know is foreground. The clip is made here.
+`BackgroundSubtractor` keeps one small novelty detector per pixel. It learns the usual grey values of the pixel (two of them
+where a lamp flickers) and follows slow changes of the light. Unusual values are foreground. The clip is simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ for frame in range(80, n_frames):
 clip[truth] = np.broadcast_to(0.78 + 0.12 * np.sin(rows), clip.shape)[truth]  # striped
 clip += 0.02 * rng.normal(size=clip.shape)
 
-# Each pixel is a stream of one number per frame. Its score is 0 for what it knows well and -1 for what it has never seen.
+# Each pixel is a stream of one number per frame. The score is near 0 for usual values and -1 for unknown ones.
 subtractor = BackgroundSubtractor(ilk_novelty(Gaussian(100.0), C=0.04, size=40), threshold=-0.7, median=1)
 masks = np.array([subtractor.apply(frame) for frame in clip]) == 255
 
@@ -35,8 +35,8 @@ print(f"foreground found: {masks[seen][truth[seen]].mean():.1%}")
 print(f"background taken for foreground: {masks[seen][~truth[seen]].mean():.1%}")
 
 # %%
-# The passer-by wears stripes. Where one is as grey as the wall behind it, there is nothing to see; the flickering lamp
-# raises no alarm.
+# The passer-by wears stripes. A stripe that is as grey as the wall behind it cannot be seen. The flickering lamp raises no
+# alarm.
 
 figure, axes = plt.subplots(2, 3, figsize=(9, 4.4), layout="constrained")
 for ax, frame in zip(axes[0], (60, 100, 115), strict=True):

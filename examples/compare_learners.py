@@ -2,9 +2,9 @@
 Several learners on one stream: will the price rise?
 ====================================================
 
-A made market of electricity, half an hour an event: demand follows the hour and the weekday, the price follows
-demand, and in mid-stream a new supplier changes how. The question is that of the well-known data set Elec2: is the
-price now above its mean of the last day? A fair comparison needs the laziest rival too: to say the last label again.
+A simulated market of electricity with one event per half-hour. Demand depends on the hour and the weekday, the price
+depends on demand, and half-way a new supplier changes this dependence. As in the well-known data set Elec2, the question is
+whether the price is above its mean over the last day. A fair comparison includes the trivial prediction: the previous label.
 """
 
 from dataclasses import replace

@@ -2,9 +2,9 @@
 Sudden drift: a concept that switches
 =====================================
 
-Four times in this stream the two classes change places from one event to the next: everything about them is drawn anew.
-A learner that keeps all it has seen is held back by the past. Each of three ways to forget makes half to two thirds of
-its mistakes, with a fraction of its memory.
+Four times in this stream both classes suddenly change: their distributions are drawn again. A learner that keeps all its
+points is held back by the old ones. Each of three ways to forget makes only half to two thirds of its mistakes, with a
+fraction of its memory.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ for result in results:
     print(f"{result.name:22} error {result.metrics['error']:.4f}, {result.stored} points stored")
 
 # %%
-# The error over the last 200 events. All learners are caught out by each switch (dotted); they differ in how
-# long it takes them to recover, and in how many points they keep.
+# The error over the last 200 events. Each switch (dotted) causes mistakes; the learners differ in how long they
+# take to recover, and in how many points they keep.
 
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 for result in results:

@@ -2,8 +2,8 @@
 scikit-learn's grid search
 ==========================
 
-Learners are scikit-learn estimators, and kernels and rules are plain values: a grid lists them. Five-fold
-cross-validation over the width of the kernel and the size of a step, on handwritten digits.
+Learners are scikit-learn estimators, and kernels and rules are ordinary parameter values, so a grid can list them. Here:
+five-fold cross-validation over the width of the kernel and the step size, on handwritten digits.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +25,7 @@ print("best:", search.best_params_["kernel"], search.best_params_["rule"])
 print(f"accuracy {search.best_score_:.3f} in cross-validation, {search.score(X_test, y_test):.3f} on new digits")
 
 # %%
-# The width matters more than the step. On a stream, where nothing can be learned twice, `gristmill.evaluate.search`
-# does the same in one pass.
+# The width matters more than the step size. For streams, `gristmill.evaluate.search` compares candidates in one pass.
 
 accuracy = np.reshape(search.cv_results_["mean_test_score"], (len(widths), len(steps)))
 figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")

@@ -2,9 +2,9 @@
 A fleet of sensors
 ==================
 
-Thirty sensors send readings in one mixed stream. What is usual differs from one to the next, so each has a detector of its
-own, made when the sensor is first heard of: a `KeyedFleet` keeps them, each with its own scaling, and each is what the same
-detector alone would be on the readings of that sensor. Then one sensor gets a loose contact, and its readings jump.
+Thirty sensors send readings in one mixed stream. Usual values differ between sensors, so a `KeyedFleet` keeps one detector
+per sensor, with its own scaling; it is created at the first reading of the sensor. After event 20,000 one sensor has a
+loose contact, and its readings become noisy.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ print(f"{len(fleet)} models, {fleet.memory_bytes_ / len(fleet) / 1000:.1f} kB ea
 print(f"alarms after event 10,000: {np.median(counts):.0f} for the median sensor, {counts[loose]} for sensor {loose}")
 
 # %%
-# One sensor's detector is a plain learner: it can be looked at, saved, or learn on alone.
+# The detector of one sensor is an ordinary learner: it can be inspected, saved, or trained further alone.
 member = fleet[loose]
 print(member.n_seen_, "readings of sensor", loose, "and", member.n_support_, "points")
 
@@ -45,7 +45,7 @@ times = [np.flatnonzero(alarm & (sensor == key)) for key in range(n_sensors)]
 axes.eventplot(times, colors=colours, linelengths=0.8)
 axes.axvline(loose_at, color="grey", linestyle=":")
 axes.set(
-    xlabel=f"event (dotted: sensor {loose} gets a loose contact)", ylabel="sensor", title="alarms, one row a sensor"
+    xlabel=f"event (dotted: sensor {loose} gets a loose contact)", ylabel="sensor", title="alarms, one row per sensor"
 )
 axes.set_xlim(10_000, n_events)
 plt.show()

@@ -2,9 +2,9 @@
 What memory buys
 ================
 
-A budget is a hard limit on stored points. How much error does each point save, and does it matter what becomes of
-the points that no longer fit? Four budgets at six sizes, on handwritten digits: under a camera that stands still,
-and under one that turns by 90 degrees in the course of the stream.
+A budget is a hard limit on the number of stored points. How does the error depend on this number, and on which points are
+removed? Four budgets at six sizes, on handwritten digits: without drift, and with a camera that turns by 90 degrees in the
+course of the stream.
 """
 
 import matplotlib.pyplot as plt
@@ -37,6 +37,6 @@ for ax, (camera, turn) in zip(axes, {"the camera stands still": 0, "the camera t
 plt.show()
 
 # %%
-# While the camera stands still, `Merge` needs a half to a quarter of the points for the same error: what was learned from a
-# point stays when it leaves. While the camera turns, what was learned early is wrong later; then `Merge` has no advantage
-# over `DropOldest`.
+# Without drift, `Merge` needs a half to a quarter of the points for the same error, because it keeps what was learned from
+# the points that it removes. If the camera turns, what was learned early becomes wrong, and `Merge` has no advantage over
+# `DropOldest`.

@@ -2,9 +2,9 @@
 A messy CSV file
 ================
 
-Text among numbers, a missing field, a word where a number should be: files are like that. `read` turns text into columns
-and puts rows that cannot be read aside, with the reason; a learner goes on with the others. The same from the command
-line: ``gristmill learn trips.csv --skip-bad --quarantine bad.csv``.
+Real files have text columns, missing fields, and words where a number should be. `read` encodes text columns and writes
+rows that it cannot read to a separate file, with the reason; learning goes on with the other rows. The same from the
+command line: ``gristmill learn trips.csv --skip-bad --quarantine bad.csv``.
 """
 
 import tempfile
@@ -43,7 +43,7 @@ print(f"error {result.metrics['error']:.3f}, over the last 250 events {result.ro
 # What was wrong with the rows put aside, and the error over all events so far.
 
 reasons = (folder / "bad.csv").read_text()
-kinds = {"field missing": ": 2 columns", "field too many": ": 5 columns", "no number": "not a finite number"}
+kinds = {"missing field": ": 2 columns", "extra field": ": 5 columns", "not a number": "not a finite number"}
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 left.barh(list(kinds), [reasons.count(text) for text in kinds.values()], color="C1")
 left.set(xlabel="rows put aside")

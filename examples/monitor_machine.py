@@ -2,9 +2,9 @@
 Alarms of a machine, and why
 ============================
 
-Four sensors, slow wear, eight faults, and no labels. The detector learns what is usual as it goes and raises about one alarm
-in two hundred events. `explain` says why: how much higher the score would be if a sensor alone were
-as usual.
+Four sensors, slow wear, eight faults, and no labels. The detector learns the usual state of the machine and raises about one
+alarm in two hundred events. `explain` shows the reason: how much higher the score would be if one sensor had its usual
+value.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ print(f"false alarms: {(alarms & ~faulty)[later].mean():.2%} of healthy events")
 print(f"memory: {model.n_support_} points, {model.memory_bytes_:,} bytes")
 
 # %%
-# Why was there an alarm in the last fault? The bearing is found by its vibration.
+# Why was there an alarm in the last fault? The explanation points to the vibration, which is right.
 
 last = np.flatnonzero(alarms & faulty)[-1]
 gain = model.explain(X[last]).columns

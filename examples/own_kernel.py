@@ -2,8 +2,8 @@
 A kernel of your own
 ====================
 
-Wind direction is an angle: 359 degrees and 1 degree are neighbours, and a Gaussian kernel does not know that. A kernel
-is any function of two points, so four lines of Python mend it.
+Wind direction is an angle: 359 degrees and 1 degree are neighbours, but a Gaussian kernel treats them as far apart. A
+kernel may be any function of two points, so a periodic kernel takes three lines of Python.
 """
 
 import warnings
@@ -38,7 +38,7 @@ for name, kernel in kernels.items():
     print(f"{name:18} error {error.mean():.3f}, within 10 degrees of north {error[near_north[500:]].mean():.3f}")
 
 # %%
-# Both learned from the same events. Where the compass begins anew the Gaussian has two ends that do not meet.
+# Both learned from the same events. At north, where 360 degrees become 0, the Gaussian kernel has a dip.
 
 grid = np.linspace(-180, 180, 361)
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")

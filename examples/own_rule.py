@@ -2,9 +2,9 @@
 A rule of your own in ten lines
 ===============================
 
-A rule looks at one event, with the score that the model gave it, and proposes one step. Here is a Perceptron that also
-learns from narrow escapes, with steps that get smaller as time goes on. Kernels, budgets, scikit-learn's verbs: all the
-rest stays as it is.
+A rule receives one event and its score, and returns one step. Here is a Perceptron that also learns from correct
+predictions with a small margin, with steps that become smaller over time. It works with all kernels, budgets and methods of
+the library.
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ for result in results:
     print(f"{result.name:18} error {result.metrics['error']:.4f}, last thousand {result.rolling['error']:.4f}")
 
 # %%
-# A rule in Python costs a call for each event. When that is too slow it can move to C++; CONTRIBUTING.md shows how.
+# A rule in Python costs one call per event. If that is too slow it can be moved to C++; CONTRIBUTING.md shows how.
 
 PrequentialDisplay.from_results(results).plot()
 plt.show()

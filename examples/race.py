@@ -2,9 +2,9 @@
 A race of experts: no settings, and a change half-way
 =====================================================
 
-A simulated market of electricity, half an hour per event, in the manner of the well-known data set Elec2: is the price now
-above its mean over the last day? Half-way a new supplier turns the rule round. `AutoClassifier` gets the columns as they
-are, in megawatts and hours, and chooses kernels, widths, rates and what to forget by itself.
+A simulated market of electricity with one event per half-hour, similar to the well-known data set Elec2: is the price above
+its mean over the last day? Half-way a new supplier reverses the relation between demand and price. `AutoClassifier` gets
+the raw columns, in megawatts and hours, and chooses kernels, widths, rates and forgetting by itself.
 """
 
 import matplotlib.pyplot as plt
@@ -35,11 +35,11 @@ for part, when in (
 print(f"{model.memory_bytes_ / 1e6:.2f} MB")
 
 # %%
-# Who leads now, and its weight:
+# The expert with the largest weight at the end:
 print(model.leader_, f"\nweight {model.weights_.max():.2f}")
 
 # %%
-# The weights of the experts over the stream, and their mean errors. The dotted line is the change.
+# The weights of the experts over the stream, and their mean errors. The dotted vertical line marks the change.
 display = RaceDisplay.from_estimator(model).plot()
 for axes in display.axes_:
     axes.axvline(n // 2, color="black", linestyle=":")

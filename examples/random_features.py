@@ -2,8 +2,8 @@
 How many random features?
 =========================
 
-A random map stands for a polynomial kernel: the more features, the closer the inner products come to the kernel's
-values, and the closer a linear learner comes to the kernel learner. It stores no points at all.
+A random feature map approximates a polynomial kernel: the more features, the closer the inner products come to the values
+of the kernel, and the closer a linear learner comes to the kernel learner. No points are stored.
 """
 
 import warnings

@@ -2,9 +2,9 @@
 Rare positives: rank, do not classify
 =====================================
 
-Two events in a hundred are fraud, and what counts is that they stand high in the list. A learner of pairs asks of each
-event whether it scores above the events of the other class in a small buffer; its loss is the AUC's own, so that no
-threshold and no share of positives comes in.
+Two events in a hundred are fraud, and they should be ranked at the top. `PairwiseAUC` compares the score of each event with
+those of the other class in a small buffer. It minimises a bound on 1 - AUC, so no threshold has to be chosen, and the share
+of positives does not matter.
 """
 
 import matplotlib.pyplot as plt
@@ -45,8 +45,8 @@ for name, values in areas.items():
     print(f"{name:11} prequential AUC {np.mean(values):.3f}, standard error {error:.3f}")
 
 # %%
-# The last of the five streams, as curves. Pairs need no intercept, no threshold and no schedule; logistic regression comes
-# level with them once its rate is right, and the Perceptron, which learns from mistakes alone, stays behind.
+# ROC curves of the last of the five streams. Logistic regression is as good as learning from pairs once its rate and
+# schedule are tuned. The Perceptron, which learns only from mistakes, is worse.
 
 figure, axes = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for name, values in scores.items():

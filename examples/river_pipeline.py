@@ -2,8 +2,8 @@
 A learner in a River pipeline
 =============================
 
-River's pipelines scale, select and evaluate; a learner of gristmill goes in at the end. On Bananas, two classes that no
-straight line separates, it is as accurate as River's forest and its nearest neighbours, in a fraction of their time.
+A learner of gristmill can be the last step of a River pipeline. On Bananas, where no straight line separates the two
+classes, it is as accurate as River's adaptive random forest and nearest neighbours, in a fraction of the time.
 """
 
 import time
@@ -30,9 +30,8 @@ for name, model in models.items():
     print(f"{name:23} {accuracy[name]:.1%}")
 
 # %%
-# Time and accuracy of the whole pipeline over the first 2,500 events. The times are those of the machine that built this
-# page. On other data the order may change: on River's Phishing logistic regression is as good (89.3 %, against 89.4 % of
-# this learner).
+# Time and accuracy of the whole pipeline over the first 2,500 events, on the machine that built this page. On other data the
+# order may differ: on River's Phishing, logistic regression is as good (89.3 %, and 89.4 % for this learner).
 
 figure, axes = plt.subplots(figsize=(7.5, 4), layout="constrained")
 for colour, name in enumerate(models):

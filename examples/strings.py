@@ -2,8 +2,8 @@
 Strings by their edit distance
 ==============================
 
-Which language is a name from? All we have is a distance between two strings, which is no kernel and knows no vectors.
-A few names become landmarks, and every name is described by its distances to them.
+Which language does a name come from? All we have is a distance between two strings; it is no kernel, and there are no
+vectors. A few names become landmarks, and every name is represented by its distances to them.
 """
 
 import matplotlib.pyplot as plt

@@ -326,7 +326,8 @@ def test_interrupt_saves_the_model_and_says_where(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from gristmill.cli import main; main()",
+        # A shell that runs the tests in the background makes its children ignore Ctrl-C.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gristmill.cli import main; main()",
         "learn",
         "-",
         "--model",

@@ -46,6 +46,8 @@ def write_pages(folder: Path) -> None:
         listing += [f":doc:`{title} <{page}>`", f"   {about}", ""]
     listing += [".. toctree::", "   :hidden:", "", *(f"   {page}" for page in order)]
     _write(folder / "index.rst", listing)
+    for stale in {path.stem for path in folder.glob("*.rst")} - {*order, "index"}:
+        (folder / f"{stale}.rst").unlink()  # of an earlier build, which divided the names in another way
 
 
 def _write(path: Path, lines: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Self
 
 import numpy as np
@@ -75,16 +76,15 @@ class RaceDisplay:
         return self
 
     def _baselines(self, errors: Any, positions: Any) -> None:
-        for place, found in enumerate(self.report.experts):
-            if found.is_trivial:
-                label = name_of(found.expert)
-                self.lines_ += self.axes_[1].plot(
-                    positions, errors[:, place], "--", color="0.6", linewidth=1, label=label
-                )
+        trivial = [(place, found) for place, found in enumerate(self.report.experts) if found.is_trivial]
+        for (place, found), style in zip(trivial, itertools.cycle(("--", ":", "-.")), strict=False):
+            self.lines_ += self.axes_[1].plot(
+                positions, errors[:, place], style, color="0.5", linewidth=1.2, label=name_of(found.expert)
+            )
 
 
 def name_of(expert: Any) -> str:
-    """An expert in few words: kernel, rule and scaling, without its room."""
+    """An expert in few words: kernel, rule and scaling, without its memory."""
     scale = getattr(expert, "scale", None)
     inner = getattr(expert, "model", expert)
     if not hasattr(inner, "kernel"):
