@@ -70,10 +70,11 @@ class Auto(Racing):
 class AutoClassifier(ClassifierMixin, Auto, Classifying):
     __doc__ = """A classifier that needs no settings: one pass, bounded memory, columns in any units.
 
-    Inside, experts race: kernels of several widths and families, rates, columns with and without learned weights, memories
-    for what lasts and for what changes, and the trivial ones (most frequent class, same as before). Each event is predicted
-    by a mixture whose weights follow the losses. All begin with a small part of the memory; at positions of the stream that
-    double, room goes from those that lose to those that lead.
+    Several learners, the experts, run side by side: kernels of several families and widths, several rates, columns with
+    and without learned weights, budgets for data with and without drift, and trivial predictors (the most frequent
+    class, the previous class). The prediction is a mixture of theirs, weighted by their losses. All experts start with
+    a small part of the memory; after 200, 400, 800, ... events memory moves from the experts with large losses to the
+    best ones.
 
     Parameters
     ----------
@@ -127,9 +128,9 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
 class AutoRegressor(RegressorMixin, Auto, Bounding):
     __doc__ = """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
-    Experts race as in `AutoClassifier`; beside the kernels run straight lines, over the columns and over how they changed,
-    and the trivial ones (mean so far, last value). The kernels are told targets that are centred and scaled on the way,
-    measured anew at positions of the stream that double.
+    Experts run side by side as in `AutoClassifier`; besides kernels there are linear models of the columns and of their
+    changes, and trivial predictors (the mean so far, the previous value). Targets are centred and scaled for the
+    kernels; centre and scale are updated after 2, 4, 8, ... events.
 
     Parameters
     ----------
@@ -189,12 +190,12 @@ _rate = Range("a number above 0 and below 1", lambda value: is_real(value) and 0
 
 
 class AutoNovelty(Auto, Watching):
-    """A novelty detector that needs no settings but how often it may alarm: one pass, bounded memory.
+    """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
 
-    Inside, narrow kernel densities over a sample of all events say how familiar an event is, columns measured by their
-    spread and by their range. Each is compared with its own last thousand, and the strangest view counts. The score is the
-    logarithm of the share of the last thousand events that were stranger, and an alarm is a share below `alarm_rate`. There
-    is no alarm in the first 50 events.
+    It estimates kernel densities over a sample of all events, with columns scaled by their standard deviation and by
+    their range. Each density is compared with its last thousand values, and the lowest rank counts. The score is the
+    logarithm of the share of the last thousand events that were more unusual, and an event is an alarm if this share is
+    below `alarm_rate`. There is no alarm in the first 50 events.
 
     Parameters
     ----------

@@ -189,11 +189,12 @@ class DropRandom(Budget):
 
 @dataclass(frozen=True)
 class Merge(Budget):
-    """When full, fold the point that will be missed least onto the stored point most like it.
+    """When full, merge the least important point into the stored point most similar to it.
 
-    Folding v onto u adds a_v k(v, u) / k(u, u) to the coefficient of u: the best that u can do for v, after which f has
-    changed by |a_v|^2 (k(v, v) - k(v, u)^2 / k(u, u)). The point for which that is least goes, be it the new one; ties to
-    the oldest. What was learned from a point stays in its partner, so that a small budget loses far less than by dropping.
+    Merging v into u adds a_v k(v, u) / k(u, u) to the coefficient of u, which is the projection of v onto u; the
+    squared norm of the change of f is then |a_v|^2 (k(v, v) - k(v, u)^2 / k(u, u)). The point for which this is
+    smallest is removed; it may be the new one, and ties go to the oldest. What was learned from a point is mostly kept
+    in its partner, so that a small budget loses far less than by dropping points.
 
     Parameters
     ----------
@@ -254,10 +255,11 @@ class Forget(Budget):
 
 @dataclass(frozen=True)
 class Project(Budget):
-    """Fold a new point into the stored ones where they span it up to a tolerance; store it otherwise (Projectron).
+    """Project a new point onto the span of the stored ones if the residual is within a tolerance; else store it
+    (Projectron).
 
-    Nothing is ever dropped. The number of points is bounded by the kernel and the tolerance, and by `size` if it is given: a
-    full store projects whatever comes.
+    No point is ever dropped. The number of points is bounded by the kernel and the tolerance, and by `size` if given:
+    when full, every new point is projected.
 
     Parameters
     ----------

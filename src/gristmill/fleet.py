@@ -16,8 +16,8 @@ from ._threads import jobs, resolved
 class Fleet(Members):
     """n learners of the same kernel, rule and budget, each with its own stream.
 
-    Each member is what the prototype would be on that member's events alone, bit for bit; together they run many times
-    faster and in a fraction of the memory, because lanes of the processor run across learners.
+    Each member equals the prototype trained on the events of that member alone, bit for bit. Together they are many
+    times faster and need a fraction of the memory, because vector instructions process several learners at once.
 
     Parameters
     ----------

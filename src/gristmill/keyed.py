@@ -19,10 +19,10 @@ from .learners import KernelClassifier, KernelNovelty
 
 
 class KeyedFleet(KeyedFiles):
-    """A learner of the same kernel, rule and budget for each key, made when its first event comes.
+    """One learner for each key, with the same kernel, rule and budget, created at the first event of the key.
 
-    Each key's learner is what the prototype would be on the events of that key alone, bit for bit, in whatever order keys
-    come. Keys are whole numbers, strings or bytes.
+    The learner of a key equals the prototype trained on the events of that key alone, bit for bit, in whatever order
+    the keys come. Keys are integers, strings or bytes.
 
     Parameters
     ----------

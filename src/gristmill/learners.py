@@ -44,11 +44,11 @@ _NOVELTY_RULES = "Density(); with a budget, SGD(Hinge(0.0, nu=0.1), rate=0.2, re
 
 
 class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
-    __doc__ = f"""Online kernel classifier: two classes by the sign, more by the highest score.
+    __doc__ = f"""Online kernel classifier: by the sign of the score for two classes, by the highest score for more.
 
-    Classes may arrive in mid-stream, each at the event that brings it. A binary learner that meets a third class goes on
-    as a max-score learner whose first two scores are -f/2 and f/2. Where all classes are known, say so (`classes=` of
-    `partial_fit`): then the scores have a column for each from the start.
+    New classes may appear at any event. When a third class appears, a binary learner becomes a multiclass one whose
+    first two scores are -f/2 and f/2. If all classes are known in advance, pass them as `classes=` to `partial_fit`;
+    then the scores have one column per class from the start.
 
     {_PARAMETERS.format(kernel="Laplacian(3 / n_features)", rule="PassiveAggressive()")}
     class_weight : None, "balanced" or dict, default=None
@@ -129,11 +129,12 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
 
 
 class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
-    __doc__ = f"""Online kernel regressor, of one number or of several at once.
+    __doc__ = f"""Online kernel regressor for one target or several.
 
-    With y of two dimensions every target has coefficients, an intercept and the state of a rule of its own over one store
-    of points; a point is stored if any of its coefficients is not 0. Answers are then (n, targets). Rules whose shrink or
-    radius depends on the event (FeasibleSet with a radius, StepSizeAdaptation, rules written in Python) are refused.
+    If y has two dimensions, all targets share the stored points, and each has its own coefficients, intercept and state
+    of the rule; a point is stored if any of its coefficients is not 0. Predictions are then of shape (n, targets).
+    Rules whose shrinkage or radius depends on the event (FeasibleSet with a radius, StepSizeAdaptation, rules written
+    in Python) are refused.
 
     {_PARAMETERS.format(kernel="Laplacian(1 / n_features)", rule="PassiveAggressive(C=1.0, variant=2, epsilon=0.01)")}
 
@@ -191,9 +192,9 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
 
 
 class KernelNovelty(StreamLearner, Watching):
-    __doc__ = f"""Online novelty detector: alarms where f(x) falls below a margin that tracks the alarm rate.
+    __doc__ = f"""Online novelty detector: an alarm is a score below a threshold that adapts to the wanted share of alarms.
 
-    With no arguments it is a kernel density over 1,000 points, with alarms at the hundredth of the events that score lowest.
+    Without arguments it estimates a kernel density over 1,000 points, and the lowest one percent of scores are alarms.
 
     {_PARAMETERS.format(kernel="Gaussian(20 / n_features)", rule=_NOVELTY_RULES)}
 

@@ -31,12 +31,13 @@ def _as_the_model_has(method: Any) -> Any:
 
 
 class Prepared(Storable, NestedParameters):
-    """A learner behind an online table and scaler; saved, loaded and cut into chunks as one.
+    """A learner with online encoding and scaling of the columns, trained, saved and loaded as one estimator.
 
     X may be an array, a DataFrame of pandas or polars, an Arrow table, a dict of columns, a dict (one event), a list of
-    dicts, or a table of `read(raw=True)`: all give the same bits. Numbers are scaled; a category has a column for each
-    value, in the order in which they come; times have hour and weekday on the circle; gaps are filled by the mean so far
-    and told by a column of their own. The first value that is not missing tells the kind of a column.
+    dicts, or a table of `read(raw=True)`: all give the same result. Numbers are scaled. A category gets one column per
+    value, in the order of their first appearance. Times are encoded as hour and weekday on a circle. Missing values are
+    replaced by the mean so far, and marked in a column of their own. The kind of a column is that of its first value
+    that is not missing.
 
     Parameters
     ----------

@@ -101,11 +101,11 @@ class Racing(StreamEstimator):
 
 
 class Race(Racing):
-    """A race of learners: each event is predicted by a mixture whose weights follow their losses (AdaHedge, fixed share).
+    """A mixture of learners whose weights follow their losses (AdaHedge with fixed share).
 
-    `Race(experts)` takes the kind of its experts, and is a `RaceClassifier` or a `RaceRegressor`. Each expert learns as it
-    would by itself. Scores are log odds of two classes, logarithms of the probabilities of more, and the mean in regression.
-    One that cannot go on (its numbers became infinite) leaves, and `report()` says why.
+    `Race(experts)` returns a `RaceClassifier` or a `RaceRegressor`, according to its experts. Each expert learns as it
+    would alone. Scores are log odds for two classes, logarithms of probabilities for more, and the weighted mean in
+    regression. An expert whose numbers become infinite is removed, and `report()` gives the reason.
 
     Parameters
     ----------

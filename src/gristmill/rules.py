@@ -346,7 +346,7 @@ class Romma(Rule):
 
 @dataclass(frozen=True)
 class MarginProjection(Rule):
-    """Projectron++: besides the mistakes, fold in points whose margin is small and whose projection is good.
+    """Projectron++: learns from mistakes, and from points with a small margin whose projection is accurate.
 
     Works with the budget `Project` only, whose tolerance it shares.
 
@@ -476,11 +476,11 @@ class StepSizeAdaptation(Rule):
 class Density(Rule):
     """Kernel density: every event enters with its weight, and an alarm is a score below a running quantile.
 
-    The score is the mean of k(x, .) over what is stored, by weight: what a budget drops no longer counts, what `Merge` folds
-    still does. What to store and when to alarm are two things here, so that the alarm rate is kept whatever the scores
-    look like: `offset_` is the quantile at `nu` of the last 1,000 scores, each said before its event was learned, so that
-    the next score falls below it with probability `nu` if it is like them. There is no alarm in the first 50 events. For
-    kernels that are nowhere negative; a narrow one serves best, about half the distance to the fifth neighbour.
+    The score is the weighted mean of k(x, .) over the stored points: points that a budget drops no longer count, points
+    that `Merge` merges still do. The threshold `offset_` is the `nu`-quantile of the last 1,000 scores, each computed
+    before its event was learned, so that the share of alarms is about `nu` whatever the distribution of the scores.
+    There is no alarm in the first 50 events. The kernel must not be negative; a narrow one is best, with a width of
+    about half the distance to the fifth neighbour.
 
     Parameters
     ----------
