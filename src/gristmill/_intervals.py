@@ -79,7 +79,7 @@ class Bounding(Measuring):
     def prequential_interval(
         self, X: Any, y: Any, coverage: float = 0.9, sample_weight: Any = None
     ) -> npt.NDArray[np.float64]:
-        """Learn as `partial_fit` does, and return the interval that was said of each event before it was learned.
+        """Learn as `partial_fit` does, and return the interval of each event before it was learned.
 
         The first event of a stream gets everything from -inf to inf.
 

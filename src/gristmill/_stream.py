@@ -341,7 +341,7 @@ class StreamEstimator(Storable, NestedParameters):
         return self
 
     def prequential(self, X: Any, y: Any = None) -> Any:
-        """Learn from X, y as `partial_fit` does, and return what was said of each event before it was learned."""
+        """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(X, y, want_scores=True)
 
     def learn_one(self, x: Any, y: Any = None) -> None:
@@ -467,7 +467,7 @@ class WeightedStream(StreamEstimator):
         return self
 
     def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from X, y as `partial_fit` does, and return what was said of each event before it was learned."""
+        """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(X, y, sample_weight, want_scores=True)
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:

@@ -16,14 +16,14 @@ from .race import Racing, _task_of_all
 
 #: of AutoClassifier and AutoRegressor
 _PARAMETERS = """memory : int or str, default="1 MB"
-        Bytes that the model may take, everything counted; in words, or as a number.
+        Memory limit of the whole model, in words or as a number of bytes.
     random_state : int, Generator, RandomState or None
-        Nothing is drawn with the experts that it comes with.
+        The built-in experts draw nothing at random.
     experts : list of learners, optional
-        In place of its own; their budgets must have a size, which is then set by the memory.
+        Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
     passes : int >= 1 or "auto", default="auto"
-        How often `fit` goes over a batch; "auto": as long as a tail that is kept back is told better, six times at most.
-        `partial_fit` and `prequential` see each event once."""
+        Number of passes of `fit` over the data; "auto": until the error on a held-out part no longer decreases, at most
+        six. `partial_fit` and `prequential` see each event once."""
 
 
 class Auto(Racing):
@@ -83,8 +83,11 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
     Attributes
     ----------
     leader_ : learner
-        A copy of the expert with the largest weight: what to write down to have it alone.
-    weights_, experts_ : the experts as they run, and the weight of each
+        A copy of the expert with the largest weight.
+    weights_ : array
+        Weight of each expert.
+    experts_ : list
+        The experts, without what they have learned.
 
     References
     ----------
@@ -121,7 +124,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
         return self
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Scores:
-        """Learn as `partial_fit` does, and return what `decision_function` said of each event before."""
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
@@ -140,7 +143,10 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
     ----------
     leader_ : learner
         A copy of the kernel learner with the largest weight: a `Prepared` that scales targets as the race does.
-    weights_, experts_ : the experts as they run, and the weight of each
+    weights_ : array
+        Weight of each expert.
+    experts_ : list
+        The experts, without what they have learned.
 
     References
     ----------
@@ -202,11 +208,11 @@ class AutoNovelty(Auto, Watching):
     alarm_rate : float in (0, 1), default=0.01
         The share of events that are alarms where nothing changes.
     memory : int or str, default="1 MB"
-        Bytes that the model may take, everything counted; in words, or as a number.
+        Memory limit of the whole model, in words or as a number of bytes.
     random_state : int, Generator, RandomState or None
         Seeds the samples; None is 0.
     experts : list of novelty detectors, optional
-        In place of its own; their budgets must have a size, which is then set by the memory.
+        Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
 
     Attributes
     ----------

@@ -90,7 +90,7 @@ class Fleet(Members):
     def prequential(
         self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None
     ) -> Any:
-        """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
+        """Learn as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(X, y, present, sample_weight, classes, True)
 
     def _learn(self, X: Any, y: Any, present: Any, weights: Any, classes: Any, want: bool) -> Any:

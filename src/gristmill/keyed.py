@@ -27,18 +27,20 @@ class KeyedFleet(KeyedFiles):
     Parameters
     ----------
     prototype : KernelClassifier, KernelRegressor, KernelNovelty, or one of them in Prepared
-        What each key has, in `Prepared` with a scaling of its own; see `Fleet` for the rules and budgets that work.
+        The learner of each key; in `Prepared`, each key has its own scaling. See `Fleet` for the supported rules and
+        budgets.
     max_keys : int, optional
-        Most keys in memory. When another comes, the one that has been quiet for long goes (CLOCK): to `spill`, or away;
-        `n_dropped_` counts those that went away.
+        Largest number of keys in memory. When it is exceeded, a key without recent events (chosen by CLOCK) is written
+        to `spill`, or dropped; `n_dropped_` counts the dropped ones.
     ttl : number, optional
-        A key whose last event is longer ago begins afresh: in events of the whole fleet, or on the clock of `time=`.
+        A key whose last event is longer ago starts again with an empty learner; in events of the whole fleet, or in
+        units of `time=`.
     spill : path, optional
-        An SQLite file for keys beyond `max_keys`; they come back unharmed with their next event. It holds nothing that
-        outlives the fleet: `save` writes all keys.
+        An SQLite file for keys beyond `max_keys`; they are read back unchanged at their next event. It is a temporary
+        file of the fleet: `save` writes all keys.
     prior : learner, optional
-        One learner for all keys, which each key's learner goes on from: in regression a key learns what the prior leaves
-        over, y - p(x); in classification the prior's score is added before the rule is asked. Not for novelty.
+        One learner trained on the events of all keys. In regression a key learns the residual of the prior, y - p(x);
+        in classification the score of the prior is added to that of the key. Not for novelty detection.
 
     References
     ----------
@@ -130,7 +132,7 @@ class KeyedFleet(KeyedFiles):
     def prequential(
         self, keys: Any, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None, classes: Any = None
     ) -> Any:
-        """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
+        """Learn as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(keys, X, y, sample_weight, time, classes, True)
 
     def learn_one(self, key: Any, x: Any, y: Any = None, time: Any = None) -> None:

@@ -110,7 +110,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
         return self
 
     def prequential(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Scores:
-        """Learn as `partial_fit` does, and return what `decision_function` said of each event before."""
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
         return self._learn(X, y, sample_weight, want_scores=True, classes=classes)
 
     @property

@@ -43,22 +43,25 @@ class Prepared(Storable, NestedParameters):
     ----------
     model : learner of gristmill
     scale : {"standard", "minmax", "relevance"} or None, default="standard"
-        Each event is scaled by what was seen up to and including it, then learned. "relevance" standardises too, and
-        gives each column a weight by how much it moves what the kernel learner has learned: after 500 events, 1000, 2000,
-        ... the weights are renewed and the coefficients learned anew from the stored points. Sparse rows are divided by
-        their root mean square (or range) and not centred, so that zeros stay zeros; "relevance" is for dense rows.
+        Each event is scaled by what was seen up to and including it, then learned. "relevance" also standardises, and
+        weights each column by how much the prediction of the kernel learner depends on it; after 500, 1000, 2000, ...
+        events the weights are updated and the coefficients are learned again from the stored points. Sparse rows are
+        divided by the root mean square (or range) of each column and not centred, so that zeros stay zeros; "relevance"
+        needs dense rows.
     warmup : int, optional
-        The scaling is frozen after so many events; never otherwise.
+        Number of events after which the scaling is frozen; by default it never is.
     columns : dict, optional
-        Kinds of columns by name where the first value tells otherwise: number, boolean, category, time, text, or drop.
+        Kinds of columns by name, to override the kind of the first value: number, boolean, category, time, text, or
+        drop.
     missing : {"fill", "raise"}, default="fill"
-        "raise": a gap is an error.
+        "raise": a missing value is an error.
     target : {"scale"} or None, default="scale"
-        How a regressor over a kernel or features is told its targets: less their mean, over their spread, both measured
-        anew only after 2 events, 4, 8, ...; what was learned is converted then, so that predictions do not jump. Answers are
-        in the units of y. What the learner keeps (`dual_coef_`, `intercept_`, `epsilon_`) and the widths of its losses
-        (epsilon, sigma) are in those of the scaled target. Events before two different targets have come are passed over.
-        None: targets as they come. Learners that scale by themselves (AutoRegressor) are told them so in any case.
+        "scale": the targets of kernel and feature regressors are centred and divided by their standard deviation. Both
+        are updated after 2, 4, 8, ... events, and what was learned is converted then, so that predictions do not jump.
+        Predictions are in the units of y; `dual_coef_`, `intercept_` and `epsilon_` of the learner, and the widths of
+        its losses (epsilon, sigma), are in units of the scaled target. Events before the second distinct target are not
+        learned. None: targets are not scaled. Learners that scale by themselves (AutoRegressor) always get the raw
+        targets.
 
     Attributes
     ----------
@@ -71,10 +74,10 @@ class Prepared(Storable, NestedParameters):
     feature_names_in_ : array
         Their names, where they came with any.
     relevance_ : array, with scale="relevance"
-        How much each column of the table moves the answer: its share in the mean square of the gradient. A category is one
-        column, and its values share one weight.
+        Relevance of each column of the table: its share of the mean squared gradient. The values of a category share
+        one weight.
     relevance_history_ : tuple of Renewal, with scale="relevance"
-        Position in the stream, shares, and whether the weights followed, of each time they were looked at.
+        Position in the stream, relevance, and whether the weights were changed, for each update.
 
     Examples
     --------
@@ -141,12 +144,12 @@ class Prepared(Storable, NestedParameters):
         return self
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Learn as `partial_fit` does, and return what was said of each event before it was learned."""
+        """Learn as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn("prequential", X, y, {"classes": classes, "sample_weight": sample_weight})
 
     @_as_the_model_has
     def prequential_interval(self, X: Any, y: Any, coverage: float = 0.9) -> Any:
-        """Learn as `partial_fit` does, and return the interval that was said of each event before it was learned."""
+        """Learn as `partial_fit` does, and return the interval of each event before it was learned."""
         return self._learn("prequential_interval", X, y, {"coverage": coverage})
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:

@@ -181,7 +181,7 @@ class RaceClassifier(ClassifierMixin, Race, Classifying):
         return self
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Scores:
-        """Learn as `partial_fit` does, and return what `decision_function` said of each event before."""
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
         return self._learn(X, y, want_scores=True, classes=classes)
 
 

@@ -67,7 +67,7 @@ class BackgroundSubtractor:
         self._shape: tuple[int, ...] = ()
 
     def score(self, frame: Any) -> npt.NDArray[np.float64]:
-        """Learn a frame and return what each pixel's detector said of it before: the lower, the stranger."""
+        """Learn a frame and return the score of each pixel before: the lower, the more unusual."""
         pixels = np.asarray(frame)
         if pixels.ndim not in (2, 3) or pixels.size == 0:
             raise ValueError(f"a frame has the shape (height, width) or (height, width, colours), got {pixels.shape}")

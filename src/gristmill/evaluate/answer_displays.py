@@ -184,7 +184,7 @@ class IntervalDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, y: Any, coverage: float = 0.9) -> Self:
-        """Let the model learn X, y in order, and show what it said of each event before."""
+        """Let the model learn X, y in order, and show its prediction of each event before."""
         return cls(y, model.prequential_interval(X, y, coverage), coverage)
 
     @property

@@ -227,7 +227,7 @@ class NoveltyDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, image_shape: tuple[int, int] | None = None, truth: Any = None) -> Self:
-        """Let the model learn X in order, and show what it said of each event before."""
+        """Let the model learn X in order, and show its prediction of each event before."""
         return cls(model.prequential(X), X, image_shape, truth)
 
     @property

@@ -174,7 +174,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classifying
         return self
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Values:
-        """Learn as `partial_fit` does, and return what `decision_function` said of each event before."""
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
         return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
     def _by_class(self, name: str) -> Values:
