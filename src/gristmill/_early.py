@@ -35,23 +35,22 @@ class Early:
         if self._looks[0] and (hasattr(X, "tocsr") or (known is not None and len(known[0]) != X.shape[1])):
             self._looks = False, self._looks[1]  # sparse rows, or columns that came later, are nobody's mistake
             self._sums = {what: sums for what, sums in self._sums.items() if what != "columns"}
-        with np.errstate(over="ignore", invalid="ignore"):  # bad rows are refused by the core, and then this is dropped
-            if self._looks[0]:
-                self._add("columns", np.asarray(X[fresh], dtype=np.float64))
-            if self._looks[1]:
-                self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(len(targets[fresh]), -1))
+        if self._looks[0]:
+            self._add("columns", np.asarray(X[fresh], dtype=np.float64))
+        if self._looks[1]:
+            self._add("targets", np.asarray(targets[fresh], dtype=np.float64).reshape(len(targets[fresh]), -1))
         self.moved = self.moved or bool(targets[fresh].any())
         self._seen = min(EVENTS, self._seen + len(targets))
         return self._seen == EVENTS
 
     def _add(self, what: str, rows: npt.NDArray[np.float64]) -> None:
-        known = self._sums.get(what)
-        first, sums, squares = (rows[0].copy(), 0.0, 0.0) if known is None else known
-        rows = rows - first  # a large mean must not drown a small spread
-        if len(rows) == 1:  # lone events are many, and a sum over one row costs more than the row
-            sums, squares = sums + rows[0], squares + rows[0] * rows[0]
-        else:
-            sums, squares = sums + rows.sum(axis=0), squares + (rows * rows).sum(axis=0)
+        first, sums, squares = self._sums.get(what, (rows[0].copy(), 0.0, 0.0))
+        if what in self._sums or len(rows) > 1:  # the first row of all is 0 from itself
+            with np.errstate(over="ignore", invalid="ignore"):  # bad rows are refused by the core; then this is dropped
+                rows = rows - first  # a large mean must not drown a small spread
+                # Lone events are many, and a sum over one row costs more than the row.
+                sums = sums + (rows[0] if len(rows) == 1 else rows.sum(axis=0))
+                squares = squares + (rows[0] * rows[0] if len(rows) == 1 else (rows * rows).sum(axis=0))
         self._sums = {**self._sums, what: (first, sums, squares)}  # a copy of the whole keeps what it had
 
     def copied(self) -> Early:

@@ -82,9 +82,6 @@ class TargetScale:
         self.squares += off * off
         self.count += 1
 
-    def untake(self, before: tuple[int, float, float]) -> None:
-        self.count, self.sum, self.squares = before
-
     def _move(self, whatever: bool = False) -> tuple[float, float] | None:
         mean = self.sum / self.count
         spread = float(np.sqrt(max(self.squares / self.count - mean * mean, 0.0)))

@@ -13,7 +13,7 @@ from .._validate import Range, count, one_of, optional
 from . import linear
 from .greedy import greedy_classes
 from .labels import Labelled, class_codes
-from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, largest
+from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
 
 VALIDATION = Range("a number in (0, 1)", lambda v: 0 < v < 1)
 
@@ -102,16 +102,10 @@ class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""
-        rng = self._check_parameters()
+        rng, X = self._anew(X)
         candidates = linear.c_values(self.C)
-        self._forget()
-        X = self._read(X, first=True)
         self.classes_, codes = class_codes(type(self).__name__, X, y)
-        block = self._begin(X)
-        positions = self._choose(block, X, rng, codes)
-        values = block.columns(positions)
-        scale = largest(values)
-        values = values / scale
+        positions, values, scale = self._compared(X, rng, codes)
         seed = int(rng.integers(2**31))
         self.C_ = self._best(values, codes, candidates, rng, seed)
         if self.n_nonzero is not None and self.n_nonzero < len(positions):

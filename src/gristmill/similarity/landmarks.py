@@ -79,9 +79,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel
 
     @all_or_nothing
     def _fit(self, X: Any) -> npt.NDArray[np.float64]:
-        rng = self._check_parameters()
-        self._forget()
-        X = self._read(X, first=True)
+        rng, X = self._anew(X)
         block = self._begin(X)
         positions = self._choose(block, X, rng)
         values = block.columns(positions)

@@ -98,6 +98,12 @@ class LandmarkModel(Storable, NestedParameters):
             return validate_data(self, X, dtype=np.float64)
         return check_array(X, dtype=np.float64)
 
+    def _anew(self, X: Any) -> tuple[np.random.Generator, Any]:
+        """A fit begins: parameters are checked, what was learned is forgotten; the generator, and X as it was read."""
+        rng: np.random.Generator = self._check_parameters()
+        self._forget()
+        return rng, self._read(X, first=True)
+
     def _begin(self, X: Any) -> TrainingBlock:
         """The training objects as a block that will be asked for columns."""
         width = X.shape[1] if self._takes() == "vectors" else 0
@@ -117,6 +123,14 @@ class LandmarkModel(Storable, NestedParameters):
         if self._chosen_beforehand(X):
             return np.arange(X.shape[1])
         return selecting.choose(block, self.selection, self.n_landmarks, rng, codes)
+
+    def _compared(self, X: Any, rng: np.random.Generator, codes: Any = None) -> tuple[Positions, Block, float]:
+        """Landmarks are chosen: their positions, X against each of them over the largest value, and that value."""
+        block = self._begin(X)
+        positions = self._choose(block, X, rng, codes)
+        values = block.columns(positions)
+        scale = largest(values)
+        return positions, values / scale, scale
 
     def _keep(self, X: Any, positions: Positions, scale: float) -> None:
         """Remember the landmarks, and nothing else of the training objects."""

@@ -13,7 +13,7 @@ from .. import persist
 from .._validate import Range, positive
 from .hinges import minimise
 from .labels import Labelled
-from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length, largest
+from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 
 Values = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -101,22 +101,17 @@ class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the landmarks, learn weights (and thresholds); what was learned before is forgotten."""
-        rng = self._check_parameters()
-        self._forget()
-        X = self._read(X, first=True)
+        rng, X = self._anew(X)
         self.classes_, ranks = ordered_labels(type(self).__name__, X, y, self.labels)
         fixed = given_thresholds(self.thresholds, len(self.classes_))
-        block = self._begin(X)
-        positions = self._choose(block, X, rng)
-        values = block.columns(positions)
-        scale = largest(values)
+        positions, values, scale = self._compared(X, rng)
         if fixed is None:
             weights, self.thresholds_ = fit_thresholds(
-                values / scale, ranks, len(self.classes_), self.margin, self.C, self.spacing
+                values, ranks, len(self.classes_), self.margin, self.C, self.spacing
             )
             offset = 0.0  # the thresholds are free, so that they carry it
         else:
-            weights, offset = fit_between(values / scale, ranks, fixed, self.margin, self.C)
+            weights, offset = fit_between(values, ranks, fixed, self.margin, self.C)
             self.thresholds_ = fixed
         self.coef_, self.intercept_ = weights[None, :], np.array([offset])
         self._keep(X, positions, scale)

@@ -138,11 +138,9 @@ class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Draw the pairs, choose transfer function and C, and learn the weights."""
-        rng = self._check_parameters()
+        rng, X = self._anew(X)
         functions = transfer.family("sign" if self._is_dboost() else self.transfer, self.slopes)
         costs = (1.0,) if self._boosts() else linear.c_values(self.C)
-        self._forget()
-        X = self._read(X, first=True)
         self.classes_, codes = class_codes(type(self).__name__, X, y)
         if self._chosen_beforehand(X):
             raise ValueError(

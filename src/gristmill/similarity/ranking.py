@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .._validate import Range, one_of, positive
 from .gains import gains_of, groups_of, ndcg, normalised
-from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length, largest
+from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .regression import real_targets
 
 Values = npt.NDArray[np.float64]
@@ -93,9 +93,7 @@ class LandmarkRanker(LinearLandmarkModel):
         """
         from sklearn.linear_model import Ridge
 
-        rng = self._check_parameters()
-        self._forget()
-        X = self._read(X, first=True)
+        rng, X = self._anew(X)
         relevances = self._relevances(X, y)
         groups = self._groups(qid, len(relevances))
         gains = gains_of(relevances, self.gain)
@@ -103,12 +101,9 @@ class LandmarkRanker(LinearLandmarkModel):
         for rows in groups:
             targets[rows] = normalised(gains[rows])
         used = np.sort(np.concatenate(groups))
-        block = self._begin(X)
-        positions = self._choose(block, X, rng)
-        values = block.columns(positions)
-        scale = largest(values)
+        positions, values, scale = self._compared(X, rng)
         # |w|^2 / 2 + C sum of squares is ridge regression with alpha = 1 / (2 C)
-        machine = Ridge(alpha=0.5 / self.C).fit(values[used] / scale, targets[used])
+        machine = Ridge(alpha=0.5 / self.C).fit(values[used], targets[used])
         self.coef_, self.intercept_ = machine.coef_[None, :], np.array([float(machine.intercept_)])
         self._keep(X, positions, scale)
         return self

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._validate import Range, non_negative, one_of, positive
 from .hinges import minimise
-from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length, largest
+from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 
 Values = npt.NDArray[np.float64]
 
@@ -108,19 +108,14 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""
-        rng = self._check_parameters()
-        self._forget()
-        X = self._read(X, first=True)
+        rng, X = self._anew(X)
         targets = real_targets(type(self).__name__, X, y)
-        block = self._begin(X)
-        positions = self._choose(block, X, rng)
-        values = block.columns(positions)
-        scale = largest(values)
+        positions, values, scale = self._compared(X, rng)
         centre = float(np.median(targets))
         spread = spread_of(targets, centre)
         train = fit_tube if self.solver == "newton" else _liblinear
         seed = int(rng.integers(2**31))
-        weights, offset = train(values / scale, (targets - centre) / spread, self.C, self.epsilon / spread, seed)
+        weights, offset = train(values, (targets - centre) / spread, self.C, self.epsilon / spread, seed)
         self.coef_, self.intercept_ = spread * weights[None, :], np.array([centre + spread * offset])
         self._keep(X, positions, scale)
         return self

@@ -18,7 +18,7 @@ from .greedy import (
     forward_greedy,
     steadied,
 )
-from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, largest
+from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
 from .regression import real_targets, spread_of
 
 Values = npt.NDArray[np.float64]
@@ -137,19 +137,14 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the pool, select from it and learn the weights; whatever was learned before is forgotten."""
-        rng = self._check_parameters()
-        self._forget()
-        X = self._read(X, first=True)
+        rng, X = self._anew(X)
         targets = real_targets(type(self).__name__, X, y)
-        block = self._begin(X)
-        pool = self._choose(block, X, rng)
-        values = block.columns(pool)
-        scale = largest(values)
+        pool, values, scale = self._compared(X, rng)
         squared = self.loss == "squared"
         centre = float(np.mean(targets) if squared else np.median(targets))
         spread = spread_of(targets, centre)
         loss: Loss = SquaredLoss() if squared else RoundedTube(self.epsilon / spread, 1.0 / self.smoothing)
-        chosen, weights, offset = self._select(values / scale, (targets - centre) / spread, loss)
+        chosen, weights, offset = self._select(values, (targets - centre) / spread, loss)
         order = np.argsort(chosen)
         self.coef_ = spread * weights[order][None, :]
         self.intercept_ = np.array([centre + spread * offset])
