@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from river import checks, compose, datasets, evaluate, metrics, preprocessing
+from river import base, checks, compose, datasets, evaluate, metrics, preprocessing
 
 from gristmill import (
     AutoClassifier,
@@ -40,12 +40,15 @@ def adapters():
 @pytest.mark.filterwarnings("ignore:.*Prepared:UserWarning")  # their columns come as they are
 @pytest.mark.parametrize("model", list(adapters()), ids=lambda model: type(model).__name__)
 def test_river_checks(model, monkeypatch):
+    is_old = not hasattr(base, "AnomalyDetector")
     monkeypatch.setattr(datasets, "CreditCard", _Frauds)
     run = 0
     for check in checks.yield_checks(model):
+        if is_old and "check_roc_auc" in str(check):
+            continue  # before 0.26 it scored an event after the detector had learned it
         check(model.clone())
         run += 1
-    assert run > 20
+    assert run > (14 if is_old else 20)  # River 0.22 has fifteen checks for regressors
 
 
 def test_classifier_in_a_pipeline():

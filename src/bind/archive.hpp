@@ -8,16 +8,20 @@ namespace gristmill::bind {
 
 inline nb::dict to_dict(Archive archive) {
     nb::dict out;
-    for (auto& [name, field] : archive.fields)
+    for (auto& named : archive.fields) {  // no structured binding: Clang 14 captures none
+        const std::string& name = named.first;
+        Field& field = named.second;
         std::visit([&](auto& values) { out[name.c_str()] = nb::cast(array_of(std::move(values), field.shape)); }, field.values);
+    }
     return out;
 }
 
 // "points" is not among the fields: it is read as rows.
 inline Archive from_dict(nb::dict state) {
     std::vector<std::pair<std::string, Field>> fields;
-    for (const auto& [key, value] : state) {
-        const auto name = nb::cast<std::string>(key);
+    for (const auto& item : state) {
+        const auto name = nb::cast<std::string>(item.first);
+        const nb::handle value = item.second;
         if (name == "points") continue;
         Field field;
         auto read = [&]<class T>(std::vector<T> values) {

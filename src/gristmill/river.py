@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,8 @@ from sklearn.base import clone
 from ._stream import task_of
 
 Row = npt.NDArray[np.float64]
+#: River before 0.26 keeps it with its anomaly detectors
+_Detector: Any = (base if hasattr(base, "AnomalyDetector") else import_module("river.anomaly.base")).AnomalyDetector
 
 _ROOM = 64  # columns of a map
 
@@ -240,7 +243,7 @@ class Regressor(_Adapter, base.MiniBatchRegressor):
         return pd.Series(values, index=X.index)
 
 
-class AnomalyDetector(_Adapter, base.AnomalyDetector):
+class AnomalyDetector(_Adapter, _Detector):
     """A kernel novelty detector as a River anomaly detector.
 
     Parameters
