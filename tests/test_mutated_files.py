@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import forging
 import gristmill
 from gristmill import (
     AutoClassifier,
@@ -31,6 +32,8 @@ from gristmill import (
     Perceptron,
     Prepared,
     Project,
+    Race,
+    persist,
 )
 from mutating import Mutation
 from saved import models, write
@@ -49,6 +52,8 @@ FRESH = {
     "auto-classifier": (AutoClassifier(memory="200 kB", random_state=0), "three-words"),
     "auto-regressor": (AutoRegressor(memory="200 kB", random_state=0), "number"),
     "auto-novelty": (AutoNovelty(memory="200 kB", random_state=0), "novelty"),
+    "race": (Race([KernelClassifier(budget=Merge(12)), Prepared(KernelClassifier(Gaussian(2.0)))]), "three-words"),
+    "race-regressor": (Race([KernelRegressor(budget=Merge(12)), Prepared(KernelRegressor(Gaussian(2.0)))]), "number"),
 }
 #: fleets: what they are given differs, so each says how it learns and answers
 FLEETS = {
@@ -84,6 +89,12 @@ def written(name: str, folder: Path) -> tuple[Path, str]:
         models.learn(learner, *models.stream(kind, 40), kind)
     learner.save(path)
     return path, kind
+
+
+def test_a_file_of_every_estimator_is_among_them():
+    kept = {forging.opened(write.HERE / "format1" / f"{name}.safetensors")[1]["class"] for name in SAID}
+    fresh = {type(model).__name__ for model in (*(model for model, _ in FRESH.values()), *FLEETS.values())}
+    assert kept | fresh == set(persist.ESTIMATORS)
 
 
 def learn(model: Any, kind: str, rows: int) -> None:

@@ -5,6 +5,8 @@
 // with three numbers of a pair, which are found here from the same expression as its value.
 #pragma once
 
+#include <limits>
+
 #include "core/simd.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
@@ -58,7 +60,7 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
             of_value(out.l1, [=](Vec<T> v) { return -a * v; });
             return constant(out.dot, T(0)), constant(out.norm, T(0));
         case Op::manhattan: return constant(out.l1, T(-1)), constant(out.dot, T(0)), constant(out.norm, T(0));
-        default: return;
+        default: return constant(out.dot, std::numeric_limits<T>::quiet_NaN()), only_dot();  // no slopes are known: refused as not finite
     }
 }
 
