@@ -11,7 +11,8 @@ import numpy.typing as npt
 from . import _core, _input, additive, persist
 from ._early import Early, warn_that_nothing_is_stored
 from ._labels import LabelTable
-from ._stream import Run, WeightedStream, refuse_no_weight, seed_of
+from ._seeds import seed_of
+from ._stream import Run, WeightedStream, refuse_no_weight
 from ._threads import jobs
 from ._validate import count
 from .budgets import Budget, DropSmallest, Merge

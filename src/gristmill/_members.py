@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 from . import _core, _labels, _scaled_members, additive, persist
 from ._input import is_sparse
 from ._labels import NO_LABELS, LabelTable
+from ._seeds import seed_of
 from ._storable import Storable
-from ._stream import Run, seed_of
+from ._stream import Run
 from .budgets import Budget
 from .composition import check_outputs
 from .learners import KernelClassifier, KernelNovelty, KernelRegressor

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
-import secrets
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
@@ -45,33 +43,12 @@ class Run:
     labels: LabelTable = NO_LABELS
     found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
     early: Any = None  #: what is being found out about the first events; None once it is known
+    short: bool | None = None  #: whether a lone event may take the short way, once the core was asked
 
     @property
     def targets(self) -> int:
         """How many numbers are to be predicted of each event."""
         return int(self.found.get("targets", 1) if self.core is None else getattr(self.core, "targets", 1))
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """scikit-learn's and NumPy's ways to say a seed, as one generator."""
-    whole = isinstance(random_state, int | np.integer) and random_state >= 0
-    if random_state is None or whole or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
-
-
-@functools.lru_cache(maxsize=1024)
-def _known_seed(random_state: int) -> int:
-    return int(generator(random_state).integers(2**63))
-
-
-def seed_of(random_state: Any) -> int:
-    """The core's seed; cheap where there is nothing to compute."""
-    if random_state is None:
-        return secrets.randbits(63)
-    return _known_seed(random_state) if type(random_state) is int else int(generator(random_state).integers(2**63))
 
 
 def task_of(model: Any) -> str | None:
@@ -352,7 +329,12 @@ class StreamEstimator(Storable, NestedParameters):
     def _learned(self, x: Any, y: Any) -> bool:
         """The short way of an event: a vector of numbers for a core without Python inside."""
         run = self._run
-        if run is None or not run.core.is_plain:
+        if run is None:
+            return False
+        short = run.short
+        if short is None:
+            short = run.short = bool(run.core.is_plain)
+        if not short:
             return False
         if type(x) is not _ARRAY or x.dtype is not _DOUBLE or x.ndim != 1:
             x = vector_of(x)

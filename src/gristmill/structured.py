@@ -12,7 +12,8 @@ from ._joint import Hypothesis, Vector
 from ._joint_core import JointCore
 from ._joint_steps import Search, check_label, plain
 from ._labels import LabelTable, LabelView
-from ._stream import Run, WeightedStream, seed_of
+from ._seeds import seed_of
+from ._stream import Run, WeightedStream
 from .budgets import DropOldest, DropRandom, DropSmallest, Project, Unbounded, counted
 from .composition import check_composition
 from .kernels import Kernel

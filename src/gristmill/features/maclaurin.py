@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core, _input, persist
 from .._nested import NestedParameters
+from .._seeds import generator
 from .._storable import Storable
-from .._stream import generator
 from .._validate import count, flag, one_of, optional, real
 from ..kernels import Exponential
 from . import domain

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from .. import persist
 from .._answers import Labelled
 from .._labels import LabelTable
-from .._stream import Run, seed_of
+from .._seeds import seed_of
+from .._stream import Run
 from .._validate import Range
 
 Array = npt.NDArray[np.float64]

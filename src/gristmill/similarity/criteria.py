@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._stream import generator
+from .._seeds import generator
 from .._validate import count, fraction, is_real, non_negative, one_of, positive
 from .compare import take
 from .labels import class_codes

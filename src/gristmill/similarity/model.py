@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _input, persist
 from .._nested import NestedParameters
+from .._seeds import generator
 from .._storable import Storable
-from .._stream import generator
 from .._validate import Range, count, flag
 from . import selection as selecting
 from .compare import Block, Comparison, Positions, TrainingBlock, default_similarity, size_of, take

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._stream import generator
+from .._seeds import generator
 from .compare import Comparison, SimilarityError, size_of, take
 
 Values = npt.NDArray[np.float64]

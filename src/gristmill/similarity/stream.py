@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from .. import persist
 from .._answers import Classifying, Measuring
 from .._labels import LabelView
-from .._stream import Run, StreamEstimator, seed_of
+from .._seeds import seed_of
+from .._stream import Run, StreamEstimator
 from .._validate import Range, count, flag, non_negative, optional, positive_or_inf
 from .compare import Comparison, default_similarity
 from .reservoir import LandmarkCore, Sample, Settings

@@ -1,0 +1,31 @@
+"""`random_state` as scikit-learn and NumPy say it: a generator, or the seed of a core."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from typing import Any
+
+import numpy as np
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """scikit-learn's and NumPy's ways to say a seed, as one generator."""
+    whole = isinstance(random_state, int | np.integer) and random_state >= 0
+    if random_state is None or whole or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    raise ValueError(f"random_state must be None, an int >= 0, a Generator or a RandomState, got {random_state!r}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_seed(random_state: int) -> int:
+    return int(generator(random_state).integers(2**63))
+
+
+def seed_of(random_state: Any) -> int:
+    """The core's seed; cheap where there is nothing to compute."""
+    if random_state is None:
+        return secrets.randbits(63)
+    return _known_seed(random_state) if type(random_state) is int else int(generator(random_state).integers(2**63))
