@@ -59,8 +59,8 @@ class LocalWorkers:
 
     stop = end
 
-    def hold(self, message: Any) -> Any:
-        return message
+    def ready(self, shard: int, ticket: int) -> bool:
+        return bool(self.rng.random() < 0.5)
 
     def submit(self, shard: int, method: str, *arguments: Any) -> int:
         self.tickets += 1

@@ -7,6 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from sklearn.base import clone
 
 from cluster_workers import (
@@ -60,6 +61,19 @@ def test_a_batch_comes_back_from_bytes_and_its_parts_are_the_batch(texts):
         seen[cut.places(shard)] = part.times
         assert part.segments[1][0] == int((cut.places(shard) < 11).sum())
     assert seen.tolist() == list(range(40))
+
+
+@pytest.mark.parametrize("rows", [np.arange(2), [b"", b""], [b"a", b"bcd"]])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_pieces_of_a_batch_are_a_safetensors_file(rows, dtype):
+    X = np.arange(8.0).reshape(2, 4)[:, ::2].astype(dtype)
+    batch = Batch(1, rows, X, np.ones(2), None, None, ((0, 0),), (), 2.0)
+    found = safetensors.numpy.load(b"".join(batch.pieces()))
+    np.testing.assert_array_equal(found["X"], X)
+    assert found["X"].dtype == dtype
+    np.testing.assert_array_equal(found["labels"], np.ones(2))
+    again = Batch.from_bytes(batch.to_bytes()).rows
+    assert list(again) == list(rows)
 
 
 def test_segments_begin_where_a_third_class_and_later_ones_enter():
@@ -199,11 +213,11 @@ def test_a_shard_learns_each_batch_once_in_order():
     one = clone(NOVELTY)
     wanted = {n: one.prequential(keys, X + n) for n in (1, 2, 3)}
     shard = Shard(plan)
-    assert shard.receive(Message(start, parts[2], 0, True)) == {}
-    assert shard.receive(Message(start, parts[1], 0, True)) == {}
-    answers = shard.receive(Message(start, parts[0], 0, True))
+    assert shard.receive([Message(start, parts[2], 0, True)]) == {}
+    assert shard.receive([Message(start, parts[1], 0, True)]) == {}
+    answers = shard.receive([Message(start, parts[0], 0, True)])
     assert list(answers) == [1, 2, 3]
     for number, answer in answers.items():
         np.testing.assert_array_equal(answer.scores[0][:, 0], wanted[number])
-    assert shard.receive(Message(start, parts[1], 0, True)) == {}
+    assert shard.receive([Message(start, parts[1], 0, True)]) == {}
     assert shard.tally().events == 120

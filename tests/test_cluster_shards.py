@@ -32,6 +32,7 @@ from gristmill import (
     perceptron,
     persist,
 )
+from gristmill.cluster.feed import Feed
 from gristmill.cluster.fleet import ShardedFleet
 from gristmill.cluster.log import Log, LogError
 from gristmill.cluster.snapshots import Snapshot, Store
@@ -303,8 +304,9 @@ def test_old_snapshots_and_batches_go(tmp_path):
         assert len(keyed._log) <= 10
 
 
-def test_a_damaged_snapshot_is_passed_over(tmp_path):
+def test_a_damaged_snapshot_is_passed_over(tmp_path, monkeypatch):
     """The one before it serves, as long as the log reaches back so far."""
+    monkeypatch.setattr(Log, "prune", lambda log, upto: None)
     one, _ = alone(NOVELTY)
     store = Store(tmp_path / "snapshots")
     program = Program(NOVELTY, tmp_path, every=10**9)
@@ -327,3 +329,43 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path):
         program.workers.end(1)
         assert digest(keyed.collect()) == digest(one)
         assert [record.restored for record in keyed._feed.records] == [0, 4]
+
+
+class SlowWorkers(LocalWorkers):
+    """Nothing is ready before it is waited for; the batches of each message to shard 0 are noted."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent = []
+
+    def ready(self, shard, ticket):
+        return False
+
+    def submit(self, shard, method, *arguments):
+        if method == "receive" and shard == 0:
+            self.sent.append([message.part.number for message in arguments[0]])
+        return super().submit(shard, method, *arguments)
+
+
+def test_batches_go_together_while_the_shards_are_busy(tmp_path):
+    one, _ = alone(NOVELTY, count=30)
+    with Program(NOVELTY, tmp_path, workers=SlowWorkers()) as keyed:
+        keyed._feed.MOST_SECONDS = float("inf")
+        for batch in batches(NOVELTY, count=30):
+            keyed.partial_fit(*batch)
+        keyed.flush()
+        sent = keyed._workers.sent
+        assert sent[:3] == [[1], [2], list(range(3, 11))]
+        assert [number for message in sent for number in message] == list(range(1, 31))
+        assert max(map(len, sent)) == Feed.TOGETHER
+        assert digest(keyed.collect()) == digest(one)
+
+
+def test_a_batch_that_takes_long_does_not_wait_for_others(tmp_path):
+    workers = SlowWorkers()
+    with Program(NOVELTY, tmp_path, workers=workers) as keyed:
+        keyed._feed.MOST_SECONDS = 0.0
+        for batch in batches(NOVELTY):
+            keyed.partial_fit(*batch)
+        keyed.flush()
+        assert all(len(message) == 1 for message in workers.sent)

@@ -193,7 +193,7 @@ def test_what_cannot_be_scaled_changes_nothing():
 
 def test_what_members_have_no_room_for_is_refused_by_name():
     keys, X = events(50)
-    with pytest.raises(ValueError, match="relevance"):
+    with pytest.raises(ValueError, match=r"^KeyedFleet cannot run Prepared\(\.\.\., scale='relevance'\)"):
         KeyedFleet(Prepared(NOVELTY, "relevance")).partial_fit(keys, X)
     with pytest.raises(TypeError, match="prototype"):
         KeyedFleet(Prepared(Prepared(NOVELTY))).partial_fit(keys, X)

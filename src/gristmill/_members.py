@@ -64,6 +64,7 @@ class Members(Storable, BaseEstimator):
         for part, kind in ((parts.rule, Rule), (parts.budget, Budget)):
             if not isinstance(part, kind):
                 raise ValueError(f"{owner} cannot run {part!r}, which is written in Python; {_WORKS}")
+        _scaled_members.scaling(owner, self.prototype)
         try:
             self._made(_core.FleetDouble, parts, 1, count=1, seeds=np.zeros(1, dtype=np.uint64))
         except ValueError as error:

@@ -209,8 +209,11 @@ class KeyedFleet(KeyedFiles):
         if time is None:
             return None
         times = np.ascontiguousarray(time, dtype=np.float64)
-        if times.shape != (count,) or not np.isfinite(times).all():
-            raise ValueError(f"time must hold a finite number an event, {count}, got shape {times.shape}")
+        if times.shape != (count,):
+            raise ValueError(f"time must hold a number an event, {count}, got shape {times.shape}")
+        if not np.isfinite(times).all():
+            row = int(np.flatnonzero(~np.isfinite(times))[0])
+            raise ValueError(f"time must hold finite numbers: row {row} is {times[row]}")
         return times
 
     # ---- keys on disk -----------------------------------------------------------------------------------------------

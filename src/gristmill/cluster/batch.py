@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .._keys import KeyKind
 
 _ARRAYS = ("X", "labels", "weights", "times")
+_TYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "uint8": "U8"}
 
 
 def shard_of(rows: Any, shards: int) -> npt.NDArray[np.int64]:
@@ -72,16 +73,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def to_bytes(self) -> bytes:
-        """As the log keeps it: safetensors, no code."""
-        from safetensors.numpy import save as packed
-
+    def pieces(self) -> list[memoryview]:
+        """As the log keeps it, one after the other: a safetensors file, no code, and no copy of the events."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         if isinstance(self.rows, np.ndarray):
             arrays["keys"] = self.rows
         else:
-            arrays["texts"] = np.frombuffer(b"".join(self.rows), dtype=np.uint8)
             arrays["lengths"] = np.array([len(text) for text in self.rows], dtype=np.int64)
+            arrays["texts"] = np.frombuffer(b"".join(self.rows), dtype=np.uint8)
         said = {
             "number": self.number,
             "segments": self.segments,
@@ -89,7 +88,20 @@ class Batch:
             "now": self.now,
             "sure": self.sure,
         }
-        return bytes(packed(arrays, metadata={"batch": json.dumps(said)}))
+        header: dict[str, Any] = {"__metadata__": {"batch": json.dumps(said)}}
+        pieces, end = [], 0
+        for name, array in arrays.items():
+            begin, end = end, end + array.nbytes
+            header[name] = {"dtype": _TYPES[array.dtype.name], "shape": array.shape, "data_offsets": (begin, end)}
+            if array.nbytes:  # one of no bytes cannot be seen as bytes
+                pieces.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        return [memoryview(len(text).to_bytes(8, "little") + text), *pieces]
+
+    def to_bytes(self) -> bytes:
+        """The same in one piece."""
+        return b"".join(self.pieces())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Batch:
@@ -130,6 +142,12 @@ class Cut:
         columns = {name: getattr(batch, name) for name in _ARRAYS}
         columns = {name: None if column is None else column[order] for name, column in columns.items()}
         return cls(batch, order, ends, rows, columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the rows."""
+        X = self.sorted_columns["X"]
+        return 0 if X is None else int(X.nbytes)
 
     def span(self, shard: int) -> slice:
         return slice(int(self.ends[shard - 1]) if shard else 0, int(self.ends[shard]))

@@ -163,13 +163,13 @@ class Driver:
         return batch, State(batch.number, position, state.events + count, now, names)
 
     def _commit(self, batch: Batch, state: State, start: Start, want: bool, sure: bool) -> Any:
-        prepared = None if self._log is None else self._logged(self._log, batch, state, start, want)
+        cut = None if self._log is None else self._logged(self._log, batch, state, start)
         before = self._state
         self._state = state
         self._begin(start)
         self._feed.start = start
         try:
-            pending = self._feed.send(batch, want, prepared)
+            pending = self._feed.send(batch, want, cut)
             if want or not sure:
                 self._feed.drain()
         except Refused as refused:
@@ -180,16 +180,17 @@ class Driver:
         scores = [pending.answers[shard].scores or [] for shard in range(self._feed.shards)]
         return self._shown(self._gathered(pending.cut, scores))
 
-    def _logged(self, log: Log, batch: Batch, state: State, start: Start, want: bool) -> Any:
-        """Into the log, and, while the disk is at it, made ready to be sent."""
+    def _logged(self, log: Log, batch: Batch, state: State, start: Start) -> Any:
+        """Into the log; while the disk is at it, the batch is cut and those before it are sent."""
         writing = self._writer.submit(log.append, batch, state, start if self._start is None else None)
         try:
-            prepared = self._feed.prepare(batch, want, start)
+            cut = self._feed.cut(batch)
+            self._feed.advance()
             writing.result()
         except BaseException:
             wait([writing])  # an interrupt must not leave it half written; what is in the log is sent later
             raise
-        return prepared
+        return cut
 
     def _refuse(self, refused: Refused, before: State) -> None:
         """A bad batch changes nothing: every shard goes back, and the error is the one that a single fleet gives."""

@@ -21,13 +21,20 @@ class Refused(Exception):
 
 
 @dataclasses.dataclass
+class Parcel:
+    """Batches that went to the shards together."""
+
+    batches: list[Pending]
+    tickets: dict[int, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
 class Pending:
-    """A batch that was sent and whose answers are not all there."""
+    """A batch whose answers are not all there."""
 
     cut: Cut
     want: bool
-    tickets: dict[int, Any] = dataclasses.field(default_factory=dict)
-    held: dict[int, Any] = dataclasses.field(default_factory=dict)  # messages that are ready to go
+    parcel: Parcel | None = None  # None: it has not been sent
     answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
 
     @property
@@ -48,9 +55,16 @@ class Record:
 
 
 class Feed:
-    """Sends batches, a few ahead of the answers, and brings lost shards back."""
+    """Sends batches, a few ahead of the answers, and brings lost shards back.
 
-    AHEAD = 4  # batches on the way
+    While the shards are busy, batches wait and then go together: a message costs Ray about as much as 10,000 events cost a
+    shard, however large it is.
+    """
+
+    AHEAD = 2  # messages to a shard that are on the way
+    TOGETHER = 8  # batches in one message at most, and how much they may hold and take
+    MOST_BYTES = 32 << 20
+    MOST_SECONDS = 0.1
     PATIENCE = 20  # times that a shard may be lost without getting on
 
     def __init__(self, workers: Workers, plans: list[Plan], log: Log | None) -> None:
@@ -114,7 +128,7 @@ class Feed:
             known = pending.get(batch.number)
             cut = known.cut if known is not None else Cut.of(batch, self.shards)
             message = self._message(cut, shard, known is not None and known.want)
-            on_the_way.append(self.workers.submit(shard, "receive", message))
+            on_the_way.append(self.workers.submit(shard, "receive", [message]))
             self.records[shard].replayed += 1
             if len(on_the_way) > self.AHEAD:
                 self._keep(shard, self.workers.result(shard, on_the_way.popleft()))
@@ -138,30 +152,56 @@ class Feed:
         assert self.start is not None
         return Message(self.start, cut.part(shard), self._answered, want)
 
-    def prepare(self, batch: Batch, want: bool, start: Start) -> Pending:
-        """A batch on its way to the shards, which see nothing of it yet."""
-        pending = Pending(Cut.of(batch, self.shards), want)
-        for shard in range(self.shards):
-            message = Message(start, pending.cut.part(shard), self._answered, want)
-            pending.held[shard] = self.workers.hold(message)
-        return pending
+    def cut(self, batch: Batch) -> Cut:
+        return Cut.of(batch, self.shards)
 
-    def send(self, batch: Batch, want: bool, prepared: Pending | None = None) -> Pending:
+    def send(self, batch: Batch, want: bool, cut: Cut | None = None) -> Pending:
         """To all shards, without waiting for them; waits for older batches when many are on the way."""
-        pending = Pending(Cut.of(batch, self.shards), want) if prepared is None else prepared
+        pending = Pending(self.cut(batch) if cut is None else cut, want)
         self._pending.append(pending)
         self.number = batch.number
-        for shard in range(self.shards):
-            self._submit(shard, pending)
-        while len(self._pending) > self.AHEAD:
-            self.collect()
+        self.advance()
         return pending
 
-    def _submit(self, shard: int, pending: Pending) -> None:
-        message = pending.held.pop(shard, None)
-        if message is None:
-            message = self._message(pending.cut, shard, pending.want)
-        pending.tickets[shard] = self.workers.submit(shard, "receive", message)
+    def advance(self) -> None:
+        """Take the answers that are there, and send what waits, unless the shards have enough to do."""
+        while self._pending and self._is_answered(self._pending[0]):
+            self.collect()
+        while waiting := [pending for pending in self._pending if pending.parcel is None]:
+            if self._on_the_way() < self.AHEAD:
+                self._dispatch(waiting)
+            elif self._is_full(waiting):
+                self.collect()
+            else:
+                return
+
+    def _is_answered(self, pending: Pending) -> bool:
+        parcel = pending.parcel
+        return parcel is not None and all(
+            shard in pending.answers or self.workers.ready(shard, ticket) for shard, ticket in parcel.tickets.items()
+        )
+
+    def _on_the_way(self) -> int:
+        return len({id(pending.parcel) for pending in self._pending if pending.parcel is not None})
+
+    def _is_full(self, waiting: list[Pending]) -> bool:
+        """Whether more would not go with what waits."""
+        if len(waiting) >= self.TOGETHER or sum(pending.cut.nbytes for pending in waiting) >= self.MOST_BYTES:
+            return True
+        events = sum(len(pending.cut.batch) for pending in waiting) / self.shards
+        pace = max((record.seconds / record.events for record in self.records if record.events), default=0.0)
+        return events * pace >= self.MOST_SECONDS
+
+    def _dispatch(self, waiting: list[Pending]) -> None:
+        parcel = Parcel(waiting)
+        for pending in waiting:
+            pending.parcel = parcel
+        for shard in range(self.shards):
+            self._submit(shard, parcel)
+
+    def _submit(self, shard: int, parcel: Parcel) -> None:
+        messages = [self._message(pending.cut, shard, pending.want) for pending in parcel.batches]
+        parcel.tickets[shard] = self.workers.submit(shard, "receive", messages)
 
     def collect(self) -> None:
         """Wait for the oldest batch that is on the way."""
@@ -178,16 +218,19 @@ class Feed:
         """Until the answer of a shard is there. It may come with that of an earlier batch."""
         while shard not in pending.answers:
             try:
-                if shard not in pending.tickets:
-                    self._submit(
-                        shard, pending
-                    )  # an interrupt came in between; a batch that is there is not learned again
-                self._keep(shard, self.workers.result(shard, pending.tickets.pop(shard)))
+                if pending.parcel is None:
+                    self._dispatch([other for other in self._pending if other.parcel is None])
+                assert pending.parcel is not None
+                if shard not in pending.parcel.tickets:
+                    # An interrupt came in between; a batch that is there is not learned again.
+                    self._submit(shard, pending.parcel)
+                self._keep(shard, self.workers.result(shard, pending.parcel.tickets.pop(shard)))
                 if shard not in pending.answers:
                     raise Lost(shard, "its answer is")
             except Lost:
                 for other in self._pending:
-                    other.tickets.pop(shard, None)
+                    if other.parcel is not None:
+                        other.parcel.tickets.pop(shard, None)
                 self._bring(shard)
 
     def _refusals(self, pending: Pending) -> list[Refused]:

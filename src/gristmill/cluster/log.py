@@ -90,7 +90,7 @@ class Log:
         """Safe once this returns. start: where this batch is the first."""
         if start is not None:
             self.say("start", start.to_json())
-        self._batches.append(batch.number, state.to_json(), batch.to_bytes())
+        self._batches.append(batch.number, state.to_json(), batch.pieces())
 
     def drop_last(self, number: int) -> None:
         """A batch that was refused was never there."""

@@ -61,11 +61,11 @@ class RayWorkers:
         self.stop(plan.shard)
         self._actors[plan.shard] = self._class.remote(plan)
 
-    def hold(self, message: Any) -> Any:
-        return self._ray.put(message)
-
     def submit(self, shard: int, method: str, *arguments: Any) -> Any:
         return getattr(self._actors[shard], method).remote(*arguments)
+
+    def ready(self, shard: int, ticket: Any) -> bool:
+        return bool(self._ray.wait([ticket], timeout=0)[0])
 
     def result(self, shard: int, ticket: Any) -> Any:
         gone = self._ray.exceptions

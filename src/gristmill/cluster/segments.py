@@ -108,18 +108,21 @@ class Segments:
 
     # ---- writing ----------------------------------------------------------------------------------------------------
 
-    def append(self, number: int, state: str, data: bytes) -> None:
+    def append(self, number: int, state: str, data: list[memoryview]) -> None:
         """On the disk once this returns; nothing of it is there where it raises."""
         said = state.encode()
-        check = zlib.crc32(data, zlib.crc32(said))
+        check = zlib.crc32(said)
+        for piece in data:
+            check = zlib.crc32(piece, check)
+        size = sum(map(len, data))
         file, place = self._open(number), self._end
         assert self._current is not None
         try:
-            parts = [memoryview(part) for part in (_HEAD.pack(_MARK, number, len(said), len(data), check), said, data)]
-            _write(file, place, parts)
+            head = _HEAD.pack(_MARK, number, len(said), size, check)
+            _write(file, place, [memoryview(head + said), *data])
             getattr(os, "fdatasync", os.fsync)(file)
-            self._records[number] = Record(self._current, place + _HEAD.size, len(said), len(data), check)
-            self._end = place + _HEAD.size + len(said) + len(data)
+            self._records[number] = Record(self._current, place + _HEAD.size, len(said), size, check)
+            self._end = place + _HEAD.size + len(said) + size
         except BaseException:
             self._records.pop(number, None)
             self._end = place

@@ -77,7 +77,7 @@ class Shard:
         self._snapshots: list[int] = []
         self._events = self._since = self._written = self._answered = 0
         self._busy = self._writing = 0.0
-        self._last_cost, self._last_events = 0.0, 0
+        self._last_cost = 0.0
         self._last_end = time.monotonic()
 
     def _empty(self) -> KeyedFleet:
@@ -90,12 +90,12 @@ class Shard:
 
     # ---- learning ----------------------------------------------------------------------------------------------------
 
-    def receive(self, message: Message) -> dict[int, Answer]:
-        """The answers of all batches that could be learned now: none where one before it is missing."""
-        self._answered = max(self._answered, message.answered)
-        number = message.part.number
-        if number > self.number:  # else it is in the fleet
-            self._waiting[number] = message
+    def receive(self, messages: list[Message]) -> dict[int, Answer]:
+        """The answers of all batches that could be learned now: none where one before them is missing."""
+        for message in messages:
+            self._answered = max(self._answered, message.answered)
+            if message.part.number > self.number:  # else it is in the fleet
+                self._waiting[message.part.number] = message
         answers: dict[int, Answer] = {}
         while (following := self._waiting.pop(self.number + 1, None)) is not None:
             # A state that may be taken back is never written, because its number would come to mean another one. That a
@@ -174,9 +174,7 @@ class Shard:
             return self._since >= self.plan.every
         if self._since < self._LEAST:
             return False
-        # What it will cost, by what the last one cost and how much more has come since: while a fleet grows, so do they.
-        grown = self._events / self._last_events if self._last_events else 1.0
-        return time.monotonic() - self._last_end >= 40 * self._last_cost * grown
+        return time.monotonic() - self._last_end >= 40 * self._last_cost
 
     def snapshot(self) -> int:
         """Write the state and its number; returns the number. Older ones that nobody can ask for go."""
@@ -187,7 +185,7 @@ class Shard:
             self._store.write(Snapshot(self.plan.shards, self.plan.shard, self.number), self._fleet.to_bytes())
             self._snapshots.append(self.number)
             self._last_end = time.monotonic()
-            self._last_cost, self._last_stored = self._last_end - began, self._events
+            self._last_cost = self._last_end - began
             self._writing += self._last_cost
             self._written += 1
         self._since = 0

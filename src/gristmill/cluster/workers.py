@@ -21,11 +21,11 @@ class Workers(Protocol):
     def start(self, plan: Plan) -> None:
         """Start a shard anew; one of the same number that is still there is ended first."""
 
-    def hold(self, message: Any) -> Any:
-        """Something to submit in place of a message: as much of the work as can be done before it may go."""
-
     def submit(self, shard: int, method: str, *arguments: Any) -> Any:
         """Ask a shard for `method(*arguments)`; returns a ticket. Questions to one shard are answered in order."""
+
+    def ready(self, shard: int, ticket: Any) -> bool:
+        """Whether `result` would return, or raise, at once."""
 
     def result(self, shard: int, ticket: Any) -> Any:
         """Wait for the answer; raises Lost where the shard is gone."""
