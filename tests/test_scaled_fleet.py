@@ -193,8 +193,10 @@ def test_what_cannot_be_scaled_changes_nothing():
 
 def test_what_members_have_no_room_for_is_refused_by_name():
     keys, X = events(50)
-    with pytest.raises(ValueError, match=r"^KeyedFleet cannot run Prepared\(\.\.\., scale='relevance'\)"):
+    with pytest.raises(ValueError, match=r"^Prepared: .*relevance"):
         KeyedFleet(Prepared(NOVELTY, "relevance")).partial_fit(keys, X)
+    with pytest.raises(ValueError, match=r"^KeyedFleet cannot run Prepared\(\.\.\., scale='relevance'\)"):
+        KeyedFleet(Prepared(KernelClassifier(budget=DropOldest(5)), "relevance")).partial_fit(keys, X, keys)
     with pytest.raises(TypeError, match="prototype"):
         KeyedFleet(Prepared(Prepared(NOVELTY))).partial_fit(keys, X)
     for fleet in (KeyedFleet(Prepared(REGRESSOR)), Fleet(Prepared(REGRESSOR), 2)):
