@@ -124,6 +124,96 @@ def test_what_cannot_run_it_says_so():
             other()
 
 
+# ---- neighbours -----------------------------------------------------------------------------------------------------
+
+
+def farness(value):
+    return np.log(max(-np.log(max(value, 1e-290)), 0.0) + 1e-3)
+
+
+def local_twin(kernel, rows, share, size):
+    """Scores of a window of the newest, each said before its event was stored."""
+    stored, reaches, said = [], [], []
+    for x in rows:
+        values = kernel(x[None], np.array(stored))[0] if stored else np.empty(0)
+        own, score = np.nan, 1.0
+        if stored:
+            last = np.sort(values)[::-1][min(len(stored), max(2, int(share * len(stored) + 0.5))) - 1]
+            own, near = farness(last), np.array(reaches)[values >= last]
+            near = near[~np.isnan(near)]
+            score = np.exp(near.mean() - own) if len(near) else 1.0
+        said.append(score)
+        stored, reaches = [*stored, x][-size:], [*reaches, own][-size:]
+    return np.array(said)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), Laplacian(0.2)], ids=repr)
+def test_the_local_score_is_that_of_the_twin(kernel, share):
+    rows = X[:400].round(1)  # some are there twice
+    rows[200:260] = rows[100:160]
+    model = KernelNovelty(kernel, Density(neighbours=share), DropOldest(120))
+    scores, offset = [], 0.0
+    for x in rows:
+        scores.append((model.score_one(x) if len(scores) else 1.0) + offset)
+        model.learn_one(x)
+        offset = model.offset_
+    np.testing.assert_allclose(scores, local_twin(kernel, rows, share, 120), rtol=1e-9)
+
+
+def test_the_local_score_is_the_same_however_the_stream_is_cut(tmp_path):
+    def fresh():
+        return KernelNovelty(Gaussian(0.3), Density(neighbours=0.05), DropRandom(90, uniform=True), random_state=1)
+
+    whole, cut, said, start = fresh(), fresh(), [], 0
+    expected = whole.prequential(X[:900])
+    for stop in (1, 2, 77, 400, 900):
+        said.append(cut.prequential(X[start:stop]))
+        cut.save(tmp_path / "local")
+        cut, start = gristmill.load(tmp_path / "local"), stop
+    np.testing.assert_array_equal(expected, np.concatenate(said))
+    np.testing.assert_array_equal(whole.decision_function(X[900:1000]), cut.decision_function(X[900:1000]))
+    before, bad = whole.decision_function(X[:50]), X[:40].copy()
+    bad[30, 1] = np.inf
+    with pytest.raises(ValueError, match="row 30"):
+        whole.partial_fit(bad)
+    np.testing.assert_array_equal(whole.decision_function(X[:50]), before)
+
+
+def test_what_lies_beside_a_dense_group_is_strange_locally():
+    rng = np.random.default_rng(4)
+    dense = rng.random(2000) < 0.5
+    rows = np.where(dense[:, None], 0.05 * rng.normal(size=(2000, 2)), 6 + 2.0 * rng.normal(size=(2000, 2)))
+    odd = dense & (rng.random(2000) < 0.06)
+    turn = rng.uniform(0, 2 * np.pi, size=odd.sum())
+    rows[odd] = 0.6 * np.column_stack([np.cos(turn), np.sin(turn)])
+    wide, local = (
+        KernelNovelty(
+            Gaussian(2.0), Density(neighbours=share), DropRandom(500, uniform=True), random_state=0
+        ).prequential(rows)[200:]
+        for share in (0.0, 0.02)
+    )
+
+    def told(said):
+        return (said[odd[200:]][:, None] < said[~odd[200:]][None]).mean()
+
+    assert told(local) > 0.9 > told(wide)
+
+
+def test_what_a_local_score_cannot_do_is_refused():
+    model = KernelNovelty(Gaussian(1.0), Density(neighbours=0.1), DropOldest(50)).fit(X[:200])
+    with pytest.raises(ValueError, match="no gradient"):
+        model.gradient(X[:2])
+    with pytest.raises(TypeError, match="no sum"):
+        model.explain(X[0])
+    with pytest.raises(TypeError, match="no sum"):
+        gristmill.compress(model, 10)
+    with pytest.raises(ValueError, match="no average"):
+        KernelNovelty(Gaussian(1.0), Density(neighbours=0.1), Merge(9), average=True).fit(X)
+    with pytest.raises(ValueError, match=r"neighbours must be a number in \[0, 1\)"):
+        Density(neighbours=1.0)
+
+
 # ---- the reservoir --------------------------------------------------------------------------------------------------
 
 

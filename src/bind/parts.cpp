@@ -159,7 +159,7 @@ Rule rule_from(nb::handle source, const std::string& task) {
     if (name == "StepSizeAdaptation")
         return StepSizeAdaptation{{}, loss_from(spec, task), number("rate"), number("reg"), number("meta_rate"),
                                   number("decay"), get<std::string>(spec, "form") == "linear"};
-    if (name == "Density") return Density{{}, number("decay"), number("nu")};
+    if (name == "Density") return Density{{}, number("decay"), number("nu"), number("neighbours")};
     throw nb::value_error(("unknown rule " + name).c_str());
 }
 

@@ -15,6 +15,7 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Compos
                 composition.average) {
     windowed_ = std::holds_alternative<Window>(composition.budget);
     weighs_ = composition.needs.mass;
+    neighbours_ = composition.needs.neighbours;
     hidden_ = composition.needs.tangent ? 1 : 0;
     if (composition.needs.partners) keep_partners();
     const Budget& budget = composition.budget;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/hypothesis.hpp"
+#include "core/neighbours.hpp"
 #include "core/partners.hpp"
 #include "core/points.hpp"
 #include "core/sight.hpp"
@@ -21,7 +22,7 @@ class Expansion {
   public:
     static constexpr const char* kName = "an expansion over stored points";
     static constexpr Needs kSupports = {.norm = true, .tangent = true, .present = true, .rows = true,
-                                        .partners = true, .average = true, .mass = true};
+                                        .partners = true, .average = true, .mass = true, .neighbours = 1};
 
     Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average);
     Expansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
@@ -140,7 +141,7 @@ class Expansion {
     void look_anew(Sight& stored) const;  // at the same points, after their columns have changed
     std::size_t window(std::size_t left) const { return Sight::length(size(), left); }
     void load(Sight& sight, std::size_t first, std::size_t count) const;
-    double score(Sight& sight, std::size_t i, std::size_t output) const { return score(output, sight.row(i)); }
+    double score(Sight& sight, std::size_t i, std::size_t output) const { return said(output, sight.row(i)); }
     double average_score(Sight& sight, std::size_t i, std::size_t output) const { return average_score(output, sight.row(i)); }
     double self(Sight& sight, std::size_t i) const { return sight.self(i); }
     void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
@@ -169,6 +170,10 @@ class Expansion {
         std::uint64_t ticks;
         std::optional<Partners> partners;
     };
+    // The score, or how near the neighbours are where the rule asks for that.
+    double said(std::size_t output, const double* row) const {
+        return neighbours_ > 0 ? neighbours::score(row, label_[0].data(), size(), neighbours_) : score(output, row);
+    }
     void square_coefs(double factor) const;  // into squares_, times the square of the scale and of `factor`
     void adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
     void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
@@ -180,6 +185,7 @@ class Expansion {
     std::unique_ptr<Points> points_;
     bool track_norm_, average_;
     bool weighs_ = false;     // the rule asks for the mass
+    double neighbours_ = 0;   // share of the stored points that a score is measured by; labels are how far those had theirs then
     bool windowed_ = false;   // points leave by age alone, and others move about then
     bool only_puts_ = false;  // neither rule nor budget looks at stored points, which others may read while one learns
     std::size_t hidden_ = 0;  // the last outputs, which are auxiliary

@@ -97,13 +97,15 @@ void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term
         if (plan.entry.onto != Points::npos) adjust(plan.entry.onto, term.coefs, plan.partner_row.data());
     } else if (plan.entry.kind != Entry::Kind::refuse) {
         std::size_t slot = size();
+        const double reach = neighbours_ > 0 ? neighbours::reach(sight.row(i), slot, neighbours_) : 0;
         if (plan.entry.kind == Entry::Kind::replace) {
             slot = plan.entry.slot;
             if (sight.start) sight.slots.erase(points_->id(slot));
             if (plan.entry.onto != Points::npos) fold(slot, plan.entry.onto, plan.entry.share, plan.partner_row.data());
             release(slot, plan.victim_row.data());
         }
-        add(slot, term.id, *sight.batch, sight.first + i, term.coefs, sight.row(i), term.self, term.told);
+        add(slot, term.id, *sight.batch, sight.first + i, term.coefs, sight.row(i), term.self,
+            neighbours_ > 0 ? std::span(&reach, 1) : term.told);
         sight.stored(i, slot);
         if (sight.start) sight.slots[term.id] = slot;
     }
@@ -143,7 +145,7 @@ void Expansion::scores(const Batch& batch, double* out) const {
             for (std::size_t r = 0; r < count; ++r)
                 for (std::size_t o = 0; o < outputs(); ++o) {
                     const double* row = values.data() + r * stride;
-                    *at++ = average_ ? average_score(o, row) : score(o, row);
+                    *at++ = average_ ? average_score(o, row) : said(o, row);
                 }
         }
     };
@@ -155,6 +157,7 @@ void Expansion::scores(const Batch& batch, double* out) const {
 }
 
 void Expansion::gradients(const Batch& batch, double* out) const {
+    if (neighbours_ > 0) throw std::invalid_argument("a score that is measured by neighbours has no gradient");
     const std::size_t rows = batch_count(batch), stride = padded(size());
     std::vector<Lines<double>> coefs(outputs(), Lines<double>(stride));
     for (std::size_t o = 0; o < outputs(); ++o)

@@ -2,6 +2,8 @@
 // compares: nobody keeps a list of which go together.
 #pragma once
 
+#include <algorithm>
+
 namespace gristmill {
 
 struct Needs {
@@ -14,6 +16,7 @@ struct Needs {
     bool span = false;        // a hypothesis that lives in the span of few points
     bool average = false;     // the mean of all hypotheses
     bool mass = false;        // the sum of all coefficients
+    double neighbours = 0;    // a score that is measured by this share of the stored points, those that are nearest
 
     // The first need of `asked` that is not among these; nullptr if all are.
     const char* lacks(const Needs& asked) const {
@@ -26,11 +29,13 @@ struct Needs {
         if (asked.span && !span) return "the span of stored points";
         if (asked.average && !average) return "the mean of all hypotheses";
         if (asked.mass && !mass) return "the sum of all coefficients at every step";
+        if (asked.neighbours > 0 && !(neighbours > 0)) return "the nearest of the stored points";
         return nullptr;
     }
     friend Needs operator|(Needs a, const Needs& b) {
         a.norm |= b.norm, a.projection |= b.projection, a.tangent |= b.tangent, a.present |= b.present;
         a.rows |= b.rows, a.partners |= b.partners, a.span |= b.span, a.average |= b.average, a.mass |= b.mass;
+        a.neighbours = std::max(a.neighbours, b.neighbours);
         return a;
     }
 };

@@ -1,4 +1,4 @@
-// The last thousand numbers of a stream and their quantile. Copies share one memory until one of them changes: a rule is
+// The last numbers of a stream, a thousand unless said otherwise, and their quantile. Copies share one memory until one of them changes: a rule is
 // copied at every event, and a chunk keeps the rule from before it.
 #pragma once
 
@@ -12,9 +12,10 @@
 
 namespace gristmill {
 
-class Recent {
+template <std::size_t Most>
+class RecentOf {
   public:
-    static constexpr std::size_t kMost = 1000;
+    static constexpr std::size_t kMost = Most;
 
     std::size_t size() const { return kept_ ? kept_->values.size() : 0; }
     // Bytes at most, whatever has come by now.
@@ -85,5 +86,7 @@ class Recent {
 
     std::shared_ptr<Kept> kept_;
 };
+
+using Recent = RecentOf<1000>;
 
 }  // namespace gristmill

@@ -245,13 +245,13 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate d
 // Kernel density: f is the mean of k(x, .) over what is stored, by weight, whatever left in the meantime. An alarm is a
 // score below the quantile of the last ones.
 struct Density : RuleBase {
-    double decay = 0, nu = 0.01;
+    double decay = 0, nu = 0.01, neighbours = 0;
     double total = 0;  // weight of what is in f
     Recent scores = {};
     double latest = 0;  // the score of the event that is on its way
     static constexpr std::size_t kQuiet = 50;  // events without an alarm
 
-    Needs needs() const { return {.mass = true}; }
+    Needs needs() const { return {.mass = true, .neighbours = neighbours}; }
     Step operator()(const Trial& trial) {
         latest = trial.score;
         const bool empty = !(trial.mass > 0);  // nothing is stored, or all of it was lost

@@ -79,15 +79,19 @@ def for_numbers(d: int) -> list[Any]:
     ]
 
 
-def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
-    """Narrow densities over a sample of all events, columns measured by their spread and by their range.
+NEAR = 0.05  #: of the stored points are neighbours: more than there are strange events of one kind
 
-    By spread a column that hardly ever moves counts as much as any other, by range (as in a picture, where columns share a
-    unit) hardly at all; either is right at times, and an event that is strange by one is strange.
+
+def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
+    """A narrow density and a local one over samples of all events, columns measured by their range and by their spread.
+
+    A narrow density finds what is like nothing before; a local one, whose scores do not depend on its width, what lies
+    beside a dense group. By spread a column that hardly ever moves counts as much as any other, by range (as in a picture,
+    where columns share a unit) hardly at all. Each is right at times; all four together did no better than these two.
     """
 
-    def one(gamma: float, scale: str) -> Prepared:
-        reservoir = DropRandom(_ROOM, uniform=True)
-        return Prepared(KernelNovelty(Gaussian(gamma), Density(nu=alarm_rate), reservoir, random_state=0), scale)
+    def one(gamma: float, scale: str, neighbours: float) -> Prepared:
+        rule, reservoir = Density(nu=alarm_rate, neighbours=neighbours), DropRandom(_ROOM, uniform=True)
+        return Prepared(KernelNovelty(Gaussian(gamma), rule, reservoir, random_state=0), scale)
 
-    return [one(min(2.0, 32 / d), "standard"), one(500 / d, "minmax")]
+    return [one(500 / d, "minmax", 0.0), one(2 / d, "standard", NEAR)]

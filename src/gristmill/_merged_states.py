@@ -88,7 +88,7 @@ def _calibration(
 def strangeness(states: list[dict[str, Any]]) -> dict[str, Any]:
     """The last scores of all, in an even pace; who left one race has left."""
     whole = dict(states[0])
-    for name in ("seen", "alarms"):
+    for name in ("seen", "alarms", "surplus"):
         whole[name] = sum(state[name] for state in states)
     whole["there"] = np.min([state["there"] for state in states], axis=0).astype(states[0]["there"].dtype)
     for name in whole:

@@ -1,4 +1,4 @@
-"""The mixture of a race that nobody judges: no labels, no losses; all experts count alike, the strangest view is taken."""
+"""The mixture of a race that nobody judges: no labels, no losses; all experts count alike."""
 
 from __future__ import annotations
 

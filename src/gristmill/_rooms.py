@@ -16,6 +16,9 @@ import numpy as np
 from .budgets import DropOldest
 
 FIRST = 100  #: the first position at which losses are compared; nobody rests before the second
+MOST = 400  #: points of a detector, for each megabyte of all
+NUMBERS = 50_000  #: numbers in them: wide rows take more time
+SOME = 50  #: points that it has room for, however wide
 LEAST = 12  #: points that a lone expert must have room for
 FEWEST = 50  #: points that each of several must have room for: with fewer it cannot show what it is worth
 ENOUGH = 300  #: points that the leader has before it shares the room with others, once losses say who leads
@@ -79,7 +82,9 @@ class Rooms:
         whole = sum(decline**place for place in range(len(running)))
         free = self._free(core, running, classes)
         parts = {lane: int(free * decline**place / whole) for place, lane in enumerate(running)}
-        if not self.moves or not self.begun:
+        if not self.moves:
+            return {lane: self._at_most(core.lanes[lane].core, room) for lane, room in parts.items()}
+        if not self.begun:
             return parts
         for lane in parts:  # a window stays as short as it began
             if isinstance(core.lanes[lane].model.budget, DropOldest):
@@ -88,6 +93,12 @@ class Rooms:
         if steady is not None:
             parts[steady] += free - sum(parts.values())
         return parts
+
+    def _at_most(self, core: Any, room: int) -> int:
+        """The room of a detector: more points take time, and tell little more."""
+        most = max(1.0, int(self.memory or 0) / 10**6) * min(MOST, max(SOME, NUMBERS / core.width))
+        points = _points(core, room, 1)
+        return room if points <= most else int(room * most / points)
 
     def _fits(self, core: Any, shares: dict[int, int], classes: int) -> bool:
         outputs = classes if classes > 2 else 1

@@ -28,6 +28,8 @@ def check_composition(rule: Any, budget: Any, average: bool) -> None:
             f"Density gives every event the same coefficient, and {budget!r} goes by the smallest; "
             "use budget=Merge(...), DropRandom(..., uniform=True) or DropOldest(...)"
         )
+    if average and isinstance(rule, Density) and rule.neighbours > 0:
+        raise ValueError(f"{rule!r} measures by the neighbours of now, which have no average; use average=False")
     if average and (not isinstance(budget, Budget) or not budget.averages):
         raise ValueError(
             f"average=True needs every point that was ever stored, and {budget!r} drops points; "

@@ -69,6 +69,8 @@ def compress(model: Any, size: int | str) -> tuple[Any, float]:
         return with_model(model, small), error
     check_compressible(model, "compress")
     run = model._started()
+    if getattr(run.parts.rule, "neighbours", 0.0) > 0:
+        raise TypeError("compress: a score that is measured by neighbours is no sum that fewer points could stand for")
     parts = run.parts._replace(budget=resized(run.parts, size, "compress"))
     state = run.core.state()
     terms = Terms.of(state, run.core.outputs, parts.kernel, parts.average)

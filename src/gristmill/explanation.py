@@ -123,6 +123,8 @@ class Explaining(StreamEstimator):
         """
         if not getattr(self, "stores_points", True):
             raise TypeError(f"{type(self).__name__} stores no points that could speak; its weights are coef_")
+        if getattr(self._started().parts.rule, "neighbours", 0.0) > 0:
+            raise TypeError("explain: a score that is measured by neighbours is no sum over stored points")
         if top is not None and (not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1):
             raise ValueError(f"explain: top must be a whole number >= 1 or None, got {top!r}")
         run = self._started()

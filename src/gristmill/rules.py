@@ -488,10 +488,17 @@ class Density(Rule):
         Share of its weight that everything stored loses at each event.
     nu : float in (0, 1), default=0.01
         The alarm rate.
+    neighbours : float in [0, 1), default=0.0
+        Above 0 the score is local: how far a stored point's neighbours were when it came, over how far the event's own are,
+        as a geometric mean over those that are its neighbours: this share of the stored points (0.05 serves well), at least
+        two. How far is -log k, the squared distance times gamma for a Gaussian. The score is about 1 among others, be they
+        close together or far apart, and less outside; the idea is that of the local outlier factor. For kernels that are 1
+        between equal points; there is no gradient.
 
     References
     ----------
     E. Parzen, On Estimation of a Probability Density Function and Mode, Annals of Mathematical Statistics 33(3), 1962.
+    M. Breunig, H.-P. Kriegel, R. Ng, J. Sander, LOF: Identifying Density-Based Local Outliers, SIGMOD 2000.
 
     Examples
     --------
@@ -505,10 +512,12 @@ class Density(Rule):
 
     decay: float = 0.0
     nu: float = 0.01
+    neighbours: float = 0.0
 
     _ranges: ClassVar[dict[str, Range]] = {
         "decay": Range("a number in [0, 1)", lambda v: is_real(v) and 0 <= v < 1),
         "nu": Range("a number in (0, 1)", lambda v: is_real(v) and 0 < v < 1),
+        "neighbours": Range("a number in [0, 1)", lambda v: is_real(v) and 0 <= v < 1),
     }
     tasks: ClassVar[tuple[str, ...]] = ("novelty",)
     multiclass: ClassVar[bool] = False
