@@ -44,7 +44,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         table: dict[str, dict[str, list[Any]]] = {}
         for repeat in range(runs):
             parts = _parts(data, seed + repeat, quick)
-            for count, line, errors in _errors(parts, kept, _families(seed + repeat, quick)):
+            for count, line, errors in _errors(parts, kept, _families(seed + repeat, quick), 0 if quick else 3):
                 table.setdefault(_label(count), {}).setdefault(line, []).append(errors)
         found[data] = {label: {line: np.array(rows) for line, rows in lines.items()} for label, lines in table.items()}
     heads = ["data", "points kept", *_LINES]
@@ -97,7 +97,9 @@ def _parts(data: str, seed: int, quick: bool) -> Parts:
 # ---- measuring -------------------------------------------------------------------------------------------
 
 
-def _errors(parts: Parts, kept: tuple[int | None, ...], families: Families) -> Iterator[tuple[int | None, str, Any]]:
+def _errors(
+    parts: Parts, kept: tuple[int | None, ...], families: Families, widenings: int
+) -> Iterator[tuple[int | None, str, Any]]:
     """(points kept, learner, errors on the test part) with rate and neighbours from the hold-out."""
     X, y, _, _ = parts
     cut = hold_out(len(X))
@@ -106,7 +108,8 @@ def _errors(parts: Parts, kept: tuple[int | None, ...], families: Families) -> I
         tried: dict[tuple[float, ...], Any] = {}
         learned: dict[tuple[float, ...], Any] = {}  # again from the whole training part, those that were chosen
         for count in kept:
-            best = search({**axes, "neighbours": _NEIGHBOURS}, _held_out(held, make, tried, count), widenings=3).values
+            grid = {**axes, "neighbours": _NEIGHBOURS}
+            best = search(grid, _held_out(held, make, tried, count), widenings).values
             neighbours = int(best.pop("neighbours"))
             key = tuple(best.values())
             if key not in learned:
