@@ -226,10 +226,13 @@ PARTS = ("threads", "fleets", "frames", "keyed", "spill")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--resident", type=int, default=100_000, help="keys in memory of the part `spill`")
     given = parser.parse_args()
+    given.parts = given.parts or list(PARTS)
+    if unknown := [part for part in given.parts if part not in PARTS]:
+        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
     print("  ".join(f"{key} {value}" for key, value in machine().items()), "gristmill", gristmill.__version__)
     if "threads" in given.parts and len(os.sched_getaffinity(0)) > 1:
         threads()
