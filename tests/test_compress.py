@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -189,7 +189,8 @@ def test_a_larger_size_changes_nothing_but_the_budget():
 
 
 def test_sparse_points_singles_and_objects():
-    rows = csr_array(random_array((120, 3000), density=0.01, rng=np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    rows = csr_array(rng.random((120, 3000)) * (rng.random((120, 3000)) < 0.01))
     y = np.arange(120) % 2
     model = KernelClassifier(Gaussian(0.5), Perceptron(), Unbounded()).fit(rows, y)
     small, _ = compress(model, 20)

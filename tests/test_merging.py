@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -262,7 +262,8 @@ def test_adaptive_numbers_and_counters():
 
 
 def test_sparse_points_singles_and_objects():
-    rows = csr_array(random_array((120, 3000), density=0.01, rng=np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    rows = csr_array(rng.random((120, 3000)) * (rng.random((120, 3000)) < 0.01))
     y = np.arange(120) % 2
     model = KernelClassifier(Gaussian(0.5), Perceptron(), Unbounded())
     models = [clone(model).fit(rows[a:b], y[a:b]) for a, b in ((0, 70), (50, 120))]
