@@ -24,6 +24,7 @@ from gristmill import (
     Merge,
     Prepared,
     Race,
+    Unbounded,
     _core,
 )
 from gristmill._rooms import FIRST
@@ -57,10 +58,11 @@ def softmax_of(calibration, scores, k):
 
 
 def twin(said, labels, classes, share, gap=10.0, doubt=0.3):
-    """The mixture in NumPy: said is (experts, rows, outputs)."""
-    m = len(said)
+    """The mixture in NumPy: said is (experts, rows, outputs). Each expert has a voice with a shift, and one without."""
+    experts, m = len(said), 2 * len(said)
+    said = np.concatenate([said, said])
     weights, out = np.full(m, 1 / m), []
-    calibrations = [_core.Calibration() for _ in range(m)]
+    calibrations = [_core.Calibration(shifts=voice < experts) for voice in range(m)]
     for calibration in calibrations:
         for known in range(2, classes):
             if known == 2:
@@ -79,7 +81,7 @@ def twin(said, labels, classes, share, gap=10.0, doubt=0.3):
         weights = (1 - share) * tried / tried.sum() + share / m
         for calibration, scores in zip(calibrations, said, strict=True):
             calibration.learn(scores[row], int(label))
-    return np.array(out), weights
+    return np.array(out), weights.reshape(2, experts).sum(axis=0)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -102,6 +104,41 @@ def test_the_mixture_agrees_with_its_twin(classes):
     np.testing.assert_allclose(mixture.probabilities(scores).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("lean", [0.0, 2.0])
+def test_a_shift_between_the_classes_is_learned_where_it_helps_and_else_not_followed(lean):
+    rng = np.random.default_rng(1)
+    labels = (rng.random(3000) < 0.5).astype(float)
+    said = (2 * labels - 1 + lean + rng.normal(size=3000))[None, :, None]
+    mixture = _core.Mixture("classes", 1, 0.002)
+    mixture.meet(2)
+    wrong = (mixture.learn(said, [0], labels, 2)[:, 0] >= 0) != labels
+    own = (said[0, :, 0] >= 0) != labels
+    assert mixture.errors[0] == own.sum()  # what is reported of an expert are its own mistakes
+    if lean:
+        assert wrong[500:].mean() < 0.6 * own[500:].mean()
+    else:
+        assert wrong.sum() <= own.sum() + 10
+
+
+def test_a_file_from_before_experts_had_two_voices_is_read():
+    rng = np.random.default_rng(2)
+    labels = (rng.random(200) < 0.5).astype(float)
+    said = rng.normal(size=(2, 200, 1)) + (2 * labels - 1)[None, :, None] * np.array([0.5, 2.0])[:, None, None]
+    mixture = _core.Mixture("classes", 2, 0.01)
+    mixture.meet(2)
+    mixture.learn(said, [0, 1], labels, 2)
+    older = {name: array for name, array in mixture.state().items() if not name.startswith(("2.", "3."))}
+    older["hedge_weights"] = np.asarray(older["hedge_weights"]).reshape(2, 2).sum(axis=0)
+    older["recent"] = np.asarray(older["recent"])[:2].copy()
+    again = _core.Mixture("classes", 2, 0.01)
+    again.restore(older)
+    np.testing.assert_allclose(again.weights, mixture.weights, rtol=1e-12)
+    again.learn(said, [0, 1], labels, 2)
+    for name in ("hedge_weights", "recent"):
+        with pytest.raises(ValueError, match=name):
+            _core.Mixture("classes", 2, 0.01).restore({**older, name: np.ones(3)})
+
+
 def test_an_expert_whose_scores_are_not_finite_leaves_at_that_row():
     rng = np.random.default_rng(0)
     labels = (rng.random(60) < 0.5).astype(float)
@@ -117,7 +154,7 @@ def test_an_expert_whose_scores_are_not_finite_leaves_at_that_row():
         cut.learn(gone[:, 40:].copy(), [0, 1], labels[40:], 2),
     ]
     np.testing.assert_array_equal(first, np.concatenate(parts))
-    assert whole.weights.tolist() == [1.0, 0.0]
+    np.testing.assert_allclose(whole.weights, [1.0, 0.0], rtol=1e-15, atol=0)  # a sum over two voices
 
 
 def test_the_history_is_thinned_and_told_in_order():
@@ -408,6 +445,13 @@ def test_own_experts_in_place_of_those_it_comes_with():
     assert mine[0].model.budget == Merge(50)
     assert model.leader_.model_.budget.size.endswith(" B")
     assert not np.isnan(model.score(X, y))
+
+
+def test_own_experts_need_a_budget_whose_size_can_be_set():
+    X, y = events(40, classes=2)
+    mine = [Prepared(KernelClassifier(Laplacian(1.0), budget=Unbounded()))]
+    with pytest.raises(ValueError, match=r"must have a size.*Unbounded\(\)"):
+        AutoClassifier(experts=mine).fit(X, y)
 
 
 @pytest.mark.parametrize("build", [lambda: AutoClassifier(), lambda: Race(experts())])

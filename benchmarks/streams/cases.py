@@ -132,6 +132,40 @@ def sea(events: int) -> Any:
     return made(events, random_state=SEED).arrays()
 
 
+# Streams that had no part in any choice: they are measured once, after one.
+
+
+@source("26 blobs", "classification", extra=True)
+def blobs(events: int) -> Any:
+    """Many classes of two clusters each, as letters in two typefaces are; 16 columns."""
+    rng = np.random.default_rng(SEED)
+    centres = 2.2 * rng.normal(size=(52, 16))
+    which = rng.integers(52, size=events)
+    return centres[which] + 1.5 * rng.normal(size=(events, 16)), which % 26
+
+
+@source("Hyperplane", "classification", extra=True)
+def hyperplane(events: int) -> Any:
+    from river.datasets.synth import Hyperplane
+
+    return of_river(Hyperplane(seed=SEED, n_drift_features=5, mag_change=0.001), events)
+
+
+@source("LED drift", "classification", extra=True)
+def led(events: int) -> Any:
+    from river.datasets.synth import LEDDrift
+
+    return of_river(LEDDrift(seed=SEED, irrelevant_features=True, n_drift_features=4), events)
+
+
+def _shuffle_held_out(name: str) -> None:
+    source(name, "classification", needs=name, extra=True)(lambda events: shuffled(*arrays(name), events))
+
+
+for _name in ("german", "svmguide1", "a9a"):
+    _shuffle_held_out(_name)
+
+
 # ---- regression
 # ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ namespace gristmill::bind {
 
 void bind_calibration(nb::module_& m) {
     nb::class_<Calibration>(m, "Calibration")
-        .def(nb::init<>())
+        .def(nb::init<bool>(), nb::arg("shifts") = true)
         .def("learn", [](Calibration& c, Array1<double> scores, std::size_t label) {
             c.learn({scores.data(), scores.shape(0)}, label);
         })

@@ -1,6 +1,8 @@
 // Scores into probabilities: sigmoid(a f + b) for two classes, softmax over a f_c + b_c for more, learned event by event from the
 // scores that were said before each event (Platt's form; Newton steps on the logarithmic loss, older events forgotten slowly).
 //
+// Without a shift (b = 0) the probabilities say what the sign, or the largest, of the scores says, only surer or less sure.
+//
 // Scores are measured in units of their own running size, so that the first steps do not depend on the scale of a rule.
 #pragma once
 
@@ -17,12 +19,24 @@ namespace gristmill {
 
 class Calibration {
   public:
+    explicit Calibration(bool shifts = true) : shifts_(shifts) {}
+
     // One event with one score (two classes) or one a class, and its class. What is not finite teaches nothing.
     void learn(std::span<const double> scores, std::size_t label) noexcept {
+        if (scores.size() == 1) {
+            const double shares[] = {0.0, Loss::sigmoid(logit(scores[0]))};
+            learn(scores, label, shares);
+        } else {
+            softmax(scores, shares_.data());
+            learn(scores, label, shares_.data());
+        }
+    }
+    // The same where the probabilities of these scores are known already.
+    void learn(std::span<const double> scores, std::size_t label, const double* shares) noexcept {
         const double range = scores.size() == 1 ? scores[0] : range_of(scores);
         if (!(range * range < kLargest)) return;
-        if (scores.size() == 1) learn_two(scores[0], label);
-        else learn_many(scores, label);
+        if (scores.size() == 1) learn_two(scores[0], label, shares[1]);
+        else learn_many(scores, label, shares);
         rescale(range * range);
         if (!std::isfinite(slope_) || !std::isfinite(curvature_) || !std::isfinite(cross_)) forget_slope();
     }
@@ -49,7 +63,7 @@ class Calibration {
     }
     // One more class: as rare as the events before it say.
     void add() {
-        offsets_.push_back(-elementary::log1p(count_));
+        offsets_.push_back(shifts_ ? -elementary::log1p(count_) : 0.0);
         curvatures_.push_back(kPrior);
         shares_.resize(offsets_.size());
     }
@@ -123,11 +137,14 @@ class Calibration {
         return std::clamp(slope_ * (score * unit_) + offsets_[0], -kFarthest, kFarthest);
     }
 
-    void learn_two(double score, std::size_t label) noexcept {
+    void learn_two(double score, std::size_t label, double p) noexcept {
         const double z = score * unit_;
-        const double p = Loss::sigmoid(logit(score));
         const double weight = std::max(p * (1 - p), kLeast), error = p - static_cast<double>(label);
         curvature_ = kKeep * curvature_ + weight * z * z;
+        if (!shifts_) {
+            slope_ = std::max(slope_ - error * z / (curvature_ + kRidge), 0.0);
+            return;
+        }
         cross_ = kKeep * cross_ + weight * z;
         curvatures_[0] = kKeep * curvatures_[0] + weight;
         const double a = curvature_ + kRidge, b = curvatures_[0] + kRidge, pull = error / (a * b - cross_ * cross_);
@@ -136,14 +153,14 @@ class Calibration {
     }
 
     // The diagonal of the curvature is enough, and few numbers a class.
-    void learn_many(std::span<const double> scores, std::size_t label) noexcept {
-        softmax(scores, shares_.data());
+    void learn_many(std::span<const double> scores, std::size_t label, const double* shares) noexcept {
         double mean = 0, pull = 0, spread = 0;
-        for (std::size_t c = 0; c < scores.size(); ++c) mean += shares_[c] * (scores[c] * unit_);
+        for (std::size_t c = 0; c < scores.size(); ++c) mean += shares[c] * (scores[c] * unit_);
         for (std::size_t c = 0; c < scores.size(); ++c) {
-            const double z = scores[c] * unit_, p = shares_[c], error = p - (c == label ? 1.0 : 0.0);
+            const double z = scores[c] * unit_, p = shares[c], error = p - (c == label ? 1.0 : 0.0);
             pull += error * z;
             spread += p * (z - mean) * (z - mean);
+            if (!shifts_) continue;
             curvatures_[c] = kKeep * curvatures_[c] + p * (1 - p);
             offsets_[c] -= error / (curvatures_[c] + kRidge);
         }
@@ -182,6 +199,7 @@ class Calibration {
     double slope_ = 1, curvature_ = kPrior, cross_ = 0;
     std::vector<double> offsets_{0}, curvatures_{kPrior};
     std::vector<double> shares_{0};               // room to work in
+    bool shifts_;                                 // whether there is a b
 };
 
 }  // namespace gristmill

@@ -48,8 +48,15 @@ void Hedge::normalise() {
 
 void Hedge::visit(Archive& archive) {
     archive.number("hedge_gap", gap_);
-    archive.numbers("hedge_weights", weights_, weights_.size());
+    const std::size_t voices = weights_.size();
+    archive.numbers("hedge_weights", weights_);
     if (!archive.loads) return;
+    if (2 * weights_.size() == voices) {  // an older file: each expert had one voice
+        for (double& weight : weights_) weight /= 2;
+        weights_.resize(voices);
+        std::copy_n(weights_.begin(), voices / 2, weights_.begin() + static_cast<std::ptrdiff_t>(voices / 2));
+    }
+    if (weights_.size() != voices) archive.refuse("hedge_weights", "does not fit the others");
     const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
     if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
 }
@@ -57,8 +64,30 @@ void Hedge::visit(Archive& archive) {
 // ---- the mixture --------------------------------------------------------------------------------------------------
 
 Mixture::Mixture(Kind kind, std::size_t experts, double share)
-    : kind_(kind), hedge_(experts, share, kind == Kind::classes ? kGap : 0.0), calibrations_(kind == Kind::classes ? experts : 0), recent_(experts), counted_(experts),
-      errors_(experts), events_(experts) {}
+    : kind_(kind), hedge_(kind == Kind::classes ? 2 * experts : experts, share, kind == Kind::classes ? kGap : 0.0),
+      recent_(voices()), counted_(experts), errors_(experts), events_(experts) {
+    for (std::size_t v = 0; kind == Kind::classes && v < voices(); ++v) calibrations_.emplace_back(v < experts);
+}
+
+void Mixture::leave(std::size_t expert) {
+    each_voice(expert, [&](std::size_t v) { hedge_.leave(v); });
+}
+
+void Mixture::enter(std::size_t expert) {
+    each_voice(expert, [&](std::size_t v) { hedge_.enter(v); });
+}
+
+std::vector<double> Mixture::weights() const {
+    std::vector<double> sums(experts());
+    for (std::size_t v = 0; v < voices(); ++v) sums[v % experts()] += hedge_.weights()[v];
+    return sums;
+}
+
+std::vector<double> Mixture::recent() const {
+    std::vector<double> least(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(experts()));
+    for (std::size_t v = experts(); v < voices(); ++v) least[v - experts()] = std::min(least[v - experts()], recent_[v]);
+    return least;
+}
 
 void Mixture::meet(std::size_t classes) {
     for (; classes_ < classes; ++classes_) {
@@ -75,9 +104,9 @@ void Mixture::mark() {
     std::fill(counted_.begin(), counted_.end(), 0.0);
 }
 
-void Mixture::share_out(std::size_t expert, const double* scores, double* out) const {
+void Mixture::share_out(std::size_t voice, const double* scores, double* out) const {
     if (kind_ == Kind::numbers) *out = *scores;
-    else calibrations_[expert].probabilities({scores, outputs()}, columns(), out);
+    else calibrations_[voice].probabilities({scores, outputs()}, columns(), out);
 }
 
 Mixture::Answer Mixture::judge(const double* shares, std::size_t label) const {
@@ -93,13 +122,14 @@ void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) con
     for (std::size_t r = 0; r < rows; ++r) {
         double total = 0;
         std::fill(out + r * k, out + (r + 1) * k, 0.0);
-        for (const Said& one : said) {
-            const double weight = hedge_.weights()[one.expert] - dealt;
-            if (!(weight > 0)) continue;
-            share_out(one.expert, one.scores + r * outputs(), shares.data());
-            total += weight;
-            for (std::size_t c = 0; c < k; ++c) out[r * k + c] += weight * shares[c];
-        }
+        for (const Said& one : said)
+            each_voice(one.expert, [&](std::size_t v) {
+                const double weight = hedge_.weights()[v] - dealt;
+                if (!(weight > 0)) return;
+                share_out(v, one.scores + r * outputs(), shares.data());
+                total += weight;
+                for (std::size_t c = 0; c < k; ++c) out[r * k + c] += weight * shares[c];
+            });
         if (total > 0)
             for (std::size_t c = 0; c < k; ++c) out[r * k + c] /= total;
     }
@@ -124,25 +154,29 @@ void Mixture::hear(std::span<const Said> said, std::size_t row) {
     there_.assign(experts(), 0);
     for (const Said& one : said) {
         const double* scores = one.scores + row * outputs();
-        if (hedge_.weights()[one.expert] == 0) continue;
+        double weight = 0;
+        each_voice(one.expert, [&](std::size_t v) { weight += hedge_.weights()[v]; });
+        if (weight == 0) continue;
         if (std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) there_[one.expert] = 1;
-        else hedge_.leave(one.expert);
+        else leave(one.expert);
     }
 }
 
 void Mixture::answer(std::span<const Said> said, std::size_t row, double* out) {
     const std::size_t k = columns();
-    shares_.resize(experts() * k);
+    shares_.resize(voices() * k);
     std::fill(out, out + k, 0.0);
     double total = 0;
     const double dealt = hedge_.dealt();
     for (const Said& one : said) {
         if (!there_[one.expert]) continue;
-        double* shares = shares_.data() + one.expert * k;
-        const double weight = std::max(0.0, hedge_.weights()[one.expert] - dealt);
-        share_out(one.expert, one.scores + row * outputs(), shares);
-        total += weight;
-        for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares[c];
+        each_voice(one.expert, [&](std::size_t v) {
+            double* shares = shares_.data() + v * k;
+            const double weight = std::max(0.0, hedge_.weights()[v] - dealt);
+            share_out(v, one.scores + row * outputs(), shares);
+            total += weight;
+            for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares[c];
+        });
     }
     if (total > 0)
         for (std::size_t c = 0; c < k; ++c) out[c] /= total;
@@ -159,22 +193,26 @@ void Mixture::play_down(double* out, std::size_t known) const {
 }
 
 void Mixture::judge_all(std::span<const Said> said, std::size_t row, double label) {
-    losses_.assign(experts(), 0.0);
+    losses_.assign(voices(), 0.0);
     // Of the first event nobody knew anything, least of all where numbers lie.
     const double most = seen_ == 1 ? first_error_ : kWildest * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
     for (const Said& one : said) {
         const std::size_t e = one.expert;
         if (!there_[e]) continue;
-        const double* shares = shares_.data() + e * columns();
-        const double off = std::abs(shares[0] - label);
-        Answer found{off, std::min(off, most)};
-        if (kind_ == Kind::classes) {
-            found = judge(shares, static_cast<std::size_t>(label));
-            calibrations_[e].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label));
-        }
-        losses_[e] = found.loss;
-        recent_[e] += found.loss, counted_[e] += 1;
-        errors_[e] += found.error, events_[e] += 1;
+        double error = 0;  // of the last voice, which is the expert's own
+        each_voice(e, [&](std::size_t v) {
+            const double* shares = shares_.data() + v * columns();
+            const double off = std::abs(shares[0] - label);
+            Answer found{off, std::min(off, most)};
+            if (kind_ == Kind::classes) {
+                found = judge(shares, static_cast<std::size_t>(label));
+                calibrations_[v].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label), shares);
+            }
+            losses_[v] = found.loss;
+            recent_[v] += found.loss;
+            error = found.error;
+        });
+        counted_[e] += 1, errors_[e] += error, events_[e] += 1;
     }
     hedge_.step(losses_);
 }
@@ -200,7 +238,7 @@ std::size_t Mixture::bytes() const { return bytes_for(classes_) - (kLines * line
 
 std::size_t Mixture::bytes_for(std::size_t classes) const {
     const std::size_t outputs = kind_ == Kind::classes && classes > 2 ? classes : 1;
-    return sizeof *this + kLines * line() * sizeof(float) + 8 * experts() * sizeof(double) +
+    return sizeof *this + kLines * line() * sizeof(float) + (4 * voices() + 4 * experts()) * sizeof(double) +
            calibrations_.size() * (sizeof(Calibration) + 3 * outputs * sizeof(double));
 }
 
@@ -210,7 +248,12 @@ void Mixture::visit(Archive& archive) {
     std::uint64_t classes = classes_;
     archive.count("classes", classes);
     archive.count("seen", seen_);
-    archive.numbers("recent", recent_, m), archive.numbers("counted", counted_, m);
+    archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
+    if (archive.loads && recent_.size() == m && voices() > m) {  // an older file: each expert had one voice
+        recent_.resize(voices());
+        std::copy_n(recent_.begin(), m, recent_.begin() + static_cast<std::ptrdiff_t>(m));
+    }
+    if (archive.loads && recent_.size() != voices()) archive.refuse("recent", "does not fit the others");
     archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
     archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);
     archive.number("history_step", step_);

@@ -1,6 +1,9 @@
 // Experts that run side by side, mixed event by event: weights that follow their losses (AdaHedge with a fixed share), the
 // probabilities of each expert's scores, and what is told of the race afterwards. Knows nothing of what an expert is.
 //
+// A classifier has two voices: its scores as probabilities with a learned shift between the classes, and without. The shift is worth
+// much where the scores lean to one class, and costs errors where they do not, all the more where things drift; losses decide.
+//
 // The experts learn whatever the mixture does, so that their scores of a chunk come first and are mixed here in one go; every
 // number depends on the events alone, not on how they were cut into chunks.
 #pragma once
@@ -67,19 +70,19 @@ class Mixture {
     // The same for rows that are not learned.
     void mix(std::span<const Said> said, std::size_t rows, double* out) const;
 
-    void leave(std::size_t expert) { hedge_.leave(expert); }
-    void enter(std::size_t expert) { hedge_.enter(expert); }
+    void leave(std::size_t expert);
+    void enter(std::size_t expert);
     // The losses of the experts are counted anew.
     void mark();
 
-    std::size_t experts() const { return hedge_.weights().size(); }
+    std::size_t experts() const { return errors_.size(); }
     std::size_t classes() const { return classes_; }
     std::size_t columns() const { return kind_ == Kind::numbers ? 1 : std::max<std::size_t>(classes_, 2); }
     std::size_t outputs() const { return kind_ == Kind::numbers || classes_ <= 2 ? 1 : classes_; }
-    std::span<const double> weights() const { return hedge_.weights(); }
-    std::span<const double> recent() const { return recent_; }   // sum of losses since the mark
+    std::vector<double> weights() const;  // of both voices
+    std::vector<double> recent() const;   // sum of losses since the mark, of the better voice
     std::span<const double> counted() const { return counted_; } // events since the mark
-    std::span<const double> errors() const { return errors_; }   // all mistakes, or all absolute errors
+    std::span<const double> errors() const { return errors_; }   // all mistakes (without a shift), or all absolute errors
     std::span<const double> events() const { return events_; }   // that each expert was there for
     double own_errors() const { return own_errors_; }
     std::uint64_t seen() const { return seen_; }
@@ -103,19 +106,26 @@ class Mixture {
     struct Answer {
         double error, loss;
     };
+    // Places of the voices of an expert: e, and e + experts() for that without a shift.
+    std::size_t voices() const { return hedge_.weights().size(); }
+    template <class F>
+    void each_voice(std::size_t expert, F f) const {
+        for (std::size_t v = expert; v < voices(); v += experts()) f(v);
+    }
     Answer judge(const double* shares, std::size_t label) const;
     void hear(std::span<const Said> said, std::size_t row);
     void answer(std::span<const Said> said, std::size_t row, double* out);
     void play_down(double* out, std::size_t known) const;
     void judge_all(std::span<const Said> said, std::size_t row, double label);
-    void share_out(std::size_t expert, const double* scores, double* out) const;
+    void share_out(std::size_t voice, const double* scores, double* out) const;
     void remember();
 
     Kind kind_;
     Hedge hedge_;
     std::size_t classes_ = 0;
     std::vector<Calibration> calibrations_;
-    std::vector<double> recent_, counted_, errors_, events_;
+    std::vector<double> recent_;  // of each voice
+    std::vector<double> counted_, errors_, events_;
     double own_errors_ = 0, first_error_ = 0, step_ = kFirstStep;
     std::uint64_t seen_ = 0;
     std::vector<float> history_;

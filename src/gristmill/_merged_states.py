@@ -20,9 +20,10 @@ def mixture(
     """Losses, errors and events add up, and so weights are multiplied: w is proportional to exp(-eta loss).
 
     there: by race and expert, whether it runs. Where an expert does not run it has an even share, so that who lost early in
-    one race is no worse for it than who ran and lost.
+    one race is no worse for it than who ran and lost. A classifier has two voices, with a weight and a calibration each.
     """
     whole = dict(states[0])
+    there = np.tile(there, (1, len(whole["hedge_weights"]) // there.shape[1]))
     for name in ("recent", "counted", "errors", "events", "own_errors", "seen"):
         whole[name] = sum(state[name] for state in states)
     seen = [int(np.ravel(state["seen"])[0]) for state in states]
@@ -36,9 +37,9 @@ def mixture(
     for name in [name for name in whole if name.partition(".")[2] in _CALIBRATION]:
         del whole[name]
     outputs = classes if classes > 2 else 1
-    for expert in range(there.shape[1]):
-        found = _calibration(states, shares, there[:, expert], codes, outputs, expert)
-        whole |= {f"{expert}.{name}": numbers for name, numbers in found.items()}
+    for voice in range(there.shape[1]):
+        found = _calibration(states, shares, there[:, voice], codes, outputs, voice)
+        whole |= {f"{voice}.{name}": numbers for name, numbers in found.items()}
     return whole
 
 
@@ -63,10 +64,10 @@ def _weights(weights: list[Floats], there: Any, seen: Any) -> Floats:
 
 
 def _calibration(
-    states: list[dict[str, Any]], shares: Floats, runs: Any, codes: list[list[int]], outputs: int, expert: int
+    states: list[dict[str, Any]], shares: Floats, runs: Any, codes: list[list[int]], outputs: int, voice: int
 ) -> dict[str, Any]:
     """The map to probabilities: the mean over races that know all classes and run the expert; else it begins anew."""
-    names = [f"{expert}.{name}" for name in _CALIBRATION]
+    names = [f"{voice}.{name}" for name in _CALIBRATION]
     if names[0] not in states[0]:
         return {}
     known = [len(own) == (outputs if outputs > 1 else 2) for own in codes]

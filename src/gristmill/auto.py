@@ -64,7 +64,18 @@ class Auto(Racing):
             count.check(type(self).__name__, "passes", self.passes)
         if self.experts is not None:
             _task_of_all(type(self).__name__, self.experts, (self._task_name,))
+            self._check_budgets()
         return super()._parts()
+
+    def _check_budgets(self) -> None:
+        """Raise for an expert whose memory cannot be set."""
+        for expert in self.experts:
+            budget = getattr(getattr(expert, "model", expert), "budget", None)
+            if budget is not None and not hasattr(budget, "size"):
+                raise ValueError(
+                    f"{type(self).__name__}: the budget of an expert must have a size, which is then set by the memory, "
+                    f"got {budget!r}; use Merge or DropOldest, or a Race, where experts keep their budgets"
+                )
 
 
 class AutoClassifier(ClassifierMixin, Auto, Classifying):
