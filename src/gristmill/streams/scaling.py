@@ -200,7 +200,8 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
-        return {"scaler_state": self._scaling.state()}, {"n_seen": self.n_seen_, "centred": self.is_centred}
+        found = self._scaling.copy()  # of one moment, whoever learns meanwhile
+        return {"scaler_state": found.state()}, {"n_seen": found.seen, "centred": self.is_centred}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         state = np.array(arrays["scaler_state"], dtype=np.float64, order="C")
@@ -215,7 +216,10 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         scaling = state.pop("_scaling", None)
-        return state if scaling is None else {**state, "_scaling": (scaling.state(), scaling.seen)}
+        if scaling is None:
+            return state
+        found = scaling.copy()  # of one moment, whoever learns meanwhile
+        return {**state, "_scaling": (found.state(), found.seen)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         packed = state.pop("_scaling", None)
