@@ -147,6 +147,26 @@ def test_three_classes_have_a_gradient_each(budget):
     assert found == pytest.approx(differences(model, rows).reshape(found.shape), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("columns", [3, 16, 37])
+@pytest.mark.parametrize(("kind", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-3)])
+@pytest.mark.parametrize("kernel", [Gaussian(0.05), Laplacian(0.1), Gaussian(0.05) + Laplacian(0.1)], ids=repr)
+def test_many_classes_are_what_a_plain_sum_gives(kernel, kind, tolerance, columns):
+    """Most points are nothing to most classes, and are passed over there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, columns)).astype(kind), rng.integers(9, size=400)
+    model = KernelClassifier(kernel, PassiveAggressive(), DropOldest(150)).fit(X, y)
+    assert (model.dual_coef_ == 0).mean() > 0.5
+    points, rows = model.support_vectors_.astype(np.float64), X[:75].astype(np.float64)
+    apart = rows[:, None] - points
+    slopes = np.zeros(apart.shape)
+    if "Gaussian" in repr(kernel):
+        slopes += -0.1 * Gaussian(0.05)(rows, points)[:, :, None] * apart
+    if "Laplacian" in repr(kernel):
+        slopes += -0.1 * Laplacian(0.1)(rows, points)[:, :, None] * np.sign(apart)
+    plain = np.einsum("rpj,po->roj", slopes, model.dual_coef_)
+    assert model.gradient(X[:75]) == pytest.approx(plain, rel=tolerance, abs=tolerance)
+
+
 @pytest.mark.parametrize("labels", [("no", "yes"), ("yes", "no")])
 def test_two_classes_have_one_with_the_sign_of_the_scores(labels):
     X, y = events()

@@ -232,7 +232,7 @@ def test_a_renewal_is_what_a_plain_one_gives(kernel):
 
 
 def test_a_renewal_of_numbers_is_what_a_plain_one_gives():
-    """Half of three passes of PA from f = 0, half of what nearly keeps the scores, drawn to 0 by a ridge."""
+    """A part of three passes of PA from f = 0, the rest nearly keeps the scores, drawn to 0 by a ridge."""
     X, y = stream(FIRST)
     y = X[:, 0] * 300 + np.sin(X[:, 1])
     kernel, rule = Laplacian(0.25), PassiveAggressive(C=0.5, epsilon=0.1)
@@ -248,10 +248,12 @@ def test_a_renewal_of_numbers_is_what_a_plain_one_gives():
             learned[i] += np.sign(error) * min(0.5, max(0.0, abs(error) - 0.1) / gram[i, i])
     kept = plain.dual_coef_[:, 0].copy()
     scores = kernel(plain.support_vectors_) @ kept
+    share = min(0.5, 2 * np.linalg.norm(gram @ kept - scores) / np.linalg.norm(scores))
+    assert 0 < share < 0.5
     for _ in range(2):
         for i in range(len(points)):
             kept[i] += (scores[i] - gram[i] @ kept - 0.3 * kept[i]) / 1.3
-    assert model.dual_coef_[:, 0] == pytest.approx((learned + kept) / 2, abs=1e-9)
+    assert model.dual_coef_[:, 0] == pytest.approx(share * learned + (1 - share) * kept, abs=1e-9)
 
 
 def test_where_nothing_changes_a_classifier_keeps_what_it_has(monkeypatch):
@@ -354,16 +356,45 @@ def test_refused_by_name(model, why):
     assert not prepared.__sklearn_is_fitted__()
 
 
-def test_sparse_rows_are_refused():
-    X, y = stream(30)
-    with pytest.raises(TypeError, match="sparse"):
-        relevant().fit(csr_array(X), y)
+def test_several_passes_are_refused():
+    X, y = stream(600)
+    model = Prepared(KernelClassifier(passes=2), "relevance")
+    with pytest.raises(ValueError, match="use passes=1"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="use passes=1"):
+        relevant().fit(X, y, passes=3)
+    assert not model.__sklearn_is_fitted__()
+
+
+def test_sparse_rows_have_weights_up_to_a_width(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 12)) * (rng.uniform(size=(1300, 12)) < 0.5)
+    y = X[:, 3] > 0.3 * X[:, 7]
+    whole = relevant().fit(csr_array(X), y)
+    assert set(np.argsort(whole.relevance_)[-2:]) == {3, 7}
+    model = relevant().partial_fit(csr_array(X[:700]), y[:700])
+    model.save(tmp_path / "sparse.gristmill")
+    model = gristmill.load(tmp_path / "sparse.gristmill").partial_fit(csr_array(X[700:]), y[700:])
+    assert same(model, whole)
+    assert np.array_equal(model.predict(csr_array(X)), whole.predict(csr_array(X)))
+    assert model.gradient(csr_array(X[:3])).shape == (3, 12)
+    assert list(model.explain(csr_array(X[:1])).relevance) == [f"x{at}" for at in range(12)]
+
+
+def test_sparse_rows_wider_than_that_are_refused():
+    y = stream(30)[1]
+    model = relevant()
+    with pytest.raises(TypeError, match=r"at most 1,024 columns, and these .* have 1,025"):
+        model.fit(csr_array((30, 1025)), y)
+    assert not model.__sklearn_is_fitted__()
 
 
 def test_relevance_is_of_relevance_alone():
     X, y = stream(30)
     assert not hasattr(Prepared(KernelClassifier()).fit(X, y), "relevance_")
     assert not hasattr(relevant(), "relevance_")
+    with pytest.raises(AttributeError, match='relevance_history_ is there with scale="relevance", once'):
+        _ = relevant().relevance_history_
     assert relevant().fit(X, y).relevance_.tolist() == [1 / 12] * 12
 
 

@@ -88,10 +88,13 @@ struct IsaGradient {
     // first four rows of scratch: the derivative by x_j is dot y_j + norm x_j + l1 sign(x_j - y_j). scratch:
     // kSlopeScratch * (nodes + 2) * size values.
     void (*slopes)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch);
-    // out[k][j] += sum_i weights[k][i] y_i[j], point after point; width: whole lines of the cache. points: the first line of
-    // each, then the second, ...
-    void (*points)(const T* const* weights, std::size_t count, const T* points, std::size_t n_points, std::size_t width,
-                   T* const* out);
+    // Points in blocks of lanes with their features side by side instead: the first line of each, then the second, ... requires:
+    // zeros in `to`, which has whole lines.
+    void (*lines)(const T* blocks, std::size_t n_blocks, std::size_t width, T* to);
+    // out[k][j] += sum_i weights[k][i] y_i[j] over the n places i (no places: 0, ..., n - 1), one after the other; width: whole
+    // lines of the cache; points: as `lines` has them.
+    void (*points)(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
+                   std::size_t n_points, std::size_t width, T* const* out);
     // out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_i[j]), the sign of 0 being 0; shared: the rows are one row.
     void (*signs)(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
                   std::size_t n_blocks, std::size_t width, T* const* out);

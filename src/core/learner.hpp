@@ -94,9 +94,9 @@ class Learner {
     void retarget(std::span<const double> factors, std::span<const double> shifts)
         requires requires(H h) { h.retell(factors); };
 
-    // Columns of the stored points times factors, and f half of what it was, its scores at the stored points kept as well as
-    // they can be, and half of what it learns anew: `passes` over the stored points with their labels, oldest first, from
-    // f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget
+    // Columns of the stored points times factors, and f a part of what it was, its scores at the stored points kept as well as
+    // they can be, and a part, at most half, of what it learns anew: `passes` over the stored points with their labels, oldest
+    // first, from f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget
     // what the points that are gone had taught. Counters, ages and random state stay. Nothing changes where the first pass
     // tells the points worse than a pass did before, by more than a share `slack`.
     Renewal renew(std::span<const double> factors, std::size_t passes, double slack)

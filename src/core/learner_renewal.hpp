@@ -81,19 +81,18 @@ double Learner<H>::replay(Replay& points, std::size_t passes) {
     return known > 0 ? total / known : 0.0;
 }
 
-// What was learned anew, and what keeps the scores that the points had. Of a classifier the less is new, the less the new
-// factors move the scores, down to nothing: labels that are wrong, and what was folded in, speak against learning anew. Of a
-// regressor, whose steps follow the noise of the targets, a ridge takes some of it out.
+// What was learned anew, and what keeps the scores that the points had. The less the new factors move the scores, the less is
+// new, down to nothing: labels that are wrong or old, and what was folded in, speak against learning anew. Of a regressor,
+// whose steps follow the noise of the targets, a ridge takes some of it out.
 template <Hypothesis H>
 void Learner<H>::blend(Replay& stored, std::span<const double> scores, const std::vector<std::vector<double>>& present,
                        std::span<const double> intercept)
     requires(H::kSupports.present)
 {
-    const bool numbers = task_ == Task::regression;
     const auto learned = hypothesis_.coefs();
     hypothesis_.set_coefs(present);
-    const double share = numbers ? 0.5 : std::min(0.5, 2 * moved(scores, stored.scores(hypothesis_)));
-    hypothesis_.keep_scores(stored.chunk.sight, scores, numbers ? 0.0 : 1.0);
+    const double share = std::min(0.5, 2 * moved(scores, stored.scores(hypothesis_)));
+    hypothesis_.keep_scores(stored.chunk.sight, scores, task_ == Task::regression ? 0.0 : 1.0);
     hypothesis_.set_coefs(mixed(hypothesis_.coefs(), learned, share));
     for (std::size_t o = 0; o < outputs(); ++o) intercept_[o] = intercept[o] + share * (intercept_[o] - intercept[o]);
 }

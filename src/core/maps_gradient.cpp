@@ -161,7 +161,7 @@ class MaclaurinMap<T>::Pull {
         std::vector<const T*> from(count);
         std::vector<T*> to(count);
         for (std::size_t k = 0; k < count; ++k) from[k] = weights.data() + k * slots, to[k] = sums.data() + k * stride;
-        isa_gradient<T>().points(from.data(), count, points.data(), slots, stride, to.data());
+        isa_gradient<T>().points(from.data(), count, nullptr, slots, points.data(), slots, stride, to.data());
     }
     void pull(const Lines<T>& real, const Lines<T>& re, const Lines<T>& im, std::size_t count, std::size_t stride, Lines<T>& sums) {
         for (std::size_t k = 0; k < count; ++k) {

@@ -344,7 +344,10 @@ class DenseAhead final : public Ahead {
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
 
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
-        PointWeights<T> weights(kernel_, coefs, count_, padded(points_.size()));
+        // The first rows are as many as there ever are at once.
+        if (weights_) weights_->restart();
+        else weights_.emplace(kernel_, coefs, count_, padded(points_.size()));
+        PointWeights<T>& weights = *weights_;
         Room& room = rooms_[0];
         room.scratch.resize(kernel_.slope_rows() * kPanel);
         run(room, 0, count_, points_.blocks_.data(), 0, weights.slots(), points_.norm2_.data(), points_.norm1_.data(),
@@ -456,6 +459,7 @@ class DenseAhead final : public Ahead {
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
     Lines<T> table_, lanes_, lane_norm1_, lane_norm2_;
+    std::optional<PointWeights<T>> weights_;  // of a gradient
     std::vector<Room> rooms_ = std::vector<Room>(1);
 };
 

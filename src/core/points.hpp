@@ -34,7 +34,8 @@ class Ahead {
     virtual void rows_of_piece(std::size_t, std::size_t, double*, std::size_t) {}
     // out[r * stride + slot] = k(loaded row r, row i of `others`) for each (i, slot). requires: the same kind of Ahead, which can cut.
     virtual void against(Ahead&, std::span<const Taken>, double*, std::size_t) {}
-    // d f_o / d x at the loaded rows, (row, output, feature) in order; coefs: one line an output, padded(size) numbers each.
+    // d f_o / d x at the loaded rows, (row, output, feature) in order; coefs: one line an output, padded(size) numbers each,
+    // the same ones whenever it is asked, and never more rows than the first time.
     virtual void gradients(std::span<const Lines<double>> coefs, double* out);
 };
 

@@ -120,23 +120,74 @@ void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scra
 
 // ---- sums of stored points --------------------------------------------------------------------------------------------
 
-// R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..], point after point.
-template <int R, int V, class T>
-inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const T* points, std::size_t n_points,
-                         std::size_t j, T* const* out) {
+// The first halves of two vectors, or the second ones, number by number in turn.
+template <bool Second, class T>
+inline Vec<T> interleaved(Vec<T> a, Vec<T> b) {
+    constexpr int n = kWidth<T>, at = Second ? n / 2 : 0, to = n + at;
+    if constexpr (n == 2) return __builtin_shufflevector(a, b, at, to);
+    else if constexpr (n == 4) return __builtin_shufflevector(a, b, at, to, at + 1, to + 1);
+    else if constexpr (n == 8)
+        return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3);
+    else
+        return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3, at + 4, to + 4, at + 5, to + 5,
+                                       at + 6, to + 6, at + 7, to + 7);
+}
+
+// A block of lanes by lanes numbers with rows and columns exchanged, a square of vectors at a time.
+template <class T>
+inline void exchange(const T* from, T* to) {
+    constexpr std::size_t lanes = kLanes<T>, n = kWidth<T>;
+    for (std::size_t a = 0; a < lanes; a += n)
+        for (std::size_t b = 0; b < lanes; b += n) {
+            Vec<T> x[n], y[n];
+            for (std::size_t i = 0; i < n; ++i) x[i] = load(from + (b + i) * lanes + a);
+            for (std::size_t step = 1; step < n; step *= 2) {
+                for (std::size_t i = 0; i < n / 2; ++i) {
+                    y[2 * i] = interleaved<false, T>(x[i], x[i + n / 2]);
+                    y[2 * i + 1] = interleaved<true, T>(x[i], x[i + n / 2]);
+                }
+                for (std::size_t i = 0; i < n; ++i) x[i] = y[i];
+            }
+            for (std::size_t i = 0; i < n; ++i) store(to + (a + i) * lanes + b, x[i]);
+        }
+}
+
+// Points in blocks of lanes with their features side by side instead: the first line of each point, then the second, ... A last
+// line that is not full keeps what it has there, which is 0.
+template <class T>
+void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
+    constexpr std::size_t lanes = kLanes<T>;
+    for (std::size_t first = 0; first < width; first += lanes) {
+        const std::size_t features = width - first < lanes ? width - first : lanes;
+        for (std::size_t b = 0; b < n_blocks; ++b, to += lanes * lanes) {
+            const T* from = blocks + (b * width + first) * lanes;
+            if (features == lanes) exchange(from, to);
+            else
+                for (std::size_t l = 0; l < lanes; ++l)
+                    for (std::size_t j = 0; j < features; ++j) to[l * lanes + j] = from[j * lanes + l];
+        }
+    }
+}
+
+// R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..] over i = places[first], ..., one
+// after the other; not `Some`: i = first, ...
+template <bool Some, int R, int V, class T>
+inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const std::uint32_t* places,
+                         const T* points, std::size_t n_points, std::size_t j, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     Vec<T> sum[R][V];
     const T* at[V];
     for (int v = 0; v < V; ++v) {
         const std::size_t feature = j + v * kWidth<T>;
-        at[v] = points + (feature / lanes * n_points + first) * lanes + feature % lanes;
+        at[v] = points + feature / lanes * n_points * lanes + feature % lanes;
         for (int r = 0; r < R; ++r) sum[r][v] = load(out[r] + feature);
     }
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t p = first; p < first + count; ++p) {
+        const std::size_t i = Some ? places[p] : p;
         Vec<T> y[V];
         for (int v = 0; v < V; ++v) y[v] = load(at[v] + i * lanes);
         for (int r = 0; r < R; ++r) {
-            const Vec<T> w = splat(weights[r][first + i]);
+            const Vec<T> w = splat(weights[r][i]);
             for (int v = 0; v < V; ++v) sum[r][v] = fma(w, y[v], sum[r][v]);
         }
     }
@@ -144,12 +195,12 @@ inline void product_tile(const T* const* weights, std::size_t first, std::size_t
         for (int v = 0; v < V; ++v) store(out[r] + j + v * kWidth<T>, sum[r][v]);
 }
 
-// out[k][j] += sum_i weights[k][i] points[i][j], rows of `width` numbers, whole lines of the cache. The points lie line by line:
-// the first line of all of them, then the second. (Rows a power of two apart would drive each other out of the cache.) The
-// order of each sum is that of the points, whatever the shape of the tile.
-template <class T>
-void weighted_points(const T* const* weights, std::size_t count, const T* points, std::size_t n_points, std::size_t width,
-                     T* const* out) {
+// out[k][j] += sum_i weights[k][i] points[i][j] over the n places i, rows of `width` numbers, whole lines of the cache. The points
+// lie line by line: the first line of all of them, then the second. (Rows a power of two apart would drive each other out of
+// the cache.) The order of each sum is that of the places, whatever the shape of the tile.
+template <bool Some, class T>
+void sum_points(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
+                std::size_t n_points, std::size_t width, T* const* out) {
 #if defined(__AVX512F__)
     constexpr int R = 8, V = 3;
 #elif defined(__AVX2__)
@@ -160,19 +211,29 @@ void weighted_points(const T* const* weights, std::size_t count, const T* points
     constexpr int R = 4, V = 2;
 #endif
     constexpr std::size_t kDeep = 128;  // so many points of a tile stay in the first-level cache
-    for (std::size_t first = 0; first < n_points; first += kDeep) {
-        const std::size_t deep = n_points - first < kDeep ? n_points - first : kDeep;
+    for (std::size_t first = 0; first < n; first += kDeep) {
+        const std::size_t deep = n - first < kDeep ? n - first : kDeep;
+        const auto tile = [&]<int Q, int W>(std::size_t k, std::size_t j) {
+            product_tile<Some, Q, W>(weights + k, first, deep, places, points, n_points, j, out + k);
+        };
         const auto tiles = [&]<int W>(std::size_t j) {
             std::size_t k = 0;
-            for (; k + R <= count; k += R) product_tile<R, W>(weights + k, first, deep, points, n_points, j, out + k);
-            for (; k + 2 <= count; k += 2) product_tile<2, W>(weights + k, first, deep, points, n_points, j, out + k);
-            for (; k < count; ++k) product_tile<1, W>(weights + k, first, deep, points, n_points, j, out + k);
+            for (; k + R <= count; k += R) tile.template operator()<R, W>(k, j);
+            for (; k + 2 <= count; k += 2) tile.template operator()<2, W>(k, j);
+            for (; k < count; ++k) tile.template operator()<1, W>(k, j);
         };
         std::size_t j = 0, left = width / kWidth<T>;
         for (; left >= V + 2 || left == V; left -= V, j += V * kWidth<T>) tiles.template operator()<V>(j);
         for (; left >= 2; left -= 2, j += 2 * kWidth<T>) tiles.template operator()<2>(j);
         for (; left > 0; --left, j += kWidth<T>) tiles.template operator()<1>(j);
     }
+}
+
+template <class T>
+void weighted_points(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
+                     std::size_t n_points, std::size_t width, T* const* out) {
+    if (places) sum_points<true>(weights, count, places, n, points, n_points, width, out);
+    else sum_points<false>(weights, count, places, n, points, n_points, width, out);
 }
 
 // ---- sums of signs -------------------------------------------------------------------------------------------------------
@@ -197,6 +258,20 @@ inline V sign_of(V x, V y) {
     return x > y ? one : (x < y ? -one : none);
 }
 #endif
+
+// The sum of a line of the cache by a fixed tree: of halves, their halves, and so on.
+template <class T>
+inline T line_sum(const T* x) {
+    typedef T Half __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+    const Half h = *reinterpret_cast<const Half*>(x) + *reinterpret_cast<const Half*>(x + kLanes<T> / 2);
+    if constexpr (sizeof(T) == 8) {
+        const auto q = __builtin_shufflevector(h, h, 0, 1) + __builtin_shufflevector(h, h, 2, 3);
+        return q[0] + q[1];
+    } else {
+        const auto q = __builtin_shufflevector(h, h, 0, 1, 2, 3) + __builtin_shufflevector(h, h, 4, 5, 6, 7);
+        return (q[0] + q[2]) + (q[1] + q[3]);
+    }
+}
 
 // K weights by J features over all blocks; `Shared`: all weights go with one row, whose signs are found once. A lane sums
 // its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape alone.
@@ -226,12 +301,7 @@ inline void sign_tile(const T* const* weights, const T* const* rows, const T* bl
             for (int f = 0; f < J; ++f) store(&line[k][f][p * kWidth<T>], sum[k][f]);
     }
     for (int k = 0; k < K; ++k)
-        for (int f = 0; f < J; ++f) {
-            T* x = line[k][f];
-            for (std::size_t half = lanes / 2; half > 0; half /= 2)
-                for (std::size_t l = 0; l < half; ++l) x[l] += x[l + half];
-            out[k][j + f] += x[0];
-        }
+        for (int f = 0; f < J; ++f) out[k][j + f] += line_sum(line[k][f]);
 }
 
 // J features from j on, all weights: few of them at a time stay in the first-level cache beside the points' features.
@@ -289,7 +359,7 @@ void plus(const T* a, double c, const T* b, std::size_t n, double* out) {
 
 template <class T>
 constexpr IsaGradient<T> gradient_table() {
-    return {&slopes<T>, &weighted_points<T>, &weighted_signs<T>, &times<T>, &plus<T>};
+    return {&slopes<T>, &lines<T>, &weighted_points<T>, &weighted_signs<T>, &times<T>, &plus<T>};
 }
 
 }  // namespace gristmill::GRISTMILL_ISA

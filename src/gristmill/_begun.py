@@ -212,6 +212,11 @@ class Begun:
 
     def _fit_batch(self, X: Any, y: Any, known: dict[str, Any]) -> Any:
         """Several passes: all of it is looked at before any of it is learned."""
+        if self.relevance is not None:
+            raise ValueError(
+                'Prepared: scale="relevance" renews its weights at positions of a stream, which comes once; use passes=1, '
+                'or scale="standard"'
+            )
         if self.targets is not None:
             self.targets.learn_batch(y)
             y = self.targets.inside(y)

@@ -46,8 +46,8 @@ class Prepared(Storable, NestedParameters):
         Each event is scaled by what was seen up to and including it, then learned. "relevance" also standardises, and
         weights each column by how much the prediction of the kernel learner depends on it; after 500, 1000, 2000, ...
         events the weights are updated and the coefficients are learned again from the stored points. Sparse rows are
-        divided by the root mean square (or range) of each column and not centred, so that zeros stay zeros; "relevance"
-        needs dense rows.
+        divided by the root mean square (or range) of each column and not centred, so that zeros stay zeros; with
+        "relevance" they may have at most 1,024 columns.
     warmup : int, optional
         Number of events after which the scaling is frozen; by default it never is.
     columns : dict, optional
@@ -276,7 +276,7 @@ class Prepared(Storable, NestedParameters):
         found = self._answer_one("explain", x, top)
         if began.relevance is None:
             return found
-        shares = dict(zip(self.table_.kinds_, self.relevance_.tolist(), strict=True))
+        shares = dict(zip(self.table_.names, self.relevance_.tolist(), strict=True))
         return dataclasses.replace(found, relevance=shares)
 
     @_as_the_model_has
@@ -357,7 +357,7 @@ class Prepared(Storable, NestedParameters):
 
     @property
     def relevance_(self) -> Any:
-        """How much each column of the table moves the answer: shares that add up to 1, in the order of `table_.kinds_`."""
+        """How much each column of the table moves the answer: shares that add up to 1, in the order of `table_.names`."""
         return self._by_column()[0]
 
     @property
@@ -369,7 +369,7 @@ class Prepared(Storable, NestedParameters):
         began = self._began
         found = None if began is None else began.relevance
         if began is None or found is None:
-            raise AttributeError('relevance_ is there with scale="relevance", once something was learned')
+            raise AttributeError  # __getattr__ says why
         return began.look(lambda: found.by_column(began.table))
 
     @property
@@ -382,6 +382,8 @@ class Prepared(Storable, NestedParameters):
         own = name in ("feature_names_in_", "n_features_in_", "relevance_", "relevance_history_", "table_")
         if name.endswith("_") and not name.startswith("_") and not own and self._began is not None:
             return getattr(self._began.model, name)
+        if name in ("relevance_", "relevance_history_"):
+            raise AttributeError(f'{name} is there with scale="relevance", once something was learned')
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -389,7 +391,6 @@ class Prepared(Storable, NestedParameters):
 
     def __sklearn_tags__(self) -> Any:
         tags = self.model.__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.sparse and self.scale != "relevance"
         tags.input_tags.allow_nan = self.missing == "fill"
         tags.input_tags.categorical = tags.input_tags.string = True
         return tags

@@ -74,6 +74,6 @@ def _kind(line: dict[str, Any]) -> str:
 
 def _relevance(model: Any) -> dict[str, float]:
     """The ten columns that move the answer most, by name, and their shares."""
-    names = list(model.table_.kinds_)
+    names = model.table_.names
     largest = (-model.relevance_).argsort(kind="stable")[:10]
     return {str(names[column]): round(float(model.relevance_[column]), 4) for column in largest}

@@ -49,7 +49,7 @@ class RelevanceDisplay:
         shares = np.array([found.shares for found in history]) if history else model.relevance_[None]
         positions = [found.position for found in history] or [int(model.n_seen_)]
         if names is None:
-            names = list(model.table_.kinds_)
+            names = model.table_.names
         if len(names) != shares.shape[1]:
             raise ValueError(f"names: the model has {shares.shape[1]} columns, got {len(names)} names")
         return cls(shares, positions, names)

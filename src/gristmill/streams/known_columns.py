@@ -166,7 +166,7 @@ class KnownColumns:
     @property
     def owners(self) -> npt.NDArray[np.int64] | None:
         """Of each column of the rows, which column of the table it is made of; None where each is its own."""
-        return None if self._layout.plain else self._layout.owners
+        return None if self.is_sparse or self._layout.plain else self._layout.owners
 
     def by_column(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Numbers of the first columns of the rows, added up by columns of the table."""
@@ -179,6 +179,11 @@ class KnownColumns:
     def n_scaled(self) -> int:
         """How many columns of the rows a scaler takes in: numbers, and elapsed times."""
         return len(self._layout.places[1])
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns of the table; those of sparse rows have none but their places."""
+        return [f"x{at}" for at in range(self.width_)] if self.is_sparse else list(self.kinds_)
 
     @property
     def n_features_in_(self) -> int:

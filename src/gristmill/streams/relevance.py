@@ -25,6 +25,7 @@ FIRST = 500  #: events before the first renewal; each later one waits for as man
 POINTS = 256  #: stored points that the gradient is taken at, and whose distances are kept; half with many outputs
 PASSES = 3
 LEAST = 0.05  #: of the largest weight: none is smaller
+WIDEST = 1024  #: columns of sparse rows that may have weights: a weighed row is written out
 SLACK = 0.1  #: how much worse, as a share, the stored points may be told with new weights: a few errors are chance
 
 
@@ -74,9 +75,12 @@ class RelevanceScaler:
     def _weighed(self, rows: Any) -> Floats:
         """Standardised rows times the weights."""
         if hasattr(rows, "tocsr"):
-            raise TypeError(
-                'Prepared: scale="relevance" is for dense rows, and these are sparse, as texts are; use scale="standard"'
-            )
+            if rows.shape[1] > WIDEST:
+                raise TypeError(
+                    f'Prepared: scale="relevance" weighs sparse rows of at most {WIDEST:,} columns, and these (texts are '
+                    f'sparse, too) have {rows.shape[1]:,}; use scale="standard"'
+                )
+            rows = rows.toarray()
         return np.asarray(rows * self.weights)
 
     def _mark(self) -> Any:
