@@ -123,7 +123,13 @@ void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scra
 // The first halves of two vectors, or the second ones, number by number in turn.
 template <bool Second, class T>
 inline Vec<T> interleaved(Vec<T> a, Vec<T> b) {
-    constexpr int n = kWidth<T>, at = Second ? n / 2 : 0, to = n + at;
+    constexpr int n = kWidth<T>, at = Second ? n / 2 : 0;
+#if !defined(__clang__) && __GNUC__ < 12  // which has no shuffles of this form
+    Vec<T> out{};
+    for (int i = 0; i < n / 2; ++i) out[2 * i] = a[at + i], out[2 * i + 1] = b[at + i];
+    return out;
+#else
+    constexpr int to = n + at;
     if constexpr (n == 2) return __builtin_shufflevector(a, b, at, to);
     else if constexpr (n == 4) return __builtin_shufflevector(a, b, at, to, at + 1, to + 1);
     else if constexpr (n == 8)
@@ -131,6 +137,7 @@ inline Vec<T> interleaved(Vec<T> a, Vec<T> b) {
     else
         return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3, at + 4, to + 4, at + 5, to + 5,
                                        at + 6, to + 6, at + 7, to + 7);
+#endif
 }
 
 // A block of lanes by lanes numbers with rows and columns exchanged, a square of vectors at a time.
@@ -263,14 +270,12 @@ inline V sign_of(V x, V y) {
 template <class T>
 inline T line_sum(const T* x) {
     typedef T Half __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+    typedef T Quarter __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
     const Half h = *reinterpret_cast<const Half*>(x) + *reinterpret_cast<const Half*>(x + kLanes<T> / 2);
-    if constexpr (sizeof(T) == 8) {
-        const auto q = __builtin_shufflevector(h, h, 0, 1) + __builtin_shufflevector(h, h, 2, 3);
-        return q[0] + q[1];
-    } else {
-        const auto q = __builtin_shufflevector(h, h, 0, 1, 2, 3) + __builtin_shufflevector(h, h, 4, 5, 6, 7);
-        return (q[0] + q[2]) + (q[1] + q[3]);
-    }
+    const auto* quarters = reinterpret_cast<const Quarter*>(&h);
+    const Quarter q = quarters[0] + quarters[1];
+    if constexpr (sizeof(T) == 8) return q[0] + q[1];
+    else return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
 // K weights by J features over all blocks; `Shared`: all weights go with one row, whose signs are found once. A lane sums
