@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 FREE = [source for source in SOURCES.values() if source.needs is None]
 COLUMNS = {
     "Phishing": 9, "ImageSegments": 18, "RandomRBFDrift": 10, "Agrawal": 9, "4 of 40": 40, "SEA": 3,
+    "26 blobs": 16, "Hyperplane": 10, "LED drift": 24,
     "TrumpApproval": 6, "FriedmanDrift": 10, "prices": 8,
     "digits, 8-9 strange": 64, "segments, path and window strange": 18,
 }  # fmt: skip

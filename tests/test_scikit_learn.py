@@ -40,6 +40,7 @@ EXCEPTIONS = {
     "FeatureNovelty": WEIGHTS,
     "RaceRegressor": SCORES,
     "AutoRegressor": SCORES,
+    "AutoNovelty": FAMILIAR,
     "StructuredLearner": WEIGHTS
     | {
         "check_sample_weights_not_an_array": "a label may be any object, so y must be a sequence, not merely convertible",

@@ -109,8 +109,8 @@ def test_what_does_not_fit_is_refused_and_changes_nothing():
     dense = Prepared(KernelClassifier(Gaussian(0.3), budget=Merge(40))).fit(X.toarray(), y)
     with pytest.raises(TypeError, match="these must be dense"):
         dense.partial_fit(X, y)
-    with pytest.raises(TypeError, match="dense rows"):
-        Prepared(KernelClassifier(), "relevance").fit(X, y)
+    with pytest.raises(TypeError, match="weighs sparse rows of at most 1,024 columns"):
+        Prepared(KernelClassifier(), "relevance").fit(csr_array((2, 1025)), [0, 1])
     with pytest.raises(ValueError, match="too many; use scale=None"):
         Prepared(KernelClassifier()).fit(csr_array((2, 2**30)), [0, 1])
 
