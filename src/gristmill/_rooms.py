@@ -16,21 +16,21 @@ import numpy as np
 from .budgets import DropOldest
 
 FIRST = 100  #: the first position at which losses are compared; nobody rests before the second
-MOST = 400  #: points of a detector, for each megabyte of all
-NUMBERS = 50_000  #: numbers in them: wide rows take more time
-SOME = 50  #: points that it has room for, however wide
 LEAST = 12  #: points that a lone expert must have room for
 FEWEST = 50  #: points that each of several must have room for: with fewer it cannot show what it is worth
 ENOUGH = 300  #: points that the leader has before it shares the room with others, once losses say who leads
 KEEP = 0.65  #: of the experts go on at each such position where the leader needs room
 FULL = 0.95  #: of its points stored: it does
-LAST = 3  #: so many always do
+LAST = 3  #: so many do, if the leader has enough points beside them
 RETURN = 1600  #: from this position on one that rested comes back each time
-SETTLED = (
-    800  #: before that most experts are not yet what they will be: columns are weighed for the first time after 500
-)
+SETTLED = 800  #: before that experts are not yet what they will be: the first relevance comes after 500 events
 CLEAR = 2.0  #: times what chance does to a mean loss: an expert that is worse than the leader by more has lost
 DECLINE = 0.5  #: room of each of the last few, against the one before it
+
+# Of novelty detectors, whose room does not move; they are limited so that an event takes little time.
+MOST = 400  #: points of a detector, for each megabyte of all
+NUMBERS = 50_000  #: numbers in them: wide rows take more time
+SOME = 50  #: points that it has room for, however wide
 
 
 class Rooms:
@@ -95,7 +95,7 @@ class Rooms:
         return parts
 
     def _at_most(self, core: Any, room: int) -> int:
-        """The room of a detector: more points take time, and tell little more."""
+        """The room of a detector, which is limited for the sake of time."""
         most = max(1.0, int(self.memory or 0) / 10**6) * min(MOST, max(SOME, NUMBERS / core.width))
         points = _points(core, room, 1)
         return room if points <= most else int(room * most / points)
