@@ -71,7 +71,8 @@ test-compilers: $(VENV)/.dev
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt '.[dev]'
-	.venv-oldest/bin/python -m pytest tests
+	.venv-oldest/bin/python -m pytest tests -m 'not alone' -n $(WORKERS)
+	.venv-oldest/bin/python -m pytest tests -m alone
 
 # The sdist and a wheel, tried in an empty environment; tests/quickest.txt names the tests.
 wheel: $(VENV)/.wheel

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .search import edges, watched
+
 #: target -> (module, paper, what it shows, data sets it needs)
 TARGETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "norma-2": ("norma_mistakes", "NORMA, figure 2", "mistakes on drifting and switching data", ()),
@@ -164,6 +166,7 @@ class Outcome:
     figures: list[tuple[Any, str]] = field(default_factory=list)
     animations: list[tuple[bytes, str]] = field(default_factory=list)  #: as GIF
     missing: list[str] = field(default_factory=list)  #: learners of the paper that this version does not have
+    searched: str = ""  #: how many grids were searched, widened, and left at an edge
 
     def text(self) -> str:
         """Everything but the pictures."""
@@ -175,6 +178,8 @@ class Outcome:
                 "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]
             ]
             lines.append("")
+        if self.searched:
+            lines += [self.searched, ""]
         if self.missing:
             lines.append(f"not in this version, and so left out: {', '.join(self.missing)}")
         for claim in self.claims:
@@ -209,5 +214,7 @@ def run(name: str, quick: bool = False, seed: int = 0) -> Outcome:
     with warnings.catch_warnings():
         # Rows are as the papers have them, on purpose not scaled column by column.
         warnings.filterwarnings("ignore", ".* in the first 100 events, and (distances|steps) want", UserWarning)
-        outcome: Outcome = module.run(name, quick, seed)
+        with watched() as found:
+            outcome: Outcome = module.run(name, quick, seed)
+    outcome.searched = edges(found) if found else ""
     return outcome

@@ -120,7 +120,9 @@ def _lines(task: str, X: Any, y: Any) -> tuple[dict[str, _Line], dict[str, str]]
     }
     share = found["NORMA"][1].values["decay"]
     adaptive = texts(partial(_svmd, kernel, share)) if two else partial(_many, width, share)
-    memories = fixed(0.0, 0.99, 1.0) if two else fixed(0.99)  # the slow one keeps to what is best for two classes
+    memories = fixed(0.0, 0.99, 1.0, why="both ends, and the usual value")
+    if not two:
+        memories = fixed(0.99, why="what is best for two classes: ten are slow")
     found["SVMD"] = best(adaptive, rate=Axis((3.0, 10.0)), meta=Axis((0.01, 0.1)), memory=memories)
     printed = {_with(size): _Line(_silk(kernel, size=size)) for size in _SIZES}
     lines = {line: chosen for line, (chosen, _) in found.items()}

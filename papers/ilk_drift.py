@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gristmill.streams import silk_sequence
 
 from . import Claim, Outcome, fewer
-from .search import Axis, fixed, mistakes, tuned
+from .search import Axis, few, fixed, mistakes, tuned
 
 Curves = dict[str, npt.NDArray[np.int64]]  # line -> (trial, event): the errors so far
 
@@ -46,8 +46,8 @@ def _lines(quick: bool) -> dict[str, tuple[Callable[..., str], dict[str, Axis]]]
     """The paper tunes each algorithm by itself: the same grid for all. NORMA drops the oldest, SILK the smallest."""
     axes = {"gamma": _WIDTHS, "rate": _RATES, "decay": _DECAYS}
     if quick:
-        axes = {"gamma": fixed(2.0, 4.0), "rate": fixed(0.1, 0.3), "decay": fixed(0.01)}
-    never = {**axes, "decay": fixed(0.0)}
+        axes = {name: few(axis) for name, axis in axes.items()}
+    never = {**axes, "decay": fixed(0.0, why="learners that forget nothing")}
     size = f", size={_SIZE}"
     return {
         "ILK": (_ilk, axes),

@@ -20,7 +20,7 @@ from gristmill import Fleet, Gaussian, datasets, ilk_novelty, norma_novelty
 from gristmill.video import smooth
 
 from . import Claim, Outcome
-from .search import Axis, Best, fixed, search
+from .search import Axis, Best, few, search
 
 Masks = npt.NDArray[np.bool_]
 FILE = "waving-trees.npz"
@@ -39,6 +39,8 @@ _GRIDS: dict[str, dict[str, Axis]] = {
         "rate": Axis((0.03, 0.1, 0.3)),
     },
 }
+#: of the pixels that a threshold marks
+_SHARES = Axis(tuple(np.linspace(0.005, 0.25, 50).tolist()), most=0.9)
 
 
 @dataclass
@@ -119,13 +121,13 @@ def chosen(line: str, clip: Clip, seed: int, quick: bool) -> Best:
     frames, truths = pasted(clip, seed)
     grid = _GRIDS[line]
     if quick:
-        grid = {name: axis if name == "gamma" else fixed(axis.values[1]) for name, axis in grid.items()}
+        grid = {name: axis if name == "gamma" else few(axis, 1) for name, axis in grid.items()}
 
     def cost(**settings: float) -> float:
         said = scores(model(line, **settings), frames, truths)
         return 1.0 - float(np.mean([area(said[at], truth) for at, truth in truths.items()]))
 
-    return search(grid, cost, widenings=0 if quick else 10)
+    return search(grid, cost, quick)
 
 
 def f1(found: Masks, truth: Masks) -> float:
@@ -221,12 +223,13 @@ def threshold_of(line: str, settings: dict[str, float], clip: Clip, seed: int) -
     """The one with the best mean F1 after the median on the frames that the settings were chosen on."""
     frames, truths = pasted(clip, seed)
     said = scores(model(line, **settings), frames, truths)
-    tried = np.quantile(np.concatenate([score.ravel() for score in said.values()]), np.linspace(0.005, 0.25, 50))
+    pool = np.concatenate([score.ravel() for score in said.values()])
 
-    def worth(threshold: float) -> float:
-        return float(np.mean([f1(smooth(said[at] < threshold, MEDIAN) > 0, truth) for at, truth in truths.items()]))
+    def lost(share: float) -> float:
+        masks = {at: smooth(said[at] < np.quantile(pool, share), MEDIAN) > 0 for at in truths}
+        return 1.0 - float(np.mean([f1(masks[at], truth) for at, truth in truths.items()]))
 
-    return float(max(tried, key=worth))
+    return float(np.quantile(pool, search({"share": _SHARES}, lost).values["share"]))
 
 
 def _others() -> dict[str, Any]:

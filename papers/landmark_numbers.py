@@ -49,7 +49,7 @@ _PRINTED = {
         "Manhattan": ((0.62, 2.0e-2), (0.49, 1.5e-2)),
     },
 }
-_COSTS = fixed(1.0, 10.0, 100.0, 1000.0)  # as chapter 4 prints it, and so not widened
+_COSTS = fixed(1.0, 10.0, 100.0, 1000.0, why="printed in chapter 4")
 NUMBERS = ("abalone", "bodyfat", "cadata", "cpusmall", "puma8nh")
 ORDERED = ("winequality-red", "winequality-white")
 

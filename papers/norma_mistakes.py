@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gristmill.streams import Stream, drifting_mixture, switching_mixture
 
 from . import Claim, Outcome, fewer
-from .search import Axis, fixed, mistakes, tuned
+from .search import Axis, few, mistakes, tuned
 
 _RATES = Axis((0.1, 0.3, 1.0))
 _DECAYS = Axis((0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1), most=0.5)  # rate * reg: the share forgotten in a step
@@ -63,7 +63,7 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
         rows = []
         totals[kind], curves[kind] = {}, {}
         for line, (text, axes) in _LINES.items():
-            best, found = tuned(text, _few(axes) if quick else axes, tuning)
+            best, found = tuned(text, {name: few(axis) if quick else axis for name, axis in axes.items()}, tuning)
             runs = np.array([mistakes(best, *data) for data in tests])
             curves[kind][line] = runs.mean(axis=0)
             totals[kind][line] = runs[:, -1]
@@ -72,11 +72,6 @@ def run(name: str, quick: bool, seed: int) -> Outcome:
     outcome.figures.append((_picture(curves), "mistakes so far, mean over the streams"))
     outcome.claims = _claims(totals)
     return outcome
-
-
-def _few(axes: dict[str, Axis]) -> dict[str, Axis]:
-    """A grid that is quickly searched."""
-    return {name: fixed(*axis.values[1:3]) for name, axis in axes.items()}
 
 
 def _claims(totals: dict[str, dict[str, npt.NDArray[np.int64]]]) -> list[Claim]:

@@ -33,9 +33,8 @@ _OURS = _LINES[:2]
 _SETTING = (
     "{splits} random splits (the thesis: 5), 60 % of the points to train (at most {most:,}), z-scores, one pass, "
     "hinge; "
-    "the rate of every learner at every buffer size by a hold-out fifth of the training part, from a grid of "
-    "decades that "
-    "goes on, up to three times, where the best is its last. OLP with RS-x, its last hypothesis and its average; "
+    "the rate of every learner at every buffer size by a hold-out fifth of the training part, over decades. "
+    "OLP with RS-x, its last hypothesis and its average; "
     "OAM_gra with two RS halves. "
     f"Small buffers: up to {_SMALL} points; competitive: at most {_NEAR} of AUC below. "
     "The thesis draws curves and prints no numbers."
@@ -104,7 +103,7 @@ def _tuned(make: Callable[[float], Any], grid: Axis, X: Any, y: Any, test: Any, 
     def lost(rate: float) -> float:
         return 1 - _auc(make(rate).fit(X[:cut], y[:cut]), X[cut:], y[cut:])
 
-    return _auc(make(search({"rate": grid}, lost, widenings=3).values["rate"]).fit(X, y), test, test_y)
+    return _auc(make(search({"rate": grid}, lost).values["rate"]).fit(X, y), test, test_y)
 
 
 def _batch(X: Any, y: Any, test: Any, test_y: Any) -> dict[str, float]:

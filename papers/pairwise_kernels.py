@@ -26,7 +26,6 @@ _VIEWS: dict[str, tuple[int, ...]] = {
 }
 _COSTS = Axis((0.1, 1.0, 10.0, 100.0))
 _RATES = Axis((0.01, 0.1, 1.0))
-_WIDER = 3  # times that either grid may grow
 _CONSTRAINTS = ("simplex", "l2")
 _MOST, _TEST = 1000, 3000
 
@@ -107,7 +106,7 @@ class _Judge:
         def held(C: float) -> float:
             return 1 - SVC(kernel="precomputed", C=C).fit(gram[:cut], y[:cut]).score(gram[cut:], y[cut:])
 
-        best = search({"C": _COSTS}, held, _WIDER)
+        best = search({"C": _COSTS}, held)
         model = SVC(kernel="precomputed", C=best.values["C"]).fit(_mixed(after, self.grams), y)
         return best.cost, 1 - model.score(_mixed(after, self.cross), self.test_y)
 
@@ -181,7 +180,7 @@ def _learned(judge: _Judge, kernels: list[Kernel], constraint: str, seed: int) -
         errors[rate] = judge(before, model.fit(judge.X, judge.y).weights_ / scales)
         return errors[rate][0]
 
-    return errors[search({"rate": _RATES}, held, _WIDER).values["rate"]]
+    return errors[search({"rate": _RATES}, held).values["rate"]]
 
 
 def _chosen(pairs: list[tuple[float, float]]) -> float:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from papers.search import Axis, fixed, search, tuned
+import papers
+from papers.search import Axis, edges, few, fixed, search, tuned, watched
 
 
 def bowl(**places):
@@ -44,7 +48,7 @@ def test_a_printed_grid_stays_as_printed():
         asked.append(C)
         return -C
 
-    assert search({"C": fixed(1.0, 10.0, 100.0)}, cost).values == {"C": 100.0}
+    assert search({"C": fixed(1.0, 10.0, 100.0, why="printed")}, cost).values == {"C": 100.0}
     assert asked == [1.0, 10.0, 100.0]
 
 
@@ -57,23 +61,148 @@ def test_limits_are_kept_and_zero_is_an_end():
     assert best.values == {"rate": 0.25}
 
 
-def test_a_plateau_is_not_followed_and_a_slope_without_end_is_given_up():
+def test_a_plateau_is_not_followed_and_a_slope_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr("papers.search.WIDENINGS", 3)
     flat = search({"rate": Axis((0.1, 1.0))}, lambda rate: 0.0)
     assert flat.values == {"rate": 0.1}
-    endless = search({"rate": Axis((0.1, 1.0))}, lambda rate: -rate, widenings=3)
+    endless = search({"rate": Axis((0.1, 1.0))}, lambda rate: -rate)
     assert endless.values == {"rate": 1000.0}
     assert endless.at_edge == ("rate",)
     assert "still at its edge" in endless.remark()
+    assert endless.grid == {"rate": (0.1, 1.0, 10.0, 100.0, 1000.0)}
 
 
-def test_no_entry_is_tried_twice():
+def test_forbidden_entries_widen_nothing():
+    asked = []
+
+    def cost(eta):
+        asked.append(eta)
+        return math.inf
+
+    best = search({"eta": Axis((0.1, 0.2))}, cost)
+    assert asked == [0.1, 0.2]
+    assert best.cost == math.inf
+    assert best.at_edge == ()
+
+
+def test_a_quick_run_stays_on_its_grid():
+    asked = []
+
+    def cost(rate):
+        asked.append(rate)
+        return -rate
+
+    assert search({"rate": Axis((0.1, 1.0))}, cost, quick=True).values == {"rate": 1.0}
+    assert asked == [0.1, 1.0]
+    assert few(Axis((0.1, 1.0, 10.0))).values == (1.0, 10.0)
+
+
+def test_searches_are_counted_and_their_edges():
+    with watched() as found:
+        search({"rate": Axis((0.1, 1.0, 10.0))}, bowl(rate=1.0))
+        search({"rate": Axis((0.1, 1.0, 10.0))}, bowl(rate=100.0))
+        with watched() as inner:
+            search({"rate": Axis((0.1, 1.0))}, lambda rate: -rate)
+    search({"rate": Axis((0.1, 1.0, 10.0))}, bowl(rate=100.0))
+    assert len(inner) == 1
+    assert edges(found) == "3 searches; 2 widened their grid, 1 still had their best at its edge in the end"
+
+
+# ---- no target searches by hand ----------------------------------------------------------------------------------
+
+
+PAPERS = Path(papers.__file__).parent
+#: what takes the best of something that is no grid of a parameter
+NO_GRIDS = {
+    "__init__.py: max((len(row[place]) for row in [heads, *rows]))": "the width of a column",
+    "pairwise_kernels.py: min(pairs, key=lambda pair: pair[0])": "a choice among kernels and constraints",
+    "pairwise_kernels.py: min((error for _, error in singles))": "the best kernel in hindsight, called so",
+    "svmd_classes.py: np.argmax(others)": "the strongest rival class",
+}
+
+
+def calls(tree, *names):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in names:
+            yield node
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return {path.name: ast.parse(path.read_text("utf-8")) for path in sorted(PAPERS.glob("*.py"))}
+
+
+def test_the_best_of_a_grid_is_found_by_the_search_that_widens(sources):
+    """Whoever takes the best of several by other means says why it is no grid."""
+    found = set()
+    for name, tree in sources.items():
+        if name == "search.py":
+            continue
+        for call in calls(tree, "argmin", "argmax", "nanargmin", "nanargmax", "GridSearchCV"):
+            found.add(f"{name}: {ast.unparse(call)}")
+        for call in calls(tree, "min", "max", "sorted"):
+            over = call.args and isinstance(call.args[0], ast.GeneratorExp | ast.ListComp)
+            if over or any(word.arg == "key" for word in call.keywords):
+                found.add(f"{name}: {ast.unparse(call)}")
+    assert found == set(NO_GRIDS)
+
+
+def test_a_search_stays_on_its_grid_only_in_quick_runs_or_for_a_reason(sources):
+    for name, tree in sources.items():
+        for call in calls(tree, "search"):
+            others = [ast.unparse(word.value) for word in call.keywords]
+            assert [ast.unparse(part) for part in call.args[2:]] + others in ([], ["quick"]), (
+                f"{name}: {ast.unparse(call)}"
+            )
+        reasons = [word.value for call in calls(tree, "fixed") for word in call.keywords if word.arg == "why"]
+        assert len(reasons) == len(list(calls(tree, "fixed")))
+        assert all(isinstance(reason, ast.Constant) and reason.value for reason in reasons)
+        # An axis of one value has no ratio by which it could grow, nor has one that ends in 0.
+        for call in calls(tree, "Axis"):
+            values = call.args[0]
+            assert not isinstance(values, ast.Tuple) or len(values.elts) > 1, f"{name}: {ast.unparse(call)}"
+
+
+def every_axis():
+    """Axes of all modules, wherever a constant holds them, with the names of their limits."""
+
+    def inside(value):
+        if isinstance(value, Axis):
+            yield value
+        elif isinstance(value, dict):
+            yield from (axis for one in value.values() for axis in inside(one))
+        elif isinstance(value, tuple | list):
+            yield from (axis for one in value for axis in inside(one))
+
+    for path in sorted(PAPERS.glob("*.py")):
+        if path.stem == "__main__":
+            continue
+        module = import_module("papers" if path.stem == "__init__" else f"papers.{path.stem}")
+        for name, value in vars(module).items():
+            for axis in inside(value):
+                yield pytest.param(axis, id=f"{path.stem}.{name}-{axis.values[0]:g}")
+
+
+@pytest.mark.parametrize("axis", every_axis())
+def test_every_axis_widens_at_both_ends_up_to_its_limits(axis):
+    low = search({"value": axis}, lambda value: value)
+    high = search({"value": axis}, lambda value: -value)
+    if axis.why:
+        assert low.widened == high.widened == {}
+        return
+    assert low.values["value"] < axis.values[0] or axis.values[0] ** 2 / axis.values[1] < axis.least
+    assert high.values["value"] > axis.values[-1] or axis.values[-1] ** 2 / axis.values[-2] > axis.most
+
+
+def test_no_entry_is_tried_twice(monkeypatch):
     asked = []
 
     def cost(rate, decay):
         asked.append((rate, decay))
         return -rate
 
-    search({"rate": Axis((0.1, 1.0)), "decay": fixed(0.0, 0.5)}, cost, widenings=4)
+    monkeypatch.setattr("papers.search.WIDENINGS", 4)
+    search({"rate": Axis((0.1, 1.0)), "decay": fixed(0.0, 0.5, why="both ends")}, cost)
     assert len(asked) == len(set(asked)) == 6 * 2
 
 
