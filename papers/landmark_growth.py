@@ -40,7 +40,7 @@ _FIGURES = {
         1000,
         ("BBS", "DBOOST", "FTUNE-S", "FTUNE-M"),
         "data and splits of thesis-table-4.2, at most 1,000 rows of each, since tuning is slow, and 10 to 300 landmarks. "
-        " The text does not say which four sets the figure shows.",
+        "The text does not say which four sets the figure shows.",
     ),
 }
 
