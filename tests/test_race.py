@@ -306,6 +306,17 @@ def test_room_goes_to_those_that_lead():
     assert max(found.points for found in running) >= 2 * min(found.points for found in running)
 
 
+def test_a_window_with_too_little_room_takes_nobody_with_it():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 30)), np.arange(90) % 30
+    mine = [Prepared(KernelClassifier(Gaussian(1 / 30), budget=DropOldest(9)))]
+    mine += [Prepared(KernelClassifier(Laplacian(g / 30), budget=Merge(9))) for g in range(1, 12)]
+    model = AutoClassifier("250 kB", experts=mine).partial_fit(X, y)
+    running = model._run.core.rooms.shares
+    assert 0 not in running  # thirty classes leave it too few points, and it does not grow
+    assert len(running) >= 5
+
+
 def test_a_core_gets_more_room_and_less_in_mid_stream():
     X, y = events(900, classes=2)
     model = Prepared(KernelClassifier(Laplacian(0.3), budget=Merge("40 kB"))).fit(X[:500], y[:500])

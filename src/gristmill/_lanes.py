@@ -85,7 +85,9 @@ class Lane:
     def __init__(self, asked: Any, scalings: Scalings, single: bool) -> None:
         self.asked = asked
         self.single = single
-        self.model: Any = clone(asked.model if isinstance(asked, Prepared) else asked)
+        model = asked.model if isinstance(asked, Prepared) else asked
+        # One that has not begun is a few values that nobody changes in place; `clone` takes longer than a hundred events.
+        self.model: Any = clone(model) if model.__sklearn_is_fitted__() else copy.copy(model)
         self.key: Key | None = None
         self.relevance: RelevanceScaler | None = None
         self.note = ""  #: why it is no longer there

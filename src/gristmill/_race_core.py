@@ -28,7 +28,8 @@ Floats = npt.NDArray[np.float64]
 LARGEST = 1e140  #: of a column: a million squares of such numbers can still be added
 MOST_PASSES = 6  #: over a batch, where nobody says how many
 MOST_KEPT, LEAST_KEPT = 1000, 40  #: rows kept back to see whether another pass helps: a fifth of all, in between
-WEIGHED = 3  #: classifiers whose columns are weighed anew at a time, where memory is shared out: it takes its time
+#: experts whose columns are weighed anew at a time, where memory is shared out: it takes its time
+WEIGHED = {"classification": 2, "regression": 3}
 _SAFE = 256  #: rows from which on a copy of everything costs less than learning them
 _ANY = 0.9  #: coverage at which nobody looks
 _UNKNOWN = 20.0  #: how much less than the least likely class one is that has not come yet, as a logarithm
@@ -209,12 +210,12 @@ class RaceCore:
             self.rooms.move(self)
 
     def _to_weigh(self) -> list[int]:
-        """Whose columns are weighed anew now: all that are due, or the heaviest classifiers where memory is shared out."""
+        """Whose columns are weighed anew now: all that are due, or the heaviest where memory is shared out."""
         due = [place for place, lane in self.learning_lanes if lane.runs and lane.is_due() and lane.core.seen]
-        if self.rooms.memory is None or self.task != "classification":
+        if self.rooms.memory is None:
             return due
         weights = self.mixture.weights
-        return sorted(due, key=lambda place: (-weights[place], place))[:WEIGHED]
+        return sorted(due, key=lambda place: (-weights[place], place))[: WEIGHED[self.task]]
 
     def learn_batch(self, rows: Floats, numbers: Floats, known: int, passes: int | str) -> None:
         """A batch in several passes; "auto": until a tail that is kept back is told no better, and then that too."""

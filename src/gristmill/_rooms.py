@@ -23,7 +23,7 @@ KEEP = 0.65  #: of the experts go on at each such position where the leader need
 FULL = 0.95  #: of its points stored: it does
 LAST = 3  #: so many do, if the leader has enough points beside them
 RETURN = 1600  #: from this position on one that rested comes back each time
-SETTLED = 800  #: before that experts are not yet what they will be: the first relevance comes after 500 events
+SETTLED = 400  #: before that losses say too little: nobody rests who is not in the way
 CLEAR = 2.0  #: times what chance does to a mean loss: an expert that is worse than the leader by more has lost
 DECLINE = 0.5  #: room of each of the last few, against the one before it
 
@@ -102,16 +102,24 @@ class Rooms:
 
     def _fits(self, core: Any, shares: dict[int, int], classes: int) -> bool:
         outputs = classes if classes > 2 else 1
-        points = [_points(core.lanes[place].core, room, outputs) for place, room in shares.items()]  # the best first
-        if len(points) == 1 or not self.moves:
-            return min(points) >= LEAST
-        return min(points) >= FEWEST and (core.seen < SETTLED or points[0] >= ENOUGH)
+        points = [_points(core.lanes[place].core, room, outputs) for place, room in shares.items()]
+        return min(points) >= LEAST
+
+    def _crowded_out(self, core: Any, shares: dict[int, int], classes: int) -> int | None:
+        """Who makes way: the last of those that have too little room, else the last of all while the leader has."""
+        outputs = classes if classes > 2 else 1
+        points = {place: _points(core.lanes[place].core, room, outputs) for place, room in shares.items()}
+        few = [place for place, count in points.items() if count < (FEWEST if self.moves else LEAST)]
+        first, last = next(iter(points)), list(points)[-1]
+        if few:
+            return few[-1]
+        return last if self.moves and core.seen >= SETTLED and points[first] < ENOUGH else None
 
     def _share(self, core: Any, running: list[int], classes: int) -> None:
         """Room for these, the best first, as many as there is room for; the others rest."""
         shares = self._parts(core, running, classes)
-        while len(running) > 1 and not self._fits(core, shares, classes):
-            running = running[:-1]
+        while len(running) > 1 and (out := self._crowded_out(core, shares, classes)) is not None:
+            running = [place for place in running if place != out]
             shares = self._parts(core, running, classes)
         for place, lane in core.learning_lanes:
             if place not in shares and not lane.rests:

@@ -22,10 +22,13 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 FIRST = 500  #: events before the first renewal; each later one waits for as many again
-POINTS = 256  #: stored points that the gradient is taken at, and whose distances are kept; half with many outputs
+POINTS = 256  #: stored points that the gradient is taken at; half with many outputs
+SPREAD = 128  #: of these, whose median distance is kept: there are 8,128 pairs
 PASSES = 3
 LEAST = 0.05  #: of the largest weight: none is smaller
 WIDEST = 1024  #: columns of sparse rows that may have weights: a weighed row is written out
+STEADY = 0.02  #: of the squared weights would go to other columns, for 1,000 stored points: less is not worth the time,
+#: which grows with the square of the points, and so does this
 SLACK = 0.1  #: how much worse, as a share, the stored points may be told with new weights: a few errors are chance
 
 
@@ -35,7 +38,7 @@ class Renewal:
 
     position: int
     shares: Floats  #: of the mean square of the gradient by each column; they add up to 1
-    taken: bool  #: whether the weights followed: the stored points were told no worse with them
+    taken: bool  #: whether the weights followed: they had changed, and the stored points were told no worse with them
 
 
 class RelevanceScaler:
@@ -142,8 +145,12 @@ class RelevanceScaler:
         if owners is not None:
             shares = _levelled(shares, owners[: len(shares)])
         fresh = _weights(shares)
+        if _moved(old, fresh) < STEADY * max(1.0, len(order) / 1000) ** 2:
+            self.history = (*self.history, Renewal(self.n_seen_, shares, False))
+            return
         spread = _Spread(model.kernel_)
-        before, after = spread(sample), spread(sample * (fresh / old))
+        few = sample[:: -(-count // SPREAD)]
+        before, after = spread(few), spread(few * (fresh / old))
         if not (before > 0 and after > 0):
             return
         fresh = fresh * (before / after)
@@ -219,6 +226,12 @@ def _weights(shares: Floats) -> Floats:
     eighth = np.sqrt(np.sqrt(half))
     weights = np.sqrt(half * eighth * np.sqrt(eighth))
     return np.maximum(weights, LEAST * weights.max())
+
+
+def _moved(old: Floats, fresh: Floats) -> float:
+    """Which share of the squared weights has gone to other columns."""
+    before, after = old * old, fresh * fresh
+    return 0.5 * math.fsum(np.abs(before / math.fsum(before) - after / math.fsum(after)))
 
 
 class _Spread:
