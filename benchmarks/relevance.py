@@ -131,7 +131,8 @@ def compared(case: Case, size: int) -> dict[str, Any]:
     plain, model = (Prepared(learner(case, size), scale) for scale in ("standard", "relevance"))
     without, given = errors(plain, case), errors(model, case)
     half = len(case.y) // 2
-    ratio = given[half:].mean() / without[half:].mean()
+    after, before = given[half:].mean(), without[half:].mean()
+    ratio = 1.0 if after == before else after / before  # neither errs
     return {
         "stream": case.name, "events": len(case.y), "columns": case.X.shape[1],
         "whole, without": float(without.mean()), "with": float(given.mean()),
