@@ -38,7 +38,7 @@ inline double largest(const double* values, std::size_t n, std::size_t k) {
 
 // The logarithm of how far a kernel value is.
 inline double farness(double value) {
-    return elementary::log(std::max(-elementary::log(std::max(value, kLeast)), 0.0) + kTouching);
+    return elementary::quick_log(std::max(-elementary::quick_log(std::max(value, kLeast)), 0.0) + kTouching);
 }
 
 // That of the last of an event's neighbours; not a number where nothing is stored. row: its kernel values at the stored points.

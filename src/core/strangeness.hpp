@@ -26,7 +26,8 @@ namespace gristmill {
 
 class Strangeness {
   public:
-    Strangeness(std::size_t experts, double rate) : rate_(rate), logs_(experts), there_(experts, 1) {}
+    Strangeness(std::size_t experts, double rate)
+        : rate_(rate), level_(elementary::log(rate)), logs_(experts), there_(experts, 1) {}
 
     std::size_t experts() const { return logs_.size(); }
     std::uint64_t seen() const { return seen_; }
@@ -35,7 +36,7 @@ class Strangeness {
     bool is_there(std::size_t expert) const { return there_[expert] != 0; }
     double alarms() const { return alarms_; }
     // What a score is measured from: nothing is below it in the first events.
-    double margin() const { return scores_.size() < kQuiet ? -kFarthest : elementary::log(rate_); }
+    double margin() const { return scores_.size() < kQuiet ? -kFarthest : level_; }
 
     // densities: one an expert, of those that are there (not a number: it has left). Returns the score, less the margin.
     double mix(std::span<const double> densities) const { return drawn(share(view(densities))) - margin(); }
@@ -72,7 +73,7 @@ class Strangeness {
     static constexpr double kPull = 0.35;       // by so much an alarm too many lowers the logarithm of the share at which one begins
     static constexpr double kReach = 3;         // logarithms of shares that are farther from the rate stay as they are
 
-    static double logarithm(double density) { return elementary::log(std::max(density, kLeast)); }
+    static double logarithm(double density) { return elementary::quick_log(std::max(density, kLeast)); }
 
     double view(std::span<const double> densities) const {
         double sum = 0, count = 0;
@@ -81,16 +82,16 @@ class Strangeness {
         return count == 0 ? 0.0 : sum / count;
     }
     // Beyond one unit by its logarithm.
-    static double tamed(double x) { return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::log(std::abs(x)), x); }
-    double share(double view) const { return scores_.size() < 2 ? 0.0 : elementary::log(scores_.share(view, 1.0)); }
-    double reach() const { return std::min(-elementary::log(rate_), kReach); }
+    static double tamed(double x) { return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::quick_log(std::abs(x)), x); }
+    double share(double view) const { return scores_.size() < 2 ? 0.0 : elementary::quick_log(scores_.share(view, 1.0)); }
+    double reach() const { return std::min(-level_, kReach); }
     // No debt grows without end: where all is strange for a while, alarms come again soon after.
     double bounded(double surplus) const { return std::clamp(surplus, -reach() / 2 / kPull, reach() / 2 / kPull); }
     // Logarithms of shares with those at which an alarm begins drawn to that of the rate; two lines that meet there.
     double drawn(double share) const {
-        const double level = elementary::log(rate_), from = share - level, begins = -kPull * surplus_;
+        const double from = share - level_, begins = -kPull * surplus_;
         if (std::abs(from) >= reach()) return share;
-        return level + (from - begins) * reach() / (from < begins ? reach() + begins : reach() - begins);
+        return level_ + (from - begins) * reach() / (from < begins ? reach() + begins : reach() - begins);
     }
     static double measured(const Logs& recent, double value) {
         if (recent.size() < 2) return 0;
@@ -107,7 +108,7 @@ class Strangeness {
         for (const double value : values) recent.push(value);
     }
 
-    double rate_;
+    double rate_, level_;  // and its logarithm
     std::vector<Logs> logs_;
     std::vector<std::uint8_t> there_;
     Recent scores_;

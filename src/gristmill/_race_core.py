@@ -30,6 +30,7 @@ MOST_PASSES = 6  #: over a batch, where nobody says how many
 MOST_KEPT, LEAST_KEPT = 1000, 40  #: rows kept back to see whether another pass helps: a fifth of all, in between
 #: experts whose columns are weighed anew at a time, where memory is shared out: it takes its time
 WEIGHED = {"classification": 2, "regression": 3}
+BLOCK = 2**17  #: numbers that go through all experts at a time: so many stay in the cache, however they are scaled
 _SAFE = 256  #: rows from which on a copy of everything costs less than learning them
 _ANY = 0.9  #: coverage at which nobody looks
 _UNKNOWN = 20.0  #: how much less than the least likely class one is that has not come yet, as a logarithm
@@ -113,7 +114,7 @@ class RaceCore:
         """Raise for the first row that cannot be learned."""
         if rows.shape[1] != self.width:
             raise ValueError(f"X has {rows.shape[1]} features, but the model was started with {self.width}")
-        if not np.abs(rows).max() < LARGEST:  # or not a number
+        if not (rows.max() < LARGEST and rows.min() > -LARGEST):  # or not a number
             bad = np.argwhere(~(np.abs(rows) < LARGEST))
             row, column = (int(place) for place in bad[0])
             value = float(rows[row, column])
@@ -154,7 +155,7 @@ class RaceCore:
         """Up to which row the next step goes, and how many classes are known in it."""
         if self._quiet == 0:
             self._quiet = self._due()
-        stop = min(len(numbers), start + self._quiet)
+        stop = min(len(numbers), start + self._quiet, start + max(64, BLOCK // self.width))
         if self.task != "classification":
             return stop, 0
         classes = max(self.classes, known, int(numbers[start]) + 1)
