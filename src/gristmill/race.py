@@ -20,7 +20,7 @@ from .race_report import RaceReport
 __all__ = ["Race", "RaceClassifier", "RaceRegressor"]
 
 #: of all weight goes round evenly after each event
-SHARE = {"classification": 0.002, "regression": 0.004}
+SHARE = {"classification": 0.001, "regression": 0.004}
 _share = Range("a number from 0 to below 1", lambda value: is_real(value) and 0 <= value < 1)
 
 
