@@ -110,7 +110,7 @@ class Race(Racing):
     Parameters
     ----------
     experts : list of learners of gristmill, alone or `Prepared`, all for one task
-    share : float, default=0.002, or 0.004 for numbers
+    share : float, default=0.001, or 0.004 for numbers
         alpha in the paper of Herbster and Warmuth: of all weight goes round evenly after each event, so that an expert that
         was bad can come back.
 
