@@ -34,7 +34,7 @@ def for_classes(d: int) -> list[Any]:
         one(Laplacian(9 / d), scale="relevance"),
         one(Gaussian(0.5 / d), scale="relevance"),
         one(Gaussian(2 / d), C=0.1, scale="relevance"),
-        one(Laplacian(27 / d)),
+        one(Laplacian(3 / d), C=0.1),
         one(Linear() * (1 / d), C=0.1),
         Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_ROOM))),
         Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_ROOM))),

@@ -194,9 +194,9 @@ class Lane:
         times = self.relevance.n_seen_ // FIRST
         return times > 0 and times & (times - 1) == 0
 
-    def renew(self) -> None:
+    def renew(self, always: bool) -> None:
         if self.relevance is not None:
-            self.relevance.renew(self.model)
+            self.relevance.renew(self.model, always=always)
 
     # ---- room ----------------------------------------------------------------------------------------------
 

@@ -63,6 +63,7 @@ class RaceCore:
         self.rooms = Rooms(memory, moves=task != "novelty")
         self.width = 0
         self._quiet = 0  #: events before which nothing is due; 0: it has to be looked up
+        self._patient = False  #: a batch is learned: results count for more than time
         self._door = threading.Lock()
 
     # ---- facts ---------------------------------------------------------------------------------------------
@@ -206,20 +207,27 @@ class RaceCore:
             if lane.runs and moved is not None and lane.scales_target:
                 lane.core.retarget(*(np.array([number]) for number in moved))
         for place in self._to_weigh():
-            self.lanes[place].renew()
+            self.lanes[place].renew(always=self._patient)
         if self.rooms.is_due(self.seen):
             self.rooms.move(self)
 
     def _to_weigh(self) -> list[int]:
         """Whose columns are weighed anew now: all that are due, or the heaviest where memory is shared out."""
         due = [place for place, lane in self.learning_lanes if lane.runs and lane.is_due() and lane.core.seen]
-        if self.rooms.memory is None:
+        if self.rooms.memory is None or self._patient:
             return due
         weights = self.mixture.weights
         return sorted(due, key=lambda place: (-weights[place], place))[: WEIGHED[self.task]]
 
     def learn_batch(self, rows: Floats, numbers: Floats, known: int, passes: int | str) -> None:
         """A batch in several passes; "auto": until a tail that is kept back is told no better, and then that too."""
+        self._patient = True
+        try:
+            self._learn_batch(rows, numbers, known, passes)
+        finally:
+            self._patient = False
+
+    def _learn_batch(self, rows: Floats, numbers: Floats, known: int, passes: int | str) -> None:
         count = len(numbers)
         tail = min(MOST_KEPT, count // 5) if passes == "auto" else 0
         if passes == "auto" and tail < LEAST_KEPT:

@@ -28,7 +28,8 @@ PASSES = 3
 LEAST = 0.05  #: of the largest weight: none is smaller
 WIDEST = 1024  #: columns of sparse rows that may have weights: a weighed row is written out
 STEADY = 0.02  #: of the squared weights would go to other columns, for 1,000 stored points: less is not worth the time,
-#: which grows with the square of the points, and so does this
+#: which grows with the square of the points, and so does this, up to
+STEADIEST = 0.1
 SLACK = 0.1  #: how much worse, as a share, the stored points may be told with new weights: a few errors are chance
 
 
@@ -124,7 +125,7 @@ class RelevanceScaler:
         count = table.n_features_in_
         return (history[-1].shares if history else np.full(count, 1 / count)), history
 
-    def renew(self, model: Any, owners: Places | None = None) -> None:
+    def renew(self, model: Any, owners: Places | None = None, always: bool = False) -> None:
         """New weights from what the model has learned, if they tell its stored points no worse.
 
         Parameters
@@ -132,6 +133,8 @@ class RelevanceScaler:
         model : kernel learner
         owners : array, optional
             Columns with the same number here share one weight.
+        always : bool, default=False
+            Also where the weights hardly change.
         """
         core, old = model._engine, self.weights
         points, order = core.points()
@@ -145,7 +148,7 @@ class RelevanceScaler:
         if owners is not None:
             shares = _levelled(shares, owners[: len(shares)])
         fresh = _weights(shares)
-        if _moved(old, fresh) < STEADY * max(1.0, len(order) / 1000) ** 2:
+        if not always and _moved(old, fresh) < min(STEADY * max(1.0, len(order) / 1000) ** 2, STEADIEST):
             self.history = (*self.history, Renewal(self.n_seen_, shares, False))
             return
         spread = _Spread(model.kernel_)
