@@ -167,6 +167,38 @@ def test_many_classes_are_what_a_plain_sum_gives(kernel, kind, tolerance, column
     assert model.gradient(X[:75]) == pytest.approx(plain, rel=tolerance, abs=tolerance)
 
 
+@pytest.mark.parametrize("outputs", [1, 4])
+@pytest.mark.parametrize(("kind", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-3)])
+@pytest.mark.parametrize("kernel", [Gaussian(0.1), Laplacian(0.1)], ids=repr)
+def test_more_points_than_are_summed_at_once(kernel, kind, tolerance, outputs):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1100, 6)).astype(kind), rng.normal(size=(1100, outputs))
+    X[rng.uniform(size=X.shape) < 0.3] = 0.0
+    model = KernelRegressor(kernel, STEPS, Unbounded()).fit(X, y[:, 0] if outputs == 1 else y)
+    points, rows = model.support_vectors_.astype(np.float64), X[:150].astype(np.float64)
+    apart = rows[:, None] - points
+    slopes = (2 * apart if isinstance(kernel, Gaussian) else np.sign(apart)) * -0.1 * kernel(rows, points)[:, :, None]
+    plain = np.einsum("rpj,po->roj", slopes, model.dual_coef_)
+    found = model.gradient(X[:150]).reshape(plain.shape)
+    assert found == pytest.approx(plain, rel=tolerance, abs=tolerance * np.abs(plain).max())
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_signs_of_tiny_differences_and_of_none(kind):
+    tiny = np.finfo(kind).smallest_subnormal
+    numbers = np.array(
+        [0.0, -0.0, tiny, -tiny, 3 * tiny, 1.0, np.nextafter(kind(1), kind(2)), -1.0, 2.0, -0.5], dtype=kind
+    )
+    points = np.stack([numbers, numbers[::-1], np.roll(numbers, 3), numbers, numbers], axis=1)
+    model = KernelRegressor(Manhattan(), STEPS, Unbounded()).fit(points, np.linspace(1.0, 2.0, len(points)))
+    coefs = model.dual_coef_[:, 0]
+    stored = model.support_vectors_
+    assert len(stored) == len(points)
+    signs = (points[:, None] > stored).astype(float) - (points[:, None] < stored)
+    plain = -np.einsum("rpj,p->rj", signs, coefs)
+    assert model.gradient(points) == pytest.approx(plain, rel=1e-5, abs=1e-6 * np.abs(coefs).sum())
+
+
 @pytest.mark.parametrize("labels", [("no", "yes"), ("yes", "no")])
 def test_two_classes_have_one_with_the_sign_of_the_scores(labels):
     X, y = events()

@@ -63,4 +63,18 @@ struct LineAllocator {  // whole cache lines, so that a block of lanes is one li
 template <class T>
 using Lines = std::vector<T, LineAllocator<T>>;
 
+// Lines that start as they come, not as zeros: for large tables whose every number is written before it is read.
+template <class T>
+struct UnsetAllocator : LineAllocator<T> {
+    template <class U>
+    struct rebind { using other = UnsetAllocator<U>; };
+    UnsetAllocator() = default;
+    template <class U>
+    UnsetAllocator(const UnsetAllocator<U>&) {}
+    template <class U>
+    void construct(U* p) { ::new (static_cast<void*>(p)) U; }
+};
+template <class T>
+using UnsetLines = std::vector<T, UnsetAllocator<T>>;
+
 }  // namespace gristmill

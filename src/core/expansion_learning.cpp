@@ -163,8 +163,11 @@ void Expansion::gradients(const Batch& batch, double* out) const {
     for (std::size_t o = 0; o < outputs(); ++o)
         for (std::size_t slot = 0; slot < size(); ++slot) coefs[o][slot] = shown_coef(slot, o);
     const auto ahead = points_->ahead(kernel_, batch);
-    // As many rows as keep their weights in the second-level cache, and as fill a tile.
-    const std::size_t block = std::clamp<std::size_t>((2u << 20) / (8 * outputs() * (stride + 1)) / 8 * 8, 8, 64);
+    // As many rows as keep their weights in the second-level cache (for signs those of all points, else of a panel), and as fill a
+    // tile.
+    const bool signs = kernel_.needs_l1();
+    const std::size_t weights = outputs() * (signs ? stride : std::min<std::size_t>(stride, 256)) + 1;
+    const std::size_t block = std::clamp<std::size_t>((1u << 17) / weights / 8 * 8, 8, signs ? 64 : 128);
     for (std::size_t first = 0; first < rows; first += block) {
         const std::size_t count = std::min(block, rows - first);
         ahead->load(first, count);

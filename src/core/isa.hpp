@@ -82,26 +82,35 @@ struct IsaScore {
     void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 
+struct SlopesWanted {  // those that are not 0 for all pairs
+    bool dot, norm, l1;
+};
 template <class T>
 struct IsaGradient {
     // The value of an expression and its slopes by <x, y>, <x, x> / 2 and the L1 distance, `size` numbers each, into the
-    // first four rows of scratch: the derivative by x_j is dot y_j + norm x_j + l1 sign(x_j - y_j). scratch:
-    // kSlopeScratch * (nodes + 2) * size values.
-    void (*slopes)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch);
-    // Points in blocks of lanes with their features side by side instead: the first line of each, then the second, ... requires:
-    // zeros in `to`, which has whole lines.
+    // first four rows of scratch: the derivative by x_j is dot y_j + norm x_j + l1 sign(x_j - y_j). Rows that are not wanted are not
+    // written. scratch: kSlopeScratch * (nodes + 2) * size values.
+    void (*slopes)(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, SlopesWanted wanted, T* scratch);
+    // Points in blocks of lanes with their features side by side instead: the first line of each, then the second, ...; `to` has
+    // whole lines.
     void (*lines)(const T* blocks, std::size_t n_blocks, std::size_t width, T* to);
     // out[k][j] += sum_i weights[k][i] y_i[j] over the n places i (no places: 0, ..., n - 1), one after the other; width: whole
     // lines of the cache; points: as `lines` has them.
     void (*points)(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
                    std::size_t n_points, std::size_t width, T* const* out);
-    // out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_i[j]), the sign of 0 being 0; shared: the rows are one row.
+    // out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_i[j]), the sign of 0 being 0; shared: weights of one and the same row
+    // lie side by side, and its signs are found once for several of them. room: sign_room<T>() numbers.
     void (*signs)(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
-                  std::size_t n_blocks, std::size_t width, T* const* out);
+                  std::size_t n_blocks, std::size_t width, T* room, T* const* out);
     void (*times)(const T* a, const T* b, std::size_t n, T* out);                                // out_i = a_i b_i
     void (*plus)(const T* a, double c, const T* b, std::size_t n, double* out);                  // out_i = a_i + c b_i
 };
 inline constexpr std::size_t kSlopeScratch = 6;
+inline constexpr std::size_t kSignStripe = 4;  // the most features that are copied side by side
+template <class T>
+constexpr std::size_t sign_room(std::size_t n_blocks, std::size_t count) {
+    return kSignStripe * kLanes<T> * (n_blocks + count) + padded(kSignStripe * count);
+}
 
 // A triangular factor is stored in stairs of this many rows: three blocks of lanes.
 inline constexpr std::size_t kStair = 24;

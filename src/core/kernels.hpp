@@ -26,10 +26,10 @@ class Kernel {
     void values(const Pairs<T>& pairs, T* scratch, double* out) const {
         isa<T>().transform(nodes_.data(), root(), pairs, scratch, out);
     }
-    // The same with slopes, see IsaGradient.
+    // The same with those slopes that it needs, see IsaGradient.
     template <class T>
     void slopes(const Pairs<T>& pairs, T* scratch) const {
-        isa_gradient<T>().slopes(nodes_.data(), root(), pairs, scratch);
+        isa_gradient<T>().slopes(nodes_.data(), root(), pairs, {needs_dot_, needs_norm_, needs_l1_}, scratch);
     }
     template <class T>
     double self(T norm2) const;

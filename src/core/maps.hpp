@@ -36,7 +36,7 @@ class SignMatrix {
     void values(const Batch& batch, std::size_t first, std::size_t rows, std::size_t from, std::size_t size, T* out,
                 std::size_t stride) const;
     // The rows one after the other, for sums of them by weights (gradient.hpp).
-    Lines<T> lines() const;
+    UnsetLines<T> lines() const;
     std::size_t slots() const { return (count_ + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
     std::size_t bytes() const { return blocks_.size() * sizeof(T); }
 

@@ -59,7 +59,7 @@ void leave_out(const std::vector<std::size_t>& counts, const T* re, const T* im,
 }  // namespace
 
 template <class T>
-Lines<T> SignMatrix<T>::lines() const { return lines_of(blocks_.data(), slots() / kLanes<T>, width_); }
+UnsetLines<T> SignMatrix<T>::lines() const { return lines_of(blocks_.data(), slots() / kLanes<T>, width_); }
 
 template <class T>
 void SignedHadamard<T>::pull(const T* weights, std::vector<T>& scratch, T* out) const {
@@ -156,7 +156,7 @@ class MaclaurinMap<T>::Pull {
         }
         return first;
     }
-    static void sum(const Lines<T>& weights, std::size_t slots, const Lines<T>& points, std::size_t count, std::size_t stride, Lines<T>& sums) {
+    static void sum(const Lines<T>& weights, std::size_t slots, const UnsetLines<T>& points, std::size_t count, std::size_t stride, Lines<T>& sums) {
         if (slots == 0) return;
         std::vector<const T*> from(count);
         std::vector<T*> to(count);
@@ -178,7 +178,7 @@ class MaclaurinMap<T>::Pull {
     const MaclaurinMap& map_;
     std::size_t outputs_;
     Shape real_, pairs_;
-    Lines<T> signs_, re_signs_, im_signs_;  // as rows; not of a structured map
+    UnsetLines<T> signs_, re_signs_, im_signs_;  // as rows; not of a structured map
     Lines<T> factors_, re_, im_;            // projections by row, then level
     std::vector<T> scratch_;
 };
@@ -194,8 +194,8 @@ void MaclaurinMap<T>::gradients(const Batch& batch, const double* weights, std::
             throw RowError(r, "row " + std::to_string(r) + " is too large: its gradient overflows; scale the inputs down");
 }
 
-template Lines<double> SignMatrix<double>::lines() const;
-template Lines<float> SignMatrix<float>::lines() const;
+template UnsetLines<double> SignMatrix<double>::lines() const;
+template UnsetLines<float> SignMatrix<float>::lines() const;
 template void SignedHadamard<double>::pull(const double*, std::vector<double>&, double*) const;
 template void SignedHadamard<float>::pull(const float*, std::vector<float>&, float*) const;
 template void MaclaurinMap<double>::gradients(const Batch&, const double*, std::size_t, std::size_t, double*) const;

@@ -344,27 +344,32 @@ class DenseAhead final : public Ahead {
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
 
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
+        const std::size_t width = points_.width_;
+        const T* blocks = points_.blocks_.data();
         // The first rows are as many as there ever are at once.
-        if (weights_) weights_->restart();
-        else weights_.emplace(kernel_, coefs, count_, padded(points_.size()));
+        if (!weights_) weights_.emplace(kernel_, coefs, count_, padded(points_.size()), kPanel);
         PointWeights<T>& weights = *weights_;
+        weights.start(count_, width);
+        if (weights.by_points() && table_.empty()) table_ = lines_of(blocks, weights.slots() / kLanes<T>, width);
         Room& room = rooms_[0];
         room.scratch.resize(kernel_.slope_rows() * kPanel);
-        run(room, 0, count_, points_.blocks_.data(), 0, weights.slots(), points_.norm2_.data(), points_.norm1_.data(),
-            [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                kernel_.slopes(pairs, room.scratch.data());
-                weights.take(r, s, pairs.size, room.scratch.data());
-            });
+        for (std::size_t first = 0; first < weights.slots(); first += kPanel) {
+            const std::size_t size = std::min(kPanel, weights.slots() - first);
+            run(room, 0, count_, blocks, first, first + size, points_.norm2_.data(), points_.norm1_.data(),
+                [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                    kernel_.slopes(pairs, room.scratch.data());
+                    weights.take(r, s, pairs.size, room.scratch.data());
+                });
+            if (weights.by_points()) weights.add_points(count_, first, size, table_.data());
+        }
         std::vector<const T*> rows = rows_;
-        std::vector<T> spread(dense_ ? 0 : count_ * points_.width_);
+        std::vector<T> spread(dense_ ? 0 : count_ * width);
         for (std::size_t r = 0; sparse_ && r < count_; ++r) {
-            T* to = spread.data() + r * points_.width_;
+            T* to = spread.data() + r * width;
             for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k) to[sparse_->columns(first_ + r)[k]] = rows_[r][k];
             rows[r] = to;
         }
-        if (weights.by_points() && table_.empty())
-            table_ = lines_of(points_.blocks_.data(), padded(points_.size()) / kLanes<T>, points_.width_);
-        weights.gather(rows, points_.blocks_.data(), table_.data(), points_.width_, out);
+        weights.gather(rows, blocks, width, out);
     }
 
   private:
@@ -458,7 +463,8 @@ class DenseAhead final : public Ahead {
     bool packed_ = false;
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
-    Lines<T> table_, lanes_, lane_norm1_, lane_norm2_;
+    Lines<T> lanes_, lane_norm1_, lane_norm2_;
+    UnsetLines<T> table_;                     // the points in lines of features
     std::optional<PointWeights<T>> weights_;  // of a gradient
     std::vector<Room> rooms_ = std::vector<Room>(1);
 };

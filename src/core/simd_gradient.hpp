@@ -7,16 +7,29 @@
 
 #include <limits>
 
-#include "core/simd.hpp"
+#include "core/simd_signs.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
 
-// The value of an expression and its three slopes, `size` numbers each, one after the other.
+// The value of an expression and its three slopes, `size` numbers each, one after the other; null: not wanted, being 0 for all.
 template <class T>
 struct Slopes {
     T *value, *dot, *norm, *l1;
-    Slopes(T* at, std::size_t size) : value(at), dot(at + size), norm(at + 2 * size), l1(at + 3 * size) {}
+    Slopes(T* at, std::size_t size, SlopesWanted wanted)
+        : value(at), dot(wanted.dot ? at + size : nullptr), norm(wanted.norm ? at + 2 * size : nullptr),
+          l1(wanted.l1 ? at + 3 * size : nullptr) {}
+    SlopesWanted wanted() const { return {dot != nullptr, norm != nullptr, l1 != nullptr}; }
+    template <class F>
+    void each(F f) const {
+        if (dot) f(dot, &Slopes::dot);
+        if (norm) f(norm, &Slopes::norm);
+        if (l1) f(l1, &Slopes::l1);
+    }
 };
+template <class T, class F>
+inline void each_vector(std::size_t size, F f) {
+    for (std::size_t i = 0; i < size; i += kWidth<T>) f(i);
+}
 inline constexpr std::size_t kSlopeRows = 4;
 
 // 1 + 2t + 3t^2 + ... + (terms-1) t^(terms-2), the derivative of `geometric`
@@ -36,7 +49,7 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
     const T a = static_cast<T>(node.a), b = static_cast<T>(node.b);
     const int n = node.n;
     const auto each = [&](T* to, auto slope) {
-        for (std::size_t i = 0; i < pairs.size; i += kWidth<T>) store(to + i, slope(i));
+        if (to) each_vector<T>(pairs.size, [&](std::size_t i) { store(to + i, slope(i)); });
     };
     const auto constant = [&](T* to, T x) { each(to, [=](std::size_t) { return splat(x); }); };
     const auto of_value = [&](T* to, auto f) { each(to, [&](std::size_t i) { return f(load(out.value + i)); }); };
@@ -77,14 +90,16 @@ void normalize_slopes(const Node* nodes, std::int32_t base, const Pairs<T>& pair
     evaluate(nodes, base, pairs, true, scratch + size, y_self);
     T norms[lanes], zeros[lanes] = {};
     for (std::size_t l = 0; l < lanes; ++l) norms[l] = pairs.x_norm2;
-    const Slopes<T> own(scratch + size, lanes);
+    const Slopes<T> own(scratch + size, lanes, out.wanted());
     slopes_of(nodes, base, Pairs<T>{norms, zeros, pairs.x_norm2, norms, lanes}, scratch + size + kSlopeRows * lanes, own);
-    const T x_self = own.value[0], x_slope = T(2) * (own.dot[0] + own.norm[0]);
+    const T x_self = own.value[0], x_slope = T(2) * ((own.dot ? own.dot[0] : T(0)) + (own.norm ? own.norm[0] : T(0)));
     for (std::size_t i = 0; i < size; ++i) {
         const T square = x_self * y_self[i];
         const T scale = square > T(0) ? T(1) / __builtin_sqrt(square) : T(0);
-        out.value[i] *= scale, out.dot[i] *= scale, out.l1[i] *= scale;
-        out.norm[i] = out.norm[i] * scale - (square > T(0) ? T(0.5) * out.value[i] * x_slope / x_self : T(0));
+        out.value[i] *= scale;
+        if (out.dot) out.dot[i] *= scale;
+        if (out.l1) out.l1[i] *= scale;
+        if (out.norm) out.norm[i] = out.norm[i] * scale - (square > T(0) ? T(0.5) * out.value[i] * x_slope / x_self : T(0));
     }
 }
 
@@ -96,49 +111,35 @@ void slopes_of(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, T* scr
     if (node.op == Op::normalized) return normalize_slopes(nodes, node.left, pairs, scratch, out);
     const std::size_t size = pairs.size;
     if (node.op == Op::multiple) {
-        for (std::size_t i = 0; i < kSlopeRows * size; ++i) out.value[i] *= static_cast<T>(node.a);
-        return;
+        const Vec<T> a = splat(static_cast<T>(node.a));
+        const auto scale = [&](T* x) { each_vector<T>(size, [&](std::size_t i) { store(x + i, load(x + i) * a); }); };
+        scale(out.value);
+        return out.each([&](T* x, auto) { scale(x); });
     }
-    const Slopes<T> right(scratch, size);
+    const Slopes<T> right(scratch, size, out.wanted());
     slopes_of(nodes, node.right, pairs, scratch + kSlopeRows * size, right);
-    if (node.op == Op::sum) {
-        for (std::size_t i = 0; i < kSlopeRows * size; ++i) out.value[i] += right.value[i];
-        return;
-    }
-    for (std::size_t i = 0; i < size; ++i) {
-        out.dot[i] = out.dot[i] * right.value[i] + out.value[i] * right.dot[i];
-        out.norm[i] = out.norm[i] * right.value[i] + out.value[i] * right.norm[i];
-        out.l1[i] = out.l1[i] * right.value[i] + out.value[i] * right.l1[i];
-        out.value[i] *= right.value[i];
-    }
+    const T *v = out.value, *w = right.value;
+    if (node.op == Op::sum)
+        out.each([&](T* x, auto part) {
+            each_vector<T>(size, [&, y = right.*part](std::size_t i) { store(x + i, load(x + i) + load(y + i)); });
+        });
+    else
+        out.each([&](T* x, auto part) {
+            each_vector<T>(size, [&, y = right.*part](std::size_t i) {
+                store(x + i, load(x + i) * load(w + i) + load(v + i) * load(y + i));
+            });
+        });
+    each_vector<T>(size, [&](std::size_t i) {
+        store(out.value + i, node.op == Op::sum ? load(v + i) + load(w + i) : load(v + i) * load(w + i));
+    });
 }
 
 template <class T>
-void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, T* scratch) {
-    slopes_of(nodes, root, pairs, scratch + kSlopeRows * pairs.size, Slopes<T>(scratch, pairs.size));
+void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, SlopesWanted wanted, T* scratch) {
+    slopes_of(nodes, root, pairs, scratch + kSlopeRows * pairs.size, Slopes<T>(scratch, pairs.size, wanted));
 }
 
 // ---- sums of stored points --------------------------------------------------------------------------------------------
-
-// The first halves of two vectors, or the second ones, number by number in turn.
-template <bool Second, class T>
-inline Vec<T> interleaved(Vec<T> a, Vec<T> b) {
-    constexpr int n = kWidth<T>, at = Second ? n / 2 : 0;
-#if !defined(__clang__) && __GNUC__ < 12  // which has no shuffles of this form
-    Vec<T> out{};
-    for (int i = 0; i < n / 2; ++i) out[2 * i] = a[at + i], out[2 * i + 1] = b[at + i];
-    return out;
-#else
-    constexpr int to = n + at;
-    if constexpr (n == 2) return __builtin_shufflevector(a, b, at, to);
-    else if constexpr (n == 4) return __builtin_shufflevector(a, b, at, to, at + 1, to + 1);
-    else if constexpr (n == 8)
-        return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3);
-    else
-        return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3, at + 4, to + 4, at + 5, to + 5,
-                                       at + 6, to + 6, at + 7, to + 7);
-#endif
-}
 
 // A block of lanes by lanes numbers with rows and columns exchanged, a square of vectors at a time.
 template <class T>
@@ -150,8 +151,8 @@ inline void exchange(const T* from, T* to) {
             for (std::size_t i = 0; i < n; ++i) x[i] = load(from + (b + i) * lanes + a);
             for (std::size_t step = 1; step < n; step *= 2) {
                 for (std::size_t i = 0; i < n / 2; ++i) {
-                    y[2 * i] = interleaved<false, T>(x[i], x[i + n / 2]);
-                    y[2 * i + 1] = interleaved<true, T>(x[i], x[i + n / 2]);
+                    y[2 * i] = interleaved<false>(x[i], x[i + n / 2]);
+                    y[2 * i + 1] = interleaved<true>(x[i], x[i + n / 2]);
                 }
                 for (std::size_t i = 0; i < n; ++i) x[i] = y[i];
             }
@@ -160,7 +161,7 @@ inline void exchange(const T* from, T* to) {
 }
 
 // Points in blocks of lanes with their features side by side instead: the first line of each point, then the second, ... A last
-// line that is not full keeps what it has there, which is 0.
+// line that is not full ends in zeros.
 template <class T>
 void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
     constexpr std::size_t lanes = kLanes<T>;
@@ -171,28 +172,31 @@ void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
             if (features == lanes) exchange(from, to);
             else
                 for (std::size_t l = 0; l < lanes; ++l)
-                    for (std::size_t j = 0; j < features; ++j) to[l * lanes + j] = from[j * lanes + l];
+                    for (std::size_t j = 0; j < lanes; ++j) to[l * lanes + j] = j < features ? from[j * lanes + l] : T(0);
         }
     }
 }
 
 // R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..] over i = places[first], ..., one
-// after the other; not `Some`: i = first, ...
-template <bool Some, int R, int V, class T>
+// after the other; not `Some`: i = first, ... `Fetch`: the features after these are fetched meanwhile.
+template <bool Some, bool Fetch, int R, int V, class T>
 inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const std::uint32_t* places,
                          const T* points, std::size_t n_points, std::size_t j, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     Vec<T> sum[R][V];
-    const T* at[V];
+    const T *at[V], *next[V];
     for (int v = 0; v < V; ++v) {
-        const std::size_t feature = j + v * kWidth<T>;
+        const std::size_t feature = j + v * kWidth<T>, later = feature + V * kWidth<T>;
         at[v] = points + feature / lanes * n_points * lanes + feature % lanes;
+        next[v] = points + later / lanes * n_points * lanes;
         for (int r = 0; r < R; ++r) sum[r][v] = load(out[r] + feature);
     }
     for (std::size_t p = first; p < first + count; ++p) {
         const std::size_t i = Some ? places[p] : p;
         Vec<T> y[V];
         for (int v = 0; v < V; ++v) y[v] = load(at[v] + i * lanes);
+        if constexpr (Fetch)
+            for (int v = 0; v < V; v += kPerBlock) __builtin_prefetch(next[v] + i * lanes, 0, 2);
         for (int r = 0; r < R; ++r) {
             const Vec<T> w = splat(weights[r][i]);
             for (int v = 0; v < V; ++v) sum[r][v] = fma(w, y[v], sum[r][v]);
@@ -217,11 +221,12 @@ void sum_points(const T* const* weights, std::size_t count, const std::uint32_t*
 #else
     constexpr int R = 4, V = 2;
 #endif
-    constexpr std::size_t kDeep = 128;  // so many points of a tile stay in the first-level cache
+    constexpr std::size_t kDeep = 96;  // so many points of a tile stay in the first-level cache
     for (std::size_t first = 0; first < n; first += kDeep) {
         const std::size_t deep = n - first < kDeep ? n - first : kDeep;
         const auto tile = [&]<int Q, int W>(std::size_t k, std::size_t j) {
-            product_tile<Some, Q, W>(weights + k, first, deep, places, points, n_points, j, out + k);
+            if (k == 0) product_tile<Some, true, Q, W>(weights, first, deep, places, points, n_points, j, out);
+            else product_tile<Some, false, Q, W>(weights + k, first, deep, places, points, n_points, j, out + k);
         };
         const auto tiles = [&]<int W>(std::size_t j) {
             std::size_t k = 0;
@@ -241,113 +246,6 @@ void weighted_points(const T* const* weights, std::size_t count, const std::uint
                      std::size_t n_points, std::size_t width, T* const* out) {
     if (places) sum_points<true>(weights, count, places, n, points, n_points, width, out);
     else sum_points<false>(weights, count, places, n, points, n_points, width, out);
-}
-
-// ---- sums of signs -------------------------------------------------------------------------------------------------------
-
-// The sign of x - y, 0 for equals: a difference underflows to 0 for equals alone.
-#if defined(__AVX512F__)
-// What becomes of a number by its kind, four bits each, the last kind first: +x, -x, +inf, -inf and 1 become 1 (0xA) or -1 (0x9),
-// 0 and what is no number become +0 (0x8).
-inline constexpr int kSigns = static_cast<int>(0xA9A9A888u);
-inline Vec<double> sign_of(Vec<double> x, Vec<double> y) {
-    const Vec<double> d = x - y;
-    return _mm512_fixupimm_pd(d, d, _mm512_set1_epi64(kSigns), 0);
-}
-inline Vec<float> sign_of(Vec<float> x, Vec<float> y) {
-    const Vec<float> d = x - y;
-    return _mm512_fixupimm_ps(d, d, _mm512_set1_epi32(kSigns), 0);
-}
-#else
-template <class V>
-inline V sign_of(V x, V y) {
-    const V one = V{} + 1, none = {};
-    return x > y ? one : (x < y ? -one : none);
-}
-#endif
-
-// The sum of a line of the cache by a fixed tree: of halves, their halves, and so on.
-template <class T>
-inline T line_sum(const T* x) {
-    typedef T Half __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
-    typedef T Quarter __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
-    const Half h = *reinterpret_cast<const Half*>(x) + *reinterpret_cast<const Half*>(x + kLanes<T> / 2);
-    const auto* quarters = reinterpret_cast<const Quarter*>(&h);
-    const Quarter q = quarters[0] + quarters[1];
-    if constexpr (sizeof(T) == 8) return q[0] + q[1];
-    else return (q[0] + q[2]) + (q[1] + q[3]);
-}
-
-// K weights by J features over all blocks; `Shared`: all weights go with one row, whose signs are found once. A lane sums
-// its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape alone.
-template <bool Shared, int K, int J, class T>
-inline void sign_tile(const T* const* weights, const T* const* rows, const T* blocks, std::size_t n_blocks,
-                      std::size_t width, std::size_t j, T* const* out) {
-    constexpr std::size_t lanes = kLanes<T>;
-    T line[K][J][lanes];
-    for (int p = 0; p < kPerBlock; ++p) {
-        Vec<T> sum[K][J];
-        for (int k = 0; k < K; ++k)
-            for (int f = 0; f < J; ++f) sum[k][f] = Vec<T>{};
-        const T* at = blocks + j * lanes + p * kWidth<T>;
-        for (std::size_t b = 0; b < n_blocks; ++b, at += width * lanes) {
-            Vec<T> w[K];
-            for (int k = 0; k < K; ++k) w[k] = load(weights[k] + b * lanes + p * kWidth<T>);
-            for (int f = 0; f < J; ++f) {
-                const Vec<T> y = load(at + f * lanes);
-                Vec<T> sign;
-                for (int k = 0; k < K; ++k) {
-                    if (k == 0 || !Shared) sign = sign_of(splat(rows[k][j + f]), y);
-                    sum[k][f] = fma(w[k], sign, sum[k][f]);
-                }
-            }
-        }
-        for (int k = 0; k < K; ++k)
-            for (int f = 0; f < J; ++f) store(&line[k][f][p * kWidth<T>], sum[k][f]);
-    }
-    for (int k = 0; k < K; ++k)
-        for (int f = 0; f < J; ++f) out[k][j + f] += line_sum(line[k][f]);
-}
-
-// J features from j on, all weights: few of them at a time stay in the first-level cache beside the points' features.
-template <bool Shared, int K, int J, class T>
-inline void sign_strip(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-                       std::size_t width, std::size_t j, T* const* out) {
-    for (std::size_t k = 0, end; k < count; k = end) {
-        end = count;
-        if constexpr (Shared)  // those of one row
-            for (end = k + 1; end < count && rows[end] == rows[k]; ++end) {}
-        const auto tiles = [&]<int W>() {
-            for (; k + W <= end; k += W) sign_tile<Shared, W, J>(weights + k, rows + k, blocks, n_blocks, width, j, out + k);
-        };
-        tiles.template operator()<K>();
-        if constexpr (K > 4) tiles.template operator()<4>();
-        if constexpr (K > 3) tiles.template operator()<3>();
-        tiles.template operator()<2>(), tiles.template operator()<1>();
-    }
-}
-
-// out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_ij) for `count` weights over the points of whole blocks. Few features
-// of all points stay near while all weights pass by.
-template <bool Shared, int K, int J, class T>
-void sum_signs(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-               std::size_t width, T* const* out) {
-    std::size_t j = 0;
-    for (; j + J <= width; j += J) sign_strip<Shared, K, J>(weights, rows, count, blocks, n_blocks, width, j, out);
-    for (; j < width; ++j) sign_strip<Shared, K, 1>(weights, rows, count, blocks, n_blocks, width, j, out);
-}
-
-// shared: weights of one and the same row lie side by side, and its signs are found once for several of them.
-template <class T>
-void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
-                    std::size_t n_blocks, std::size_t width, T* const* out) {
-#if defined(__AVX512F__)
-    if (shared) sum_signs<true, 5, 4>(weights, rows, count, blocks, n_blocks, width, out);
-    else sum_signs<false, 4, 5>(weights, rows, count, blocks, n_blocks, width, out);
-#else
-    if (shared) sum_signs<true, 4, 2>(weights, rows, count, blocks, n_blocks, width, out);
-    else sum_signs<false, 3, 3>(weights, rows, count, blocks, n_blocks, width, out);
-#endif
 }
 
 // ---- number by number ----------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ class SparseAhead final : public Ahead {
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
         const std::size_t slots = padded(points_.size()), width = points_.width();
         for (std::size_t r = 0; r < count_; ++r, out += coefs.size() * width) {
-            PointWeights<T> weights(kernel_, coefs, 1, slots);
+            PointWeights<T> weights(kernel_, coefs, 1, slots, slots);
             meet_stored(r, slots);
             for (T& x : l1_) x = std::max(x, T(0));
             scratch_.resize(kernel_.slope_rows() * slots);
