@@ -277,6 +277,15 @@ def test_weights_that_hardly_changed_stay(monkeypatch):
     assert model.relevance_.sum() == pytest.approx(1)
 
 
+def test_weights_of_very_many_points_stay(monkeypatch):
+    X, y = stream(1300)
+    monkeypatch.setattr(relevance, "MOST", 150)
+    model, plain = relevant(Unbounded()), Prepared(KernelClassifier(Laplacian(0.25), budget=Unbounded()))
+    assert np.array_equal(model.prequential(X, y), plain.prequential(X, y))
+    assert [found.taken for found in model.relevance_history_] == [False, False]
+    assert model.relevance_.max() > 2 * model.relevance_.min()  # what matters is still told
+
+
 def test_how_much_of_the_weights_moved():
     old, fresh = np.array([1.0, 1.0, 1.0, 1.0]), np.array([2.0, 0.0, 2.0, 0.0])
     assert relevance._moved(old, fresh) == pytest.approx(0.5)

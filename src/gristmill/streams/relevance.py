@@ -30,6 +30,7 @@ WIDEST = 1024  #: columns of sparse rows that may have weights: a weighed row is
 STEADY = 0.02  #: of the squared weights would go to other columns, for 1,000 stored points: less is not worth the time,
 #: which grows with the square of the points, and so does this, up to
 STEADIEST = 0.1
+MOST = 4096  #: stored points that are learned anew: their kernel values take 8 bytes a pair, 134 MB, for a moment
 SLACK = 0.1  #: how much worse, as a share, the stored points may be told with new weights: a few errors are chance
 
 
@@ -39,7 +40,7 @@ class Renewal:
 
     position: int
     shares: Floats  #: of the mean square of the gradient by each column; they add up to 1
-    taken: bool  #: whether the weights followed: they had changed, and the stored points were told no worse with them
+    taken: bool  #: whether the weights followed: they had changed, and the points, if not too many, were told no worse
 
 
 class RelevanceScaler:
@@ -148,7 +149,8 @@ class RelevanceScaler:
         if owners is not None:
             shares = _levelled(shares, owners[: len(shares)])
         fresh = _weights(shares)
-        if not always and _moved(old, fresh) < min(STEADY * max(1.0, len(order) / 1000) ** 2, STEADIEST):
+        least = 0.0 if always else min(STEADY * max(1.0, len(order) / 1000) ** 2, STEADIEST)
+        if _moved(old, fresh) < least or len(order) > MOST:
             self.history = (*self.history, Renewal(self.n_seen_, shares, False))
             return
         spread = _Spread(model.kernel_)
