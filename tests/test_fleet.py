@@ -248,6 +248,16 @@ def test_scales_far_down_are_multiplied_in():
 # ---- members ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("reg", [0.0, 1e-12, 1e-6, 1e-4])
+@pytest.mark.parametrize("gamma", [0.5, 30.0, 3000.0])
+def test_coefficients_that_are_nearly_the_same_and_points_far_apart(gamma, reg, dtype):
+    """Lanes are compared by a part of their numbers first, and exp of what is far below 0 has a path of its own."""
+    X = frames(60, 35, seed=4, dtype=dtype)
+    X[:, 3] *= 0.01  # one learner whose points are near
+    compare(KernelNovelty(Gaussian(gamma), Implicit(Hinge(1.0), 0.02, 1.0, reg), DropSmallest(18)), X)
+
+
 def test_a_member_goes_out_and_in_again():
     X = frames(30, 9)
     prototype = KernelRegressor(Gaussian(0.7), SGD(Squared(), 0.3, 0.05), DropSmallest(5))

@@ -1,5 +1,7 @@
 #include "core/fleet.hpp"
 
+#include <bit>
+
 #include "core/lane_settings.hpp"
 #include "core/points.hpp"
 #include "core/threads.hpp"
@@ -25,7 +27,7 @@ struct Fleet<T>::Scratch {
     T norm2[kWide];
     Lines<double> raw;
     double self[kWide];
-    std::int64_t here[kWide];
+    std::uint32_t here = 0;  // the lanes that an event came for, a bit each
     double labels[kWide], weights[kWide], shown[kWide];
     std::vector<double> coefs, scores;
     LaneVictims victims;
@@ -40,6 +42,7 @@ struct Fleet<T>::Scratch {
         std::fill(weights, weights + kWide, 1.0);
         std::fill(self, self + kWide, 1.0);
     }
+    bool is_here(std::size_t lane) const { return here >> lane & 1; }
 };
 
 template <class T>
@@ -113,17 +116,19 @@ void Fleet<T>::take(const Block& block, std::size_t b, const FleetChunk<T>& chun
                     Scratch& scratch) const {
     const std::size_t width = shape_.width, first = frame * count_ + b * kWide;
     const std::size_t lanes = std::min(kWide, count_ - b * kWide);
-    for (std::size_t l = 0; l < kWide; ++l) scratch.here[l] = l < lanes && (!chunk.present || chunk.present[first + l]);
+    scratch.here = (std::uint32_t{1} << lanes) - 1;
+    for (std::size_t l = 0; chunk.present && l < lanes; ++l)
+        if (!chunk.present[first + l]) scratch.here &= ~(std::uint32_t{1} << l);
     if (lanes == kWide && !chunk.present) {
         isa_fleet<T>().lanes(chunk.rows + first * width, width, scratch.x.data());
     } else {
         for (std::size_t l = 0; l < kWide; ++l)
             for (std::size_t j = 0; j < width; ++j)
-                scratch.x[j * kWide + l] = scratch.here[l] ? chunk.rows[(first + l) * width + j] : T(0);
+                scratch.x[j * kWide + l] = scratch.is_here(l) ? chunk.rows[(first + l) * width + j] : T(0);
     }
     if constexpr (std::is_same_v<T, double>) {
         for (std::size_t l = 0; shape_.scaled && l < lanes; ++l) {
-            if (!scratch.here[l]) continue;
+            if (!scratch.is_here(l)) continue;
             const View member = view(block, l);
             double* x = scratch.x.data() + l;
             if (!learn && member.seen() == 0) {  // nothing is known, and nothing is stored to compare with
@@ -142,15 +147,15 @@ void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chun
     take(block, b, chunk, frame, learn, scratch);
     const std::size_t width = shape_.width;
     std::size_t slots = 0;
-    for (std::size_t l = 0; l < kWide; ++l)
-        if (scratch.here[l]) slots = std::max(slots, view(block, l).size());
+    for (std::size_t l = 0; l < kWide && slots < block.layout->slots; ++l)
+        if (scratch.is_here(l)) slots = std::max(slots, view(block, l).size());
     const auto root = static_cast<std::int32_t>(parts_.nodes.size()) - 1;
     const std::byte* data = block.data.data();
     const MemberLayout& at = *block.layout;
     const auto& vectors = isa_fleet<T>();
     vectors.norms(scratch.x.data(), width, scratch.norm2);
     for (std::size_t l = 0; shape_.scaled && l < kWide; ++l) {
-        if (!scratch.here[l]) continue;
+        if (!scratch.is_here(l)) continue;
         if (!(scratch.norm2[l] <= std::numeric_limits<T>::max() / 4))
             report(b * kWide + l, frame, {"the squared norm of the scaled event overflows:", scratch.norm2[l]});
         if (const auto why = kernel_.refusal(scratch.norm2[l]))
@@ -176,7 +181,9 @@ void Fleet<T>::ahead(std::size_t b, const FleetChunk<T>& chunk, std::size_t fram
     for (std::size_t line = lines * t / frames; line < lines * (t + 1) / frames; ++line)
         __builtin_prefetch(next.data() + line * kLineBytes, 1);
     const T* rows = chunk.rows + (frame * count_ + (b + 1) * kWide) * shape_.width;
+    // Rows need not begin a line: their last number is in one more line then.
     for (std::size_t at = 0; at < kWide * shape_.width; at += kLanes<T>) __builtin_prefetch(rows + at);
+    __builtin_prefetch(rows + kWide * shape_.width - 1);
 }
 
 template <class T>
@@ -193,10 +200,10 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
         scratch.victims.known = false;
         std::uint32_t left = ~std::uint32_t{0};
         if (together) left = learn_lanes(block, b, chunk, t, lanes, out, scratch);
-        for (std::size_t l = 0; l < kWide; ++l)
-            if (scratch.here[l] && (left >> l & 1)) learn_lane(b, l, rule, chunk, t, budget, out, scratch);
+        for (std::uint32_t rest = left & scratch.here; rest; rest &= rest - 1)
+            learn_lane(b, static_cast<std::size_t>(std::countr_zero(rest)), rule, chunk, t, budget, out, scratch);
         for (std::size_t l = 0; shape_.calibration() && l < kWide; ++l)
-            if (scratch.here[l]) calibrate_lane(block, b, l, chunk, t, left >> l & 1, scratch);
+            if (scratch.is_here(l)) calibrate_lane(block, b, l, chunk, t, left >> l & 1, scratch);
     }
 }
 
@@ -230,7 +237,7 @@ std::uint32_t Fleet<T>::learn_lanes(Block& block, std::size_t b, const FleetChun
                                scratch.here, scratch.shown};
     const std::uint32_t left = isa_fleet<T>().step(lanes, memory, events);
     for (std::size_t l = 0; out && l < count; ++l)
-        if (scratch.here[l]) out[first + l] = scratch.shown[l];
+        if (scratch.is_here(l)) out[first + l] = scratch.shown[l];
     return left;
 }
 
@@ -288,7 +295,7 @@ void Fleet<T>::score(const FleetChunk<T>& chunk, bool shares, double* out, std::
                         const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
                         double* to = out + (t * count_ + learner) * columns;
                         std::fill(to, to + columns, kUnknown);
-                        if (!scratch.here[l]) continue;
+                        if (!scratch.is_here(l)) continue;
                         for (std::size_t o = 0; o < shape_.outputs; ++o) {
                             double& score = scratch.scores[o];
                             score = member.scale() * scratch.raw[o * kWide + l] + member.intercept(o) - margin;

@@ -37,7 +37,7 @@ template <class T>
 struct LaneEvents {
     const T *x, *norm2;
     const double *raw, *self, *label, *weight;  // raw: the score without scale and intercept
-    const std::int64_t* here;
+    std::uint32_t here;  // the lanes that an event came for, a bit each
     double* shown;
 };
 

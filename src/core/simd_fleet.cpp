@@ -108,28 +108,42 @@ void lane_values(const Node* nodes, std::int32_t at, const T* dot, const T* l1, 
     }
 }
 
-// W: the width, if it is small; otherwise 0.
+// So many slots at a time as their numbers find room in registers.
+inline constexpr std::size_t kAbreast = kBytes == 64 ? 5 : kBytes == 32 ? 2 : 1;
+
+// N slots from the first on. W: the width, if it is small; otherwise 0.
+template <std::size_t N, std::size_t W, class T>
+[[gnu::always_inline]] inline void slot_gaussian(T gamma, const T* x, const Vec<T>* mine, Vec<T> own, const T* points, const T* norm2, std::size_t given, T* out) {
+    constexpr std::size_t lanes = kLanes<T>;
+    const std::size_t width = W ? W : given;
+    Vec<T> value[N], square[N];
+    for (std::size_t i = 0; i < N; ++i) square[i] = own + load(norm2 + i * lanes), value[i] = Vec<T>{};
+    if constexpr (W > 0) {
+        for (std::size_t j = 0; j < W; ++j)
+            for (std::size_t i = 0; i < N; ++i) value[i] = DotTerm::add(value[i], mine[j], load(points + (i * width + j) * lanes));
+    } else {
+        for (std::size_t i = 0; i < N; ++i) value[i] = lane_sum<DotTerm>(x, points + i * width * lanes, width);
+    }
+    // Twice the dot product is exact, so that one rounding is that of the difference.
+    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(splat(T(-2)), value[i], square[i]));
+    exps_below<N, T>(value);
+    for (std::size_t i = 0; i < N; ++i) store(out + i * lanes, value[i]);
+}
+
 template <std::size_t W, class T>
 void fleet_gaussian(T gamma, const T* x, const T* x_norm2, const T* points, const T* norm2, std::size_t slots,
                     std::size_t given, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const std::size_t width = W ? W : given;
-    for (int p = 0; p < kPerBlock; ++p) {
-        const Vec<T> own = load(x_norm2 + p * kWidth<T>);
+    for (int p = 0; p < kPerBlock; ++p, x += kWidth<T>, x_norm2 += kWidth<T>, points += kWidth<T>, norm2 += kWidth<T>, out += kWidth<T>) {
+        const Vec<T> own = load(x_norm2);
         Vec<T> mine[W ? W : 1];
-        for (std::size_t j = 0; j < W; ++j) mine[j] = load(x + j * lanes + p * kWidth<T>);
-        for (std::size_t s = 0; s < slots; ++s) {
-            const std::size_t at = s * lanes + p * kWidth<T>;
-            const T* point = points + s * width * lanes + p * kWidth<T>;
-            Vec<T> dot = {};
-            if constexpr (W > 0) {
-                for (std::size_t j = 0; j < W; ++j) dot = DotTerm::add(dot, mine[j], load(point + j * lanes));
-            } else {
-                dot = lane_sum<DotTerm>(x + p * kWidth<T>, point, width);
-            }
-            // Twice the dot product is exact, so that one rounding is that of the difference.
-            store(out + at, exp_below<T>(-gamma * at_least0(fma(splat(T(-2)), dot, own + load(norm2 + at)))));
-        }
+        for (std::size_t j = 0; j < W; ++j) mine[j] = load(x + j * lanes);
+        std::size_t s = 0;
+        for (; s + kAbreast <= slots; s += kAbreast)
+            slot_gaussian<kAbreast, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
+        for (; s < slots; ++s)
+            slot_gaussian<1, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
     }
 }
 
@@ -153,30 +167,27 @@ void fleet_values(const Node* nodes, std::int32_t root, const T* x, const T* x_n
     }
 }
 
-// Sixteen running sums in registers, slot s in sum s % 16, and the tree of score_dot: (l, l+8), (l, l+4), (l, l+2), (l, l+1).
+// Sixteen running sums, slot s in sum s % 16, and the tree of score_dot: (l, l+8), (l, l+4), (l, l+2), (l, l+1). Branch by branch:
+// of all sums at once most would be kept in memory. Sum: a sum, or the first of a branch whose sums are `Apart` apart. Full: no
+// sum is empty.
+template <bool Full, std::size_t Sum, std::size_t Apart, class T>
+[[gnu::always_inline]] inline Real score_branch(const T* values, const double* coef, std::size_t slots) {
+    constexpr std::size_t lanes = kLanes<T>;
+    if constexpr (Apart < kPad) {
+        const Real first = score_branch<Full, Sum, 2 * Apart>(values, coef, slots);
+        return first + score_branch<Full, Sum + Apart, 2 * Apart>(values, coef, slots);
+    } else {
+        Real sum = {};
+        if (Full || Sum < slots) sum = fma(load(coef + Sum * lanes), wide(values + Sum * lanes), sum);
+        for (std::size_t s = Sum + kPad; s < slots; s += kPad) sum = fma(load(coef + s * lanes), wide(values + s * lanes), sum);
+        return sum;
+    }
+}
+
 template <class T>
 void fleet_scores(const T* values, const double* coef, std::size_t slots, double* out) {
-    constexpr std::size_t lanes = kLanes<T>;
-    for (std::size_t l = 0; l < lanes; l += kWidth<double>) {
-        // Set one by one: as one array they would be cleared, and kept, in memory.
-        Vec<double> sum[kPad];
-#pragma GCC unroll 16
-        for (std::size_t k = 0; k < kPad; ++k) sum[k] = Vec<double>{};
-        const T* value = values + l;
-        const double* weight = coef + l;
-        std::size_t left = slots;
-        for (; left >= kPad; left -= kPad, value += kPad * lanes, weight += kPad * lanes)
-#pragma GCC unroll 16
-            for (std::size_t k = 0; k < kPad; ++k) sum[k] = fma(load(weight + k * lanes), wide(value + k * lanes), sum[k]);
-#pragma GCC unroll 16
-        for (std::size_t k = 0; k < kPad; ++k)
-            if (k < left) sum[k] = fma(load(weight + k * lanes), wide(value + k * lanes), sum[k]);
-#pragma GCC unroll 4
-        for (std::size_t half = kPad / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-            for (std::size_t k = 0; k < half; ++k) sum[k] += sum[k + half];
-        store(out + l, sum[0]);
-    }
+    for (std::size_t l = 0; l < kLanes<T>; l += kWidth<double>)
+        store(out + l, slots >= kPad ? score_branch<true, 0, 1>(values + l, coef + l, slots) : score_branch<false, 0, 1>(values + l, coef + l, slots));
 }
 
 template <class T>

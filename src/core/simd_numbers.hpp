@@ -10,6 +10,8 @@ inline bool any_below(Vec<float> x, float low) { return _mm512_cmp_ps_mask(x, _m
 inline bool any_below(Vec<double> x, double low) { return _mm512_cmp_pd_mask(x, _mm512_set1_pd(low), _CMP_LT_OQ) != 0; }
 inline Vec<float> at_least0(Vec<float> x) { return _mm512_max_ps(x, _mm512_setzero_ps()); }
 inline Vec<double> at_least0(Vec<double> x) { return _mm512_max_pd(x, _mm512_setzero_pd()); }
+inline Vec<float> lesser(Vec<float> a, Vec<float> b) { return _mm512_min_ps(b, a); }
+inline Vec<double> lesser(Vec<double> a, Vec<double> b) { return _mm512_min_pd(b, a); }
 #elif defined(__AVX2__)
 inline bool any_below(Vec<float> x, float low) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_set1_ps(low), _CMP_LT_OQ)) != 0;
@@ -19,33 +21,52 @@ inline bool any_below(Vec<double> x, double low) {
 }
 inline Vec<float> at_least0(Vec<float> x) { return _mm256_max_ps(x, _mm256_setzero_ps()); }
 inline Vec<double> at_least0(Vec<double> x) { return _mm256_max_pd(x, _mm256_setzero_pd()); }
+inline Vec<float> lesser(Vec<float> a, Vec<float> b) { return _mm256_min_ps(b, a); }
+inline Vec<double> lesser(Vec<double> a, Vec<double> b) { return _mm256_min_pd(b, a); }
 #else
 template <class V>
 inline V at_least0(V x) { return max0(x); }
+template <class V>
+inline V lesser(V a, V b) { return b < a ? b : a; }  // std::min
 #endif
 
-// exp of what is not above 0, with the bits of exp<T>. Where no result comes near the smallest number, the power of two may
-// be added to the exponent as it stands.
+// exp of N vectors of what is not above 0, with the bits of exp<T>. Where no result comes near the smallest number, the power of
+// two may be added to the exponent as it stands. N at a time, step by step: each waits long for itself, and a processor looks
+// only so far ahead for something else to do.
 #if defined(__AVX512F__) || defined(__AVX2__)
-template <class T>
-inline Vec<T> exp_below(Vec<T> x) {
+template <std::size_t N, class T>
+[[gnu::always_inline]] inline void exps_below(Vec<T>* x) {
     using E = ExpTraits<T>;
     typedef typename E::Bits Ints __attribute__((vector_size(kBytes)));
     constexpr T near = E::low + T(2);
-    if (__builtin_expect(any_below(x, near), 0)) return exp<T>(x);
-    const Vec<T> shifted = fma(x, splat(E::log2e), splat(E::shift));
-    const Vec<T> whole = shifted - E::shift;
-    Vec<T> rest = fma(whole, splat(-E::ln2_high), x);
-    rest = fma(whole, splat(-E::ln2_low), rest);
-    Vec<T> sum = splat(E::series[0]);
     constexpr int terms = sizeof(E::series) / sizeof(E::series[0]);
-    for (int i = 1; i < terms; ++i) sum = fma(sum, rest, splat(E::series[i]));
-    return (Vec<T>)((Ints)sum + ((Ints)shifted << E::mantissa));
+    const auto each = [](auto f) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+        for (std::size_t i = 0; i < N; ++i) f(i);
+    };
+    Vec<T> least = x[0], shifted[N], rest[N], sum[N];
+    each([&](std::size_t i) { least = lesser(least, x[i]); });
+    if (__builtin_expect(any_below(least, near), 0)) return each([&](std::size_t i) { x[i] = exp<T>(x[i]); });
+    each([&](std::size_t i) { shifted[i] = fma(x[i], splat(E::log2e), splat(E::shift)); });
+    each([&](std::size_t i) { sum[i] = shifted[i] - E::shift; });
+    each([&](std::size_t i) { rest[i] = fma(sum[i], splat(-E::ln2_high), x[i]); });
+    each([&](std::size_t i) { rest[i] = fma(sum[i], splat(-E::ln2_low), rest[i]); });
+    each([&](std::size_t i) { sum[i] = splat(E::series[0]); });
+#pragma GCC unroll 16
+    for (int t = 1; t < terms; ++t) each([&](std::size_t i) { sum[i] = fma(sum[i], rest[i], splat(E::series[t])); });
+    each([&](std::size_t i) { x[i] = (Vec<T>)((Ints)sum[i] + ((Ints)shifted[i] << E::mantissa)); });
 }
 #else
-template <class T>
-inline Vec<T> exp_below(Vec<T> x) { return exp<T>(x); }
+template <std::size_t N, class T>
+inline void exps_below(Vec<T>* x) {
+    for (std::size_t i = 0; i < N; ++i) x[i] = exp<T>(x[i]);
+}
 #endif
+template <class T>
+inline Vec<T> exp_below(Vec<T> x) {
+    exps_below<1, T>(&x);
+    return x;
+}
 
 inline Vec<double> wide(const double* p) { return load(p); }
 inline Vec<double> wide(const float* p) {
@@ -104,19 +125,26 @@ inline Real root(Real v) {
     return v;
 }
 #if defined(__AVX512F__)
-inline Real lesser(Real a, Real b) { return _mm512_min_pd(b, a); }
 inline Real greater(Real a, Real b) { return _mm512_max_pd(b, a); }
 inline Real magnitude(Real v) { return _mm512_abs_pd(v); }
 #elif defined(__AVX2__)
-inline Real lesser(Real a, Real b) { return _mm256_min_pd(b, a); }
 inline Real greater(Real a, Real b) { return _mm256_max_pd(b, a); }
 inline Real magnitude(Real v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
 #else
-inline Real lesser(Real a, Real b) { return b < a ? b : a; }  // std::min
 inline Real greater(Real a, Real b) { return a < b ? b : a; }
 inline Real magnitude(Real v) { return abs(v); }
 #endif
 
+// A mask of bits, and the other way round.
+inline Mask lanes_of(std::uint32_t found) {
+#if defined(__AVX512F__)
+    return (Mask)_mm512_movm_epi64(static_cast<__mmask8>(found));
+#else
+    Mask bit;
+    for (std::size_t k = 0; k < kWidth<double>; ++k) bit[k] = 1ll << k;
+    return (bit & (Mask{} + static_cast<long long>(found))) != 0;
+#endif
+}
 inline std::uint32_t bits(Mask mask) {
 #if defined(__AVX512F__)
     return _mm512_movepi64_mask((__m512i)mask);

@@ -68,11 +68,20 @@ struct SlotNumbers {
 };
 inline constexpr SlotNumbers kSlotNumbers;
 
-// The slot of the least coefficient in each lane; `tied` where another is so near that rounding may make them the same in the
-// true scale. The number of the slot travels in the lowest bits, so that one comparison carries both.
+// Of each lane: the slot of its least coefficient, two bounds of the size of that, and whether another is so near that rounding
+// may make them the same in the true scale.
 template <class T>
-inline void weakest(const double* coef, std::size_t slots, Mask* found, Mask* tied) {
-    constexpr std::size_t lanes = kLanes<T>, parts = lanes / kWidth<double>, chains = 2;  // even and odd slots: one chain waits for itself
+struct Weakest {
+    static constexpr std::size_t parts = kLanes<T> / kWidth<double>;
+    Mask found[parts], tied[parts];
+    Real low[parts], high[parts];
+};
+
+// The number of the slot travels in the lowest bits, so that one comparison carries both.
+template <class T>
+inline void weakest(const double* coef, std::size_t slots, Weakest<T>& out) {
+    constexpr std::size_t lanes = kLanes<T>, parts = Weakest<T>::parts, chains = 2;  // even and odd slots: one chain waits for itself
+    constexpr long long number = kMostTogether - 1;
     Real least[chains][parts], next[chains][parts];
     for (std::size_t c = 0; c < chains; ++c)
         for (std::size_t p = 0; p < parts; ++p) least[c][p] = next[c][p] = splat(__builtin_inf());
@@ -86,15 +95,66 @@ inline void weakest(const double* coef, std::size_t slots, Mask* found, Mask* ti
     std::size_t s = 0;
     for (; s + chains <= slots; s += chains) take(0, s), take(1, s + 1);
     if (s < slots) take(0, s);
-    Real first[parts], second[parts];
     for (std::size_t p = 0; p < parts; ++p) {
-        first[p] = lesser(least[0][p], least[1][p]);
-        second[p] = lesser(greater(least[0][p], least[1][p]), lesser(next[0][p], next[1][p]));
+        const Mask first = (Mask)lesser(least[0][p], least[1][p]);
+        const Mask second = (Mask)lesser(greater(least[0][p], least[1][p]), lesser(next[0][p], next[1][p]));
+        out.found[p] = first & number;
+        out.tied[p] = (second >> kTogetherBits) - (first >> kTogetherBits) <= 1;
+        out.low[p] = (Real)(first & ~number);
+        out.high[p] = (Real)(first | number);
     }
-    for (std::size_t p = 0; p < parts; ++p) {
-        found[p] = (Mask)first[p] & static_cast<long long>(kMostTogether - 1);
-        tied[p] = ((Mask)second[p] >> kTogetherBits) - ((Mask)first[p] >> kTogetherBits) <= 1;
+}
+
+#if defined(__AVX512F__)
+// The same by the upper halves of the coefficients, all lanes in one vector: half the work, and now and then a tie that is none.
+inline void weakest_by_halves(const double* coef, std::size_t slots, Weakest<float>& out) {
+    constexpr std::size_t lanes = kLanes<float>, chains = 2;
+    constexpr int number = kMostTogether - 1;
+    __m512i least[chains], next[chains];
+    for (std::size_t c = 0; c < chains; ++c) least[c] = next[c] = _mm512_set1_epi32(0x7fffffff);
+    const auto take = [&](std::size_t c, std::size_t s) __attribute__((always_inline)) {
+        const __m512 upper = _mm512_shuffle_ps((__m512)load(coef + s * lanes), (__m512)load(coef + s * lanes + lanes / 2), 0xDD);
+        const __m512i slot = _mm512_set1_epi32(reinterpret_cast<const std::int32_t*>(kSlotNumbers.at + s)[0]);
+        const __m512i here = _mm512_ternarylogic_epi32((__m512i)upper, _mm512_set1_epi32(0x7fffffff & ~number), slot, 0xEA);
+        next[c] = _mm512_min_epi32(next[c], _mm512_max_epi32(least[c], here));
+        least[c] = _mm512_min_epi32(least[c], here);
+    };
+    std::size_t s = 0;
+    for (; s + chains <= slots; s += chains) take(0, s), take(1, s + 1);
+    if (s < slots) take(0, s);
+    // The shuffle left the lanes as 0 1 8 9 2 3 10 11 and so on.
+    const __m512i order = _mm512_set_epi32(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0);
+    const __m512i first = _mm512_permutexvar_epi32(order, _mm512_min_epi32(least[0], least[1]));
+    const __m512i second = _mm512_permutexvar_epi32(order, _mm512_min_epi32(_mm512_max_epi32(least[0], least[1]), _mm512_min_epi32(next[0], next[1])));
+    for (int p = 0; p < 2; ++p) {
+        const auto part = [&](__m512i v) { return (Mask)_mm512_cvtepi32_epi64(p ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v)); };
+        const Mask one = part(first), two = part(second);
+        out.found[p] = one & number;
+        out.tied[p] = (two >> kTogetherBits) - (one >> kTogetherBits) <= 1;
+        out.low[p] = (Real)((one & ~static_cast<long long>(number)) << 32);
+        out.high[p] = (Real)((((one | number) + 1) << 32) - 1);
     }
+}
+#endif
+
+// Whether some lanes of `which`, a bit each, have a tie.
+template <class T>
+inline bool any_tied(const Weakest<T>& weak, std::uint32_t which) {
+    std::uint32_t tied = 0;
+    for (std::size_t p = 0; p < Weakest<T>::parts; ++p) tied |= bits(weak.tied[p]) << p * kWidth<double>;
+    return (tied & which) != 0;
+}
+
+// For the lanes of `which`; of the others nothing is said.
+template <class T>
+inline void find_weakest(const double* coef, std::size_t slots, [[maybe_unused]] std::uint32_t which, Weakest<T>& out) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+        weakest_by_halves(coef, slots, out);
+        if (__builtin_expect(!any_tied(out, which), 1)) return;
+    }
+#endif
+    weakest<T>(coef, slots, out);
 }
 
 template <class T>
@@ -134,49 +194,81 @@ inline void store_lanes(const LaneSettings& s, const LaneBlock<T>& to, const Lan
         }
 }
 
+// What the rule makes of the events of a few lanes, before anything has changed.
+struct Trials {
+    Real scale, score, width, after;  // after: the scale that comes of it
+    Proposal step;
+    Mask enters;
+};
+
 template <class T>
-std::uint32_t fleet_step(const LaneSettings& s, const LaneBlock<T>& block, const LaneEvents<T>& in) {
+inline Trials try_lanes(const LaneSettings& s, const LaneBlock<T>& block, const LaneEvents<T>& in, std::size_t l) {
+    Trials out;
+    out.scale = load(block.scale + l);
+    out.score = load(block.intercept + l) + out.scale * load(in.raw + l);
+    out.width = block.number ? load(block.number + l) : splat(s.margin);
+    const Real given = load(in.label + l), label = s.classes ? 2.0 * given - 1.0 : given;
+    store(in.shown + l, s.novelty ? out.score - (s.measured ? out.width : splat(1.0)) : out.score);
+    out.step = propose(s, out.score, label, load(in.weight + l), load(in.self + l), out.width,
+                       reals(*reinterpret_cast<const Counts*>(block.steps + l)) + 1.0);
+    out.after = out.scale * out.step.shrink;
+    out.enters = out.step.coefficient != Real{};
+    return out;
+}
+
+// Lanes whose event is smaller than all that is stored: it does not enter.
+template <class T>
+inline Mask stays(const Trials& trial, const Weakest<T>& weak, const double* coef, std::size_t l) {
+    const std::size_t p = l / kWidth<double>;
+    const Real size = magnitude(trial.step.coefficient), scale = magnitude(trial.scale), shrink = magnitude(trial.step.shrink);
+    const Mask sure = size < scale * weak.low[p] * shrink, maybe = size < scale * weak.high[p] * shrink;
+    if (__builtin_expect(bits((sure ^ maybe) & trial.enters) == 0, 1)) return sure;
+    Real lowest = {};
+    for (std::size_t k = 0; k < kWidth<double>; ++k) lowest[k] = coef[static_cast<std::size_t>(weak.found[p][k]) * kLanes<T> + l + k];
+    return size < scale * magnitude(lowest) * shrink;
+}
+
+// Lanes that may be learned here, and not by learn_member, if there is an event.
+template <class T>
+inline Mask easy_lanes(const LaneSettings& s, const LaneBlock<T>& block, const LaneEvents<T>& in, const Trials& trial, Mask tied, std::size_t l) {
+    const Real zero = {}, weight = load(in.weight + l), self = load(in.self + l), after = magnitude(trial.after);
+    const Mask full = __builtin_convertvector(*reinterpret_cast<const Counts*>(block.size + l), Mask) == static_cast<long long>(s.slots);
+    return (trial.score - trial.score == zero) & (weight != zero) &
+           (magnitude(trial.step.coefficient) <= splat(1e150)) & (magnitude(trial.step.shrink) <= splat(1.0)) & (self - self == zero) &
+           (trial.step.intercept - trial.step.intercept == zero) & (after >= splat(1e-100)) & (after <= splat(1e100)) &
+           (reals(*reinterpret_cast<const Counts*>(block.seen + l)) < splat(4294967295.0)) & (~trial.enters | (full & ~tied));
+}
+
+template <class T>
+std::uint32_t fleet_step(const LaneSettings& settings, const LaneBlock<T>& memory, const LaneEvents<T>& events) {
+    // Copies, which no store can change: they are not looked at again after each.
+    const LaneSettings s = settings;
+    const LaneBlock<T> block = memory;
+    const LaneEvents<T> in = events;
     constexpr std::size_t lanes = kLanes<T>, few = kWidth<double>;
-    std::uint32_t left = 0, stored = 0;
+    std::uint32_t left = 0, stored = 0, enter = 0;
     alignas(64) long long slots[lanes];
     alignas(64) double coefs[lanes];
-    Mask leaves[lanes / few] = {}, close[lanes / few] = {};
-    if (!s.oldest) weakest<T>(block.coef, s.slots, leaves, close);
+    Trials trials[lanes / few];
     for (std::size_t l = 0; l < lanes; l += few) {
-        const Real scale = load(block.scale + l), zero = {};
-        const Real score = load(block.intercept + l) + scale * load(in.raw + l);
-        const Real width = block.number ? load(block.number + l) : splat(s.margin);
-        const Real given = load(in.label + l), label = s.classes ? 2.0 * given - 1.0 : given;
-        const Real weight = load(in.weight + l), self = load(in.self + l);
-        const Counts seen = *reinterpret_cast<const Counts*>(block.seen + l);
-        Counts& steps = *reinterpret_cast<Counts*>(block.steps + l);
-        store(in.shown + l, s.novelty ? score - (s.measured ? width : splat(1.0)) : score);
-        const Proposal step = propose(s, score, label, weight, self, width, reals(steps) + 1.0);
-        const Real after = scale * step.shrink, size = magnitude(step.coefficient);
-        const Mask enters = step.coefficient != zero;
-        const Mask tied = close[l / few];
-        Mask found = leaves[l / few];
-        Real lowest = zero;
-        if (s.oldest) {
-            found = oldest<T>(block.ids + l, s.slots);
-        } else {
-            for (std::size_t k = 0; k < few; ++k) lowest[k] = block.coef[static_cast<std::size_t>(found[k]) * lanes + l + k];
-            lowest = magnitude(lowest);
-        }
-        const Mask full = __builtin_convertvector(*reinterpret_cast<const Counts*>(block.size + l), Mask) == static_cast<long long>(s.slots);
-        const Mask easy = (*reinterpret_cast<const Mask*>(in.here + l) != 0) & (score - score == zero) & (weight != zero) &
-                          (size <= splat(1e150)) & (magnitude(step.shrink) <= splat(1.0)) & (self - self == zero) &
-                          (step.intercept - step.intercept == zero) & (magnitude(after) >= splat(1e-100)) & (magnitude(after) <= splat(1e100)) &
-                          (reals(seen) < splat(4294967295.0)) & (~enters | (full & ~tied));
-        const Mask stays = s.oldest ? Mask{} : Mask(size < magnitude(scale) * lowest * magnitude(step.shrink));
-        store(block.scale + l, choice(easy, after, scale));
-        if (block.number) store(block.number + l, choice(easy, step.width, width));
-        if (s.intercept) store(block.intercept + l, choice(easy, load(block.intercept + l) + step.intercept, load(block.intercept + l)));
-        store(coefs + l, Real(zero + step.coefficient / after));
-        *reinterpret_cast<Mask*>(slots + l) = found;
-        stored |= bits(easy & enters & ~stays) << l;
+        trials[l / few] = try_lanes(s, block, in, l);
+        enter |= bits(trials[l / few].enters) << l;
+    }
+    Weakest<T> weak;
+    for (std::size_t p = 0; p < lanes / few; ++p) weak.found[p] = weak.tied[p] = Mask{}, weak.low[p] = weak.high[p] = Real{};
+    if (!s.oldest && enter) find_weakest<T>(block.coef, s.slots, enter, weak);
+    for (std::size_t l = 0; l < lanes; l += few) {
+        const Trials& trial = trials[l / few];
+        const Mask easy = lanes_of(in.here >> l) & easy_lanes(s, block, in, trial, weak.tied[l / few], l);
+        const Mask out = s.oldest ? Mask{} : stays<T>(trial, weak, block.coef, l);
+        store(block.scale + l, choice(easy, trial.after, trial.scale));
+        if (block.number) store(block.number + l, choice(easy, trial.step.width, trial.width));
+        if (s.intercept) store(block.intercept + l, choice(easy, load(block.intercept + l) + trial.step.intercept, load(block.intercept + l)));
+        store(coefs + l, Real(Real{} + trial.step.coefficient / trial.after));
+        *reinterpret_cast<Mask*>(slots + l) = s.oldest && enter ? oldest<T>(block.ids + l, s.slots) : weak.found[l / few];
+        stored |= bits(easy & trial.enters & ~out) << l;
         left |= bits(~easy) << l;
-        steps -= __builtin_convertvector(easy, Counts);  // all ones where done
+        *reinterpret_cast<Counts*>(block.steps + l) -= __builtin_convertvector(easy, Counts);  // all ones where done
     }
     switch (s.width) {
         case 1: store_lanes<1>(s, block, in, stored, slots, coefs); break;
