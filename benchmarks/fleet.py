@@ -24,8 +24,10 @@ import gristmill
 from gristmill import Fleet, Gaussian, KeyedFleet, ilk_novelty, norma_novelty
 
 from .measure import best, machine, pin
+from .memory_limit import MemoryLimit
 
 FRAMES = 16
+RECORD_BYTES = 704  # of a key with 20 points of 5 features, without its place in the table
 
 
 def pixels(n: int, frames: int = FRAMES, seed: int = 0) -> Any:
@@ -138,13 +140,24 @@ def keyed(count: int, events: int = 500_000) -> None:
             model.score_one(row)
             model.learn_one(row)
 
-    own = [lambda: fleet.prequential(keys, X)]
-    gc.freeze()  # a million models in a dict are no work of the fleet's
-    times = in_turn(own + ([river] if models is not None else []), 6)
-    line(f"KeyedFleet, {count:,} keys, 20 points, 5 features: ns an event", times[0] / events * 1e9, "")
+    works: dict[str, Callable[[], Any]] = {"own": lambda: fleet.prequential(keys, X)}
     if models is not None:
-        line("River's OneClassSVM, as many in a dict: ns an event", times[1] / few * 1e9, "")
-        line("River's OneClassSVM in a dict / KeyedFleet", times[1] / few / (times[0] / events), "floor 40, goal 100")
+        works["river"] = river
+    if MemoryLimit.can_measure():
+        memory = MemoryLimit(count, RECORD_BYTES)
+        works["memory"] = lambda: memory.work(events)
+    gc.freeze()  # a million models in a dict are no work of the fleet's
+    times = dict(zip(works, in_turn(list(works.values()), 6), strict=True))
+    own = times["own"] / events
+    line(f"KeyedFleet, {count:,} keys, 20 points, 5 features: ns an event", own * 1e9, "")
+    if "memory" in times:
+        line("limit of memory on this machine: as many records, and no work: ns", times["memory"] / events * 1e9, "")
+        line("KeyedFleet / limit of memory on this machine", own / (times["memory"] / events), "")
+    if "river" in times:
+        line("River's OneClassSVM, as many in a dict: ns an event", times["river"] / few * 1e9, "")
+        line("River's OneClassSVM in a dict / KeyedFleet", times["river"] / few / own, "floor 40, goal 100")
+    if "memory" in times and "river" in times:
+        line("River's OneClassSVM in a dict / limit of memory", times["river"] / few / (times["memory"] / events), "")
     line("points a key", fleet.n_stored_ / count, "20")
     line("bytes a key", fleet.memory_bytes_ / count, "floor 850")
     line("start of 100,000 keys, seconds", begun, "floor 1")

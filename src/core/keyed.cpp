@@ -176,16 +176,13 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
     for (std::size_t e = from; e < to; ++e) {
         std::uint32_t i;
         const Key& key = ahead(e, i);
-        ahead.template pull<0>();
         now_ = chunk.times ? chunk.times[e] : now_ + 1;
         i = place(key, i, now_, &found, journal);
         std::byte* at = record(i);
         View member = view(at);
         if (shape_.merges) member.merging = &scratch.merging;
         const T* x = taken(member, chunk.rows + e * shape_.width, e, true, scratch);
-        ahead.template pull<1>();
         look(member, at, x, scratch);
-        ahead.template pull<2>();
         for (std::size_t o = 0; o < shape_.outputs; ++o) {
             double& score = scratch.scores[o];
             if (chunk.offsets) score += offset_of(chunk, e, o, shape_.outputs);
@@ -199,7 +196,6 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
         } catch (const Refusal& refusal) {
             fail(e, refusal.what, refusal.value);
         }
-        ahead.template pull<3>();
         if (shape_.calibration() && event.weight != 0) calibrate(member, shape_, scratch.calibration, scratch.scores, event.label);
     }
 }
@@ -215,7 +211,6 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, bool shar
         for (std::size_t e = 0; e < chunk.count(); ++e) {
             std::uint32_t i;
             const Key& key = ahead(e, i);
-            ahead.template pull<0>(), ahead.template pull<1>();
             const std::byte* at = start.data();
             if (i != KeyTable::kNone) {
                 if (last_.empty() || !is_past(last_[i], chunk.times ? chunk.times[e] : now_)) at = record(i);
@@ -233,7 +228,6 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, bool shar
             }
             const View member = view(const_cast<std::byte*>(at));
             look(member, at, taken(member, chunk.rows + e * shape_.width, e, false, scratch), scratch);
-            ahead.template pull<2>(), ahead.template pull<3>();
             const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
             for (std::size_t o = 0; o < shape_.outputs; ++o) {
                 double& score = scratch.scores[o];
