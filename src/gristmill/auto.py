@@ -113,7 +113,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
     >>> model = AutoClassifier()
     >>> scores = model.prequential(X, y)
     >>> print(f"{(scores.argmax(axis=1) != y).mean():.3f} wrong in {model.memory_bytes_ / 1e6:.1f} MB")
-    0.039 wrong in 1.0 MB
+    0.037 wrong in 0.7 MB
     """.replace("{parameters}", _PARAMETERS)
 
     _task_name = "classification"
