@@ -25,6 +25,7 @@ from gristmill import (
     Unbounded,
     merge,
 )
+from gristmill._rooms import FEWEST
 from gristmill.checks import snapshot
 
 RNG = np.random.default_rng(3)
@@ -197,3 +198,19 @@ def test_behind_prepared():
     scaled = [Prepared(AutoClassifier(memory="100 kB")).partial_fit(X[part], TWO[part]) for part in CUTS[:2]]
     with pytest.raises(TypeError, match="scales columns by itself"):
         merge(scaled)
+
+
+def test_with_more_classes_fewer_experts_run_with_room_for_enough_points():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(400, 30)), np.arange(400) % 8
+    parts = [
+        AutoClassifier(memory="150 kB", random_state=0).partial_fit(rows[:200], labels[:200]),
+        AutoClassifier(memory="150 kB", random_state=0).partial_fit(rows[200:], labels[200:] + 8),
+    ]
+    whole = merge(parts)
+    core = whole._engine
+    shares = core.rooms.shares
+    assert core.classes == 16
+    assert 1 <= len(shares) < len(parts[0]._engine.rooms.shares)
+    assert min(core.lanes[place].core.points_within(room, 16) for place, room in shares.items()) >= FEWEST
+    assert [place for place, lane in core.learning_lanes if lane.runs] == sorted(shares)

@@ -79,8 +79,7 @@ def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
 
     A narrow density finds what is like nothing before; a local one, whose scores do not depend on its width, what lies
     beside a dense group. By spread a column that hardly ever moves counts as much as any other, by range (as in a picture,
-    where columns share a unit) hardly at all. Each is right at times; two of the four are kept,
-    for the sake of time.
+    where columns share a unit) hardly at all. Each is right at times; two of the four pairs are kept, for the sake of time.
     """
 
     def one(gamma: float, scale: str, neighbours: float) -> Prepared:

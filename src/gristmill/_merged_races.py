@@ -175,11 +175,10 @@ class _Races:
             return dict.fromkeys(running)
         classes = len(self.labels)
         into.rooms.check(into, classes)
-        shares = into.rooms._parts(into, running, classes)
-        while len(running) > 1 and not into.rooms._fits(into, shares, classes):
-            self._rest(running[-1])
-            running = running[:-1]
-            shares = into.rooms._parts(into, running, classes)
+        shares = into.rooms.shared_out(into, running, classes)
+        for place in running:
+            if place not in shares:
+                self._rest(place)
         into.rooms.shares = shares
         into.rooms.tried = [place for place in self.cores[0].rooms.tried if place < len(into.lanes)]
         return {place: f"{room} B" for place, room in shares.items()}

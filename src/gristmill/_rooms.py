@@ -100,33 +100,37 @@ class Rooms:
         points = _points(core, room, 1)
         return room if points <= most else int(room * most / points)
 
-    def _fits(self, core: Any, shares: dict[int, int], classes: int) -> bool:
+    @staticmethod
+    def _counts(core: Any, shares: dict[int, int], classes: int) -> dict[int, int]:
+        """How many points each has room for, the best first."""
         outputs = classes if classes > 2 else 1
-        points = [_points(core.lanes[place].core, room, outputs) for place, room in shares.items()]
-        return min(points) >= LEAST
+        return {place: _points(core.lanes[place].core, room, outputs) for place, room in shares.items()}
 
     def _crowded_out(self, core: Any, shares: dict[int, int], classes: int) -> int | None:
         """Who makes way: the last of those that have too little room, else the last of all while the leader has."""
-        outputs = classes if classes > 2 else 1
-        points = {place: _points(core.lanes[place].core, room, outputs) for place, room in shares.items()}
-        few = [place for place, count in points.items() if count < (FEWEST if self.moves else LEAST)]
-        first, last = next(iter(points)), list(points)[-1]
+        counts = self._counts(core, shares, classes)
+        few = [place for place, count in counts.items() if count < (FEWEST if self.moves else LEAST)]
         if few:
             return few[-1]
-        return last if self.moves and core.seen >= SETTLED and points[first] < ENOUGH else None
+        first, *_, last = counts
+        return last if self.moves and core.seen >= SETTLED and counts[first] < ENOUGH else None
+
+    def shared_out(self, core: Any, running: list[int], classes: int) -> dict[int, int]:
+        """Bytes for these, the best first, or for as many of them as there is room for."""
+        shares = self._parts(core, running, classes)
+        while len(shares) > 1 and (out := self._crowded_out(core, shares, classes)) is not None:
+            shares = self._parts(core, [place for place in shares if place != out], classes)
+        return shares
 
     def _share(self, core: Any, running: list[int], classes: int) -> None:
         """Room for these, the best first, as many as there is room for; the others rest."""
-        shares = self._parts(core, running, classes)
-        while len(running) > 1 and (out := self._crowded_out(core, shares, classes)) is not None:
-            running = [place for place in running if place != out]
-            shares = self._parts(core, running, classes)
+        shares = self.shared_out(core, running, classes)
         for place, lane in core.learning_lanes:
             if place not in shares and not lane.rests:
                 lane.rests = True
                 core.mixture.leave(place)
                 lane.begin(core.width)
-        for place in sorted(running, key=lambda p: shares[p] - self.shares.get(p, 0)):  # who shrinks comes first
+        for place in sorted(shares, key=lambda p: shares[p] - self.shares.get(p, 0)):  # who shrinks comes first
             core.lanes[place].resize(shares[place])
         self.shares = shares
 
@@ -135,9 +139,9 @@ class Rooms:
         if self.memory is None or (classes <= max(core.classes, 2) and core.seen > 0):
             return
         one = [place for place, lane in core.learning_lanes if not lane.note][:1]
-        if one and not self._fits(core, self._parts(core, one, classes), classes):
-            least = int(self.memory)
-            while not self._fits(core, {one[0]: least - int(self.memory) + self._free(core, one, classes)}, classes):
+        if one and self._counts(core, self._parts(core, one, classes), classes)[one[0]] < LEAST:
+            least, free = int(self.memory), self._free(core, one, classes)
+            while self._counts(core, {one[0]: least - int(self.memory) + free}, classes)[one[0]] < LEAST:
                 least += max(1000, least // 20)
             raise ValueError(
                 f"memory={self.memory} bytes are too few for {core.width} columns and {max(classes, 1)} classes: "
