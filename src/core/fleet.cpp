@@ -43,6 +43,7 @@ struct Fleet<T>::Scratch {
         std::fill(self, self + kWide, 1.0);
     }
     bool is_here(std::size_t lane) const { return here >> lane & 1; }
+    LaneEvents<T> events(double* said) { return {x.data(), norm2, raw.data(), self, labels, weights, here, said}; }
 };
 
 template <class T>
@@ -99,7 +100,8 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
 template <class T>
 void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs) {
     LaneSettings lanes;
-    if (shape_.outputs == 1 && limit_ <= kMostTogether) lanes = lane_settings(parts_.rule, parts_.budget, parts_.task);
+    if (shape_.outputs == 1 && limit_ <= kMostTogether && seen_ + to <= kMostEvents)
+        lanes = lane_settings(parts_.rule, parts_.budget, parts_.task);
     lanes.width = shape_.width, lanes.slots = limit_;
     lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
     std::visit([&](const auto& rule) {
@@ -194,12 +196,18 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
     Budget budget = parts_.budget;
     // A store that has not grown to its full size has no full lane.
     const bool together = lanes.rule != LaneRule::none && block.layout->slots >= lanes.slots;
+    const bool whole = (b + 1) * kWide <= count_ && !chunk.present && !shape_.scaled && !shape_.calibration();
     for (std::size_t t = from; t < to; ++t) {
-        ahead(b, chunk, t, from, to);
-        look(block, b, chunk, t, true, scratch);
-        scratch.victims.known = false;
         std::uint32_t left = ~std::uint32_t{0};
-        if (together) left = learn_lanes(block, b, chunk, t, lanes, out, scratch);
+        if (together && whole && lanes.unit) {
+            left = learn_whole(b, chunk, t, to, lanes, out, scratch);
+            if (t == to) return;
+        } else {
+            ahead(b, chunk, t, from, to);
+            look(block, b, chunk, t, true, scratch);
+            if (together) left = learn_lanes(block, b, chunk, t, lanes, out, scratch);
+        }
+        scratch.victims.known = false;
         for (std::uint32_t rest = left & scratch.here; rest; rest &= rest - 1)
             learn_lane(b, static_cast<std::size_t>(std::countr_zero(rest)), rule, chunk, t, budget, out, scratch);
         for (std::size_t l = 0; shape_.calibration() && l < kWide; ++l)
@@ -217,28 +225,48 @@ void Fleet<T>::calibrate_lane(Block& block, std::size_t b, std::size_t l, const 
     calibrate(view(block, l), shape_, scratch.calibration, scratch.scores, chunk.labels[e]);
 }
 
-// All lanes of a block at once; returns those that are left for `learn_lane`.
+template <class T>
+LaneBlock<T> Fleet<T>::memory(Block& block) const {
+    const MemberLayout& at = *block.layout;
+    std::byte* data = block.data.data();
+    const auto real = [&](std::size_t offset) { return reinterpret_cast<double*>(data + offset); };
+    const auto count = [&](std::size_t offset) { return reinterpret_cast<std::uint32_t*>(data + offset); };
+    return {real(at.scale), real(at.intercept), shape_.numbers ? real(at.numbers) : nullptr, real(at.coef),
+            shape_.task == Task::regression ? real(at.target) : nullptr, reinterpret_cast<T*>(data + at.points),
+            reinterpret_cast<T*>(data + at.norm2), count(at.ids), count(at.size), count(at.seen), count(at.steps),
+            shape_.task == Task::classification ? reinterpret_cast<std::uint16_t*>(data + at.code) : nullptr};
+}
+
+// All lanes of a block at once, an event that was looked at; returns those that are left for `learn_lane`.
 template <class T>
 std::uint32_t Fleet<T>::learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
                                     const LaneSettings& lanes, double* out, Scratch& scratch) {
     const std::size_t first = frame * count_ + b * kWide, count = std::min(kWide, count_ - b * kWide);
     if (chunk.labels) std::copy_n(chunk.labels + first, count, scratch.labels);
     if (chunk.weights) std::copy_n(chunk.weights + first, count, scratch.weights);
-    const MemberLayout& at = *block.layout;
-    std::byte* data = block.data.data();
-    const auto real = [&](std::size_t offset) { return reinterpret_cast<double*>(data + offset); };
-    const auto count_at = [&](std::size_t offset) { return reinterpret_cast<std::uint32_t*>(data + offset); };
-    const LaneBlock<T> memory{real(at.scale), real(at.intercept), shape_.numbers ? real(at.numbers) : nullptr, real(at.coef),
-                              shape_.task == Task::regression ? real(at.target) : nullptr,
-                              reinterpret_cast<T*>(data + at.points), reinterpret_cast<T*>(data + at.norm2), count_at(at.ids),
-                              count_at(at.size), count_at(at.seen), count_at(at.steps),
-                              shape_.task == Task::classification ? reinterpret_cast<std::uint16_t*>(data + at.code) : nullptr};
-    const LaneEvents<T> events{scratch.x.data(), scratch.norm2, scratch.raw.data(), scratch.self, scratch.labels, scratch.weights,
-                               scratch.here, scratch.shown};
-    const std::uint32_t left = isa_fleet<T>().step(lanes, memory, events);
+    const std::uint32_t left = isa_fleet<T>().step(lanes, memory(block), scratch.events(scratch.shown));
     for (std::size_t l = 0; out && l < count; ++l)
         if (scratch.is_here(l)) out[first + l] = scratch.shown[l];
     return left;
+}
+
+// The same for whole frames from `frame` on, up to `to` or the first that leaves lanes, which is `frame` afterwards.
+template <class T>
+std::uint32_t Fleet<T>::learn_whole(std::size_t b, const FleetChunk<T>& chunk, std::size_t& frame, std::size_t to,
+                                    const LaneSettings& lanes, double* out, Scratch& scratch) {
+    const std::size_t first = frame * count_ + b * kWide;
+    const Lines<std::byte>* next = b + 1 < blocks_.size() ? &blocks_[b + 1].data : nullptr;
+    const LaneFrames<T> frames{chunk.rows + first * shape_.width, to - frame, count_, chunk.labels != nullptr, chunk.weights != nullptr,
+                               next ? next->data() : nullptr, next ? next->size() / kLineBytes : 0};
+    scratch.here = (std::uint32_t{1} << kWide) - 1;
+    LaneEvents<T> events = scratch.events(out ? out + first : nullptr);
+    if (chunk.labels) events.label = chunk.labels + first;
+    if (chunk.weights) events.weight = chunk.weights + first;
+    const auto root = static_cast<std::int32_t>(parts_.nodes.size()) - 1;
+    const LaneStop stop = isa_fleet<T>().frames(lanes, memory(blocks_[b]), frames, parts_.nodes.data(), root, events, scratch.lines.data(),
+                                                scratch.values.data());
+    frame += stop.frame;
+    return stop.left;
 }
 
 template <class T>

@@ -93,6 +93,9 @@ class Fleet {
                     double* out, Scratch& scratch);
     std::uint32_t learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
                               const LaneSettings& lanes, double* out, Scratch& scratch);
+    std::uint32_t learn_whole(std::size_t b, const FleetChunk<T>& chunk, std::size_t& frame, std::size_t to,
+                              const LaneSettings& lanes, double* out, Scratch& scratch);
+    LaneBlock<T> memory(Block& block) const;
     void take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     void calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame, bool alone,
                         Scratch& scratch);

@@ -35,10 +35,24 @@ struct LaneBlock {
 };
 template <class T>
 struct LaneEvents {
-    const T *x, *norm2;
-    const double *raw, *self, *label, *weight;  // raw: the score without scale and intercept
+    T *x, *norm2;
+    double* raw;  // the score without scale and intercept
+    const double *self, *label, *weight;
     std::uint32_t here;  // the lanes that an event came for, a bit each
-    double* shown;
+    double* shown;       // what was said of it; null if nobody asks
+};
+// Frames in which an event comes for every lane. `events` tells where things of the first frame are.
+template <class T>
+struct LaneFrames {
+    const T* rows;             // of the first frame: learner after learner
+    std::size_t count, apart;  // frames; learners in a frame
+    bool labels, weights;      // of each frame its own, `apart` apart; otherwise one for all
+    const std::byte* next;     // memory that will be asked for soon, and its lines
+    std::size_t lines;
+};
+struct LaneStop {
+    std::size_t frame;   // all frames before it are learned
+    std::uint32_t left;  // lanes of it, a bit each, that are not
 };
 
 // Lanes across learners: slot s, feature j, learner l at (s * width + j) * lanes + l.
@@ -68,8 +82,11 @@ struct IsaFleet {
                               std::size_t width, const double* coef);
     std::size_t (*record_oldest)(const std::uint32_t* ids, std::size_t slots);  // the slot of the least
     // Learns one event in each lane, as learn_member does. Returns the lanes, a bit each, that were left as they were: those
-    // that are not there, not full, tied, or about to leave the range of numbers.
+    // that are not full, tied, or about to leave the range of numbers.
     std::uint32_t (*step)(const LaneSettings& settings, const LaneBlock<T>& block, const LaneEvents<T>& events);
+    // Looks at frame after frame and learns it, up to the first that leaves lanes; x, norm2, values and raw are of that frame then.
+    LaneStop (*frames)(const LaneSettings& settings, const LaneBlock<T>& block, const LaneFrames<T>& frames, const Node* nodes,
+                       std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values);
 };
 
 template <class T>

@@ -119,7 +119,6 @@ inline Vec<T> some(const T* list, std::size_t count) {
 }
 #endif
 
-inline Real choice(Mask mask, Real yes, Real no) { return mask ? yes : no; }
 inline Real root(Real v) {
     for (std::size_t i = 0; i < kWidth<double>; ++i) v[i] = __builtin_sqrt(v[i]);
     return v;
@@ -135,26 +134,40 @@ inline Real greater(Real a, Real b) { return a < b ? b : a; }
 inline Real magnitude(Real v) { return abs(v); }
 #endif
 
-// A mask of bits, and the other way round.
-inline Mask lanes_of(std::uint32_t found) {
+// Which of a few lanes: the answer of a comparison. AVX-512 has registers of their own for it.
 #if defined(__AVX512F__)
-    return (Mask)_mm512_movm_epi64(static_cast<__mmask8>(found));
+using Flags = __mmask8;
+inline Flags below(Real a, Real b) { return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ); }
+inline Flags at_most(Real a, Real b) { return _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ); }
+inline Flags at_most(Mask a, Mask b) { return _mm512_cmple_epi64_mask((__m512i)a, (__m512i)b); }
+inline Flags differs(Real a, Real b) { return _mm512_cmp_pd_mask(a, b, _CMP_NEQ_UQ); }
+inline Real choice(Flags which, Real yes, Real no) { return _mm512_mask_blend_pd(which, no, yes); }
+inline Flags flags_of(std::uint32_t found) { return static_cast<Flags>(found); }
+inline std::uint32_t bits(Flags which) { return which; }
+inline Flags both(Flags a, Flags b) { return _kand_mask8(a, b); }
 #else
+using Flags = Mask;
+inline Flags below(Real a, Real b) { return a < b; }
+inline Flags at_most(Real a, Real b) { return a <= b; }
+inline Flags at_most(Mask a, Mask b) { return a <= b; }
+inline Flags differs(Real a, Real b) { return a != b; }
+inline Real choice(Flags which, Real yes, Real no) { return which ? yes : no; }
+inline Flags flags_of(std::uint32_t found) {
     Mask bit;
     for (std::size_t k = 0; k < kWidth<double>; ++k) bit[k] = 1ll << k;
     return (bit & (Mask{} + static_cast<long long>(found))) != 0;
-#endif
 }
-inline std::uint32_t bits(Mask mask) {
-#if defined(__AVX512F__)
-    return _mm512_movepi64_mask((__m512i)mask);
-#elif defined(__AVX2__)
-    return static_cast<std::uint32_t>(_mm256_movemask_pd((__m256d)mask));
+inline std::uint32_t bits(Flags which) {
+#if defined(__AVX2__)
+    return static_cast<std::uint32_t>(_mm256_movemask_pd((__m256d)which));
 #else
     std::uint32_t found = 0;
-    for (std::size_t k = 0; k < kWidth<double>; ++k) found |= static_cast<std::uint32_t>(mask[k] & 1) << k;
+    for (std::size_t k = 0; k < kWidth<double>; ++k) found |= static_cast<std::uint32_t>(which[k] & 1) << k;
     return found;
 #endif
 }
+inline Flags both(Flags a, Flags b) { return a & b; }
+#endif
+inline Flags is_finite(Real v) { return at_most(magnitude(v), splat(__DBL_MAX__)); }
 
 }  // namespace gristmill::GRISTMILL_ISA
