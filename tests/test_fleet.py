@@ -245,6 +245,23 @@ def test_scales_far_down_are_multiplied_in():
     compare(KernelRegressor(Gaussian(1.0), SGD(EpsilonInsensitive(0.5), 0.5, 1.8), DropSmallest(3)), X, y, cuts=(100,))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize(
+    "budget", [DropSmallest(15), DropOldest(16), DropSmallest(33), DropSmallest(64), DropOldest(65)], ids=repr
+)
+def test_members_that_are_full_at_different_times(budget, width, dtype):
+    """Whole frames are learned together, up to the first in which a member must be asked alone."""
+    X = frames(150, 35, width, seed=2, dtype=dtype)
+    X[:, 4] = X[0, 4]  # one learner that has seen it all
+    y = np.sin(2 * X[:, :, 0]).astype(np.float64)
+    weights = np.random.default_rng(3).integers(1, 4, size=y.shape) / 2
+    weights[100:120, 8] = 0
+    for rule in (SGD(Squared(), 0.2, 0.01, "inv_sqrt", intercept=True), PassiveAggressive(0.3, 1, 0.05)):
+        compare(KernelRegressor(Gaussian(0.7), rule, budget), X, y, weights=weights, cuts=(90,))
+    compare(KernelNovelty(Laplacian(0.5), NOVELTIES[0], budget), X, weights=weights, cuts=(90,))
+
+
 # ---- members ------------------------------------------------------------------------------------------------------
 
 

@@ -72,6 +72,8 @@ inline Vec<double> wide(const double* p) { return load(p); }
 inline Vec<double> wide(const float* p) {
 #if defined(__AVX512F__)
     return _mm512_cvtps_pd(_mm256_loadu_ps(p));  // the compiler would do it in halves
+#elif defined(__AVX2__)
+    return _mm256_cvtps_pd(_mm_loadu_ps(p));
 #else
     typedef float Half __attribute__((vector_size(kBytes / 2), aligned(4), may_alias));
     return __builtin_convertvector(*reinterpret_cast<const Half*>(p), Vec<double>);
