@@ -20,7 +20,8 @@ test: lint types core-test
 	$(BIN)/python -m pytest tests -m alone --durations=20
 	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill papers
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
-	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_exactness.py tests/test_cuts.py tests/test_fleet.py || exit 1; done
+	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_exactness.py tests/test_cuts.py tests/test_fleet.py \
+	    tests/test_keyed_fleet.py || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -481,12 +481,13 @@ def test_a_damaged_spill_file_changes_nothing(change, tmp_path):
     np.testing.assert_array_equal(fleet.decision_function([4, 5], X[:2]), before)
 
 
-def test_what_lies_behind_the_last_point_of_a_record_is_not_looked_at():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_lies_behind_the_last_point_of_a_record_is_not_looked_at(dtype):
     """Records side by side, of all sizes below a vector and above: each equals a learner alone."""
     rng = np.random.default_rng(3)
-    for size in (1, 3, 7, 15, 16, 17, 20, 33):
+    for size in (1, 3, 7, 15, 16, 17, 20, 25, 32, 33, 49, 64, 70):
         model = KernelNovelty(Gaussian(0.5), SGD(Hinge(), rate=0.3, reg=0.01), DropOldest(size), random_state=0)
-        X = rng.normal(size=(3 * size + 4, 5)).astype(np.float32)
+        X = rng.normal(size=(3 * size + 4, 5)).astype(dtype)
         fleet = KeyedFleet(model).partial_fit(np.repeat([1, 2, 3], len(X)), np.tile(X, (3, 1)))
         alone = clone(model).partial_fit(X)
         for key in (1, 2, 3):

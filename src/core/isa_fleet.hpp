@@ -77,8 +77,8 @@ struct IsaFleet {
     void (*record_dots)(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);
     void (*record_l1s)(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);
     void (*record_norms)(const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);
-    // sum_s coef[s] exp(-gamma ||x - y_s||^2) of one record, in the order of IsaScore::dot.
-    double (*record_gaussian)(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride, std::size_t slots,
+    // sum_s coef[s] exp(-gamma ||x - y_s||^2) of one record, in the order of IsaScore::dot, and <x, x>.
+    double (*record_gaussian)(T gamma, const T* x, T* x_norm2, const T* points, std::size_t stride, std::size_t slots,
                               std::size_t width, const double* coef);
     std::size_t (*record_oldest)(const std::uint32_t* ids, std::size_t slots);  // the slot of the least
     // Learns one event in each lane, as learn_member does. Returns the lanes, a bit each, that were left as they were: those

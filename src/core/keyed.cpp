@@ -123,15 +123,15 @@ const T* Keyed<T>::taken(const View& member, const T* x, std::size_t e, bool lea
 template <class T>
 void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
     const std::size_t size = member.size(), slots = padded(size);
-    scratch.norm2 = gristmill::norm2(x, shape_.width);
     const T* points = reinterpret_cast<const T*>(at + layout_.points);
     const Node& root = parts_.nodes.back();
     if (root.op == Op::gaussian && shape_.outputs == 1 && !shape_.merges) {
-        const double sum = isa_fleet<T>().record_gaussian(static_cast<T>(root.a), x, scratch.norm2, points, layout_.slots, size, shape_.width,
-                                                          reinterpret_cast<const double*>(at + layout_.coef));
+        const double sum = isa_fleet<T>().record_gaussian(static_cast<T>(root.a), x, &scratch.norm2, points, layout_.slots, size,
+                                                          shape_.width, reinterpret_cast<const double*>(at + layout_.coef));
         scratch.scores[0] = member.intercept(0) + member.scale() * sum;
         return;
     }
+    scratch.norm2 = gristmill::norm2(x, shape_.width);
     if (size > 0) {
         T* norm2 = scratch.norms.data();
         isa_fleet<T>().record_norms(points, layout_.slots, size, shape_.width, norm2);

@@ -111,6 +111,25 @@ inline Vec<double> some(const double* list, std::size_t count) {
 inline Vec<float> some(const float* list, std::size_t count) {
     return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count < 16 ? (1u << count) - 1 : 0xffffu), list);
 }
+#elif defined(__AVX2__)
+// All ones, then all zeros: so many of the ones are read.
+template <class I>
+struct Ones {
+    I at[2 * kBytes / sizeof(I)] = {};
+    constexpr Ones() {
+        for (std::size_t k = 0; k < kBytes / sizeof(I); ++k) at[k] = -1;
+    }
+    __m256i first(std::size_t count) const {
+        constexpr std::size_t all = kBytes / sizeof(I);
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + all - (count < all ? count : all)));
+    }
+};
+inline constexpr Ones<std::int32_t> kOnes;
+inline constexpr Ones<std::int64_t> kLongOnes;
+inline Vec<float> some(const float* list, std::size_t count) { return _mm256_maskload_ps(list, kOnes.first(count)); }
+inline Vec<double> some(const double* list, std::size_t count) {
+    return _mm256_maskload_pd(list, kLongOnes.first(count));
+}
 #else
 template <class T>
 inline Vec<T> some(const T* list, std::size_t count) {

@@ -1,6 +1,8 @@
 // One event against the points of one record: lanes run across its slots.
 #pragma once
 
+#include <utility>
+
 #include "core/simd_numbers.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
@@ -27,33 +29,55 @@ void record_norms(const T* points, std::size_t stride, std::size_t slots, std::s
     }
 }
 
-// Kernel values of the slots from s on; behind the last they mean nothing, and are finite.
-template <class T>
-inline Vec<T> record_values(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride, std::size_t s, std::size_t slots,
-                            std::size_t width) {
-    Vec<T> dot = {}, norm2 = {};
+// So many slots at a time: their numbers find room in registers, and each knows its running sum by its place.
+inline constexpr std::size_t kRecordSlots = 2 * kPad;
+
+// coef_s exp(-gamma ||x - y_s||^2) of N vectors of slots from the first of sum 0 on, added to the running sums. Values behind the
+// last slot mean nothing and are finite, and their coefficients are 0.
+template <std::size_t N, class T>
+[[gnu::always_inline]] inline void record_terms(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride, std::size_t slots,
+                                                std::size_t width, const double* coef, Real* sums) {
+    constexpr std::size_t wide_lanes = kWidth<double>, few = kWidth<T> / wide_lanes;
+    const auto left = [&](std::size_t first) { return slots > first ? slots - first : 0; };
+    Vec<T> value[N] = {}, norm2[N] = {};
     for (std::size_t j = 0; j < width; ++j) {
-        const Vec<T> y = some(points + j * stride + s, slots - s);
-        dot = fma(splat(x[j]), y, dot);
-        norm2 = fma(y, y, norm2);
+        const Vec<T> mine = splat(x[j]);
+#pragma GCC unroll 8
+        for (std::size_t i = 0; i < N; ++i) {
+            const Vec<T> y = i + 1 < N ? load(points + j * stride + i * kWidth<T>) : some(points + j * stride + i * kWidth<T>, left(i * kWidth<T>));
+            value[i] = fma(mine, y, value[i]);
+            norm2[i] = fma(y, y, norm2[i]);
+        }
     }
-    return exp_below<T>(-gamma * at_least0(fma(splat(T(-2)), dot, splat(x_norm2) + norm2)));
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(splat(T(-2)), value[i], splat(x_norm2) + norm2[i]));
+    exps_below<N, T>(value);
+    alignas(64) T values[N * kWidth<T>];
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < N; ++i) store(values + i * kWidth<T>, value[i]);
+#pragma GCC unroll 16
+    for (std::size_t h = 0; h < N * few; ++h) {
+        const std::size_t first = h * wide_lanes;
+        const Real weight = h + few < N * few ? load(coef + first) : some(coef + first, left(first));
+        sums[h % (kPad / wide_lanes)] = fma(weight, wide(values + first), sums[h % (kPad / wide_lanes)]);
+    }
 }
 
 template <class T>
-double record_gaussian(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride, std::size_t slots,
+double record_gaussian(T gamma, const T* x, T* x_norm2, const T* points, std::size_t stride, std::size_t slots,
                        std::size_t width, const double* coef) {
-    constexpr std::size_t wide_lanes = kWidth<double>, few = kWidth<T> / wide_lanes;
-    Real sums[kPad / wide_lanes] = {};
-    alignas(64) T values[kWidth<T>];
-    for (std::size_t s = 0; s < slots; s += kWidth<T>) {
-        store(values, record_values(gamma, x, x_norm2, points, stride, s, slots, width));
-        for (std::size_t h = 0; h < few && s + h * wide_lanes < slots; ++h) {
-            const std::size_t first = s + h * wide_lanes;
-            Real& sum = sums[first / wide_lanes % (kPad / wide_lanes)];
-            sum = fma(some(coef + first, slots - first), wide(values + h * wide_lanes), sum);
-        }
-    }
+    T own = 0;
+    for (std::size_t j = 0; j < width; ++j) own = fma1(x[j], x[j], own);
+    *x_norm2 = own;
+    constexpr std::size_t most = kRecordSlots / kWidth<T>;
+    Real sums[kPad / kWidth<double>] = {};
+    const auto run = [&]<std::size_t N>() __attribute__((always_inline)) { record_terms<N>(gamma, x, own, points, stride, slots, width, coef, sums); };
+    for (; slots >= kRecordSlots; slots -= kRecordSlots, points += kRecordSlots, coef += kRecordSlots) run.template operator()<most>();
+    // As many vectors as the rest needs.
+    [&]<std::size_t... N>(std::index_sequence<N...>) __attribute__((always_inline)) {
+        const std::size_t vectors = (slots + kWidth<T> - 1) / kWidth<T>;
+        ((vectors == N + 1 ? run.template operator()<N + 1>() : void()), ...);
+    }(std::make_index_sequence<most>());
     return tree(sums);
 }
 
