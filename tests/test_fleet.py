@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import gristmill
 from gristmill import (
@@ -377,12 +378,24 @@ def test_bad_input_changes_nothing():
     prototype = KernelRegressor(Gaussian(0.7), SGD(Squared(), 0.3, 0.05), DropSmallest(5))
     fleet = Fleet(prototype, 20).partial_fit(X, y)
     before = pickle.dumps(fleet)
-    bad, worse = X.copy(), y.copy()
+    bad, worse, light = X.copy(), y.copy(), np.ones((20, 20))
     bad[7, 13, 1] = np.nan
     worse[3, 2] = np.inf
+    light[4, 5] = -1
+    some = np.ones((20, 20), dtype=bool)
+    some[:3] = False
     for args, said in [
         ((bad, y), "learner 13, frame 7"),
-        ((X, worse), "infinity"),
+        ((X, worse), "infinity: learner 2, frame 3"),
+        ((X, worse, some), "infinity: learner 2, frame 3"),
+        ((X, y.reshape(10, 40)), r"y must have one value an event, shape \(20, 20\), got shape \(10, 40\)"),
+        ((X, y, some.reshape(40, 10)), "present must have one value an event"),
+        ((X, y, None, light), "sample_weight must be finite and not below 0: learner 5, frame 4 is -1"),
+        ((X, y, None, light[:3]), "sample_weight must have one value an event"),
+        ((X, y, None, "a"), "sample_weight must hold numbers"),
+        ((X.astype(str), y), "X must hold numbers"),
+        ((np.full((2, 20, 3), "a", dtype=object), y[:2]), "X must hold numbers"),
+        ((np.ma.masked_greater(X, 0), y), "masked"),
         ((X[:, :19], y[:, :19]), "shape"),
         ((X[:, :, :2], y), "shape"),
         ((X, y[:5]), "one value an event"),
@@ -393,6 +406,67 @@ def test_bad_input_changes_nothing():
         with pytest.raises(ValueError, match=said):
             fleet.partial_fit(*args)
         assert pickle.dumps(fleet) == before
+
+
+def test_another_number_of_members_is_refused_after_the_first_event():
+    X = frames(3, 4)
+    fleet = Fleet(KernelNovelty(Gaussian(0.7), budget=DropSmallest(5)), 4).partial_fit(X)
+    member = fleet[1]
+    fleet.set_params(n=100_000)
+    for use in (
+        lambda: fleet[99_999],
+        lambda: fleet.__setitem__(17, member),
+        lambda: fleet.partial_fit(frames(1, 100_000)),
+        lambda: fleet.predict(X),
+        lambda: fleet.n_support_,
+        lambda: pickle.dumps(fleet),
+    ):
+        with pytest.raises(ValueError, match="n is 100000, but 4 members"):
+            use()
+    fleet.set_params(n=4)
+    same(fleet[1], member)
+    for wrong in (np.array([4]), np.array([-1])):
+        with pytest.raises(IndexError, match="4 members"):
+            fleet._core_.members(wrong)
+    with pytest.raises(ValueError, match="n must be"):
+        Fleet(KernelNovelty(budget=DropSmallest(5)), True).partial_fit(X)
+
+
+@pytest.mark.parametrize("weights", [None, {"up": 2.0}])
+def test_a_first_chunk_in_which_nobody_is_there(weights):
+    X = frames(6, 4)
+    y = np.where(X[:, :, 0] > 0, "up", "down")
+    prototype = KernelClassifier(Gaussian(0.7), Perceptron(), DropSmallest(5), random_state=0, class_weight=weights)
+    fleet = Fleet(prototype, 4)
+    assert np.isnan(fleet.prequential(X, y, present=np.zeros((6, 4), dtype=bool))).all()
+    with pytest.raises(NotFittedError, match="no class is known"):
+        fleet.predict(X[0])
+    fleet.partial_fit(X, y, classes=["down", "up"])
+    same(fleet[2], clone(prototype).partial_fit(X[:, 2], y[:, 2], classes=["down", "up"]))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_learners_begin_a_fleet(dtype):
+    X = frames(30, 3, dtype=dtype)
+    y = np.digitize(X[:, :, 0], [-0.5, 0.5])
+    prototype = KernelClassifier(Gaussian(0.7), PassiveAggressive(0.5), DropSmallest(8), random_state=0)
+    models = [clone(prototype).partial_fit(X[:20, i], y[:20, i], classes=[0, 1, 2]) for i in range(3)]
+    fleet = Fleet(prototype, 3)
+    with pytest.raises(ValueError, match="a member must be a learner"):
+        fleet[0] = KernelRegressor()
+    with pytest.raises(ValueError, match="a member must be a learner"):
+        fleet[0] = clone(prototype)
+    with pytest.raises(IndexError, match="3 members"):
+        fleet[3] = models[0]
+    with pytest.raises(NotFittedError):
+        fleet.predict(X[0])
+    for i, model in enumerate(models):
+        fleet[i] = model
+    fleet.partial_fit(X[20:], y[20:])
+    for i, model in enumerate(models):
+        same(fleet[i], model.partial_fit(X[20:, i], y[20:, i]))
+        assert fleet.predict_one(i, X[0, i]) == model.predict_one(X[0, i])
+        assert np.array_equal(fleet.score_one(i, X[0, i]), model.score_one(X[0, i]))
 
 
 def test_a_member_that_diverges_is_named_and_nothing_has_changed():

@@ -98,6 +98,7 @@ void bind_core(nb::module_& m, const char* name) {
                 return array_of(std::move(seen));
             });
         })
+        .def_prop_ro("count", [](const Core& c) { return c.fleet.count(); })
         .def_prop_ro("width", [](const Core& c) { return c.fleet.width(); })
         .def_prop_ro("outputs", [](const Core& c) { return c.look([&] { return c.fleet.outputs(); }); })
         .def_prop_ro("classes", [](const Core& c) { return c.look([&] { return c.fleet.classes(); }); })

@@ -60,6 +60,7 @@ class Fleet {
     // shares: the probability of each class instead.
     void score(const FleetChunk<T>& chunk, bool shares, double* out, std::size_t jobs) const;
 
+    // Throws std::out_of_range where there is no such member.
     MemberPack<T> members(std::span<const std::int64_t> which) const;
     void set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack);
     void meet(std::size_t classes);  // so many are known from now on
@@ -100,6 +101,7 @@ class Fleet {
     void calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame, bool alone,
                         Scratch& scratch);
     void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
+    std::size_t place(std::int64_t member) const;
     [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;
 
     FleetParts parts_;

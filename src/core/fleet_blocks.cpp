@@ -132,10 +132,17 @@ void Fleet<T>::report(std::size_t learner, std::size_t frame, const Refusal& ref
 // ---- members ------------------------------------------------------------------------------------------------------
 
 template <class T>
+std::size_t Fleet<T>::place(std::int64_t member) const {
+    if (member < 0 || static_cast<std::size_t>(member) >= count_)
+        throw std::out_of_range("there are " + std::to_string(count_) + " members, and no number " + std::to_string(member));
+    return static_cast<std::size_t>(member);
+}
+
+template <class T>
 MemberPack<T> Fleet<T>::members(std::span<const std::int64_t> which) const {
     MemberPack<T> pack;
     for (const std::int64_t i : which) {
-        const auto at = static_cast<std::size_t>(i);
+        const std::size_t at = place(i);
         pack.add(view(blocks_[at / kWide], at % kWide), shape_);
     }
     return pack;
@@ -148,7 +155,7 @@ void Fleet<T>::set_members(std::span<const std::int64_t> which, const MemberPack
     std::vector<Block> blocks = blocks_;
     std::size_t first = 0;
     for (std::size_t k = 0; k < which.size(); ++k) {
-        const auto i = static_cast<std::size_t>(which[k]);
+        const std::size_t i = place(which[k]);
         Block& block = blocks[i / kWide];
         // Afresh, with the neighbours as they are: what a member leaves behind must be 0.
         Block fresh = make(std::max(block.layout->slots, static_cast<std::size_t>(pack.sizes[k])));

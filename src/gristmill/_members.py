@@ -33,6 +33,13 @@ def _calibration(state: dict[str, Any]) -> npt.NDArray[np.float64]:
     return np.concatenate([state[name] for name in names]).reshape(1, -1)
 
 
+def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
+    """Values of the shape that is asked for; of a single frame the first axis may be left out."""
+    if values.shape != shape and (shape[0] != 1 or values.shape != shape[1:]):
+        raise ValueError(f"{name} must have one value an event, shape {shape}, got shape {values.shape}")
+    return values.reshape(shape)
+
+
 class Members(Storable, BaseEstimator):
     """Base of the fleets: many learners that are made of the same parts."""
 
@@ -133,12 +140,21 @@ class Members(Storable, BaseEstimator):
             raise TypeError(f"{type(self).__name__} takes dense rows; use X.toarray()")
         if np.iscomplexobj(X):
             raise ValueError("Complex data not supported")
+        if np.ma.is_masked(X):
+            raise ValueError("X is a masked array with masked values; fill them, or leave such events out")
         array = np.asarray(X)
+        if array.dtype.kind in "mMUS":
+            raise ValueError(
+                f"X must hold numbers, got {array.dtype}; Prepared(model) turns columns of a table into numbers"
+            )
         # A scaling makes doubles of its inputs, as it does in front of a learner alone.
         scales = bool(_scaled_members.scaling(type(self).__name__, self.prototype))
         single = array.dtype == np.float32 and not scales if self._core_ is None else self._core_.is_single
-        with np.errstate(over="ignore"):  # the core names the event that became infinite
-            return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+        try:
+            with np.errstate(over="ignore"):  # the core names the event that became infinite
+                return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must hold numbers: {error}") from None
 
     def _codes(self, y: Any, there: Any, classes: Any) -> tuple[LabelTable, Any, int]:
         """Labels or targets as numbers: the table afterwards, one number an event, classes known before the first."""
@@ -178,18 +194,26 @@ class Members(Storable, BaseEstimator):
     def _weights(self, sample_weight: Any, shape: tuple[int, ...]) -> Any:
         if sample_weight is None:
             return None
-        weights = np.ascontiguousarray(np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), shape))
+        try:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight must hold numbers: {error}") from None
+        weights = np.broadcast_to(weights, shape) if weights.ndim == 0 else shaped("sample_weight", weights, shape)
+        weights = np.ascontiguousarray(weights)
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if bad.size:
-            raise ValueError(
-                f"sample_weight must be finite and not below 0: number {bad[0]} is {weights.reshape(-1)[bad[0]]}"
-            )
+            at, value = int(bad[0]), weights.reshape(-1)[bad[0]]
+            raise ValueError(f"sample_weight must be finite and not below 0: {self._where(at)} is {value}")
         return weights
+
+    def _where(self, event: int) -> str:
+        """How messages name an event."""
+        return f"row {event}"
 
     def _weighed(self, table: LabelTable, numbers: Any, weights: Any) -> Any:
         """Weights of events, times those of their classes where there are any."""
         given = getattr(self._model, "class_weight", None)
-        if not isinstance(given, dict):
+        if not isinstance(given, dict) or not len(table):
             return weights
         each = np.array([given.get(name, 1.0) for name in table.names])[numbers.astype(np.int64)]
         return each if weights is None else np.ascontiguousarray(weights * each.reshape(weights.shape))
@@ -210,6 +234,8 @@ class Members(Storable, BaseEstimator):
         if isinstance(self._model, KernelNovelty):
             return np.where(scores < 0, -1, 1)
         known = self._table.view(classes).classes
+        if len(known) == 0:
+            raise NotFittedError(f"no event has come to this {type(self).__name__} yet, so that no class is known")
         if len(known) > 2:
             return known[scores.argmax(axis=-1)]
         return known[(scores >= 0).astype(int)] if len(known) == 2 else np.broadcast_to(known[0], scores.shape).copy()
@@ -262,14 +288,7 @@ class Members(Storable, BaseEstimator):
 
     def _packed(self, model: Any) -> dict[str, Any]:
         """A plain estimator as the pack of one member."""
-        core, parts = self._started(), self._settled(self._parts(), self._started().width)
-        model, scaling = _scaled_members.unprepared(self.prototype, model)
-        run = getattr(model, "_run", None)
-        if type(model) is not type(self._model) or run is None or run.parts != parts:
-            raise ValueError(
-                f"a member must be a learner of the same kind and parts as the prototype, {self.prototype!r}, that has "
-                f"learned something; got {model!r}"
-            )
+        core, (run, scaling) = self._started(), self._run_of(model)
         state = run.core.state()
         points = state["points"]
         if not isinstance(points, np.ndarray) or points.shape[1] != core.width:
@@ -296,6 +315,18 @@ class Members(Storable, BaseEstimator):
             **{name: state[name] for name in _PARTNERS if name in state},
             **({"calibration": _calibration(state)} if "calibration" in state else {}),
         }
+
+    def _run_of(self, model: Any) -> tuple[Run, Any]:
+        """What a learner that may be a member has learned, and the scaling in front of it."""
+        found, scaling = _scaled_members.unprepared(self.prototype, model)
+        run = getattr(found, "_run", None)
+        alike = type(found) is type(self._model) and run is not None
+        if not alike or run.parts != self._settled(self._parts(), run.core.width):
+            raise ValueError(
+                f"a member must be a learner of the same kind and parts as the prototype, {self.prototype!r}, that has "
+                f"learned something; got {found!r}"
+            )
+        return run, scaling
 
     # ---- files ------------------------------------------------------------------------------------------------------
 

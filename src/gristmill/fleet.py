@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, persist
-from ._members import Members
+from ._labels import NO_LABELS
+from ._members import Members, shaped
 from ._threads import jobs, resolved
 
 
@@ -56,10 +57,16 @@ class Fleet(Members):
         self.n_jobs = n_jobs
 
     def _parts(self) -> Any:
-        if not isinstance(self.n, int | np.integer) or self.n < 1:
+        if not isinstance(self.n, int | np.integer) or isinstance(self.n, bool) or self.n < 1:
             raise ValueError(f"n must be a whole number above 0, got {self.n!r}")
         jobs.check("Fleet", "n_jobs", self.n_jobs)
         return super()._parts()
+
+    def _started(self) -> Any:
+        core = super()._started()
+        if self.n != core.count:
+            raise ValueError(f"n is {self.n!r}, but {core.count} members have begun to learn; clone(fleet) begins anew")
+        return core
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
@@ -95,12 +102,14 @@ class Fleet(Members):
 
     def _learn(self, X: Any, y: Any, present: Any, weights: Any, classes: Any, want: bool) -> Any:
         parts = self._parts() if self._core_ is None else None
+        if parts is None:
+            self._started()
         X = self._frames(X)
         shape = X.shape[:2]
         mask = self._mask(present, shape)
         there = None if mask is None else mask.reshape(-1).astype(bool)
-        if y is not None and np.size(y) != shape[0] * shape[1]:
-            raise ValueError(f"y must have one value an event, {shape}, got {np.shape(y)}")
+        if y is not None:
+            self._refuse_unknown(y, shape, there)
         table, numbers, known = self._codes(y, there, classes)
         weights = self._weighed(table, numbers, self._weights(weights, shape))
         weights = None if weights is None else weights.reshape(shape)
@@ -143,9 +152,23 @@ class Fleet(Members):
         if present is None:
             return None
         mask = np.asarray(present)
-        if mask.dtype != bool or mask.size != shape[0] * shape[1]:
-            raise ValueError(f"present must hold a boolean an event, {shape}, got {mask.dtype} of shape {mask.shape}")
-        return np.ascontiguousarray(mask.reshape(shape), dtype=np.uint8)
+        if mask.dtype != bool:
+            raise ValueError(f"present must hold booleans, got {mask.dtype}")
+        return np.ascontiguousarray(shaped("present", mask, shape), dtype=np.uint8)
+
+    def _refuse_unknown(self, y: Any, shape: tuple[int, ...], there: Any) -> None:
+        """Labels and targets of another shape, and those of events that came which are not finite."""
+        values = shaped("y", y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y), shape).reshape(-1)
+        if values.dtype.kind != "f":
+            return
+        bad = ~np.isfinite(values) if there is None else ~np.isfinite(values) & there
+        if bad.any():
+            at = int(bad.argmax())
+            kind = "NaN" if np.isnan(values[at]) else "infinity"
+            raise ValueError(f"Input y contains {kind}: {self._where(at)} is {values[at]}")
+
+    def _where(self, event: int) -> str:
+        return f"learner {event % self.n}, frame {event // self.n}"
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -154,7 +177,10 @@ class Fleet(Members):
         return self._scores(X, present)[0]
 
     def predict(self, X: Any, present: Any = None) -> Any:
-        """What each member says of its event: a class, a number, or -1 for an alarm and 1 for none."""
+        """What each member says of its event: a class, a number, or -1 for an alarm and 1 for none.
+
+        What stands in the place of a member without an event (`present`) means nothing.
+        """
         return self._answers(*self._scores(X, present))
 
     def predict_proba(self, X: Any, present: Any = None) -> Any:
@@ -174,6 +200,14 @@ class Fleet(Members):
 
     # ---- members ----------------------------------------------------------------------------------------------------
 
+    def predict_one(self, i: Any, x: Any) -> Any:
+        """What member i says of one event: a class, a number, or -1 for an alarm and 1 for none."""
+        return self[i].predict_one(x)
+
+    def score_one(self, i: Any, x: Any) -> Any:
+        """The score of one event by member i."""
+        return self[i].score_one(x)
+
     def __len__(self) -> int:
         return int(self.n)
 
@@ -188,8 +222,24 @@ class Fleet(Members):
         return self._learner(self._started().members(self._place(i)), self._first_seed)
 
     def __setitem__(self, i: Any, model: Any) -> None:
-        """Put a learner of the same parts in the place of member i."""
-        self._started().set_members(self._place(i), self._packed(model))
+        """Put a learner of the same parts in the place of member i; if it is the first, the others know its classes."""
+        place, fresh = self._place(i), self._core_ is None
+        if fresh:
+            self._begin_with(model)
+        try:
+            self._started().set_members(place, self._packed(model))
+        except Exception:
+            if fresh:
+                self._core_, self._table = None, NO_LABELS
+            raise
+
+    def _begin_with(self, model: Any) -> None:
+        run, _ = self._run_of(model)
+        seeds = self._seeds()
+        core = self._begin(self._parts(), run.core.width, run.core.state()["points"].dtype, seeds)
+        core.meet(run.core.classes)
+        self._core_, self._table, self._first_seed = core, run.labels, int(seeds[0])
+        self.n_features_in_ = core.width
 
     @property
     def n_support_(self) -> npt.NDArray[np.int64]:
