@@ -41,6 +41,7 @@ core-test: $(VENV)/.dev
 	build/core/core_pairwise_tests
 	build/core/core_elementary_tests
 	for isa in $$(build/core/core_digests --isas); do \
+	  GRISTMILL_ISA=$$isa build/core/core_fleet_tests && \
 	  GRISTMILL_ISA=$$isa build/core/core_digests tests/core/digests || exit 1; done
 
 # The core on ARM: cross-compiled and run by an emulator, which on Debian come by
