@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -467,6 +470,25 @@ def test_learners_begin_a_fleet(dtype):
         same(fleet[i], model.partial_fit(X[20:, i], y[20:, i]))
         assert fleet.predict_one(i, X[0, i]) == model.predict_one(X[0, i])
         assert np.array_equal(fleet.score_one(i, X[0, i]), model.score_one(X[0, i]))
+
+
+def test_an_interrupt_leaves_labels_and_members_in_step():
+    """Ctrl-C while a chunk is learned is raised after it: the chunk, with its new class, was learned. Before, nothing was."""
+    X = frames(3000, 64)
+    y = (X[:, :, 0] > 0).astype(int)
+    prototype = KernelClassifier(Gaussian(0.7), PassiveAggressive(0.5), DropSmallest(30), random_state=0)
+    fleet, other = (Fleet(prototype, 64).partial_fit(X[:2], y[:2]) for _ in range(2))
+    y[2] = 2
+    alarm = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+    alarm.start()
+    with contextlib.suppress(KeyboardInterrupt):
+        fleet.partial_fit(X, y)
+        alarm.join()
+    if fleet.n_seen_[0] > 2:
+        other.partial_fit(X, y)
+    assert fleet.classes_.tolist() == other.classes_.tolist()
+    assert fleet.n_seen_.tolist() == other.n_seen_.tolist()
+    same(fleet[7], other[7])
 
 
 def test_a_member_that_diverges_is_named_and_nothing_has_changed():

@@ -120,11 +120,15 @@ class Fleet(Members):
             seed = int(seeds[0])
             core = self._begin(parts, X.shape[2], X.dtype, seeds)
         labels = None if numbers is None else numbers.reshape(shape)
-        scores = core.learn(X, labels, weights, mask, want, known, self._threads(core, len(X)))
+        try:
+            scores = core.learn(X, labels, weights, mask, want, known, self._threads(core, len(X)))
+        finally:  # an interrupt is raised after the chunk was learned: labels and core change together
+            if self._core_ is not None and core.classes == len(table):
+                self._table = table
         if seed is not None:
             self._core_, self._first_seed = core, seed
             self.n_features_in_ = X.shape[2]
-        self._table = table
+            self._table = table
         return self._shown(scores, core.classes) if want else None
 
     def _threads(self, core: Any, frames: int) -> int:
