@@ -473,7 +473,7 @@ def test_learners_begin_a_fleet(dtype):
 
 
 def test_an_interrupt_leaves_labels_and_members_in_step():
-    """Ctrl-C while a chunk is learned is raised after it: the chunk, with its new class, was learned. Before, nothing was."""
+    """Ctrl-C while a chunk is learned is raised after it: the chunk, with its new class, was learned."""
     X = frames(3000, 64)
     y = (X[:, :, 0] > 0).astype(int)
     prototype = KernelClassifier(Gaussian(0.7), PassiveAggressive(0.5), DropSmallest(30), random_state=0)
