@@ -1,5 +1,5 @@
 // Choose the widest instruction set that this machine has. GRISTMILL_ISA in the environment may ask for another one of them.
-#include "core/isa.hpp"
+#include "core/isa_fleet.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,13 +9,15 @@
 
 namespace gristmill {
 
-#define GRISTMILL_DECLARE(name)          \
-    namespace name {                     \
-    extern const Isa<double> kDouble;    \
-    extern const Isa<float> kFloat;      \
-    extern const IsaScore kScore;        \
+#define GRISTMILL_DECLARE(name)                       \
+    namespace name {                                  \
+    extern const Isa<double> kDouble;                 \
+    extern const Isa<float> kFloat;                   \
+    extern const IsaScore kScore;                     \
     extern const IsaGradient<double> kDoubleGradient; \
     extern const IsaGradient<float> kFloatGradient;   \
+    extern const IsaFleet<double> kFleetDouble;       \
+    extern const IsaFleet<float> kFleetFloat;         \
     }
 #if defined(__aarch64__)
 GRISTMILL_DECLARE(neon)  // every such machine has it
@@ -35,9 +37,12 @@ struct Choice {
     const IsaScore* score;
     const IsaGradient<double>* double_gradient;
     const IsaGradient<float>* float_gradient;
+    const IsaFleet<double>* double_fleet;
+    const IsaFleet<float>* float_fleet;
 };
-#define GRISTMILL_CHOICE(name) \
-    Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kDoubleGradient, &name::kFloatGradient}
+#define GRISTMILL_CHOICE(name)                                                                          \
+    Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kDoubleGradient, &name::kFloatGradient, \
+           &name::kFleetDouble, &name::kFleetFloat}
 
 // The narrowest first.
 std::vector<Choice> available() {
@@ -86,6 +91,10 @@ template <>
 const IsaGradient<double>& isa_gradient<double>() { return *chosen().double_gradient; }
 template <>
 const IsaGradient<float>& isa_gradient<float>() { return *chosen().float_gradient; }
+template <>
+const IsaFleet<double>& isa_fleet<double>() { return *chosen().double_fleet; }
+template <>
+const IsaFleet<float>& isa_fleet<float>() { return *chosen().float_fleet; }
 const IsaScore& isa_score() { return *chosen().score; }
 const char* isa_name() { return chosen().doubles->name; }
 IsaNames isas() {
