@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import learners
-from gristmill import Fleet, KernelClassifier, KernelRegressor, KeyedFleet, Prepared, _core
+from gristmill import CentredFleet, Fleet, KernelClassifier, KernelRegressor, KeyedFleet, Prepared, _core
 from gristmill.budgets import DropOldest, Merge
 from gristmill.kernels import Gaussian, Laplacian
 from gristmill.streams import StreamScaler
@@ -112,6 +112,11 @@ class OfKeyedFleet(Door):
         return bytes(model.decision_function(self.keys(X), X).tobytes())
 
 
+class OfCentredFleet(OfKeyedFleet):
+    def made(self, **given: Any) -> Any:
+        return CentredFleet(KernelRegressor(Gaussian(1.0), budget=DropOldest(20)))
+
+
 class OfScaler(Door):
     """A part of a pipeline: it is saved with one."""
 
@@ -135,6 +140,7 @@ DOORS: dict[str, Door] = {name: Door(name) for name in learners.public()} | {
     "Prepared": OfPrepared("Prepared"),
     "Fleet": OfFleet("Fleet"),
     "KeyedFleet": OfKeyedFleet("KeyedFleet"),
+    "CentredFleet": OfCentredFleet("CentredFleet"),
     "StreamScaler": OfScaler("StreamScaler"),
 }
 

@@ -58,7 +58,7 @@ def fleets(tmp_path):
 
 def test_every_estimator_is_tried():
     files = {json.loads(text_of((FOLDER / f"{name}.safetensors").read_bytes()))["class"] for name in SAID}
-    assert set(persist.ESTIMATORS) - files == {"Fleet", "KeyedFleet", *races()}
+    assert set(persist.ESTIMATORS) - files == {"Fleet", "KeyedFleet", "CentredFleet", *races()}
 
 
 def text_of(data: bytes) -> str:

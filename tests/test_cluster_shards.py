@@ -21,6 +21,7 @@ from cluster_workers import (
     same_scores,
 )
 from gristmill import (
+    CentredFleet,
     SGD,
     DropOldest,
     Gaussian,
@@ -230,6 +231,7 @@ def test_bad_input_is_refused_before_it_is_logged(tmp_path):
     ("fleet", "words"),
     [
         (KeyedFleet(passive_aggressive(Gaussian(1.0), size=5), prior=perceptron(Gaussian(1.0))), "cannot run prior="),
+        (CentredFleet(KernelRegressor(budget=DropOldest(5))), "cannot run CentredFleet"),
         (KeyedFleet(NOVELTY.prototype, max_keys=5), "cannot run max_keys without spill"),
         (clone(NOVELTY).partial_fit([1], [[1.0]]), "has not learned yet"),
         (NOVELTY.prototype, "keyed takes a KeyedFleet, got"),

@@ -35,6 +35,7 @@ SINCE_FORMAT_2 = {
     "AutoClassifier",
     "AutoNovelty",
     "AutoRegressor",
+    "CentredFleet",
     "Fleet",
     "KeyedFleet",
     "RaceClassifier",

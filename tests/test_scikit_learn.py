@@ -56,7 +56,12 @@ EXCEPTIONS = {
 
 def estimators():
     for name in persist.ESTIMATORS:
-        if name not in ("Prepared", "Fleet", "KeyedFleet"):  # fleets take tables of three dimensions, or keys
+        if name not in (
+            "Prepared",
+            "Fleet",
+            "KeyedFleet",
+            "CentredFleet",
+        ):  # fleets take tables of three dimensions, or keys
             needed = {
                 **learners.NEEDED.get(name, {}),
                 **({"labels": list(range(-1, 40))} if name == "StructuredLearner" else {}),

@@ -15,6 +15,7 @@ from .catalogue import passive_aggressive_regressor as passive_aggressive_regres
 from .catalogue import projection_classifier as projection_classifier, projection_regressor as projection_regressor
 from .catalogue import projectron as projectron, projectron_pp as projectron_pp
 from .catalogue import random_budget_perceptron as random_budget_perceptron, romma as romma, svmd as svmd
+from .centred import CentredFleet as CentredFleet
 from .compression import compress as compress
 from .fleet import Fleet as Fleet
 from .keyed import KeyedFleet as KeyedFleet

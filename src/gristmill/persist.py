@@ -195,6 +195,7 @@ ESTIMATORS = {
     "RaceRegressor": "race",
     "Fleet": "fleet",
     "KeyedFleet": "keyed",
+    "CentredFleet": "centred",
     "OAM": "pairwise.oam",
     "PairwiseAUC": "pairwise.auc",
     "PairwiseLearner": "pairwise.learner",

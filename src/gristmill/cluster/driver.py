@@ -13,6 +13,7 @@ from sklearn.base import clone
 from .. import persist
 from .._keys import KeyedEvents
 from .._labels import LabelTable
+from ..centred import CentredFleet
 from ..keyed import KeyedFleet
 from .batch import Batch, Start, segments_of, widened
 from .feed import Feed, Refused
@@ -278,6 +279,10 @@ def refuse(fleet: Any) -> None:
     """What would not be the same on several machines as on one is refused by name."""
     if not isinstance(fleet, KeyedFleet):
         raise TypeError(f"keyed takes a KeyedFleet, got {fleet!r}")
+    if isinstance(fleet, CentredFleet):
+        raise ValueError(
+            "a cluster cannot run CentredFleet: the level of a new key is the mean of all targets, in order; use KeyedFleet"
+        )
     if fleet.prior is not None:
         raise ValueError(
             "a cluster cannot run prior=: one learner of all events would have to see them all, in order; use prior=None"

@@ -1,0 +1,123 @@
+"""A keyed fleet whose targets are centred per key: levels, what is learned of the rest, and what it forgets."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gristmill
+from gristmill import (
+    SGD,
+    AutoRegressor,
+    CentredFleet,
+    KernelClassifier,
+    KernelRegressor,
+    KeyedFleet,
+    Merge,
+    Prepared,
+    Squared,
+)
+
+MEMBER = Prepared(KernelRegressor(budget=Merge(50)), target=None)
+PRIOR = Prepared(KernelRegressor(rule=SGD(Squared(), 1.0, schedule="inv_sqrt"), average=True))
+
+
+def levels_apart(spread, keys=40, events=3000, seed=0):
+    """y = 2 x0 + the level of the key."""
+    rng = np.random.default_rng(seed)
+    key, X = rng.integers(0, keys, size=events), rng.normal(size=(events, 2))
+    return key, X, 2 * X[:, 0] + spread * rng.normal(size=keys)[key]
+
+
+def late(said, y):
+    return float(np.abs(said - y)[len(y) // 2 :].mean())
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_how_far_levels_lie_apart_does_not_matter(prior):
+    found = []
+    for spread in (0.0, 35.0, 1e6):
+        key, X, y = levels_apart(spread)
+        found.append(late(CentredFleet(MEMBER, prior=prior).prequential(key, X, y), y))
+    assert max(found) < 1.001 * min(found)
+    alone = np.zeros(len(y))
+    for one in range(40):
+        alone[key == one] = Prepared(KernelRegressor(budget=Merge(50))).prequential(X[key == one], y[key == one])
+    assert found[0] < (1.1 if prior is None else 0.8) * late(alone, y)
+
+
+def test_the_level_is_the_mean_and_the_rest_is_what_a_keyed_fleet_learns():
+    key, X, y = levels_apart(5.0, keys=3, events=60)
+    fleet, rest = CentredFleet(MEMBER), KeyedFleet(MEMBER)
+    said = fleet.prequential(key, X, y)
+    told, weights, before = np.zeros(60), np.zeros(60), np.zeros(60)
+    for row in range(60):
+        past = y[:row][key[:row] == key[row]]
+        before[row] = past.mean() if len(past) else y[:row].mean() if row else 0.0
+        if len(past):
+            told[row], weights[row] = y[row] - before[row], 1.0
+    np.testing.assert_allclose(said, before + rest.prequential(key, X, told, weights), atol=1e-9)
+    np.testing.assert_allclose(fleet.level([0, 1, 2, 9]), [*(y[key == k].mean() for k in range(3)), y.mean()])
+    np.testing.assert_allclose(fleet.predict(key, X), fleet.level(key) + rest.predict(key, X), atol=1e-9)
+    assert fleet.predict_one(1, X[0]) == fleet.predict([1], X[:1])[0]
+    assert fleet.memory_bytes_ > rest.memory_bytes_
+
+
+@pytest.mark.parametrize("more", [{}, {"max_keys": 5}, {"ttl": 30}, {"prior": PRIOR}], ids=str)
+def test_chunks_of_any_size_and_files_give_the_same_bits(more, tmp_path):
+    key, X, y = levels_apart(5.0, keys=30, events=400)
+    names = [f"k{k}" for k in key]
+    whole = CentredFleet(MEMBER, **more)
+    said = whole.prequential(names, X, y)
+    parts, singly = CentredFleet(MEMBER, **more), CentredFleet(MEMBER, **more)
+    found = []
+    for start in range(0, 400, 37):
+        part = slice(start, start + 37)
+        found.append(parts.prequential(names[part], X[part], y[part]))
+        if "max_keys" not in more:  # whose turn it is to go is not in a file
+            parts.save(tmp_path / "model")
+            parts = pickle.loads(pickle.dumps(gristmill.load(tmp_path / "model")))
+    for name, x, target in zip(names, X, y, strict=True):
+        singly.learn_one(name, x, target)
+    assert np.array_equal(np.concatenate(found), said)
+    for other in (parts, singly):
+        assert np.array_equal(other.predict(names, X), whole.predict(names, X))
+
+
+def test_levels_go_with_their_keys():
+    fleet = CentredFleet(MEMBER).partial_fit([1, 1, 2], np.eye(3), [5.0, 7.0, 100.0])
+    assert fleet.forget([1]) == 1
+    assert fleet.level([1])[0] == pytest.approx(112 / 3)
+    old = CentredFleet(MEMBER, ttl=10.0).partial_fit([1, 2], np.eye(2), [5.0, 7.0], time=[0.0, 9.0])
+    assert old.predict([1, 2], np.eye(2), time=[19.0, 19.0]).tolist() == [6.0, 7.0]
+    many = CentredFleet(MEMBER, max_keys=2)
+    for start in range(0, 1000, 100):
+        many.partial_fit(np.arange(start, start + 100), np.ones((100, 1)), np.ones(100))
+    assert len(many._levels) <= 33
+    weighed = CentredFleet(MEMBER).partial_fit([1, 1, 1], np.eye(3), [4.0, 8.0, 99.0], sample_weight=[1.0, 3.0, 0.0])
+    assert weighed.level([1])[0] == 7.0
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing():
+    key, X, y = levels_apart(1.0, events=50)
+    fleet = CentredFleet(MEMBER).partial_fit(key, X, y)
+    before = fleet.to_bytes()
+    bad = y.copy()
+    bad[7] = np.nan
+    for arguments, said in [
+        ((key, X, bad), "row 7 is nan"),
+        ((key, X), "requires y"),
+        ((key, X[:9], y), "a row a key"),
+        ((key, X, y[:9]), "inconsistent numbers of samples"),
+        ((["a"] * 50, X, y), "of type int, got str"),
+        ((key, X, y, [-1.0] * 50), "sample_weight"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=said):
+            fleet.prequential(*arguments)
+    assert fleet.to_bytes() == before
+    with pytest.raises(ValueError, match="must be a KernelRegressor"):
+        CentredFleet(KernelClassifier(budget=Merge(9))).partial_fit(key, X, y > 0)
+    with pytest.raises(ValueError, match="prior must take sample_weight"):
+        CentredFleet(MEMBER, prior=AutoRegressor()).partial_fit(key, X, y)
