@@ -21,8 +21,8 @@ from cluster_workers import (
     same_scores,
 )
 from gristmill import (
-    CentredFleet,
     SGD,
+    CentredFleet,
     DropOldest,
     Gaussian,
     KernelRegressor,

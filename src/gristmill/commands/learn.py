@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from . import options, telling
+from . import keyed_options, options, telling
 
 
 @click.command()
@@ -32,12 +32,7 @@ from . import options, telling
 @click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
 @click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
 @click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
-@click.option("--key", help="Column of the keys (device, customer, ...): keep a model of its own for each.")
-@click.option("--worst", default=5, show_default=True, type=click.IntRange(min=0), help="With --key: keys to show.")
-@click.option("--cluster", metavar="ADDRESS", help="With --key: on this Ray cluster; 'local' starts one here.")
-@click.option("--shards", type=click.IntRange(1, 9999), help="With --cluster: processes; 2 unless said.")
-@click.option("--snapshots", help="With --cluster: folder or URL that the run goes on from when it is started again.")
-@click.option("--max-keys", type=click.IntRange(min=1), help="With --key: the quietest keys beyond so many go.")
+@keyed_options.all_of_them
 def learn(**given: Any) -> None:
     """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
 
@@ -51,16 +46,17 @@ def learn(**given: Any) -> None:
 
     model = None
     if given["resume"]:
-        _refuse_with_resume("learner", "task", "memory", "target", "kernel", "scale", "kinds", "drop", "missing")
+        _refuse_with_resume(
+            "learner", "task", "memory", "target", "kernel", "scale", "kinds", "drop", "missing",
+            "max_keys", "ttl", "spill", "prior",
+        )  # fmt: skip
         model = persist.load(given["resume"])
-    if given["key"] or hasattr(model, "key_column_"):
+    if given["key"] or hasattr(model, "keys_"):
         from . import keyed
 
         keyed.learn(given, model)
         return
-    for name in ("more", "cluster", "shards", "snapshots"):
-        if given[name]:
-            raise click.UsageError(f"{'several files go' if name == 'more' else f'--{name} goes'} with --key")
+    keyed_options.refuse_without_key(given)
     opened = options.Opened(given, model)
     about: dict[str, str] = {"stream": opened.stream.name}
     if model is None:
@@ -85,10 +81,9 @@ def learn(**given: Any) -> None:
 
 def _refuse_with_resume(*names: str) -> None:
     """What a saved model has settled cannot be said again."""
-    context = click.get_current_context()
     for name in names:
-        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            option = "column" if name == "kinds" else name
+        if options.is_said(name):
+            option = "column" if name == "kinds" else name.replace("_", "-")
             raise click.UsageError(f"--{option} is settled by the model of --resume; leave it out, or start anew")
 
 

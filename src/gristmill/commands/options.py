@@ -19,7 +19,7 @@ WIDEST = 2000  # columns that a race is run over
 _PEEK = 1000  # events from which the width of the kernel is found
 
 
-def _all(*decorators: Callable[..., Any]) -> Callable[..., Any]:
+def together(*decorators: Callable[..., Any]) -> Callable[..., Any]:
     def apply(command: Any) -> Any:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -28,7 +28,7 @@ def _all(*decorators: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-reading = _all(
+reading = together(
     click.argument("data", default="-"),
     click.option("--format", "format_", type=click.Choice(["csv", "libsvm", "jsonl", "parquet", "arrow"]),
                  help="Of the data; by the name of the file otherwise, of standard input CSV."),
@@ -43,7 +43,7 @@ reading = _all(
     click.option("--quarantine", type=click.Path(dir_okay=False), help="File for what --skip-bad skips."),
     click.option("--limit", type=click.IntRange(min=1), help="Read at most so many events."),
 )  # fmt: skip
-running = _all(
+running = together(
     click.option("--kernel", default="auto", show_default=True,
                  help="For learners that name none; auto: a Gaussian as wide as the median distance."),
     click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "none"]), default="auto",
@@ -58,9 +58,16 @@ running = _all(
 )  # fmt: skip
 
 
+def is_said(name: str) -> bool:
+    """Whether an option was given on the command line."""
+    return click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+
+
 def check_places(options: dict[str, Any]) -> None:
     """What will be written can be written: said now, not after the whole stream."""
-    for option, name in (("model_path", "--model"), ("report", "--report"), ("quarantine", "--quarantine")):
+    for option, name in (
+        ("model_path", "--model"), ("report", "--report"), ("quarantine", "--quarantine"), ("spill", "--spill"),
+    ):  # fmt: skip
         if not options.get(option):
             continue
         path = through_links(options[option])
@@ -161,7 +168,7 @@ class Opened:
     def _read_keyed(self, options: dict[str, Any], model: Any, target: Any) -> Any:
         """Rows of one width for all keys, each of which has a scaling of its own in front of its learner."""
         from ..streams import Table, read
-        from ..streams.keyed_rows import keyed_rows
+        from ..streams.keyed_rows import KeyColumns, keyed_rows
         from ..streams.raw import Labels
         from ..streams.table_rows import TableRows
 
@@ -173,7 +180,8 @@ class Opened:
         kinds = self.table.table.columns
         keep = [key, *(name for name, kind in kinds.items() if kind in ("category", "text"))]
         stream = read(options["data"], options["format_"], raw=True, target=self._labels, keep=keep, bad=self.bad)
-        return keyed_rows(stream, self.table, key, self.bad, self._learn)
+        named = KeyColumns(key, options.get("time"), self._labels)
+        return keyed_rows(stream, self.table, named, self.bad, self._learn)
 
     def settle(self, model: Any) -> None:
         """Tell a model of this stream which column held the labels: the last one may be another in the next file."""

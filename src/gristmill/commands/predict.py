@@ -27,23 +27,32 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
 
     loaded = persist.load(model)
     for asked, verb, option in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
-        if asked and not hasattr(loaded, verb):
+        if asked and (not hasattr(loaded, verb) or (proba and not hasattr(loaded, "classes_"))):
             raise click.UsageError(f"{option}: {model} holds {loaded!r}, which has no {verb}")
-    if given["key"] or hasattr(loaded, "key_column_"):
+    show = _Shown(as_json)
+    if given["key"] or hasattr(loaded, "keys_"):
         from . import keyed
 
-        keyed.predict(loaded, given, as_json)
+        keyed.predict(loaded, given, as_json, proba, _answers, show)
         return
     opened = options.Opened(given, loaded, learn=False)
-    head = True
     for chunk in opened.stream:
-        answers = _answers(loaded, chunk.X, as_json, proba, interval)
-        if as_json:
+        show(_answers(loaded, chunk.X, as_json, proba, interval))
+    opened.say_bad()
+
+
+class _Shown:
+    """Prints answers as they come; the first ones under a header."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json, self._head = as_json, True
+
+    def __call__(self, answers: dict[str, Any]) -> None:
+        if self._as_json:
             _as_json(answers)
         else:
-            _as_text(answers, head and len(answers) > 1)
-        head = False
-    opened.say_bad()
+            _as_text(answers, self._head and len(answers) > 1)
+        self._head = False
 
 
 def _answers(model: Any, X: Any, scores: bool, proba: bool, interval: float | None) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from .._stream import task_of
-from .follow import _outlier_labels
 
 #: points of a key's curve; when they are full, neighbours become one
 CURVE = 16
@@ -26,9 +25,15 @@ class KeyRecord:
     loss: float
     curve: list[float]
 
+    @property
+    def alarms(self) -> int:
+        """How many events were alarms, where that is what an event costs."""
+        return round(self.loss * self.events)
+
     def to_dict(self, measure: str) -> dict[str, Any]:
         """Plain values."""
-        return {"key": self.key, "events": self.events, measure: self.loss, "curve": self.curve}
+        found = {"key": self.key, "events": self.events, measure: self.loss, "curve": self.curve}
+        return {**found, "alarms": self.alarms} if measure == "alarm_rate" else found
 
     def sparkline(self, most: float) -> str:
         """The curve as a row of small columns, on a scale from 0 to `most`."""
@@ -61,7 +66,8 @@ class KeyedRun:
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Any:
         """What each key's learner said of its event before it learned it."""
-        scores = self.fleet.prequential(X.keys, X.rows, y, classes=classes)
+        when = {} if X.times is None else {"time": X.times}
+        scores = self.fleet.prequential(X.keys, X.rows, y, classes=classes, **when)
         self._take_down(X.keys, self._losses(scores, y))
         return scores
 
@@ -85,8 +91,6 @@ class KeyedRun:
         said = self.fleet._answers(scores, self.fleet._core_.classes)
         if self.task == "classification":
             return (said != np.asarray(y)).astype(float)
-        if y is not None:
-            return (said != _outlier_labels(y)).astype(float)
         return (said < 0).astype(float)
 
     def _take_down(self, keys: list[str], losses: Any) -> None:
@@ -123,12 +127,16 @@ class KeyedRun:
         self._sums = np.vstack([self._sums, np.zeros((more, CURVE), dtype=np.float32)])
 
     def worst(self, count: int, least: int) -> list[KeyRecord]:
-        """The keys with the largest mean loss among those with at least `least` events; ties to the most events."""
+        """The keys with the largest mean loss, or the most alarms, among those with at least `least` events.
+
+        Ties go to the most events, of alarms to the fewest.
+        """
         n = len(self._number)
         events, total = self._events[:n], self._total[:n]
         chosen = np.flatnonzero(events >= least)
         means = total[chosen] / events[chosen]
-        chosen = chosen[np.lexsort((-events[chosen], -means))][:count]
+        order = (-means, -total[chosen]) if self.task == "novelty" else (-events[chosen], -means)
+        chosen = chosen[np.lexsort(order)][:count]
         names = list(self._number)
         return [self._record(names[place], int(place)) for place in chosen]
 

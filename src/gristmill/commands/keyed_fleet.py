@@ -1,0 +1,101 @@
+"""Which fleet `gristmill learn --key` trains: the learner of a key, what all keys share, and who must go when."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import click
+
+from . import options, telling
+
+#: The learner of a key where --learner says nothing. Targets are centred but not scaled, so that of numbers has no
+#: tube (epsilon), whose width would be a unit. That of novelty is NORMA's with 5% of alarms: with 1% it stores so few
+#: points of a key with a few hundred events that its AUC falls from .95 to .81 (planted outliers, 20 keys, 300 events
+#: each), with 10% half of a person's alarms are for nothing.
+LEARNERS = {
+    "classification": "KernelClassifier(budget=Merge(100))",
+    "regression": "KernelRegressor(rule=PassiveAggressive(C=1.0, variant=2, epsilon=0.0), budget=Merge(100))",
+    "novelty": "KernelNovelty(rule=SGD(Hinge(0.0, nu=0.05), rate=0.2, reg=0.01), budget=Merge(100))",
+}
+
+#: What all keys share must settle. With `Prepared(KernelRegressor())`, which follows the newest event of any key, a key
+#: has to learn a rest that never stands still: over 14 streams the error was 0.65 to 2.5 times that of a model a key
+#: with centred targets, and 0.2 to 47 times without. NORMA with falling steps, averaged, gives 0.5 to 1.01 times (and
+#: 0.3 to 1.06 times for classes): `python -m benchmarks.keyed_defaults` and docs/fleets.md.
+PRIORS = {
+    "classification": 'KernelClassifier(rule=SGD(Hinge(), rate=1.0, schedule="inv_sqrt"), average=True)',
+    "regression": 'KernelRegressor(rule=SGD(Squared(), rate=1.0, schedule="inv_sqrt"), average=True)',
+}
+
+
+class Chosen(NamedTuple):
+    """A fleet and what to call it."""
+
+    fleet: Any
+    name: str
+    about: dict[str, str]
+
+
+def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
+    """The fleet for a stream, by what its target is."""
+    from .._stream import task_of
+    from ..centred import CentredFleet
+    from ..keyed import KeyedFleet
+    from ..notation import written
+    from ..prepared import Prepared
+
+    workshop = options.Workshop(opened, given)
+    scale = None if workshop.scale == "none" else workshop.scale
+    name, model = _learner(workshop, opened, given)
+    task = str(task_of(model))
+    prior = _prior(task, model, workshop, opened, given)
+    shared = {"max_keys": given["max_keys"], "ttl": given["ttl"], "spill": given["spill"]}
+    kind = CentredFleet if task == "regression" and given["cluster"] is None else KeyedFleet
+    fleet = kind(Prepared(model, scale, target=None), prior=prior, **shared)
+    try:
+        fleet._check_parameters()
+    except TypeError as error:
+        raise click.UsageError(f"--key: {error}") from None
+    about = {
+        "stream": opened.stream.name,
+        "key": str(opened.key),
+        "learner of each key": written(fleet.prototype),
+        "learner of all keys": "none" if prior is None else written(prior),
+    }
+    return Chosen(fleet, name, about)
+
+
+def _learner(workshop: Any, opened: Any, given: dict[str, Any]) -> tuple[str, Any]:
+    """The learner of a key and its text: as said, or the one for the target."""
+    if options.is_said("learner"):
+        return str(given["learner"]), workshop.model(str(given["learner"]))
+    task = telling.found_out(workshop.labels, given["task"])
+    text = LEARNERS[task]
+    model = workshop.model(text)
+    if not options.is_said("kernel") and task != "novelty":
+        model.kernel = _kernel(model, opened)
+    return f"{type(model).__name__} per key", model
+
+
+def _kernel(model: Any, opened: Any) -> Any:
+    """The default of the learner, by columns of the table: rows are wider, for gaps that may come."""
+    return model._default_kernel(max(opened.table.table.n_features_in_, 1))
+
+
+def _prior(task: str, model: Any, workshop: Any, opened: Any, given: dict[str, Any]) -> Any:
+    """What learns from all keys, unless it makes no sense or is not wanted."""
+    from ..notation import parse
+    from ..prepared import Prepared
+
+    wanted, why = given["prior"], None
+    if task == "novelty":
+        why = "novelty has no labels for a prior to explain"
+    elif given["cluster"] is not None:
+        why = "on a cluster nobody sees the events of all keys"
+    if wanted and why:
+        raise click.UsageError(f"--prior: {why}; leave it out")
+    if why or wanted is False:
+        return None
+    found = parse(PRIORS[task], seed=given["seed"])
+    found.kernel = workshop.kernel if options.is_said("kernel") else _kernel(found, opened)
+    return Prepared(found, None if workshop.scale == "none" else workshop.scale)
