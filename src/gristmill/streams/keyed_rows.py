@@ -113,10 +113,10 @@ def _text(cell: Any) -> str:
 
 
 def _moment(cell: Any) -> float:
-    """A number as it is, a date in seconds."""
+    """A number as it is, a date in seconds; to the microsecond, which a double of days since 1970 still tells."""
     if is_missing(cell):
         raise Misfit("the time is missing")
-    return number_of(cell) if kind_of(cell) == "number" else 86_400 * time_of(cell)
+    return number_of(cell) if kind_of(cell) == "number" else round(86_400 * time_of(cell), 6)
 
 
 def _good(stream: Stream, named: KeyColumns, bad: BadRows | None) -> Iterator[Chunk]:
