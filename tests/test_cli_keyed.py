@@ -130,6 +130,18 @@ def test_a_report_shows_the_worst_keys(sensors, tmp_path):
     text = page.read_text()
     assert "Worst keys" in text
     assert "<td>s7</td>" in text
+    assert text.index("Worst keys") < text.index("Stored points")
+
+
+def test_keys_of_any_text_can_be_drawn(tmp_path):
+    path, page = tmp_path / "events.csv", tmp_path / "report.html"
+    keys = ["_hidden", "$\\frac$", "<b>", "x" * 300, "a$b"]
+    rows = [f'"{keys[row % 5]}",{row % 3},{"up" if row % 2 else "down"}' for row in range(100)]
+    path.write_text("\n".join(["device,level,state", *rows]))
+    result = call("learn", path, "--key", "device", "--report", page)
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) < 150
+    assert "&lt;b&gt;" in page.read_text()
 
 
 def test_a_row_without_a_key_is_a_bad_row(tmp_path):

@@ -49,7 +49,7 @@ def test_keys_that_had_to_go_are_counted(events, tmp_path):
     assert found["dropped"] > 8
     said = f"4 keys; a key was dropped {found['dropped']} times for want of room (--max-keys)"
     assert said in result.stdout
-    assert said[8:] in page.read_text()
+    assert f"A{said[9:]}, and what it had learned was lost." in page.read_text()
 
 
 def test_dropped_keys_are_kept_on_disk_with_spill(events, model, tmp_path):

@@ -9,11 +9,19 @@ import click
 
 #: events that a key must have had to be among the worst
 LEAST = 10
+#: characters of a key in a table
+_LONGEST = 40
 
 
 def counted(count: int, thing: str) -> str:
     """So many things, in words."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def shown(key: str) -> str:
+    """A key on one line, and not too much of it."""
+    text = " ".join(key.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def gone(fleet: Any) -> list[str]:
@@ -46,9 +54,9 @@ def cells(run: Any, worst: list[Any]) -> tuple[list[str], list[list[str]]]:
 
     measure = run.measure.replace("_", " ")
     if run.task == "novelty":
-        body = [[r.key, f"{r.events:,}", f"{r.alarms:,}", number(r.loss)] for r in worst]
+        body = [[shown(r.key), f"{r.events:,}", f"{r.alarms:,}", number(r.loss)] for r in worst]
         return ["key", "events", "alarms", measure], body
-    return ["key", "events", measure], [[r.key, f"{r.events:,}", number(r.loss)] for r in worst]
+    return ["key", "events", measure], [[shown(r.key), f"{r.events:,}", number(r.loss)] for r in worst]
 
 
 def heading(run: Any) -> str:
@@ -77,29 +85,35 @@ def table(run: Any, worst: list[Any], given: dict[str, Any]) -> str:
 def write(
     path: str, comparison: Any, title: str, about: dict[str, str], run: Any, worst: list[Any], given: Any
 ) -> None:
-    """The usual report of a run, and the keys."""
-    from ..evaluate.displays import pyplot
+    """The usual report of a run, and the keys before what few will read."""
     from ..evaluate.report import run_report
 
+    def keys(report: Any) -> None:
+        for said in gone(run.fleet):
+            report.warning(f"{said[0].upper()}{said[1:]}, and what it had learned was lost.")
+        if given["worst"]:
+            report.heading(heading(run).capitalize())
+            _worst(report, run, worst)
+
     known = {"keys": f"{len(run.fleet):,}"}
-    if said := gone(run.fleet):
-        known["keys let go of"] = "; ".join(said)
-    report = run_report(comparison, title, {**about, **known})
-    if given["worst"]:
-        report.heading(heading(run).capitalize())
-        if not worst:
-            report.text(f"No key has had {LEAST} events.")
-    if worst:
-        measure = run.measure.replace("_", " ")
-        figure = _curves(run, worst, measure)
-        report.text(f"Of the keys with at least {LEAST} events.").table(*cells(run, worst))
-        report.figure(figure, f"{measure} of these keys, each over its own events, from its first to its last")
-        pyplot().close(figure)
-    report.write(path)
+    run_report(comparison, title, {**about, **known}, between=keys).write(path)
     click.echo(f"report: {path}", err=True)
 
 
-def _curves(run: Any, worst: list[Any], measure: str) -> Any:
+def _worst(report: Any, run: Any, worst: list[Any]) -> None:
+    from ..evaluate.displays import pyplot
+
+    if not worst:
+        report.text(f"No key has had {LEAST} events.")
+        return
+    measure = run.measure.replace("_", " ")
+    figure = _curves(worst, measure)
+    report.text(f"Of the keys with at least {LEAST} events.").table(*cells(run, worst))
+    report.figure(figure, f"{measure} of these keys, each over its own events, from its first to its last")
+    pyplot().close(figure)
+
+
+def _curves(worst: list[Any], measure: str) -> Any:
     from ..evaluate.displays import COLOURS, _legend_above, _tidy, pyplot
 
     figure, ax = pyplot().subplots(figsize=(7.0, 3.4), layout="constrained")
@@ -108,7 +122,9 @@ def _curves(run: Any, worst: list[Any], measure: str) -> Any:
         # Each point is the mean over a part of the key's events, and stands in the middle of it.
         share = [(point + 0.5) / len(record.curve) for point in range(len(record.curve))]
         style = styles[place // len(COLOURS) % len(styles)]
-        ax.plot(share, record.curve, style, marker=".", color=COLOURS[place % len(COLOURS)], label=record.key)
+        # A legend leaves out what begins with _, and takes what stands between $ for a formula.
+        label = "\u200b" + shown(record.key).replace("$", r"\$")
+        ax.plot(share, record.curve, style, marker=".", color=COLOURS[place % len(COLOURS)], label=label)
     ax.set(xlabel="share of the key's events", ylabel=measure, xlim=(0, 1))
     ax.set_ylim(bottom=0)
     _legend_above(ax)

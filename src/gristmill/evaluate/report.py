@@ -7,6 +7,7 @@ import html
 import io
 import platform
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,17 @@ class Report:
         Path(path).write_text(self.html(), encoding="utf-8")
 
 
-def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: float | None = None) -> Report:
-    """The usual report of a run: what was run, the table, the curves, stored points over time."""
+def run_report(
+    comparison: Any,
+    title: str,
+    about: dict[str, str],
+    bayes_error: float | None = None,
+    between: Callable[[Report], None] | None = None,
+) -> Report:
+    """The usual report of a run: what was run, the table, the curves, stored points over time.
+
+    `between` adds what belongs between the curves and what only some readers want.
+    """
     from .displays import PrequentialDisplay, pyplot
 
     plt = pyplot()
@@ -115,6 +125,8 @@ def run_report(comparison: Any, title: str, about: dict[str, str], bayes_error: 
         says = f"{metric.replace('_', ' ')} over the stream, each event predicted before it was learned"
         report.heading(metric.replace("_", " ").capitalize()).figure(display.figure_, says)
         plt.close(display.figure_)
+    if between is not None:
+        between(report)
     _drifts(report, comparison)
     _columns(report, comparison)
     figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
