@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import batch, budgets
+from benchmarks import batch, budgets, keyed_defaults
 from benchmarks.progress import lines
 from benchmarks.store import Store
 from benchmarks.streams.__main__ import ENTRIES, cases, chosen
@@ -215,3 +215,14 @@ def test_the_budgets_command_measures_stores_and_draws(home, tmp_path):
     assert (tmp_path / "results" / "budgets.png").exists()
     fewer = command(home, tmp_path, "benchmarks.budgets", "-n", "300", "-d", "turning", "-p", "10", "-b", "DropOldest")
     assert next(line.split() for line in fewer.splitlines() if line.startswith("turning"))[:7] == rows[0][:7]
+
+
+def test_the_defaults_of_keys_beside_other_ways(home, capsys):
+    numbers = keyed_defaults.levels("apart", 10.0, keys=6, events=600)
+    found = {name: keyed_defaults.wrong(way(numbers), numbers) for name, way in keyed_defaults.WAYS.items()}
+    assert found["--key"] < 1.1 * found["a model a key"]
+    assert found["prior that follows"] > 5 * found["a model a key"]
+    classes = keyed_defaults.directions("alike", 0.0, events=600)
+    assert all(keyed_defaults.wrong(way(classes), classes) < 0.5 for way in keyed_defaults.WAYS.values())
+    assert len(list(keyed_defaults.streams())) == len(list(keyed_defaults.made()))
+    assert capsys.readouterr().err.count("left out") == len(keyed_defaults.FILES)

@@ -42,7 +42,7 @@ def test_numbers_are_predicted_as_well_as_by_a_model_a_key_at_any_level(tmp_path
     for one in range(40):
         alone[key == one] = Prepared(KernelRegressor(budget=Merge(100))).prequential(X[key == one], y[key == one])
     assert max(errors) < 0.8 * np.abs(alone - y)[1500:].mean()
-    assert max(errors) < 1.01 * min(errors)
+    assert max(errors) < 1.25 * min(errors)
     assert second_half(path, "--no-prior") < 1.1 * np.abs(alone - y)[1500:].mean()
 
 

@@ -8,7 +8,7 @@ from gristmill import (
     Gaussian,
     perceptron,
 )
-from gristmill.evaluate import prequential
+from gristmill.evaluate import PrequentialDisplay, prequential
 from gristmill.streams import two_gaussians
 
 RNG = np.random.default_rng(0)
@@ -23,3 +23,9 @@ def test_the_curve_of_stored_points_is_that_of_its_events():
     for entry, start in zip(curve, range(0, 5000, 500), strict=True):
         model.partial_fit(rows[start : start + 500], labels[start : start + 500])
         assert (entry["event"], entry["stored"]) == (start + 500, model.n_support_)
+
+
+def test_a_short_stream_has_a_point_in_its_picture():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    result = prequential(perceptron(Gaussian(1.0)), (X, X[:, 0] > 0))
+    assert [line.get_marker() for line in PrequentialDisplay.from_results(result).plot().lines_] == ["None", "o"]

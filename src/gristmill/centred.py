@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from . import _labels
 from ._keys import read_keys
 from ._levels import Levels, Told
+from ._targets import Targets
 from .keyed import KeyedFleet
 from .learners import KernelRegressor
 
@@ -18,9 +18,10 @@ class CentredFleet(KeyedFleet):
     """A `KeyedFleet` of regressors whose targets are centred per key.
 
     Houses, engines and shops each have a level of their own, and they react alike. The level of a key is the running
-    mean of its targets; the `prior`, and then the key's own learner, learn what is left. So a prior that learns from
-    all keys does not follow the level of whoever came last, and a target far from 0 need not be learned at all. The
-    first event of a key settles its level and is not learned otherwise; before it the level is the mean of all targets.
+    mean of its targets, drawn to that of all keys as far as keys are alike and its events are few (empirical Bayes);
+    the `prior`, and then the key's own learner, learn what is left. So a prior that learns from all keys does not
+    follow the level of whoever came last, and a target far from 0 need not be learned at all. The first event of a key
+    settles its level and is not learned otherwise; before it the level is the mean of all targets.
 
     Parameters
     ----------
@@ -97,7 +98,9 @@ class CentredFleet(KeyedFleet):
         rows = _listed(read_keys(keys, self._kind)[1])
         if y is None:
             raise ValueError("CentredFleet requires y to be passed, but y is None")
-        targets = _labels.targets(type(self).__name__, y.to_numpy() if hasattr(y, "to_numpy") else y, len(rows))
+        targets = Targets().read(type(self).__name__, y.to_numpy() if hasattr(y, "to_numpy") else y, len(rows))
+        if targets.ndim > 1:
+            raise ValueError(f"y must have one target an event, got {targets.shape[1]}")
         times = self._times(time, len(rows))
         each = self._weights(weights, (len(rows),))
         return levels, levels.tell(rows, targets, each, times)
@@ -135,7 +138,7 @@ class CentredFleet(KeyedFleet):
         return self.decision_function(keys, X, time)
 
     def level(self, keys: Any) -> Any:
-        """The level of each key: the mean of its targets, or that of all for a key that never came."""
+        """The level of each key: the mean of its targets, drawn to that of all; for a key that never came, that of all."""
         self._started()
         assert self._levels is not None
         return self._levels.of(_listed(read_keys(keys, self._kind)[1]), None)

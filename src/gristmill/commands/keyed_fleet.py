@@ -18,10 +18,10 @@ LEARNERS = {
     "novelty": "KernelNovelty(rule=SGD(Hinge(0.0, nu=0.05), rate=0.2, reg=0.01), budget=Merge(100))",
 }
 
-#: What all keys share must settle. With `Prepared(KernelRegressor())`, which follows the newest event of any key, a key
-#: has to learn a rest that never stands still: over 14 streams the error was 0.65 to 2.5 times that of a model a key
-#: with centred targets, and 0.2 to 47 times without. NORMA with falling steps, averaged, gives 0.5 to 1.01 times (and
-#: 0.3 to 1.06 times for classes): `python -m benchmarks.keyed_defaults` and docs/fleets.md.
+#: What all keys share must settle. `Prepared(KernelRegressor())` follows the newest event of any key, so that a key has
+#: to learn a rest that never stands still: over 17 streams of numbers and classes its error was 0.2 to 54 times that of
+#: a model a key, and with centred targets still up to 2.5 times. NORMA with falling steps, averaged, over targets that
+#: are centred per key gives 0.3 to 1.09 times: `python -m benchmarks.keyed_defaults`, docs/fleets.md.
 PRIORS = {
     "classification": 'KernelClassifier(rule=SGD(Hinge(), rate=1.0, schedule="inv_sqrt"), average=True)',
     "regression": 'KernelRegressor(rule=SGD(Squared(), rate=1.0, schedule="inv_sqrt"), average=True)',

@@ -35,6 +35,11 @@ def _tidy(ax: Any) -> None:
     ax.grid(alpha=0.25, linewidth=0.6)
 
 
+def lone(points: list[Any]) -> str:
+    """The marker of a line: a short stream has one point, of which no line can be drawn."""
+    return "o" if len(points) == 1 else ""
+
+
 def _legend_above(ax: Any, **kwargs: Any) -> None:
     """Above the curves, which fill the axes from side to side; long names have a line each."""
     longest = max((len(text) for text in ax.get_legend_handles_labels()[1]), default=0)
@@ -106,7 +111,8 @@ class PrequentialDisplay:
             recent = [entry[f"rolling_{self.metric}"] for entry in curve]
             so_far = [entry[self.metric] for entry in curve]
             self.lines_ += self.ax_.plot(events, recent, color=colour, linewidth=0.9, alpha=0.55)
-            self.lines_ += self.ax_.plot(events, so_far, color=colour, linewidth=2.0, label=name)
+            dot = lone(events)
+            self.lines_ += self.ax_.plot(events, so_far, color=colour, linewidth=2.0, label=name, marker=dot)
             for mark in (self.drifts or {}).get(name, []):
                 line = self.ax_.axvline(
                     mark["event"], color=colour, linewidth=0.8, linestyle=(0, (4, 3)), alpha=0.7, zorder=0

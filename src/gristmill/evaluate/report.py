@@ -138,12 +138,12 @@ def run_report(
 
 def draw_stored(ax: Any, comparison: Any) -> None:
     """How many points each model keeps, over the stream."""
-    from .displays import COLOURS, _legend_above, _tidy
+    from .displays import COLOURS, _legend_above, _tidy, lone
 
     for place, result in enumerate(comparison):
         events = [entry["event"] for entry in result.curve]
         stored = [entry["stored"] for entry in result.curve]
-        ax.plot(events, stored, color=COLOURS[place % len(COLOURS)], label=result.name)
+        ax.plot(events, stored, color=COLOURS[place % len(COLOURS)], label=result.name, marker=lone(events))
     ax.set(xlabel="event", ylabel="stored points")
     ax.set_ylim(bottom=0)
     _legend_above(ax)
