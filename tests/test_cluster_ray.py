@@ -243,7 +243,7 @@ def test_the_command_line_goes_on_over_files(address, tmp_path):
     start = ["-c", "from gristmill.cli import main; main()", "learn", "--key", "device"]
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     on_ray = [*start, "--cluster", address, "--snapshots", tmp_path / "snapshots"]
-    run(*start, *files, "--model", tmp_path / "one")
+    run(*start, *files, "--no-prior", "--model", tmp_path / "one")
     run(*on_ray, files[0])
     out = run(*on_ray, *files, "--model", tmp_path / "two", "--json")
     said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))

@@ -49,6 +49,10 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     name, model = _learner(workshop, opened, given)
     task = str(task_of(model))
     prior = _prior(task, model, workshop, opened, given)
+    if task == "regression" and given["cluster"] is not None:
+        click.echo(
+            "note: on a cluster numbers are learned as they come: best around 0, and alike for all keys", err=True
+        )
     shared = {"max_keys": given["max_keys"], "ttl": given["ttl"], "spill": given["spill"]}
     kind = CentredFleet if task == "regression" and given["cluster"] is None else KeyedFleet
     fleet = kind(Prepared(model, scale, target=None), prior=prior, **shared)

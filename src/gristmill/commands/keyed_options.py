@@ -13,7 +13,7 @@ all_of_them = options.together(
     click.option("--worst", default=5, show_default=True, type=click.IntRange(min=0), help="With --key: keys to show."),
     click.option("--prior/--no-prior", default=None,
                  help="With --key: one more model that learns from all keys, and a key learns what is left; by default "
-                 "unless novelty is looked for."),
+                 "except for novelty and with --cluster."),
     click.option("--max-keys", type=click.IntRange(min=1), help="With --key: the quietest keys beyond so many go."),
     click.option("--spill", type=click.Path(dir_okay=False),
                  help="With --max-keys: an SQLite file for the quietest keys, which come back from there."),
