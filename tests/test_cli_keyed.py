@@ -203,3 +203,16 @@ def test_a_long_curve_is_the_mean_of_its_parts():
     assert record.loss == pytest.approx(losses.mean())
     assert record.curve == pytest.approx([losses[i : i + 64].mean() for i in range(0, 1000, 64)], abs=1e-5)
     assert len(record.sparkline(1.0)) == len(record.curve)
+
+
+def test_inspect_says_what_the_keys_have_in_common(sensors, tmp_path):
+    model = tmp_path / "model"
+    call("learn", sensors, "--key", "device", "--max-keys", 20, "--model", model)
+    facts = json.loads(call("inspect", model, "--json").stdout)
+    assert (facts["keys"], facts["key"], facts["target"], facts["max keys"]) == (10, "device", "state", 20)
+    assert facts["classes"] == ["high", "low"]
+    assert facts["kinds"] == {"level": "number", "noise": "number"}
+    lines = call("inspect", model).stdout.splitlines()
+    assert any(line.startswith("learner of all keys") and "inv_sqrt" in line for line in lines)
+    gristmill.KeyedFleet(gristmill.KernelNovelty(budget=gristmill.Merge(5))).partial_fit([1, 2], np.eye(2)).save(model)
+    assert json.loads(call("inspect", model, "--json").stdout)["keys"] == 2

@@ -19,7 +19,7 @@ def inspect(model: str, as_json: bool) -> None:
     from ..evaluate.result import size_text
 
     loaded = persist.load(model)
-    facts = _facts(loaded)
+    facts = _of_keys(loaded) if hasattr(loaded, "keys_") else _facts(loaded)
     if as_json:
         click.echo(json.dumps(facts))
         return
@@ -63,6 +63,30 @@ def _facts(model: Any) -> dict[str, Any]:
             facts["features"] = table.n_features_in_
             facts["columns"] = list(table.kinds_)
             facts["kinds"] = {line["column"]: _kind(line) for line in table.describe()}
+    return facts
+
+
+def _of_keys(fleet: Any) -> dict[str, Any]:
+    """What a model a key has in common, and what the table that they see has settled."""
+    from ..notation import written
+
+    facts: dict[str, Any] = {
+        "estimator": type(fleet).__name__,
+        "learner of each key": written(fleet.prototype),
+        "learner of all keys": "none" if fleet.prior is None else written(fleet.prior),
+        "keys": len(fleet),
+        "stored points": int(fleet.n_stored_),
+        "features": int(fleet.n_features_in_),
+        "bytes": int(fleet.memory_bytes_),
+    }
+    facts |= {name.replace("_", " "): found for name in ("max_keys", "ttl", "spill") if (found := getattr(fleet, name))}
+    if hasattr(fleet, "classes_"):
+        facts["classes"] = [str(label) for label in fleet.classes_]
+    if hasattr(fleet, "key_column_"):
+        table = fleet.columns_.table
+        facts |= {"key": fleet.key_column_, "target": fleet.columns_.target, "features": table.n_features_in_}
+        facts["columns"] = list(table.kinds_)
+        facts["kinds"] = {line["column"]: _kind(line) for line in table.describe()}
     return facts
 
 

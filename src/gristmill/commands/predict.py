@@ -28,7 +28,7 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
     loaded = persist.load(model)
     for asked, verb, option in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
         if asked and (not hasattr(loaded, verb) or (proba and not hasattr(loaded, "classes_"))):
-            raise click.UsageError(f"{option}: {model} holds {loaded!r}, which has no {verb}")
+            raise click.UsageError(f"{option}: {model} holds {' '.join(repr(loaded).split())}, which has no {verb}")
     show = _Shown(as_json)
     if given["key"] or hasattr(loaded, "keys_"):
         from . import keyed
