@@ -41,7 +41,20 @@ Spilled spilled_from(nb::list found) {
     return out;
 }
 
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
+
+// Keys in memory, in the order of their records.
+nb::object keys_of(const KeyTable& table) {
+    nb::list texts;
+    std::vector<std::int64_t> whole;
+    for (std::uint32_t i = 0; i < table.records(); ++i) {
+        if (!table.used(i)) continue;
+        if (table.texts()) texts.append(bytes_of(table.key(i).name));
+        else whole.push_back(static_cast<std::int64_t>(table.key(i).value));
+    }
+    if (table.texts()) return texts;
+    return nb::cast(array_of(std::move(whole)));
+}
 
 template <class T>
 class KeyedCore : public Door {
@@ -131,33 +144,51 @@ void bind_core(nb::module_& m, const char* name) {
                 return out;
             });
         })
+        .def("known", [](const Core& c, nb::object keys, nb::list found) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const Spilled spilled = spilled_from(found);
+            return c.look([&] { return array_of(c.keyed.known(column.keys, spilled)); });
+        })
         .def("leaving", [](const Core& c) {
             return c.look([&] {
-                nb::list out;
-                for (const auto& [key, record] : c.keyed.leaving()) out.append(nb::make_tuple(bytes_of(key), bytes_of(record)));
-                return out;
+                nb::list out, gone;
+                for (const auto& [key, record] : c.keyed.leaving())
+                    out.append(nb::make_tuple(bytes_of(key), c.keyed.last_of(record), bytes_of(record)));
+                for (const auto& key : c.keyed.gone()) gone.append(nb::make_tuple(bytes_of(key)));
+                return nb::make_tuple(out, gone);
             });
         })
-        .def("flushed", [](Core& c) { c.write([&] { c.keyed.flushed(); }); })
-        .def("sweep", [](Core& c) { c.write([&] { c.keyed.sweep(); }); })
+        .def("keep", [](Core& c, std::uint64_t expired) { c.write([&] { c.keyed.keep(expired); }); }, nb::arg("expired") = 0)
+        .def("rollback", [](Core& c) {
+            bool undone = false;
+            c.write([&] { undone = c.keyed.rollback(); });
+            return undone;
+        })
+        .def("configure", [](Core& c, std::size_t max_keys, double ttl, bool spills) {
+            c.write([&] { c.keyed.configure(max_keys, ttl, spills); });
+        }, nb::arg("max_keys"), nb::arg("ttl"), nb::arg("spills"))
+        .def("set_counts", [](Core& c, std::uint64_t dropped, std::uint64_t expired) {
+            c.write([&] { c.keyed.set_counts(dropped, expired); });
+        })
         .def("forget", [](Core& c, nb::object keys) {
             const KeyColumn column = keys_from(keys, c.texts);
-            std::vector<std::uint8_t> there;
-            c.write([&] { c.keyed.forget(column.keys, there); });
-            return array_of(std::move(there));
+            c.write([&] { c.keyed.forget(column.keys); });
         })
-        .def("keys", [](const Core& c) -> nb::object {
-            return c.look([&]() -> nb::object {
+        .def("keys", [](const Core& c) { return c.look([&] { return keys_of(c.keyed.table()); }); })
+        .def("residents", [](const Core& c) {
+            return c.look([&] {
                 const KeyTable& table = c.keyed.table();
-                nb::list texts;
-                std::vector<std::int64_t> whole;
-                for (std::uint32_t i = 0; i < table.records(); ++i) {
-                    if (!table.used(i)) continue;
-                    if (c.texts) texts.append(bytes_of(std::string(table.key(i).name)));
-                    else whole.push_back(static_cast<std::int64_t>(table.key(i).value));
-                }
-                if (c.texts) return texts;
-                return nb::cast(array_of(std::move(whole)));
+                std::vector<std::int64_t> slots;
+                std::vector<std::uint8_t> touched;
+                for (std::uint32_t i = 0; i < table.records(); ++i)
+                    if (table.used(i)) slots.push_back(i), touched.push_back(table.state(i) == 3);
+                std::vector<double> last;
+                const nb::object keys = keys_of(table);
+                nb::dict out = pack_to_dict(c.keyed.members(keys_from(keys, c.texts).keys, {}, last), c.keyed.shape());
+                out["last"] = nb::cast(array_of(std::move(last)));
+                out["slots"] = nb::cast(array_of(std::move(slots)));
+                out["touched"] = nb::cast(array_of(std::move(touched)));
+                return nb::make_tuple(keys, out, table.hand(), c.keyed.now(), c.keyed.classes(), c.keyed.dropped(), c.keyed.expired());
             });
         })
         .def("members", [](const Core& c, nb::object keys, nb::list found) {
@@ -170,12 +201,21 @@ void bind_core(nb::module_& m, const char* name) {
                 return out;
             });
         })
-        .def("set_members", [](Core& c, nb::object keys, nb::dict state, Array1<double> last, double now) {
+        .def("set_members", [](Core& c, nb::object keys, nb::dict state, Array1<double> last, nb::list found) {
             const KeyColumn column = keys_from(keys, c.texts);
             const auto pack = pack_from_dict<T>(state);
-            c.write([&] { c.keyed.set_members(column.keys, pack, {last.data(), last.shape(0)}, now); });
+            const Spilled spilled = spilled_from(found);
+            c.write([&] { c.keyed.set_members(column.keys, pack, {last.data(), last.shape(0)}, spilled); });
+        })
+        .def("restore", [](Core& c, nb::object keys, nb::dict state, Array1<double> last, Array1<std::int64_t> slots,
+                           Array1<std::uint8_t> touched, std::size_t hand) {
+            const KeyColumn column = keys_from(keys, c.texts);
+            const auto pack = pack_from_dict<T>(state);
+            const KeyOrder order{{slots.data(), slots.shape(0)}, {touched.data(), touched.shape(0)}, hand};
+            c.write([&] { c.keyed.restore(column.keys, pack, {last.data(), last.shape(0)}, order); });
         })
         .def("meet", [](Core& c, std::size_t classes) { c.write([&] { c.keyed.meet(classes); }); })
+        .def_prop_ro("changes", [](const Core& c) { return c.look([&] { return c.keyed.changes(); }); })
         .def_prop_ro("now", [](const Core& c) { return c.look([&] { return c.keyed.now(); }); })
         .def_prop_ro("live", [](const Core& c) { return c.look([&] { return c.keyed.live(); }); })
         .def_prop_ro("stored", [](const Core& c) { return c.look([&] { return c.keyed.stored(); }); })

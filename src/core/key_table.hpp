@@ -1,7 +1,9 @@
 // Which record belongs to a key: open addressing over a table of record numbers, and the order in which keys grow cold (CLOCK).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,17 +79,20 @@ class KeyTable {
         if (state_[record] != 3) state_[record] = 3;
     }
 
+    // The record of the next key: the lowest that is free. Where a key comes to lie depends on which keys there are and not on the
+    // order in which others went, so that a fleet goes on in the same way from a file, and after a chunk that was undone.
+    std::uint32_t next() const { return free_.empty() ? static_cast<std::uint32_t>(values_.size()) : free_.front(); }
+
     // requires: not there yet. The record may be one that was freed.
     std::uint32_t add(const Key& key) {
         if (10 * (live_ + 1) > 7 * cells_.size()) rebuild(2 * cells_.size());
-        std::uint32_t record;
+        const std::uint32_t record = next();
         if (free_.empty()) {
-            record = static_cast<std::uint32_t>(values_.size());
             values_.push_back(0);
             state_.push_back(0);
             if (texts_) names_.emplace_back();
         } else {
-            record = free_.back();
+            std::pop_heap(free_.begin(), free_.end(), std::greater<>());
             free_.pop_back();
         }
         values_[record] = key.value;
@@ -109,15 +114,20 @@ class KeyTable {
         state_[record] = 0;
         if (texts_) names_[record] = {};
         free_.push_back(record);
+        std::push_heap(free_.begin(), free_.end(), std::greater<>());
         --live_, ++version_;
     }
-    // The next that was not touched since the hand came by. requires: live() > 0.
-    std::uint32_t coldest() {
+    // The next that was not touched since the hand came by; passes(record): of those that were. requires: live() > 0.
+    template <class Passes>
+    std::uint32_t coldest(Passes passes) {
         for (;; hand_ = (hand_ + 1) % values_.size()) {
-            if (state_[hand_] == 3) state_[hand_] = 1;
-            else if (state_[hand_] == 1) return static_cast<std::uint32_t>(hand_);
+            const auto record = static_cast<std::uint32_t>(hand_);
+            if (state_[record] == 3) passes(record), state_[record] = 1;
+            else if (state_[record] == 1) return record;
         }
     }
+    std::uint8_t state(std::uint32_t record) const { return state_[record]; }
+    void set_state(std::uint32_t record, std::uint8_t state) { state_[record] = state; }
 
     // Puts a record back as it was: `undo` of anything. Call `mend` after the last.
     struct Saved {
@@ -133,15 +143,18 @@ class KeyTable {
         if (texts_) names_[record] = std::move(saved.name);
         state_[record] = saved.state;
     }
+    void resize(std::size_t records) { values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0); }
     void mend(std::size_t records, std::size_t hand) {
-        values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0);
+        resize(records);
         hand_ = hand;
         free_.clear();
         live_ = 0, ++version_;
-        for (std::size_t r = records; r-- > 0;)
+        for (std::size_t r = 0; r < records; ++r)  // in this order it is a heap
             if (state_[r] == 0) free_.push_back(static_cast<std::uint32_t>(r));
             else ++live_;
-        rebuild(cells_.size());
+        std::size_t size = cells_.size();
+        while (10 * (live_ + 1) > 7 * size) size *= 2;
+        rebuild(size);
     }
     std::size_t hand() const { return hand_; }
 
@@ -166,7 +179,7 @@ class KeyTable {
 
     bool texts_;
     std::vector<Cell, LargePages<Cell>> cells_;
-    std::vector<std::uint32_t> free_;
+    std::vector<std::uint32_t> free_;  // a heap, the lowest in front
     std::vector<std::uint64_t> values_;
     std::vector<std::string> names_;
     std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched

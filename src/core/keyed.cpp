@@ -29,7 +29,12 @@ Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
       shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
              parts_.scaling.on(), false, std::holds_alternative<Merge>(parts_.budget)},
       limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
-      table_(settings.texts), records_(layout_.bytes) {}
+      table_(settings.texts), records_(layout_.bytes) {
+    ages_.turn(std::isfinite(settings.ttl));
+}
+
+template <class T>
+Keyed<T>::~Keyed() = default;
 
 template <class T>
 void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
@@ -60,13 +65,8 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
     const auto known = [&] { return static_cast<double>(std::max<std::size_t>(classes_, 2)); };
     bool grows = std::max<std::size_t>(classes, 2) > std::max<std::size_t>(classes_, 2);
     for (std::size_t e = 0; labelled && e < count; ++e) grows = grows || chunk.labels[e] >= known();
-    std::optional<Journal> journal;
-    if (grows || may_fail(chunk)) {
-        journal.emplace(Journal{{}, table_.records(), table_.hand(), dropped_, expired_, now_, leaving_, {}});
-        if (grows) journal->all = records_.copy();
-    }
-    const MemberShape shape = shape_;
-    const MemberLayout layout = layout_;
+    rollback();  // what nobody has kept never was
+    if (grows || may_fail(chunk)) begin(grows);
     const std::size_t before = classes_;
     try {
         meet(classes);
@@ -89,15 +89,15 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
             for (std::size_t e = from; labelled && e < to; ++e)
                 classes_ = std::max(classes_, static_cast<std::size_t>(chunk.labels[e]) + 1);
             std::visit([&](const auto& rule) {
-                learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, journal ? &*journal : nullptr);
+                learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, held_.get());
             }, parts_.rule);
             from = to;
         }
     } catch (...) {
-        shape_ = shape, layout_ = layout, classes_ = before;
-        if (journal) undo(*journal);
+        if (!rollback()) classes_ = before;
         throw;
     }
+    if (!settings_.spills) keep(0);
 }
 
 // The event as the kernel sees it: scaled, where members scale, by what this one has seen.
@@ -174,10 +174,11 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
     const bool novelty = parts_.task == Task::novelty;
     Ahead ahead(*this, chunk.keys, from);
     for (std::size_t e = from; e < to; ++e) {
+        tick(chunk.times ? chunk.times + e : nullptr);
+        if (ages_.on() && is_past(ages_.oldest(), now_)) expire(journal);
         std::uint32_t i;
         const Key& key = ahead(e, i);
-        now_ = chunk.times ? chunk.times[e] : now_ + 1;
-        i = place(key, i, now_, &found, journal);
+        i = place(key, i, found, journal);
         std::byte* at = record(i);
         View member = view(at);
         if (shape_.merges) member.merging = &scratch.merging;
@@ -213,17 +214,12 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, bool shar
             const Key& key = ahead(e, i);
             const std::byte* at = start.data();
             if (i != KeyTable::kNone) {
-                if (last_.empty() || !is_past(last_[i], chunk.times ? chunk.times[e] : now_)) at = record(i);
+                if (!ages_.on() || !is_past(ages_.last(i), then(chunk, e))) at = record(i);
             } else if (settings_.spills) {
-                const std::string text = text_of(key);
-                const auto left = leaving_.find(text), back = found.find(text);
-                const std::string* blob = left != leaving_.end() ? &left->second : back != found.end() ? &back->second : nullptr;
-                if (blob) {
+                if (const std::string* blob = elsewhere(text_of(key), found)) {
                     const std::string record = current(*blob);
-                    double last;
-                    std::memcpy(&last, record.data() + layout_.bytes, sizeof last);
                     std::memcpy(other.data(), record.data(), layout_.bytes);
-                    if (!is_past(last, chunk.times ? chunk.times[e] : now_) || !std::isfinite(settings_.ttl)) at = other.data();
+                    if (!is_past(last_of(record), then(chunk, e))) at = other.data();
                 }
             }
             const View member = view(const_cast<std::byte*>(at));

@@ -2,10 +2,13 @@
 // lanes run across its slots. Each is what a learner alone would be on its own events, bit for bit.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/arena.hpp"
 #include "core/fleet.hpp"
+#include "core/key_ages.hpp"
 #include "core/key_table.hpp"
 
 namespace gristmill {
@@ -34,10 +37,18 @@ struct KeyedChunk {
 // Records that are not in memory, by key: numbers as eight bytes.
 using Spilled = std::unordered_map<std::string, std::string>;
 
+// Where keys lie in memory, for a fleet that goes on from a file: which one leaves next depends on it.
+struct KeyOrder {
+    std::span<const std::int64_t> slots;   // the record of each key; -1: it is not in memory
+    std::span<const std::uint8_t> touched;  // since the hand came by
+    std::size_t hand = 0;
+};
+
 template <class T>
 class Keyed {
   public:
     Keyed(FleetParts parts, const KeyedSettings& settings);
+    ~Keyed();
 
     std::size_t width() const { return shape_.width; }
     std::size_t outputs() const { return shape_.outputs; }
@@ -47,30 +58,43 @@ class Keyed {
     std::size_t stored() const;  // points, of all records
     std::size_t bytes() const;
     std::uint64_t dropped() const { return dropped_; }  // keys that went away for want of room
-    std::uint64_t expired() const { return expired_; }  // keys that went away because of their age
+    std::uint64_t expired() const;  // keys that went away because of their age, those on disk not counted
+    void set_counts(std::uint64_t dropped, std::uint64_t expired) { dropped_ = dropped, expired_ = expired; }
     const KeyTable& table() const { return table_; }
+    // Other settings in mid-stream. What has no room any more leaves.
+    void configure(std::size_t max_keys, double ttl, bool spills);
 
     void check(const KeyedChunk<T>& chunk) const;
     // Whether an event of a chunk that was checked may still be refused: when learning may diverge.
     bool may_fail(const KeyedChunk<T>& chunk) const;
-    void set_now(double now) { now_ = now; }  // events, or time, that went by elsewhere
+    void set_now(double now);  // events, or time, that went by elsewhere
     // requires: checked. found: records of keys that were spilled before. All or nothing, as in Fleet::learn.
+    // With `spills` nothing is settled before `keep`: what left has to be written first, and that may fail.
     void learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores);
     // Keys without a record are as if they had seen nothing.
     // shares: the probability of each class instead.
     void score(const KeyedChunk<T>& chunk, const Spilled& found, bool shares, double* out) const;
 
-    // Keys of a chunk, each once, that have no record here.
+    // Keys of a chunk, each once, of which only the disk may know.
     std::vector<std::string> missing(const Keys& keys) const;
-    // What left since the last `flushed`.
+    // Whether each key is there, in memory or elsewhere, and not past its time.
+    std::vector<std::uint8_t> known(const Keys& keys, const Spilled& found) const;
+    // What left in the last change, and keys past their time, of which records elsewhere are no longer true.
     const Spilled& leaving() const { return leaving_; }
-    void flushed() { leaving_.clear(); }
-    void forget(const Keys& keys, std::vector<std::uint8_t>& was_there);
-    void sweep();  // keys past their time go
+    const std::unordered_set<std::string>& gone() const { return gone_; }
+    double last_of(const std::string& blob) const;
+    // The last change stays, and what left is in safe hands; or it never was. Says whether there was one.
+    void keep(std::uint64_t expired);
+    std::uint64_t changes() const { return changes_; }  // how many were kept
+    bool rollback();
+    void forget(const Keys& keys);
     void meet(std::size_t classes);
 
+    // Throws std::out_of_range for a key that is not there.
     MemberPack<T> members(const Keys& keys, const Spilled& found, std::vector<double>& last) const;
-    void set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, double now);
+    void set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const Spilled& found);
+    // requires: nothing was learned.
+    void restore(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const KeyOrder& order);
     double now() const { return now_; }
 
     static std::string text_of(const Key& key) {
@@ -89,12 +113,21 @@ class Keyed {
     }
     View view(std::byte* at) const { return View(at, 0, shape_, layout_); }
     void fresh(std::uint32_t i, const Key& key);
-    void put(std::uint32_t i, const std::string& blob);
-    std::string blob(std::uint32_t i) const;
+    std::string blob(const std::byte* record, double last) const;
     std::string current(const std::string& blob) const;
-    std::uint32_t place(const Key& key, std::uint32_t i, double now, const Spilled* found, Journal* journal);
+    const std::string* elsewhere(const std::string& text, const Spilled& found) const;
+    std::uint32_t place(const Key& key, std::uint32_t i, const Spilled& found, Journal* journal);
+    void bring_back(std::uint32_t i, const Key& key, const Spilled& found);
     void evict(Journal* journal);
+    void expire(Journal* journal);
     bool is_past(double last, double now) const { return now - last > settings_.ttl; }
+    // Time does not run backwards: an event that comes late counts as of now.
+    void tick(const double* time) {
+        now_ = !time ? now_ + 1 : began_ ? std::max(now_, *time) : *time;
+        began_ = true;
+    }
+    double then(const KeyedChunk<T>& chunk, std::size_t e) const { return chunk.times ? std::max(now_, chunk.times[e]) : now_; }
+    void begin(bool grows);
     struct Ahead;
     const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
     void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
@@ -112,11 +145,13 @@ class Keyed {
     std::vector<double> start_;  // the rule's numbers before anything was learned
     KeyTable table_;
     Arena records_;
-    std::vector<double> last_;   // when a key's last event came; empty without ttl
-    double now_ = 0;             // events so far, or the caller's clock
-    bool tame_ = true;
-    std::uint64_t dropped_ = 0, expired_ = 0;
+    KeyAges ages_;    // where there is a ttl
+    double now_ = 0;  // events so far, or the caller's clock
+    bool began_ = false, tame_ = true;
+    std::uint64_t dropped_ = 0, expired_ = 0, changes_ = 0;
     Spilled leaving_;
+    std::unordered_set<std::string> gone_;
+    std::unique_ptr<Journal> held_;  // of a change that is not settled
 };
 
 }  // namespace gristmill

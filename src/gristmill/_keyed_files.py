@@ -3,53 +3,65 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
 
 from . import persist
-from ._keys import KeyKind, read_keys
-from ._members import Members
+from ._keyed_room import KeyedRoom
+from ._keys import KeyKind
+from ._prior import Prior
+from ._spill import BATCH
+from ._spill_place import TemporarySpill
 from .streams.table_rows import TableRows
 
+#: free records between those of keys that are read back: more would ask for memory that the file does not explain
+_SPARSE, _FEW = 64, 1024
 
-class KeyedFiles(Members):
+
+class KeyedFiles(KeyedRoom):
     """What is written of a keyed fleet, and how it is read again."""
 
-    prior: Any
     prior_: Any = None
-    _kind: KeyKind | None = None
+    _prior_run: Prior | None = None
     _timed: bool | None = None
     _first_seed: int
 
     def _begin(self, parts: Any, width: int, dtype: Any, seed: int, kind: KeyKind) -> Any:
         raise NotImplementedError
 
-    def _all_keys(self) -> Any:
-        raise NotImplementedError
-
-    def _found(self, core: Any, rows: Any) -> Any:
-        raise NotImplementedError
-
-    def _flush(self, core: Any) -> None:
-        raise NotImplementedError
-
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._settle()
+        return self._looking(self._written)
+
+    def _written(self) -> tuple[dict[str, Any], dict[str, Any]]:
         core = self._started()
-        keys = self._all_keys()  # to write a file is not to change the fleet
-        rows = read_keys(keys, self._kind)[1] if len(keys) else keys
-        arrays = core.members(rows, self._found(core, rows))
-        texts = rows if self._kind != "int" else []
-        arrays["keys"] = np.frombuffer(b"".join(texts), dtype=np.uint8) if self._kind != "int" else np.asarray(rows)
+        keys, arrays, hand, now, classes, dropped, _ = core.residents()
+        others = self._others(core)
+        hand = self._order(arrays, len(keys), len(others), hand)
+        parts = [arrays]
+        for first in range(0, len(others), BATCH):  # not all of them in memory at once
+            some = others[first : first + BATCH]
+            parts.append(core.members(some, self._found(core, some)))
+        arrays = _joined(parts)
+        texts = [] if self._kind == "int" else [*keys, *others]
+        arrays["keys"] = (
+            np.concatenate([keys, others]) if self._kind == "int" else np.frombuffer(b"".join(texts), dtype=np.uint8)
+        )
         arrays["key_lengths"] = np.array([len(text) for text in texts], dtype=np.int64)
+        names = self._table.names[:classes]  # another thread may bring more
         fitted = {
-            "classes": core.classes,
+            "classes": classes,
             "seed": self._first_seed,
             "kind": self._kind,
             "timed": self._timed,
-            "now": core.now,
+            "now": now,
+            "hand": hand,
+            "dropped": dropped,
+            "expired": self._expired(core),
             **persist.encode_features(self),
-            **self._labels_to_file(),
+            **({"labels": persist.encode_labels(names)} if names else {}),
         }
         columns = getattr(self, "columns_", None)
         if columns is not None:
@@ -59,30 +71,57 @@ class KeyedFiles(Members):
             arrays |= {f"prior.{name}": array for name, array in numbers.items()}
         return arrays, fitted
 
+    def _order(self, arrays: dict[str, Any], count: int, others: int, hand: int) -> int:
+        """Where keys lie, of which it depends who leaves next, if anyone ever does; returns the hand of the clock."""
+        if self.max_keys is None:
+            del arrays["slots"], arrays["touched"]
+            return 0
+        slots = arrays["slots"]
+        if count and slots[-1] >= _SPARSE * (count + others) + _FEW:
+            hand = int(np.searchsorted(slots, hand))
+            slots = np.arange(count, dtype=np.int64)
+        arrays["slots"] = np.append(slots, np.full(others, -1, dtype=np.int64))
+        arrays["touched"] = np.append(arrays["touched"], np.zeros(others, dtype=np.uint8))
+        return hand
+
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         table = self._labels_from_file(fitted)
         if int(fitted["classes"]) != len(table):
             raise persist.ModelFileError("its classes do not fit its labels")
         if fitted["kind"] not in ("int", "str", "bytes"):
             raise persist.ModelFileError(f"its keys are of a kind {fitted['kind']!r}")
+        if self.spill is not None:  # a path that stands in a file is not opened
+            self.spill = TemporarySpill()
         persist.decode_features(self, fitted)
         prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
         self._kind, self._timed, self._first_seed = fitted["kind"], bool(fitted["timed"]), int(fitted["seed"])
-        keys = self._keys_from_file(arrays)
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, self._first_seed, self._kind)
         core.meet(len(table))
-        members = {name: array for name, array in arrays.items() if name != "last"}
-        last = np.ascontiguousarray(arrays["last"], dtype=np.float64)
-        core.set_members(keys, members, last, float(fitted["now"]))
+        self._kept(core, lambda: self._members_from_file(core, arrays, fitted))
         if "prior" in fitted:
             self.prior_ = copy.deepcopy(self.prior)
             self.prior_._from_file(prior, fitted["prior"])
+            self._prior_run = Prior(self.prior_)
         if "columns" in fitted:
             self.columns_, self.key_column_ = TableRows.from_json(fitted["columns"]), str(fitted["key_column"])
             if len(self.columns_.out_names) != self.n_features_in_:
                 raise persist.ModelFileError("its columns do not fit its points")
         self._core_, self._table = core, table
-        self._flush(core)
+        self._run_with()
+
+    def _members_from_file(self, core: Any, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        keys, now = self._keys_from_file(arrays), float(fitted["now"])
+        order = [arrays.pop(name, None) for name in ("slots", "touched")]
+        last = np.ascontiguousarray(arrays.pop("last"), dtype=np.float64)
+        if not math.isfinite(now) or not np.isfinite(last).all():
+            raise persist.ModelFileError("its clock holds something else than finite numbers")
+        core.set_now(now)
+        if order[0] is None:  # an older file, or a fleet that no key has to leave
+            core.set_members(keys, arrays, last, [])
+        else:
+            core.restore(keys, arrays, last, *order, int(fitted["hand"]))
+        core.set_now(now)  # older files hold keys past their time
+        core.set_counts(int(fitted.get("dropped", 0)), int(fitted.get("expired", 0)))
 
     def _keys_from_file(self, arrays: dict[str, Any]) -> Any:
         keys, lengths = arrays.pop("keys"), arrays.pop("key_lengths")
@@ -100,5 +139,12 @@ class KeyedFiles(Members):
         return texts
 
     def __getstate__(self) -> dict[str, Any]:
-        own = ("_spill", "_kind", "_timed", "prior_", "_first_seed", "columns_", "key_column_")
+        own = ("_timed", "prior_", "_prior_run", "_first_seed", "columns_", "key_column_")
         return {key: value for key, value in super().__getstate__().items() if key not in own}
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Lists of members one after the other; what has no entry in any is left out."""
+    order = {name: parts[0].pop(name) for name in ("slots", "touched") if name in parts[0]}
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: np.concatenate([part[name] for part in parts if name in part]) for name in names} | order

@@ -22,6 +22,7 @@ class KeyedEvents(NamedTuple):
     times: Any
     known: int  # classes that are known before the first event
     table: LabelTable  # of the classes, after the last
+    y: Any  # as it came, one an event
 
 
 def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
@@ -82,9 +83,13 @@ def as_text(key: Any, kind: KeyKind | None) -> bytes:
     return int(key).to_bytes(8, "little", signed=True) if kind == "int" else bytes(key)
 
 
-def shown_keys(keys: Any, kind: KeyKind | None, packed: bool = False) -> Any:
-    """Keys as they are shown outside; packed: as bytes from disk."""
+def from_texts(texts: list[bytes], kind: KeyKind | None) -> Any:
+    """Keys as the core takes them, from the bytes that stand for them on disk."""
+    return np.frombuffer(b"".join(texts), dtype="<i8").astype(np.int64) if kind == "int" else texts
+
+
+def shown_keys(keys: Any, kind: KeyKind | None) -> Any:
+    """Keys of the core as they are shown outside."""
     if kind == "int":
-        whole = [int.from_bytes(key, "little", signed=True) for key in keys] if packed else keys
-        return np.array(whole, dtype=np.int64)
+        return np.array(keys, dtype=np.int64)
     return [key.decode() for key in keys] if kind == "str" else [bytes(key) for key in keys]

@@ -147,9 +147,10 @@ class Members(Storable, BaseEstimator):
             raise ValueError(
                 f"X must hold numbers, got {array.dtype}; Prepared(model) turns columns of a table into numbers"
             )
-        # A scaling makes doubles of its inputs, as it does in front of a learner alone.
-        scales = bool(_scaled_members.scaling(type(self).__name__, self.prototype))
-        single = array.dtype == np.float32 and not scales if self._core_ is None else self._core_.is_single
+        if self._core_ is None:  # a scaling makes doubles of its inputs, as it does in front of a learner alone
+            single = array.dtype == np.float32 and not _scaled_members.scaling(type(self).__name__, self.prototype)
+        else:
+            single = self._core_.is_single
         try:
             with np.errstate(over="ignore"):  # the core names the event that became infinite
                 return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)

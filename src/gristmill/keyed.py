@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
-from numbers import Real
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import column_or_1d
 
 from . import _core
+from ._clock import is_span, read_times
 from ._keyed_files import KeyedFiles
-from ._keys import KeyedEvents, KeyKind, as_text, read_keys, shown_keys
+from ._keys import KeyedEvents, KeyKind, read_keys, shown_keys
 from ._labels import LabelTable
-from ._spill import Record, Spill
+from ._prior import Prior
 from .learners import KernelClassifier, KernelNovelty
 
 
@@ -32,15 +34,22 @@ class KeyedFleet(KeyedFiles):
     max_keys : int, optional
         Largest number of keys in memory. When it is exceeded, a key without recent events (chosen by CLOCK) is written
         to `spill`, or dropped; `n_dropped_` counts the dropped ones.
-    ttl : number, optional
-        A key whose last event is longer ago starts again with an empty learner; in events of the whole fleet, or in
-        units of `time=`.
+    ttl : number or timedelta, optional
+        A key whose last event is longer ago is forgotten, and starts again with an empty learner; `n_expired_` counts
+        them. In events of the whole fleet, or in units of `time=`: seconds where times are dates.
     spill : path, optional
         An SQLite file for keys beyond `max_keys`; they are read back unchanged at their next event. It is a temporary
-        file of the fleet: `save` writes all keys.
+        file of the fleet, removed with it: `save` writes all keys. A path that is a database of another program is
+        refused. A fleet that is loaded, unpickled or copied gets a file of its own in the system's temporary folder,
+        whatever path stands in the model file; `set_params(spill=path)` moves it.
     prior : learner, optional
         One learner trained on the events of all keys. In regression a key learns the residual of the prior, y - p(x);
         in classification the score of the prior is added to that of the key. Not for novelty detection.
+
+    Notes
+    -----
+    `max_keys`, `ttl` and the path of `spill` may be changed at any time. What has been learned with one `prototype` or
+    `prior` does not go on with another one: a change is refused at the next call.
 
     References
     ----------
@@ -59,13 +68,12 @@ class KeyedFleet(KeyedFiles):
     """
 
     _cores = (_core.KeyedDouble, _core.KeyedSingle)
-    _spill: Spill | None = None
 
     def __init__(
         self,
         prototype: Any,
         max_keys: int | None = None,
-        ttl: float | None = None,
+        ttl: Any = None,
         spill: Any = None,
         prior: Any = None,
     ) -> None:
@@ -76,24 +84,17 @@ class KeyedFleet(KeyedFiles):
         self.prior = prior
 
     def _parts(self) -> Any:
-        cap = self.max_keys
-        if cap is not None and (not isinstance(cap, int | np.integer) or not 1 <= cap < 2**32 - 1):
-            raise ValueError(f"max_keys must be a whole number above 0 and below 2**32 - 1, or None, got {cap!r}")
-        if self.ttl is not None and not (isinstance(self.ttl, Real) and self.ttl > 0):
-            raise ValueError(
-                f"ttl must be a number above 0, of events or on the clock of time=, or None, got {self.ttl!r}"
-            )
-        if self.spill is not None and cap is None:
-            raise ValueError("spill takes what max_keys leaves no room for; give max_keys too")
+        self._room()
         parts = super()._parts()
         if self.prior is None:
             return parts
         if isinstance(self._model, KernelNovelty):
             raise ValueError("novelty has no labels for a prior to explain; use prior=None")
         fits = is_classifier if isinstance(self._model, KernelClassifier) else is_regressor
-        if not fits(self.prior) or not hasattr(self.prior, "prequential"):
+        if not hasattr(self.prior, "prequential") or not fits(self.prior):
             raise ValueError(
-                f"prior must be a learner for the task of the prototype, with prequential, got {self.prior!r}"
+                f"prior must be a learner for the task of the prototype, with prequential, such as a "
+                f"{type(self._model).__name__}, got {self.prior!r}"
             )
         return parts
 
@@ -102,9 +103,7 @@ class KeyedFleet(KeyedFiles):
             self._cores[dtype == np.float32],
             parts,
             width,
-            max_keys=int(self.max_keys or 0),
-            ttl=float("inf") if self.ttl is None else float(self.ttl),
-            spills=self.spill is not None,
+            **self._room()._asdict(),
             texts=kind != "int",
             seed=seed,
             one_seed=self._one_seed,
@@ -123,7 +122,8 @@ class KeyedFleet(KeyedFiles):
         X : array of shape (events, features)
         y : labels or targets; nothing for novelty
         sample_weight : numbers >= 0, optional
-        time : when each event came, for `ttl` in units of the caller's clock
+        time : when each event came, for `ttl`: numbers on the caller's clock, or dates. It does not run backwards: an
+            event that comes late counts as of the latest time before it
         classes : all labels that will ever come, optional
         """
         self._learn(keys, X, y, sample_weight, time, classes, False)
@@ -135,58 +135,98 @@ class KeyedFleet(KeyedFiles):
         """Learn as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(keys, X, y, sample_weight, time, classes, True)
 
-    def learn_one(self, key: Any, x: Any, y: Any = None, time: Any = None) -> None:
+    def learn_one(self, key: Any, x: Any, y: Any = None, sample_weight: Any = None, time: Any = None) -> None:
         """Learn one event of one key."""
-        self._learn(
-            [key], self._row(x), None if y is None else [y], None, None if time is None else [time], None, False
-        )
+        row = self._row(x)
+        label, weight, when = (None if given is None else [given] for given in (y, sample_weight, time))
+        self._learn([key], row, label, weight, when, None, False)
 
     def _learn(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, want: bool) -> Any:
-        parts = self._parts() if self._core_ is None else None
+        first = self._core_ is None
+        core, parts = (None, self._parts()) if first else (self._settle(), None)
         events = self._events(keys, X, y, weights, time, classes)
-        core, seed = self._core_, None
-        if core is None:
-            seed = self._seed()
-            core = self._begin(parts, events.X.shape[1], events.X.dtype, seed, events.kind)
-        prior, said = self._ask_prior(events.X, y, self._weights(weights, (len(events.X),)), classes)
-        offsets, numbers = None, events.labels
-        if said is not None and isinstance(self._model, KernelClassifier):
-            offsets = self._offsets(prior, said, events.table)
-        elif said is not None:
-            numbers = numbers - said
-        if self.spill is not None and self._spill is None:
-            self._spill = Spill(self.spill)  # before anything is learned: a path may be wrong
-        found = self._found(core, events.rows)
-        scores = core.learn(
-            events.rows, events.X, numbers, events.weights, offsets, events.times, events.known, found, want
-        )
+        seed = self._seed() if first else None
         if seed is not None:
-            self._start(core, seed, events)
-        self._table = events.table
-        if prior is not None:
-            self.prior_ = prior
-        self._flush(core)
+            core = self._begin(parts, events.X.shape[1], events.X.dtype, seed, events.kind)
+        weights = self._weights(weights, (len(events.X),))
+        with self._writing():
+            return self._take_in(core, seed, events, weights, classes, want)
+
+    def _take_in(self, core: Any, seed: int | None, events: KeyedEvents, weights: Any, classes: Any, want: bool) -> Any:
+        """Prior, core and spill file learn, or none of them; `seed`: of a core that is new."""
+        table, kept = self._table, core.changes
+        prior = self._prior_run if self.prior is None or self._prior_run else Prior(copy.deepcopy(self.prior))
+        try:
+            said = offsets = None
+            numbers = events.labels
+            if prior is not None:
+                core.check(events.rows, events.X)  # what is wrong with a row is found before anyone learns
+                said = prior.learn(events.X, events.y, weights, classes)
+                if isinstance(self._model, KernelClassifier):
+                    offsets = self._offsets(prior.learner, said, events.table)
+                else:
+                    numbers = numbers - said
+            self._table = events.table  # first: who scores in the meantime looks at fewer of its names
+            given = (numbers, events.weights, offsets, events.times, events.known)
+            self._kind = events.kind
+            scores = self._kept(
+                core, lambda: core.learn(events.rows, events.X, *given, self._found(core, events.rows), want)
+            )
+            self._settled_with(core, seed, events, prior)
+        except BaseException:
+            if self._core_ is None or core.changes == kept:
+                self._undo(table, prior)
+            elif prior is not None:
+                prior.keep()
+            raise
         if not want:
             return None
         shown = self._shown(scores, core.classes)
         return shown + said if said is not None and offsets is None else shown
+
+    def _settled_with(self, core: Any, seed: int | None, events: KeyedEvents, prior: Prior | None) -> None:
+        """The events are learned, and stay."""
+        if prior is not None:
+            prior.keep()
+            self._prior_run, self.prior_ = prior, prior.learner
+        if seed is not None:
+            self._start(core, seed, events)
+
+    def _undo(self, table: LabelTable, prior: Prior | None) -> None:
+        """Nothing was learned; the core has seen to itself."""
+        self._table = table
+        if self._core_ is None:
+            self._kind, self._prior_run, self.prior_ = None, None, None
+        elif prior is not None:
+            prior.undo()
+            self.prior_ = prior.learner
+
+    def _one_each(self, y: Any, count: int) -> Any:
+        """Labels or targets, one an event."""
+        shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+        if shape == (count, 1):
+            y = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+            return column_or_1d(y, warn=True)
+        if shape != (count,):
+            raise ValueError(f"y must have the shape ({count},), one value an event, got {shape}")
+        return y
 
     def _events(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any) -> KeyedEvents:
         """Events as the core takes them; nothing is changed."""
         kind, rows = read_keys(keys, self._kind)
         X = self._table_of(X, len(rows))
         times = self._times(time, len(X))
-        if y is not None and np.size(y) != len(X):
-            raise ValueError(f"y must have one value an event, {len(X)}, got {np.size(y)}")
+        y = None if y is None else self._one_each(y, len(X))
         table, labels, known = self._codes(y, None, classes)
         weights = self._weighed(table, labels, self._weights(weights, (len(X),)))
-        return KeyedEvents(kind, rows, X, labels, weights, times, known, table)
+        return KeyedEvents(kind, rows, X, labels, weights, times, known, table, y)
 
     def _start(self, core: Any, seed: int, events: KeyedEvents) -> None:
         """The first events settle the kind of the keys, the width and the clock."""
-        self._core_, self._first_seed, self._kind = core, seed, events.kind
-        self._timed = events.times is not None
+        self._first_seed, self._kind, self._timed = seed, events.kind, events.times is not None
         self.n_features_in_ = events.X.shape[1]
+        self._run_with()
+        self._core_ = core
 
     def _row(self, x: Any) -> Any:
         x = np.asarray(x)
@@ -204,44 +244,11 @@ class KeyedFleet(KeyedFiles):
         return X
 
     def _times(self, time: Any, count: int) -> Any:
+        if time is None and is_span(self.ttl):
+            raise ValueError(f"ttl={self.ttl!r} is a span of time: give time= with every event")
         if self._timed is not None and self._timed != (time is not None) and self.ttl is not None:
             raise ValueError("time= is given with every event or with none, so that ttl has one clock")
-        if time is None:
-            return None
-        times = np.ascontiguousarray(time, dtype=np.float64)
-        if times.shape != (count,):
-            raise ValueError(f"time must hold a number an event, {count}, got shape {times.shape}")
-        if not np.isfinite(times).all():
-            row = int(np.flatnonzero(~np.isfinite(times))[0])
-            raise ValueError(f"time must hold finite numbers: row {row} is {times[row]}")
-        return times
-
-    # ---- keys on disk -----------------------------------------------------------------------------------------------
-
-    def _found(self, core: Any, rows: Any) -> list[Record]:
-        return [] if self._spill is None else self._spill.get(core.missing(rows))
-
-    def _flush(self, core: Any) -> None:
-        """What left memory goes to disk; until it is there, the core keeps it."""
-        if self.spill is None:
-            return
-        leaving = core.leaving()
-        if leaving:
-            self._spill = self._spill or Spill(self.spill)
-            self._spill.put(leaving)
-            core.flushed()
-
-    # ---- the prior --------------------------------------------------------------------------------------------------
-
-    def _ask_prior(self, X: Any, y: Any, weights: Any, classes: Any) -> tuple[Any, Any]:
-        """A prior that has learned these events, and what it said of each before; the one in use stays as it is."""
-        if self.prior is None:
-            return None, None
-        prior = copy.deepcopy(self.prior if self.prior_ is None else self.prior_)
-        more = {} if weights is None else {"sample_weight": weights}
-        if classes is not None:
-            more["classes"] = classes
-        return prior, np.asarray(prior.prequential(X, y, **more), dtype=np.float64)
+        return None if time is None else read_times(time, count)
 
     def _offsets(self, prior: Any, said: Any, table: LabelTable) -> npt.NDArray[np.float64]:
         """The prior's scores in the order of the core's classes."""
@@ -266,24 +273,28 @@ class KeyedFleet(KeyedFiles):
         """The probability of each class, in the order of `classes_`, by what each key has learned of its scores."""
         return self._scores(keys, X, time, shares=True)[0]
 
-    def score_one(self, key: Any, x: Any) -> Any:
+    def score_one(self, key: Any, x: Any, time: Any = None) -> Any:
         """`decision_function` of one event."""
-        return self.decision_function([key], self._row(x))[0]
+        return self.decision_function([key], self._row(x), None if time is None else [time])[0]
 
-    def predict_one(self, key: Any, x: Any) -> Any:
+    def predict_one(self, key: Any, x: Any, time: Any = None) -> Any:
         """`predict` of one event."""
-        return self.predict([key], self._row(x))[0]
+        return self.predict([key], self._row(x), None if time is None else [time])[0]
 
     def _scores(self, keys: Any, X: Any, time: Any, shares: bool = False) -> tuple[Any, int]:
-        core = self._started()
+        core = self._settle()
         rows = read_keys(keys, self._kind)[1]
         X = self._table_of(X, len(rows))
         times = None if time is None else self._times(time, len(X))
+        return self._looking(lambda: self._scored(core, rows, X, times, shares))
+
+    def _scored(self, core: Any, rows: Any, X: Any, times: Any, shares: bool) -> tuple[Any, int]:
         said = offsets = None
-        if self.prior_ is not None and isinstance(self._model, KernelClassifier):
-            offsets = self._offsets(self.prior_, self.prior_.decision_function(X), self._table)
-        elif self.prior_ is not None:
-            said = self.prior_.predict(X)
+        prior = self.prior_
+        if prior is not None and isinstance(self._model, KernelClassifier):
+            offsets = self._offsets(prior, prior.decision_function(X), self._table)
+        elif prior is not None:
+            said = prior.predict(X)
         scores, classes = core.score(rows, X, offsets, times, self._found(core, rows), shares)
         shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
         return (shown if said is None else shown + said), classes
@@ -292,57 +303,64 @@ class KeyedFleet(KeyedFiles):
 
     @property
     def keys_(self) -> Any:
-        """Every key that is known, in memory or spilled: an array of whole numbers, or a list of strings or bytes."""
-        self._started().sweep()
+        """Every key that is known, in memory or spilled: an array of whole numbers, or a list of strings or bytes.
+
+        A key past its time is not known any more.
+        """
+        self._settle()
         return self._all_keys()
 
     def _all_keys(self) -> Any:
-        """`keys_`, those past their time too: looking at them changes nothing."""
-        resident = self._started().keys()
-        if self._spill is None:
-            return shown_keys(resident, self._kind)
-        known = [as_text(key, self._kind) for key in resident]
-        rest = set(self._spill.keys()) - set(known)
-        return shown_keys(known + sorted(rest), self._kind, packed=True)
+        core = self._started()
+        here, others = self._looking(lambda: (core.keys(), self._others(core)))
+        both = np.concatenate([here, others]) if self._kind == "int" else [*here, *others]
+        return shown_keys(both, self._kind)
 
     def __len__(self) -> int:
         return 0 if self._core_ is None else len(self.keys_)
 
-    def __contains__(self, key: Any) -> bool:
-        return self._core_ is not None and bool(self._known(read_keys([key], self._kind)[1]))
+    def __iter__(self) -> Iterator[Any]:
+        """The keys."""
+        if self._core_ is None:
+            return iter(())
+        return iter(self.keys_ if self._kind != "int" else self.keys_.tolist())
 
-    def _known(self, rows: Any) -> bool:
-        core = self._started()
-        missing = core.missing(rows)
-        return not missing or len(self._found(core, rows)) == len(missing)
+    def __contains__(self, key: Any) -> bool:
+        if self._core_ is None:
+            return False
+        core = self._settle()
+        try:
+            rows = read_keys([key], self._kind)[1]
+        except (TypeError, ValueError):  # it can be no key of this fleet
+            return False
+        return bool(self._looking(lambda: core.known(rows, self._found(core, rows))[0]))
 
     def __getitem__(self, key: Any) -> Any:
         """A key's learner as a plain estimator; with a prior, what the key has learned beyond it."""
-        core = self._started()
+        core = self._settle()
         rows = read_keys([key], self._kind)[1]
-        if not self._known(rows):
-            raise KeyError(key)
-        return self._learner(core.members(rows, self._found(core, rows)), self._first_seed)
+        try:
+            pack = self._looking(lambda: core.members(rows, self._found(core, rows)))
+        except IndexError:
+            raise KeyError(key) from None
+        return self._learner(pack, self._first_seed)
 
     def __setitem__(self, key: Any, model: Any) -> None:
         """Put a learner of the same parts in the place of a key's."""
-        core = self._started()
+        core = self._settle()
         rows = read_keys([key], self._kind)[1]
-        core.set_members(rows, self._packed(model), np.array([core.now]), core.now)
-        self._flush(core)
+        pack = self._packed(model)
+        with self._writing():
+            last = np.array([core.now])
+            self._kept(core, lambda: core.set_members(rows, pack, last, self._found(core, rows)))
 
     def forget(self, keys: Any) -> int:
         """Let go of these keys; returns how many of them were known."""
-        core = self._started()
+        core = self._settle()
         rows = read_keys(keys, self._kind)[1]
-        there = core.forget(rows).astype(bool)
-        if self._spill is None:
-            return int(there.sum())
-        texts = [as_text(key, self._kind) for key in rows]
-        gone = {text for text, was in zip(texts, there, strict=True) if was}
-        spilled = {key for key, _ in self._spill.get(texts)}
-        self._spill.forget(texts)
-        return len(gone | spilled)
+        rows = np.unique(rows) if isinstance(rows, np.ndarray) else list(dict.fromkeys(rows))
+        with self._writing():
+            return self._forget(core, rows)
 
     @property
     def n_stored_(self) -> int:
@@ -357,4 +375,5 @@ class KeyedFleet(KeyedFiles):
     @property
     def n_expired_(self) -> int:
         """How many times a key went away because of its age."""
-        return int(self._started().expired)
+        core = self._settle()
+        return self._looking(lambda: self._expired(core))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._clock import is_span, read_ttl
 from ._nested import NestedParameters
 from ._validate import Checked
 from ._version import __version__
@@ -84,6 +85,10 @@ def encode(value: Any, where: str) -> Any:
     if isinstance(value, dict) and where in ("class_weight", "columns"):
         items = [[encode(key, "classes_"), encode(item, where)] for key, item in value.items()]
         return {"type": "dict", "items": items}
+    if where == "spill" and isinstance(value, bytes | os.PathLike):
+        value = os.fsdecode(value)  # it is not opened by who reads the file, which gets a place of its own
+    if where == "ttl" and is_span(value):
+        value = read_ttl(value)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):

@@ -155,7 +155,9 @@ class Driver:
         times = events.times
         if times is None and self._fleet.ttl is not None:
             times = np.arange(1, count + 1, dtype=np.float64) + state.now
-        now = float(events.times[-1]) if events.times is not None else state.now + count
+        elif times is not None:  # time does not run backwards, whichever shard an event goes to
+            times = np.maximum(np.maximum.accumulate(times), state.now if state.events else -np.inf)
+        now = float(times[-1]) if times is not None else state.now + count
         names = events.table.names
         segments = segments_of(events.labels if names else None, len(state.names), events.known)
         batch = Batch(

@@ -148,13 +148,14 @@ class ShardedFleet(Driver):
         whole._core_ = whole._begin(whole._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind)
         whole._first_seed, whole._kind, whole._timed = start.seed, start.kind, start.timed
         whole.n_features_in_, whole._table = start.width, LabelTable(state.names)
+        whole._run_with()
         whole._core_.meet(len(state.names))
+        whole._core_.set_now(state.now)
         for data in self._feed.ask_all("members"):
             if data is not None:
                 part = persist.from_bytes(data)
                 keys = part._all_keys()
                 copy_members(part, whole, read_keys(keys, start.kind)[1] if len(keys) else keys)
-        whole._core_.set_now(state.now)
         return whole
 
     # ---- how it stands -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 
 from .. import persist
 from .._labels import LabelTable
+from .._spill import BATCH
 from ..keyed import KeyedFleet
 from .batch import Batch, Start, shard_of
 from .snapshots import Snapshot, Store
@@ -140,13 +142,11 @@ class Shard:
                 columns = (None if c is None else c[span] for c in (part.labels, part.weights))
                 labels, weights = columns
                 times = None if part.times is None else part.times[span]
-                rows = part.rows[span]
-                found = fleet._found(core, rows)
+                given = (part.rows[span], part.X[span], labels, weights, None, times, known)
                 try:
-                    scored = core.learn(rows, part.X[span], labels, weights, None, times, known, found, want)
+                    scored = fleet._kept(core, partial(_learned, fleet, core, given, want))
                 except ValueError as error:
                     raise ValueError(with_row(str(error), first + row_in(str(error)))) from None
-                fleet._flush(core)
             scores.append(scored)
         core.meet(len(part.names))
         core.set_now(part.now)
@@ -163,7 +163,8 @@ class Shard:
             core = fleet._begin(fleet._parts(), start.width, dtype, start.seed, start.kind)
             fleet._core_, fleet._first_seed, fleet._kind, fleet._timed = core, start.seed, start.kind, start.timed
             fleet.n_features_in_ = start.width
-        return fleet._core_
+            fleet._run_with()
+        return fleet._settle()
 
     # ---- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -221,6 +222,8 @@ class Shard:
 
     def _take(self, saved: Any) -> None:
         """A fleet from a file, as this shard's own."""
+        if saved.spill is not None:  # a file does not say where its keys go
+            saved.spill = self._empty().spill
         self._fleet = saved
 
     def adopt(self, shards: int, number: int) -> int:
@@ -295,6 +298,10 @@ class Shard:
         )
 
 
+def _learned(fleet: KeyedFleet, core: Any, given: tuple[Any, ...], want: bool) -> Any:
+    return core.learn(*given, fleet._found(core, given[0]), want)
+
+
 def row_in(message: str) -> int:
     """The row that a message of the core names."""
     head = message.removeprefix("row ").split(":", 1)[0]
@@ -310,7 +317,8 @@ def copy_members(source: KeyedFleet, target: KeyedFleet, rows: Any) -> None:
     """Put the learners of some keys of one fleet into another of the same parts."""
     if len(rows) == 0:
         return
-    pack = source._core_.members(rows, source._found(source._core_, rows))
-    last = pack.pop("last")
-    target._core_.set_members(rows, pack, np.ascontiguousarray(last, dtype=np.float64), target._core_.now)
-    target._flush(target._core_)
+    for first in range(0, len(rows), BATCH):
+        some = rows[first : first + BATCH]
+        pack = source._core_.members(some, source._found(source._core_, some))
+        last = np.ascontiguousarray(pack.pop("last"), dtype=np.float64)
+        target._kept(target._core_, partial(target._core_.set_members, some, pack, last, []))

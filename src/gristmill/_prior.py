@@ -1,0 +1,61 @@
+"""The learner of all keys, and how it goes back to where it was when a chunk is refused after it has learned it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: events that are learned again, at most, to go back
+_MOST = 1000
+
+
+class Prior:
+    """A learner at work. A copy before each chunk would cost far more than an event; one in a while does not.
+
+    What came since the copy is kept, and to go back is to learn it again: however a stream is cut, the learner is the same.
+
+    Parameters
+    ----------
+    learner : the learner, which changes with what it learns
+    """
+
+    def __init__(self, learner: Any) -> None:
+        self.learner = learner
+        self._copy: Any = None
+        self._since: list[tuple[Any, Any, dict[str, Any]]] = []
+        self._events = 0
+        self._waits: tuple[Any, Any, dict[str, Any]] | None = None
+
+    def learn(self, X: Any, y: Any, weights: Any, classes: Any) -> npt.NDArray[np.float64]:
+        """What it said of each event before it learned it; `keep` or `undo` follows."""
+        if self._copy is None or self._events + len(X) > _MOST:
+            self._copy, self._since, self._events = copy.deepcopy(self.learner), [], 0
+        more = {} if weights is None else {"sample_weight": weights}
+        if classes is not None:
+            more["classes"] = classes
+        # Who calls may use the arrays again.
+        self._waits = None if len(X) > _MOST else (X.copy(), copy.copy(y), {k: copy.copy(v) for k, v in more.items()})
+        return np.asarray(self.learner.prequential(X, y, **more), dtype=np.float64)
+
+    def keep(self) -> None:
+        """What was learned last stays."""
+        if self._waits is None:  # too much to learn it again
+            self._copy = None
+            return
+        self._since.append(self._waits)
+        self._events += len(self._waits[0])
+
+    def undo(self) -> None:
+        """What was learned last never was."""
+        if self._copy is None:
+            return
+        learner = copy.deepcopy(self._copy)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they have been said
+            for X, y, more in self._since:
+                learner.prequential(X, y, **more)
+        self.learner = learner
