@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,8 +35,8 @@ def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
 
 
 def _read(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
-    if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
-        raise TypeError(f"keys must be a list, array or column with one key an event, got {keys!r}")
+    if isinstance(keys, str | bytes | set | frozenset | dict) or not hasattr(keys, "__len__"):
+        raise TypeError(f"keys must be a list, array or column with one key an event, in order, got {keys!r}")
     if hasattr(keys, "to_pylist"):  # Arrow
         keys = np.asarray(keys)
     if hasattr(keys, "to_numpy"):
@@ -49,17 +50,36 @@ def _read(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
     kinds = {type(key) for key in keys}
     if not kinds:  # of no kind; whoever takes rows will say that there are none
         return known or "int", np.zeros(0, dtype=np.int64) if known in (None, "int") else []
-    if kinds <= {str, np.str_}:
-        return "str", [key.encode() for key in keys]
-    if kinds <= {bytes, np.bytes_}:
+    of = {_kind_of(kind) for kind in kinds}
+    if of == {"str"}:
+        return "str", _encoded(keys)
+    if of == {"bytes"}:
         return "bytes", [bytes(key) for key in keys]
-    if all(_is_whole(kind) for kind in kinds):
-        return "int", _whole(np.array(keys, dtype=object))
+    if of == {"int"}:
+        if kinds <= {int, np.int64}:
+            with contextlib.suppress(OverflowError):  # the long way says so
+                return "int", np.array(list(keys), dtype=np.int64)
+        return "int", _whole(np.array(list(keys), dtype=object))
     raise TypeError(f"keys must be all whole numbers, all strings or all bytes; {_odd(list(keys))}")
 
 
-def _is_whole(kind: type) -> bool:
-    return issubclass(kind, int | np.integer) and kind is not bool
+def _encoded(keys: Any) -> list[bytes]:
+    try:
+        return [str.encode(key) for key in keys]  # a subclass may have another idea of it
+    except UnicodeEncodeError:
+        row = next(row for row, key in enumerate(keys) if any("\ud800" <= letter <= "\udfff" for letter in key))
+        raise ValueError(
+            f"keys must be texts that can be written as UTF-8: row {row} is {keys[row]!r}, which holds half of a "
+            "character; such keys can be given as bytes, all of them: key.encode('utf-8', 'surrogatepass')"
+        ) from None
+
+
+def _kind_of(kind: type) -> KeyKind | None:
+    if issubclass(kind, str):
+        return "str"
+    if issubclass(kind, bytes):
+        return "bytes"
+    return "int" if issubclass(kind, int | np.integer) and kind is not bool else None
 
 
 def _odd(keys: list[Any]) -> str:
