@@ -75,3 +75,29 @@ def test_a_bad_row_is_found_before_the_prior_learns():
         fleet.partial_fit(keys[:20], bad, y[:20])
     assert fleet.prior_.n_seen_ == 50
     assert seen.n_seen_ == 50
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("spill", [False, True])
+def test_an_interrupt_leaves_prior_and_keys_at_the_same_event(tmp_path, monkeypatch, moment, spill):
+    more = {"max_keys": 3, "spill": tmp_path / "keys.db"} if spill else {}
+    fleet = KeyedFleet(PRIOR, prior=PRIOR, **more).partial_fit(keys[:100], X[:100], y[:100])
+    kept = type(fleet)._kept
+
+    def interrupted(self, core, change):
+        if moment == "after":
+            kept(self, core, change)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(fleet), "_kept", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fleet.partial_fit(keys[100:150], X[100:150], y[100:150])
+    monkeypatch.undo()
+    bad = X[:5] * np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        fleet.partial_fit(keys[:5], bad, y[:5])
+    seen = 150 if moment == "after" else 100
+    assert fleet.prior_.n_seen_ == sum(fleet[key].n_seen_ for key in fleet) == seen
+    fleet.partial_fit(keys[seen:], X[seen:], y[seen:])
+    whole = KeyedFleet(PRIOR, prior=PRIOR).partial_fit(keys, X, y)
+    np.testing.assert_array_equal(fleet.predict(keys, X), whole.predict(keys, X))

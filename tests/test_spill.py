@@ -17,7 +17,17 @@ import pytest
 from sklearn.base import clone
 
 import gristmill
-from gristmill import DropOldest, Gaussian, KernelClassifier, KernelNovelty, KeyedFleet
+from gristmill import (
+    SGD,
+    DropOldest,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    KeyedFleet,
+    Linear,
+    Squared,
+)
 from gristmill._spill import Spill
 from gristmill._spill_place import APPLICATION
 
@@ -126,9 +136,17 @@ def test_a_file_that_was_locked_at_the_first_events(tmp_path, monkeypatch):
         fleet.partial_fit(np.arange(20), X[:20])
     assert len(fleet) == 0
     link.close()
+    fleet.spill = tmp_path / "another.db"
     fleet.partial_fit(["a", "b"], X[:2])  # of another kind than those that were refused
     assert fleet.keys_ == ["a", "b"]
     assert len(other) == 20
+    wild = KernelRegressor(Linear(), SGD(Squared(), 5.0, 0.0), DropOldest(3))
+    fleet = KeyedFleet(wild, max_keys=1, spill=tmp_path / "keys.db")
+    with pytest.raises(ValueError, match="overflow"):
+        fleet.partial_fit([1] * 9, X[:9] * 1e3, np.full(9, 1e148))
+    fleet.spill = tmp_path / "third.db"
+    fleet.partial_fit([1, 2], X[:2], [0.0, 1.0])
+    assert (tmp_path / "third.db").exists()
 
 
 def test_members_are_set_and_keys_forgotten_all_or_nothing(tmp_path, monkeypatch):

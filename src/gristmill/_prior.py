@@ -44,10 +44,14 @@ class Prior:
     def keep(self) -> None:
         """What was learned last stays."""
         if self._waits is None:  # too much to learn it again
-            self._copy = None
+            self.settle()
             return
         self._since.append(self._waits)
         self._events += len(self._waits[0])
+
+    def settle(self) -> None:
+        """All that was learned stays, and nobody knows what is taken down of it."""
+        self._copy = None
 
     def undo(self) -> None:
         """What was learned last never was."""

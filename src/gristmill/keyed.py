@@ -176,8 +176,8 @@ class KeyedFleet(KeyedFiles):
         except BaseException:
             if self._core_ is None or core.changes == kept:
                 self._undo(table, prior)
-            elif prior is not None:
-                prior.keep()
+            elif prior is not None:  # an interrupt came afterwards
+                prior.settle()
             raise
         if not want:
             return None
@@ -197,6 +197,9 @@ class KeyedFleet(KeyedFiles):
         self._table = table
         if self._core_ is None:
             self._kind, self._prior_run, self.prior_ = None, None, None
+            if self._spill is not None:  # the next try may be with another path
+                self._spill.close()
+                self._spill = None
         elif prior is not None:
             prior.undo()
             self.prior_ = prior.learner

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from .. import persist
 from .._labels import LabelTable
 from .._spill import BATCH
+from .._spill_place import TemporarySpill
 from ..keyed import KeyedFleet
 from .batch import Batch, Start, shard_of
 from .snapshots import Snapshot, Store
@@ -87,7 +88,8 @@ class Shard:
         fleet = clone(self.plan.fleet)
         if fleet.spill is not None:
             fleet.max_keys = max(1, -(-fleet.max_keys // self.plan.shards))
-            fleet.spill = f"{os.fspath(fleet.spill)}.{self.plan.shards}-{self.plan.shard}"
+            if not isinstance(fleet.spill, TemporarySpill):  # of which each copy is another
+                fleet.spill = f"{os.fspath(fleet.spill)}.{self.plan.shards}-{self.plan.shard}"
         return fleet
 
     # ---- learning ----------------------------------------------------------------------------------------------------
