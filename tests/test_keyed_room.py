@@ -99,6 +99,20 @@ def test_forged_orders_are_refused(forge):
         KeyedFleet(NOVELTY, max_keys=7)._from_file({**arrays, name: np.ascontiguousarray(change(arrays[name]))}, fitted)
 
 
+def test_the_hand_may_point_to_a_record_that_is_free():
+    fleet = KeyedFleet(NOVELTY, max_keys=6).partial_fit(np.arange(10), X[:10])
+    fleet.forget([4, 5, 6, 7, 8])
+    other = pickle.loads(pickle.dumps(fleet))
+    for one in (fleet, other):
+        one.partial_fit(np.arange(20, 29), X[:9])
+    assert list(fleet) == list(other)
+    fleet.forget(list(fleet))
+    other = gristmill.from_bytes(fleet.to_bytes())
+    for one in (fleet, other):
+        one.partial_fit(np.arange(20, 29), X[:9])
+    assert list(fleet) == list(other)
+
+
 def test_few_keys_of_once_many_are_saved():
     fleet = KeyedFleet(NOVELTY, max_keys=5000).partial_fit(np.arange(5000), np.tile(X[:500], (10, 1)))
     fleet.forget(np.arange(4998))

@@ -303,13 +303,14 @@ void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<co
     const std::size_t count = keys.count();
     if (pack.count() != count || last.size() != count || order.slots.size() != count || order.touched.size() != count) refuse();
     tame_ = pack.check(shape_, limit_, classes_) && tame_;
-    std::size_t records = 0;
+    // Free records in between may be many, but no number may ask for much more memory than the file itself takes.
+    const std::size_t most = 64 * count + 1024;
+    if (order.hand >= most) refuse();
+    std::size_t records = order.hand + 1;  // it may point to one that is free
     for (const std::int64_t slot : order.slots) {
-        // Free records in between may be many, but no number may ask for much more memory than the file itself takes.
-        if (slot < (settings_.spills ? -1 : 0) || slot >= static_cast<std::int64_t>(64 * count + 1024)) refuse();
+        if (slot < (settings_.spills ? -1 : 0) || slot >= static_cast<std::int64_t>(most)) refuse();
         records = std::max(records, static_cast<std::size_t>(slot + 1));
     }
-    if (order.hand > records) refuse();
     table_.resize(records);
     records_.grow(records);
     Lines<std::byte> other(layout_.bytes);
@@ -329,7 +330,7 @@ void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<co
         table_.put_back(i, {key.value, std::string(key.name), static_cast<std::uint8_t>(order.touched[k] ? 3 : 1)});
         if (ages_.on()) ages_.set(i, last[k]);
     }
-    table_.mend(records, order.hand % std::max<std::size_t>(records, 1));
+    table_.mend(records, order.hand);
     ages_.rebuild(records, [&](std::uint32_t i) { return table_.used(i); });
 }
 

@@ -77,7 +77,7 @@ class KeyedFiles(KeyedRoom):
             del arrays["slots"], arrays["touched"]
             return 0
         slots = arrays["slots"]
-        if count and slots[-1] >= _SPARSE * (count + others) + _FEW:
+        if max(hand, slots[-1] if count else 0) >= _SPARSE * (count + others) + _FEW:
             hand = int(np.searchsorted(slots, hand))
             slots = np.arange(count, dtype=np.int64)
         arrays["slots"] = np.append(slots, np.full(others, -1, dtype=np.int64))
