@@ -329,3 +329,21 @@ def test_many_keys_on_disk_are_saved_in_steps(tmp_path, monkeypatch, kind):
     loaded = gristmill.from_bytes(fleet.to_bytes())
     assert sorted(loaded) == sorted(keys)
     np.testing.assert_array_equal(loaded.decision_function(keys, X[:60]), fleet.decision_function(keys, X[:60]))
+
+
+def test_many_fleets_open_the_same_file_at_once(tmp_path):
+    def work(seed):
+        for _ in range(15):
+            fleet = spilled(tmp_path / "keys.db", count=10 + seed, most=2)
+            if sorted(fleet) != list(range(10 + seed)):
+                wrong.append(seed)
+            del fleet
+
+    wrong = []
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert os.listdir(tmp_path) == []

@@ -44,17 +44,26 @@ class Spill:
         self._lock = threading.RLock()
         self._written, self._swept = 0, BATCH
         with self._named(opening=True):
-            refuse_foreign(self._path)
-            seat = Seat(self._path)
-            try:
-                if seat.is_alone:
-                    seat.clear()
-                self._link = self._opened()
-                seat.settle()
-            except BaseException:
-                seat.leave()
-                raise
+            while (seat := self._seated()) is None:
+                pass
         self._end = weakref.finalize(self, _drop, self._link, self._table, seat, os.getpid())
+
+    def _seated(self) -> Seat | None:
+        """Open the file and have a seat at it; None: somebody else had the same idea, so once more."""
+        seat = Seat(self._path)
+        try:
+            refuse_foreign(self._path)
+            if seat.is_alone:
+                seat.clear()
+            self._link = self._opened()
+            if seat.settle():
+                return seat
+            self._link.close()
+        except BaseException:
+            seat.leave()
+            raise
+        seat.leave()
+        return None
 
     def _opened(self) -> sqlite3.Connection:
         link = sqlite3.connect(self._path, timeout=self.patience, check_same_thread=False, isolation_level=None)

@@ -105,11 +105,12 @@ class Seat:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
 
-    def settle(self) -> None:
-        """The file is open: others may come."""
-        self._file = _stat(self._path)
+    def settle(self) -> bool:
+        """The file is open: others may come. False: one came while the lock was passed on, and took it to be left behind."""
+        self._file, self.is_alone = _stat(self._path), False
         if self._handle is not None:
             _locked(self._handle, alone=False)
+        return self._file is not None and _same(self._file, _stat(self._path))
 
     def may_remove(self) -> bool:
         """Whether nobody else uses the file, and it is still the one that was opened."""

@@ -196,7 +196,7 @@ class KeyedFleet(KeyedFiles):
         """Nothing was learned; the core has seen to itself."""
         self._table = table
         if self._core_ is None:
-            self._kind, self._prior_run, self.prior_ = None, None, None
+            self._kind = self._timed = self._runs_with = self._prior_run = self.prior_ = None
             if self._spill is not None:  # the next try may be with another path
                 self._spill.close()
                 self._spill = None
