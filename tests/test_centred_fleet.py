@@ -6,12 +6,15 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 import gristmill
 from gristmill import (
     SGD,
     AutoRegressor,
     CentredFleet,
+    DropSmallest,
+    Gaussian,
     KernelClassifier,
     KernelRegressor,
     KeyedFleet,
@@ -134,11 +137,11 @@ def test_what_does_not_fit_is_refused_and_changes_nothing():
     bad[7] = np.nan
     for arguments, said in [
         ((key, X, bad), "row 7 is nan"),
-        ((key, X, 1e200 * y), "row 0 is "),
-        ((key, X, np.stack([y, y], axis=1)), "one target an event, got 2"),
+        ((key, X, 1e200 * y), "row 0: the coefficients would overflow"),
+        ((key, X, np.stack([y, y], axis=1)), r"one value an event, got \(50, 2\)"),
         ((key, X), "requires y"),
         ((key, X[:9], y), "a row a key"),
-        ((key, X, y[:9]), "inconsistent numbers of samples"),
+        ((key, X, y[:9]), r"one value an event, got \(9,\)"),
         ((["a"] * 50, X, y), "of type int, got str"),
         ((key, X, y, [-1.0] * 50), "sample_weight"),
     ]:
@@ -149,3 +152,43 @@ def test_what_does_not_fit_is_refused_and_changes_nothing():
         CentredFleet(KernelClassifier(budget=Merge(9))).partial_fit(key, X, y > 0)
     with pytest.raises(ValueError, match="prior must take sample_weight"):
         CentredFleet(MEMBER, prior=AutoRegressor()).partial_fit(key, X, y)
+
+
+def test_columns_spans_and_late_events():
+    """A column of targets, a time to live as a span, and a clock that does not run backwards."""
+    rng = np.random.default_rng(4)
+    keys, X = rng.integers(0, 5, size=60), rng.normal(size=(60, 2))
+    y = 100.0 * keys + X[:, 0]
+    model = KernelRegressor(Gaussian(0.5), budget=DropSmallest(10))
+    seconds = np.arange(60.0)
+    late = np.where(np.arange(60) % 7 == 3, 0.0, seconds)  # some events come long after their time
+    plain = CentredFleet(model, ttl=9.0).partial_fit(keys, X, y, time=np.maximum.accumulate(late))
+    dates = np.datetime64("1970-01-01") + late.astype("timedelta64[s]")
+    span = CentredFleet(model, ttl=np.timedelta64(9, "s"))
+    with pytest.warns(DataConversionWarning):
+        span.partial_fit(keys, X, y[:, None], time=dates)
+    assert np.array_equal(span.level(range(5)), plain.level(range(5)))
+    assert np.array_equal(span.predict(keys, X), plain.predict(keys, X))
+    plain.learn_one(2, X[0], 300.0, sample_weight=2.0, time=70.0)
+    assert plain.predict_one(4, X[0], time=70.0) == plain.level([4])[0]  # all others are past their time
+
+
+def test_an_interrupt_keeps_levels_and_learners_in_step(monkeypatch):
+    rng = np.random.default_rng(5)
+    keys, X = rng.integers(0, 5, size=60), rng.normal(size=(60, 2))
+    y = 100.0 * keys + X[:, 0]
+    fleet, other = (
+        CentredFleet(KernelRegressor(Gaussian(0.5), budget=DropSmallest(10)), prior=PRIOR) for _ in range(2)
+    )
+    for each in (fleet, other):
+        each.partial_fit(keys[:20], X[:20], y[:20])
+
+    def stopped(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:  # as if it came when all was learned
+        patch.setattr(fleet, "_settled_with", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.partial_fit(keys[20:], X[20:], y[20:])
+    other.partial_fit(keys[20:], X[20:], y[20:])
+    assert np.array_equal(fleet.predict(keys, X), other.predict(keys, X))

@@ -424,9 +424,12 @@ def test_another_number_of_members_is_refused_after_the_first_event():
         lambda: fleet.n_support_,
         lambda: pickle.dumps(fleet),
     ):
-        with pytest.raises(ValueError, match="n is 100000, but 4 members"):
+        with pytest.raises(ValueError, match="n was 4 when it began to learn and is now 100000"):
             use()
-    fleet.set_params(n=4)
+    fleet.set_params(n=4, prototype__kernel=Gaussian(0.1))
+    with pytest.raises(ValueError, match="prototype__kernel was"):
+        fleet.predict(X)
+    fleet.set_params(prototype__kernel=Gaussian(0.7))
     same(fleet[1], member)
     for wrong in (np.array([4]), np.array([-1])):
         with pytest.raises(IndexError, match="4 members"):

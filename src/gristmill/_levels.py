@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,10 @@ class Whole(NamedTuple):
         rest = self.squares - self.within - (self.keys - 1) * within
         return max(rest / others, 0.0), within
 
+    def latest(self, time: float) -> float:
+        """The clock does not run backwards."""
+        return max(time, self.time) if self.event > 0 else time
+
     def level(self, key: Level, apart: tuple[float, float]) -> float:
         """The mean of a key drawn to that of all: by much where keys differ little, and for a key of few events."""
         between, within = apart
@@ -63,22 +68,21 @@ class Told(NamedTuple):
 
 
 class Levels:
-    """A level a key: the running mean of its targets, drawn to that of all keys.
+    """A level a key: the running mean of its targets, drawn to that of all keys."""
 
-    Parameters
-    ----------
-    ttl : float
-        A level whose last event is longer ago is forgotten, as its key's learner is.
-    max_keys : int, optional
-        Without room for every key, levels go too: after 16 times as many events. That is a rule of events, and not of
-        who was dropped, so that chunks of any size give the same levels.
-    """
-
-    def __init__(self, ttl: float | None, max_keys: int | None) -> None:
-        self._ttl = float("inf") if ttl is None else float(ttl)
-        self._horizon = float("inf") if max_keys is None else float(_KEPT * max_keys)
+    def __init__(self) -> None:
+        self._ttl = self._horizon = math.inf
         self._of: dict[Any, Level] = {}
         self.whole = Whole()
+
+    def configure(self, ttl: float, max_keys: int | None) -> None:
+        """Levels whose last event is longer ago than `ttl` are forgotten, as the learners of their keys are.
+
+        Without room for every key, levels go too: after 16 times `max_keys` events. That is a rule of events, and not of
+        who was dropped, so that chunks of any size give the same levels.
+        """
+        self._ttl = ttl
+        self._horizon = math.inf if max_keys is None else float(_KEPT * max_keys)
 
     def __len__(self) -> int:
         return len(self._of)
@@ -99,7 +103,7 @@ class Levels:
         heavy = weights.tolist() if weights is not None else None
         for row, (key, target) in enumerate(zip(keys, targets.tolist(), strict=True)):
             event = whole.event + 1
-            time = event if clock is None else clock[row]
+            time = event if clock is None else whole.latest(clock[row])
             level = changed.get(key) or self._of.get(key) or fresh
             if level.weight > 0 and self._is_past(level, event, time):
                 level = fresh
@@ -126,7 +130,7 @@ class Levels:
             level = self._of.get(key)
             if level is None or level.weight == 0:
                 continue
-            time = whole.time if times is None else float(times[row])
+            time = whole.time if times is None else whole.latest(float(times[row]))
             if not self._is_past(level, whole.event, time):
                 found[row] = whole.level(level, apart)
         return found

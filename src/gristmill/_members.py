@@ -320,7 +320,7 @@ class Members(Storable, BaseEstimator):
     def _run_of(self, model: Any) -> tuple[Run, Any]:
         """What a learner that may be a member has learned, and the scaling in front of it."""
         found, scaling = _scaled_members.unprepared(self.prototype, model)
-        run = getattr(found, "_run", None)
+        run: Any = getattr(found, "_run", None)
         alike = type(found) is type(self._model) and run is not None
         if not alike or run.parts != self._settled(self._parts(), run.core.width):
             raise ValueError(

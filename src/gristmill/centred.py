@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from ._keys import read_keys
-from ._levels import Levels, Told
-from ._targets import Targets
+from ._clock import read_ttl
+from ._keys import KeyedEvents, read_keys
+from ._levels import Levels
 from .keyed import KeyedFleet
 from .learners import KernelRegressor
 
@@ -69,77 +69,44 @@ class CentredFleet(KeyedFleet):
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
-    def partial_fit(
-        self, keys: Any, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None, classes: Any = None
-    ) -> Self:
-        """Learn events in order of arrival; the parameters are those of `KeyedFleet.partial_fit`."""
-        levels, told = self._told(keys, y, sample_weight, time)
-        super().partial_fit(keys, X, *self._centred(y, told, sample_weight), time=time)
-        self._kept(levels, told)
-        return self
+    def _take_in(self, core: Any, seed: int | None, events: KeyedEvents, weights: Any, classes: Any, want: bool) -> Any:
+        levels = self._levels or Levels()
+        levels.configure(*self._level_room())
+        told = levels.tell(_listed(events.rows), events.labels, weights, events.times)
+        centred = np.where(told.known, events.labels - told.before, 0.0)
+        if not told.known.all():  # an event of a key without a level has nothing to teach yet
+            weights = np.where(told.known, 1.0 if weights is None else weights, 0.0)
+        before = core.changes
+        try:
+            said = super()._take_in(
+                core, seed, events._replace(labels=centred, y=centred, weights=weights), weights, classes, want
+            )
+        finally:  # an interrupt may come afterwards
+            if self._core_ is core and core.changes != before:
+                levels.keep(told)
+                self._levels = levels
+        return told.before + said if want else None
 
-    def prequential(
-        self, keys: Any, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None, classes: Any = None
-    ) -> Any:
-        """Learn as `partial_fit` does, and return what was predicted for each event before."""
-        levels, told = self._told(keys, y, sample_weight, time)
-        said = super().prequential(keys, X, *self._centred(y, told, sample_weight), time=time)
-        self._kept(levels, told)
-        return told.before + said
+    def _level_room(self) -> tuple[float, int | None]:
+        """How long a level is kept."""
+        return read_ttl(self.ttl), self.max_keys if self.spill is None else None
 
-    def learn_one(self, key: Any, x: Any, y: Any = None, time: Any = None) -> None:
-        """Learn one event of one key."""
-        when = None if time is None else [time]
-        self.partial_fit([key], self._row(x), None if y is None else [y], time=when)
-
-    def _told(self, keys: Any, y: Any, weights: Any, time: Any) -> tuple[Levels, Told]:
-        """What the events make of the levels, once they are learned."""
-        levels = self._levels or Levels(self.ttl, self.max_keys if self.spill is None else None)
-        rows = _listed(read_keys(keys, self._kind)[1])
-        if y is None:
-            raise ValueError("CentredFleet requires y to be passed, but y is None")
-        targets = Targets().read(type(self).__name__, y.to_numpy() if hasattr(y, "to_numpy") else y, len(rows))
-        if targets.ndim > 1:
-            raise ValueError(f"y must have one target an event, got {targets.shape[1]}")
-        times = self._times(time, len(rows))
-        each = self._weights(weights, (len(rows),))
-        return levels, levels.tell(rows, targets, each, times)
-
-    def _centred(self, y: Any, told: Told, weights: Any) -> tuple[Any, Any]:
-        """Targets without their levels, and weights: an event of a key without a level has nothing to teach yet."""
-        y = np.asarray(y, dtype=np.float64)
-        if told.known.all():
-            return y - told.before, weights
-        heavy = 1.0 if weights is None else np.asarray(weights, dtype=np.float64)
-        return np.where(told.known, y - told.before, 0.0), np.where(told.known, heavy, 0.0)
-
-    def _kept(self, levels: Levels, told: Told) -> None:
-        levels.keep(told)
-        self._levels = levels
-
-    def forget(self, keys: Any) -> int:
-        """Let go of these keys; returns how many of them were known."""
-        known = super().forget(keys)
+    def _forget(self, core: Any, rows: Any) -> int:
+        known = super()._forget(core, rows)
         if self._levels is not None:
-            self._levels.forget(_listed(read_keys(keys, self._kind)[1]))
+            self._levels.forget(_listed(rows))
         return known
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
-    def decision_function(self, keys: Any, X: Any, time: Any = None) -> Any:
-        """The same as `predict`; a key that never came has the mean of all targets as its level."""
-        said = super().decision_function(keys, X, time)
+    def _scored(self, core: Any, rows: Any, X: Any, times: Any, shares: bool) -> tuple[Any, int]:
+        said, classes = super()._scored(core, rows, X, times, shares)
         assert self._levels is not None
-        rows = _listed(read_keys(keys, self._kind)[1])
-        return said + self._levels.of(rows, None if time is None else self._times(time, len(rows)))
-
-    def predict(self, keys: Any, X: Any, time: Any = None) -> Any:
-        """What each event's own learner says, in the units of y."""
-        return self.decision_function(keys, X, time)
+        return said + self._levels.of(_listed(rows), times), classes
 
     def level(self, keys: Any) -> Any:
         """The level of each key: the mean of its targets, drawn to that of all; for a key that never came, that of all."""
-        self._started()
+        self._settle()
         assert self._levels is not None
         return self._levels.of(_listed(read_keys(keys, self._kind)[1]), None)
 
@@ -150,16 +117,16 @@ class CentredFleet(KeyedFleet):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = super()._to_file()
+    def _written(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = super()._written()
         assert self._levels is not None
         return {**arrays, **self._levels.to_file(self._kind != "int")}, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        arrays = dict(arrays)
-        levels = Levels(self.ttl, self.max_keys if self.spill is None else None)
+        arrays, levels = dict(arrays), Levels()
         levels.from_file(arrays, fitted["kind"] != "int")
         super()._from_file(arrays, fitted)
+        levels.configure(*self._level_room())
         self._levels = levels
 
     def __getstate__(self) -> dict[str, Any]:

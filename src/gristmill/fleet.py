@@ -11,6 +11,7 @@ import numpy.typing as npt
 from . import _core, persist
 from ._labels import NO_LABELS
 from ._members import Members, shaped
+from ._runs_with import RunsWith
 from ._threads import jobs, resolved
 
 
@@ -50,6 +51,7 @@ class Fleet(Members):
     """
 
     _cores = (_core.FleetDouble, _core.FleetSingle)
+    _runs_with: RunsWith | None = None
 
     def __init__(self, prototype: Any, n: int, n_jobs: int | None = 1) -> None:
         self.prototype = prototype
@@ -64,8 +66,9 @@ class Fleet(Members):
 
     def _started(self) -> Any:
         core = super()._started()
-        if self.n != core.count:
-            raise ValueError(f"n is {self.n!r}, but {core.count} members have begun to learn; clone(fleet) begins anew")
+        if self._runs_with is None:  # it has just begun
+            self._runs_with = RunsWith(self, ("prototype", "n"))
+        self._runs_with.refuse_changed(self)
         return core
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -129,6 +132,7 @@ class Fleet(Members):
             self._core_, self._first_seed = core, seed
             self.n_features_in_ = X.shape[2]
             self._table = table
+            self._started()  # from now on with these parameters
         return self._shown(scores, core.classes) if want else None
 
     def _threads(self, core: Any, frames: int) -> int:
@@ -234,7 +238,7 @@ class Fleet(Members):
             self._started().set_members(place, self._packed(model))
         except Exception:
             if fresh:
-                self._core_, self._table = None, NO_LABELS
+                self._core_, self._table, self._runs_with = None, NO_LABELS, None
             raise
 
     def _begin_with(self, model: Any) -> None:
@@ -244,6 +248,7 @@ class Fleet(Members):
         core.meet(run.core.classes)
         self._core_, self._table, self._first_seed = core, run.labels, int(seeds[0])
         self.n_features_in_ = core.width
+        self._started()
 
     @property
     def n_support_(self) -> npt.NDArray[np.int64]:
@@ -256,6 +261,9 @@ class Fleet(Members):
         return np.array(self._started().seen())
 
     # ---- files ------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_runs_with"}
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         core = self._started()
@@ -277,3 +285,4 @@ class Fleet(Members):
         core.meet(len(table))
         core.set_members(np.arange(self.n, dtype=np.int64), arrays)
         self._core_, self._table = core, table
+        self._started()

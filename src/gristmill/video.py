@@ -61,7 +61,8 @@ class BackgroundSubtractor:
             raise TypeError(f"prototype must be a KernelNovelty such as ilk_novelty(...), got {prototype!r}")
         if isinstance(median, bool) or not isinstance(median, int) or median < 1 or median % 2 == 0:
             raise ValueError(f"median must be an odd whole number above 0, got {median!r}")
-        if isinstance(threshold, bool) or not isinstance(threshold, Real) or not np.isfinite(threshold):
+        given: Any = threshold
+        if isinstance(given, bool) or not isinstance(given, Real) or not np.isfinite(given):
             raise ValueError(f"threshold must be a finite number such as -0.7, got {threshold!r}")
         self.prototype = prototype
         self.threshold = threshold
