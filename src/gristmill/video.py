@@ -62,7 +62,7 @@ class BackgroundSubtractor:
         if isinstance(median, bool) or not isinstance(median, int) or median < 1 or median % 2 == 0:
             raise ValueError(f"median must be an odd whole number above 0, got {median!r}")
         given: Any = threshold
-        if isinstance(given, bool) or not isinstance(given, Real) or not np.isfinite(given):
+        if isinstance(given, bool) or not isinstance(given, Real) or not np.isfinite(float(given)):
             raise ValueError(f"threshold must be a finite number such as -0.7, got {threshold!r}")
         self.prototype = prototype
         self.threshold = threshold
