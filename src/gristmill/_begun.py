@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from . import _core, _input
 from ._parts_of_chunk import cut, in_core_order, joined
 from ._stream import Run, is_event, refuse_no_weight
 from ._targets import Targets
+from ._turns import Turns
 from .streams.relevance import RelevanceScaler
 from .streams.scaling import StreamScaler
 from .streams.table import Table, padded
@@ -38,8 +38,7 @@ class Begun:
         self, model: Any, table: Table | None, scaler: Any, room: int | None = None, targets: Targets | None = None
     ) -> None:
         self.model, self.table, self.scaler, self.room, self.targets = model, table, scaler, room, targets
-        self._lock = threading.RLock()
-        self._moment = 0  # odd while something changes
+        self._turns = Turns()
         self._quick: Any = None
         self._find_quick()
         if not self._started:
@@ -59,7 +58,7 @@ class Begun:
         self, model: Any = None, scaler: Any = None, table: Table | None = None, targets: Targets | None = None
     ) -> None:
         """Go on with others in place of these."""
-        with self._lock:
+        with self._turns.lock:
             self.model, self.scaler, self.table = model or self.model, scaler or self.scaler, table or self.table
             self.targets = targets or self.targets
             self._find_quick()
@@ -73,19 +72,8 @@ class Begun:
     # ---- looking -----------------------------------------------------------------------------------------------
 
     def look(self, find: Callable[[], Found]) -> Found:
-        """What `find` finds, all of one moment: once more, and alone, if something changed meanwhile."""
-        moment = self._moment
-        if moment % 2 == 0:
-            try:
-                found = find()
-            except Exception:
-                if self._moment == moment:
-                    raise
-            else:
-                if self._moment == moment:
-                    return found
-        with self._lock:
-            return find()
+        """What `find` finds, all of one moment."""
+        return self._turns.read(find)
 
     def rows(self, X: Any) -> Any:
         """Events as rows by what is known now; nothing is taken in."""
@@ -135,8 +123,7 @@ class Begun:
 
     def learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
         """A chunk through table, scaling and learner; on any error all of them are as they were."""
-        with self._lock:
-            self._moment += 1
+        with self._turns.write():
             mark, model = self._mark(), self.model
             before = dict(model.__dict__)
             try:
@@ -150,11 +137,11 @@ class Begun:
                 raise
             finally:
                 self._find_quick()
-                self._moment += 1
 
     def learn_one(self, x: Any, y: Any) -> bool:
         """The short way of an event of plain numbers; False, and nothing is done, where it must take the long one."""
-        with self._lock:
+        turns = self._turns
+        with turns.lock:
             if self._quick is None or not is_event(x):
                 return False
             table, means, scaling, row, learn_one = self._quick
@@ -162,7 +149,7 @@ class Begun:
             told = y if self.targets is None else self.targets.lone(y)
             if (told is None and self.targets is not None) or not _core.take_one(means, scaling, x, row):
                 return False
-            self._moment += 1
+            turns.moment += 1
             try:
                 learn_one(row, told)
                 table.n_seen_ += 1
@@ -172,7 +159,7 @@ class Begun:
                 _core.untake_one(means, scaling)
                 raise
             finally:
-                self._moment += 1
+                turns.moment += 1
         return True
 
     def _find_quick(self) -> None:

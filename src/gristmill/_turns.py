@@ -11,32 +11,36 @@ Found = TypeVar("Found")
 
 
 class Turns:
-    """For what is kept in several places that change together. Readers do not wait for each other."""
+    """For what is kept in several places that change together. Readers do not wait for each other.
+
+    `write` does for a chunk; a lone event has no time for it, and its writer holds `lock` and counts `moment` up, to an odd
+    number while something changes.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._moment = 0  # odd while something changes
+        self.lock = threading.RLock()
+        self.moment = 0
 
     @contextlib.contextmanager
     def write(self) -> Iterator[None]:
-        with self._lock:
-            self._moment += 1
+        with self.lock:
+            self.moment += 1
             try:
                 yield
             finally:
-                self._moment += 1
+                self.moment += 1
 
     def read(self, find: Callable[[], Found]) -> Found:
         """What `find` finds, all of one moment: once more, and alone, if something changed meanwhile."""
-        moment = self._moment
+        moment = self.moment
         if moment % 2 == 0:
             try:
                 found = find()
             except Exception:
-                if self._moment == moment:
+                if self.moment == moment:
                     raise
             else:
-                if self._moment == moment:
+                if self.moment == moment:
                     return found
-        with self._lock:
+        with self.lock:
             return find()
