@@ -10,6 +10,7 @@ import numpy as np
 from ._clock import read_ttl
 from ._keys import KeyedEvents, read_keys
 from ._levels import Levels
+from ._turns import Turns
 from .keyed import KeyedFleet
 from .learners import KernelRegressor
 
@@ -67,6 +68,10 @@ class CentredFleet(KeyedFleet):
             )
         return parts
 
+    def _run_with(self) -> None:
+        self._turns = self._turns or Turns()  # levels and learners change together
+        super()._run_with()
+
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def _take_in(self, core: Any, seed: int | None, events: KeyedEvents, weights: Any, classes: Any, want: bool) -> Any:
@@ -108,7 +113,8 @@ class CentredFleet(KeyedFleet):
         """The level of each key: the mean of its targets, drawn to that of all; for a key that never came, that of all."""
         self._settle()
         assert self._levels is not None
-        return self._levels.of(_listed(read_keys(keys, self._kind)[1]), None)
+        levels, rows = self._levels, _listed(read_keys(keys, self._kind)[1])
+        return self._looking(lambda: levels.of(rows, None))
 
     @property
     def memory_bytes_(self) -> int:
