@@ -120,17 +120,28 @@ const T* Keyed<T>::taken(const View& member, const T* x, std::size_t e, bool lea
     return x;
 }
 
+// The sum over one record of a Gaussian kernel, and <x, x>. requires: is_quick().
+template <class T>
+typename Keyed<T>::Sum Keyed<T>::sum(const std::byte* at, const T* x) const {
+    Sum out;
+    out.value = isa_fleet<T>().record_gaussian(static_cast<T>(parts_.nodes.back().a), x, &out.norm2,
+                                               reinterpret_cast<const T*>(at + layout_.points), layout_.slots,
+                                               view(const_cast<std::byte*>(at)).size(), shape_.width,
+                                               reinterpret_cast<const double*>(at + layout_.coef));
+    return out;
+}
+
+template <class T>
+void Keyed<T>::take(const View& member, const Sum& sum, Scratch& scratch) const {
+    scratch.norm2 = sum.norm2;
+    scratch.scores[0] = member.intercept(0) + member.scale() * sum.value;
+}
+
 template <class T>
 void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
+    if (is_quick()) return take(member, sum(at, x), scratch);
     const std::size_t size = member.size(), slots = padded(size);
     const T* points = reinterpret_cast<const T*>(at + layout_.points);
-    const Node& root = parts_.nodes.back();
-    if (root.op == Op::gaussian && shape_.outputs == 1 && !shape_.merges) {
-        const double sum = isa_fleet<T>().record_gaussian(static_cast<T>(root.a), x, &scratch.norm2, points, layout_.slots, size,
-                                                          shape_.width, reinterpret_cast<const double*>(at + layout_.coef));
-        scratch.scores[0] = member.intercept(0) + member.scale() * sum;
-        return;
-    }
     scratch.norm2 = gristmill::norm2(x, shape_.width);
     if (size > 0) {
         T* norm2 = scratch.norms.data();
@@ -173,6 +184,11 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
     Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
     const bool novelty = parts_.task == Task::novelty;
     Ahead ahead(*this, chunk.keys, from);
+    // Each step of a sum waits for the one before. So the sum of the next event is begun beside it, where nothing that is learned
+    // in between can change it: it is of another key, and no key goes by its age.
+    const bool abreast = is_quick() && !shape_.scaled && !ages_.on();
+    Sum next;
+    std::size_t begun = from;  // the event of `next`, if it is above this one
     for (std::size_t e = from; e < to; ++e) {
         tick(chunk.times ? chunk.times + e : nullptr);
         if (ages_.on() && is_past(ages_.oldest(), now_)) expire(journal);
@@ -183,7 +199,16 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
         View member = view(at);
         if (shape_.merges) member.merging = &scratch.merging;
         const T* x = taken(member, chunk.rows + e * shape_.width, e, true, scratch);
-        look(member, at, x, scratch);
+        if (!abreast) {
+            look(member, at, x, scratch);
+        } else if (begun == e && e > from) {
+            take(member, next, scratch);
+        } else {
+            const Sum own = sum(at, x);
+            const std::uint32_t other = e + 1 < to ? ahead.record(e + 1) : KeyTable::kNone;
+            if (other != KeyTable::kNone && other != i) next = sum(record(other), x + shape_.width), begun = e + 1;
+            take(member, own, scratch);
+        }
         for (std::size_t o = 0; o < shape_.outputs; ++o) {
             double& score = scratch.scores[o];
             if (chunk.offsets) score += offset_of(chunk, e, o, shape_.outputs);

@@ -130,6 +130,14 @@ class Keyed {
     void begin(bool grows);
     struct Ahead;
     const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
+    struct Sum {
+        double value = 0;
+        T norm2 = 0;
+    };
+    // Whether the score of a record is one sum in vector code.
+    bool is_quick() const { return parts_.nodes.back().op == Op::gaussian && shape_.outputs == 1 && !shape_.merges; }
+    Sum sum(const std::byte* at, const T* x) const;
+    void take(const View& member, const Sum& sum, Scratch& scratch) const;
     void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
     template <class R>
     void learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,

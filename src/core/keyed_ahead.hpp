@@ -38,6 +38,12 @@ struct Keyed<T>::Ahead {
         return event.key;
     }
 
+    // The record of the event after the last, if it is known without a look at the table.
+    std::uint32_t record(std::size_t e) const {
+        const Event& event = ring[e % kRing];
+        return event.version == keyed.table_.version() ? event.record : KeyTable::kNone;
+    }
+
   private:
     void hash(std::size_t from, std::size_t to) {
         for (std::size_t e = from; e < std::min(to, count); ++e) keyed.table_.prefetch(ring[e % kRing].key = Key::of(keys, e));
