@@ -15,7 +15,7 @@ from .._base.estimator import StreamEstimator
 from .._common.params import NestedParameters
 from .._common.ranges import count, one_of, optional
 from ..persist.mixin import Storable
-from ..streams.relevance import RelevanceScaler
+from ..streams.relevance import RelevanceScaler, Renewal
 from ..streams.scaling import StreamScaler
 from ..streams.tables.frame import Frame
 from ..streams.tables.layout import checked_kinds
@@ -362,11 +362,11 @@ class Prepared(Storable, NestedParameters):
         return self._by_column()[0]
 
     @property
-    def relevance_history_(self) -> tuple[relevance.Renewal, ...]:
+    def relevance_history_(self) -> tuple[Renewal, ...]:
         """What was found each time the columns were looked at, oldest first."""
         return self._by_column()[1]
 
-    def _by_column(self) -> tuple[Any, tuple[relevance.Renewal, ...]]:
+    def _by_column(self) -> tuple[Any, tuple[Renewal, ...]]:
         began = self._began
         found = None if began is None else began.relevance
         if began is None or found is None:
