@@ -46,7 +46,12 @@ def in_kind(kind: str, columns: dict[str, Any], about: dict[str, Any]) -> Reply:
     return Reply(200, kind, text.getvalue().encode(), headers)
 
 
-_SINGULAR = {"predictions": "prediction", "probabilities": "probability", "intervals": "interval", "explanations": "explanation"}
+_SINGULAR = {
+    "predictions": "prediction",
+    "probabilities": "probability",
+    "intervals": "interval",
+    "explanations": "explanation",
+}
 
 
 def _text(cell: Any) -> str:

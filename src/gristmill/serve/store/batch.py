@@ -199,7 +199,9 @@ def read_labels(body: bytes) -> dict[str, Any]:
 
 def late(body: bytes) -> list[tuple[str, float, bytes, bytes, Any]]:
     """A record of late labels: id, time, row, predictions and label of each event."""
-    return [(id_, moment, bytes(row), bytes(predicted), label) for id_, moment, row, predicted, label in _late.decode(body)]
+    return [
+        (id_, moment, bytes(row), bytes(predicted), label) for id_, moment, row, predicted, label in _late.decode(body)
+    ]
 
 
 def late_body(events: list[tuple[str, float, bytes, bytes, Any]]) -> bytes:
@@ -217,7 +219,9 @@ def checked_ids(ids: list[Any]) -> list[str]:
     found = [str(id_) for id_ in ids]
     for place, id_ in enumerate(found):
         if not 0 < len(id_) <= 200:
-            raise ServiceError(f"row {place}: an id has 1 to 200 characters, got {len(id_)}", row=place, value=shown(id_))
+            raise ServiceError(
+                f"row {place}: an id has 1 to 200 characters, got {len(id_)}", row=place, value=shown(id_)
+            )
     if len(set(found)) < len(found):
         twice = next(id_ for place, id_ in enumerate(found) if id_ in found[:place])
         raise ServiceError(f"the id {twice!r} comes twice", value=twice)
@@ -248,7 +252,9 @@ def _columns(rows: dict[str, Any]) -> Batch:
     counts = {name: len(values) if isinstance(values, list) else -1 for name, values in rows.items()}
     for name, count in counts.items():
         if count < 0:
-            raise ServiceError(f"column {name[:200]!r} is {shown(rows[name])!r}, not a list; {_READ}", column=name[:200])
+            raise ServiceError(
+                f"column {name[:200]!r} is {shown(rows[name])!r}, not a list; {_READ}", column=name[:200]
+            )
     if len(set(counts.values())) != 1 or not next(iter(counts.values())):
         lengths = ", ".join(f"{name[:50]!r} {count}" for name, count in list(counts.items())[:5])
         raise ServiceError(f"columns must have one length, at least 1: {lengths or 'there is none'}")

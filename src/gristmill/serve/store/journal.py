@@ -34,7 +34,8 @@ CREATE TABLE learners (
 CREATE TABLE snapshots (
   learner INTEGER NOT NULL, position INTEGER NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, time REAL NOT NULL,
   record BLOB NOT NULL, PRIMARY KEY (learner, position)) WITHOUT ROWID;
-CREATE TABLE pending (id TEXT PRIMARY KEY, time REAL NOT NULL, bytes INTEGER NOT NULL, row BLOB NOT NULL, predicted BLOB NOT NULL);
+CREATE TABLE pending (
+  id TEXT PRIMARY KEY, time REAL NOT NULL, bytes INTEGER NOT NULL, row BLOB NOT NULL, predicted BLOB NOT NULL);
 CREATE INDEX pending_by_time ON pending (time);
 CREATE TABLE answers (
   key TEXT PRIMARY KEY, digest BLOB NOT NULL, status INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL,
@@ -185,7 +186,15 @@ class Journal:
         if self._connection.in_transaction:
             yield self._connection
             return
-        counts = (self.position, self.start, self.size, self.waiting, self.waiting_bytes, self.expired, self.answer_bytes)
+        counts = (
+            self.position,
+            self.start,
+            self.size,
+            self.waiting,
+            self.waiting_bytes,
+            self.expired,
+            self.answer_bytes,
+        )
         position, expired = self.position, self.expired
         try:
             self._connection.execute("BEGIN IMMEDIATE")

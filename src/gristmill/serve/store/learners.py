@@ -85,7 +85,7 @@ def _built(spec: Spec) -> Any:
         raise ServiceError(f"task must be one of {', '.join(TASKS)}, got {spec.task[:200]!r}", value=spec.task[:200])
     if len(spec.learner) > 2000:
         raise ServiceError(f"learner has {len(spec.learner)} characters, at most 2000 are read")
-    table = {"columns": spec.columns, "missing": spec.missing}
+    table: dict[str, Any] = {"columns": spec.columns, "missing": spec.missing}
     if spec.learner == "auto":
         return Prepared(_auto(spec), None if spec.scale in (None, "none") else spec.scale, **table)
     model = parse(spec.learner, seed=spec.seed)

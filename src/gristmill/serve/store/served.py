@@ -142,7 +142,9 @@ class Served:
             contender.position = position
             return contender
         if spec.get("learner") == "file":
-            raise Damaged(f"{self.folder}: no snapshot of learner {id_} can be read, and it was uploaded as a file", begun)
+            raise Damaged(
+                f"{self.folder}: no snapshot of learner {id_} can be read, and it was uploaded as a file", begun
+            )
         return Contender(id_, role, spec, begun, build(msgspec.convert(spec, Spec)), None, reason)
 
     def _replay(self, contender: Contender) -> None:
@@ -210,7 +212,7 @@ class Served:
     def _alarms(self, contender: Contender, batch: Batch, found: Any, scores: Any) -> None:
         first = contender.position - batch.count
         for place in [place for place, one in enumerate(found.tolist()) if one == -1][-5:]:
-            alarm = {"position": first + place, "time": time.time(), "score": float(scores[place])}
+            alarm: dict[str, Any] = {"position": first + place, "time": time.time(), "score": float(scores[place])}
             row = batch.row(place)
             names = list(row)[:20] if isinstance(row, dict) else [f"x{column}" for column in range(len(row[:20]))]
             cells = row.values() if isinstance(row, dict) else row
@@ -255,14 +257,18 @@ class Served:
             if len(classes) + batch.count > self.settings.classes:
                 count = len({*classes, *(batch.labels or ())})
                 if count > self.settings.classes:
-                    raise ServiceError(f"the model would have {count} classes, at most {self.settings.classes} are taken")
+                    raise ServiceError(
+                        f"the model would have {count} classes, at most {self.settings.classes} are taken"
+                    )
 
     def _check_numbers(self, batch: Batch) -> None:
         for place, label in enumerate(batch.labels or ()):
             whole = label if isinstance(label, list) else [label]
             if not whole or any(type(one) not in (int, float) for one in whole):
                 raise ServiceError(
-                    f"row {place}: a target is a number, got {batch.label(place)!r}", row=place, value=batch.label(place)
+                    f"row {place}: a target is a number, got {batch.label(place)!r}",
+                    row=place,
+                    value=batch.label(place),
                 )
 
     def _columns(self) -> set[str]:

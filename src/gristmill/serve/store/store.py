@@ -58,7 +58,6 @@ class Store:
         self.folder = Path(folder)
         self.settings = Settings() if settings is None else settings
         self.writers: dict[str, Writer] = {}
-        self.watch: Any = None  #: called as watch(name) -> callable(rows, seconds), when a model is opened
         self._change = threading.Lock()
         self._lock = _locked(self.folder)
         self._closed = False
@@ -104,8 +103,7 @@ class Store:
         return sorted(found)
 
     def _start(self, served: Served) -> Writer:
-        learned = self.watch(served.name) if self.watch is not None else _ignore
-        writer = self.writers[served.name] = Writer(served, learned)
+        writer = self.writers[served.name] = Writer(served)
         return writer
 
     def names(self) -> list[str]:
@@ -156,10 +154,6 @@ class Store:
             os.rename(self.folder / name, gone)
             snapshots.sync(self.folder)
             shutil.rmtree(gone, ignore_errors=True)
-
-
-def _ignore(rows: int, seconds: float) -> None:
-    pass
 
 
 def _locked(folder: Path) -> int:

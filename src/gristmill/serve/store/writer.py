@@ -68,12 +68,10 @@ class Writer:
     Parameters
     ----------
     served : Served
-    learned : callable
-        Called in the writer's thread with (rows, seconds) after each group.
     """
 
-    def __init__(self, served: Served, learned: Callable[[int, float], None]) -> None:
-        self.served, self._learned = served, learned
+    def __init__(self, served: Served) -> None:
+        self.served = served
         self._queue: collections.deque[Request] = collections.deque()
         self._bytes = 0
         self._ready = threading.Condition()
@@ -89,6 +87,10 @@ class Writer:
     def depth(self) -> int:
         """Requests that wait."""
         return len(self._queue)
+
+    @property
+    def ending(self) -> bool:
+        return self._ending
 
     def put(self, request: Request) -> asyncio.Future[Reply]:
         """Queue a request; 429 if too many wait."""
@@ -133,11 +135,8 @@ class Writer:
                 group = [self._queue.popleft() for _ in range(min(len(self._queue), _GROUP))]
                 self._bytes -= sum(len(request.body) for request in group)
             if group:
-                start = time.perf_counter()
-                before = self.served.position
                 self._handle(group)
                 self._answer(group)
-                self._learned(max(self.served.position - before, 0), time.perf_counter() - start)
             self._copy()
             self._maintain()
 
@@ -194,7 +193,11 @@ class Writer:
                     continue
                 together = [request]
                 rows = request.batch.count if request.batch is not None else 0
-                while place < len(group) and self._joins(together[-1], group[place], rows) and not self._known(group[place], keys):
+                while (
+                    place < len(group)
+                    and self._joins(together[-1], group[place], rows)
+                    and not self._known(group[place], keys)
+                ):
                     together.append(group[place])
                     rows += group[place].batch.count  # type: ignore[union-attr]
                     place += 1
