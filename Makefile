@@ -116,6 +116,7 @@ fuzz: $(VENV)/.dev build/sanitize/site/.built
 # Shards, driver and both are killed at fifty random moments, on a real Ray; the digests are compared each time.
 chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
+	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
