@@ -1,5 +1,6 @@
 """Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators."""
 
+from .brokers import connect
 from .cells import CellError
 from .chunks import Chunk, Stream, as_stream, from_arrays
 from .columns import Columns
@@ -31,6 +32,7 @@ __all__ = [
     "Table",
     "WidthFinder",
     "as_stream",
+    "connect",
     "drifting_digits",
     "drifting_mixture",
     "from_arrays",

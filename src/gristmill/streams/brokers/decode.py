@@ -52,7 +52,7 @@ class Decoder:
     """
 
     def __init__(self, url: Url, format: str | None = None, keep: Any = ()) -> None:
-        self._url, self._keep = url, keep
+        self._url, self._keep, self.source = url, keep, url.name
         said = "json" if format == "jsonl" else format
         self._format = said or url.choice("format", FORMATS)
         if self._format not in FORMATS:

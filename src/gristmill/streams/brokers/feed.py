@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ _IDLE = 0.25  # seconds after which an empty batch is handed out, so that whoeve
 _FIRST, _MOST = 0.1, 30.0  # seconds to wait for a broker that is away: at first, and at most
 
 T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """The feed was told to stop while it waited for its broker."""
 
 
 class Batch(NamedTuple):
@@ -74,7 +79,7 @@ class Feed:
         self.say = say or (lambda line: print(line, file=sys.stderr))
         self.counts = Counts()
         self.position: Position = {}
-        self._sleep = time.sleep
+        self.stop = threading.Event()  #: set by a signal: the feed ends behind the batch that is being learned
         self._chance = random.Random()
         self._asked = 0.0  # when the lag was asked for
 
@@ -94,7 +99,8 @@ class Feed:
                     since = time.monotonic()
                     self.counts.outages += 1
                     self.say(f"away: {error}; trying again")
-                self._sleep(pause * self._chance.uniform(0.5, 1.0))
+                if self.stop.wait(pause * self._chance.uniform(0.5, 1.0)):
+                    raise Stopped from error
                 pause = min(2 * pause, _MOST)
                 continue
             if since is not None:
@@ -104,9 +110,15 @@ class Feed:
 
     def batches(self) -> Iterator[Batch]:
         """Batches in order. A batch is learned before the next is asked for; the position is that behind it."""
+        try:
+            yield from self._batches()
+        except Stopped:
+            return
+
+    def _batches(self) -> Iterator[Batch]:
         ends: Any = self.patiently(self.reader.ends) if self.until_end else None
         idle, quiet = getattr(self.reader, "idle", 0.0), time.monotonic()
-        while self.limit is None or self.counts.messages < self.limit:
+        while not self.stop.is_set() and (self.limit is None or self.counts.messages < self.limit):
             if ends is not None and self.patiently(lambda: self.reader.reached(self.position, ends)):
                 return
             messages = self._gather()

@@ -223,7 +223,7 @@ class KafkaWriter(Writer):
     def __init__(self, url: Url) -> None:
         super().__init__(url)
         self._written = Written()
-        self._failures: list[Any] = []
+        self._failures: list[tuple[Any, Record]] = []
         self._name = url.options.get("transaction")
         settings = {"enable.idempotence": True, "linger.ms": 5} | _settings(url)
         if self._name is None:
@@ -251,7 +251,7 @@ class KafkaWriter(Writer):
                 try:
                     self._producer.produce(
                         self.url.path, record.body(), key=f"{record.source}/{record.partition}".encode(),
-                        on_delivery=self._arrived,
+                        on_delivery=lambda error, _, record=record: self._arrived(error, record),
                     )  # fmt: skip
                     break
                 except BufferError:  # the queue of the client is full
@@ -262,15 +262,18 @@ class KafkaWriter(Writer):
                 self._written.note(record.source, record.partition, record.offset)
         self._producer.poll(0)
 
-    def _arrived(self, error: Any, _: Any) -> None:
+    def _arrived(self, error: Any, record: Record) -> None:
         if error is not None:
-            self._failures.append(error)
+            self._failures.append((error, record))
 
     def flush(self) -> None:
         left = self._producer.flush(_SECONDS)
         failures, self._failures = self._failures, []
         if failures:
-            raise _raised(self.url, failures[0])
+            raised = _raised(self.url, failures[0][0])
+            if isinstance(raised, BrokerAway) and self._name is None:
+                self.send([record for _, record in failures])  # once more, with the next flush
+            raise raised
         if left:
             raise BrokerAway(f"{self.url}: {left} records have not arrived")
         if self._name is not None and self._open:

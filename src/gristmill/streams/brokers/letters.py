@@ -8,7 +8,7 @@ from typing import Any
 
 from ..source import BadRows
 from .contract import Message, Record, Writer
-from .decode import Place, Undecoded
+from .decode import Place
 
 _LONGEST = 1 << 16  # characters of a message that are kept
 
@@ -33,14 +33,10 @@ class DeadLetters(BadRows):
         """The messages that the next rows come from."""
         self._batch = {Place(self._source, message): message for message in messages} if self._writer else {}
 
-    def undecoded(self, found: Sequence[Undecoded]) -> None:
-        """Messages that gave no row."""
-        for message, why in found:
-            self._take(f"{Place(self._source, message)}: {why}", message)
-
     def take(self, where: str, text: str) -> None:
         """A row that does not fit; `where` begins with the place of its message."""
-        self._take(where, next((m for place, m in self._batch.items() if where.startswith((f"{place},", f"{place}:"))), None))
+        found = (m for place, m in self._batch.items() if where.startswith((f"{place},", f"{place}:")))
+        self._take(where, next(found, None))
 
     def _take(self, reason: str, message: Message | None) -> None:
         self.count += 1
