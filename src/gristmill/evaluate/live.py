@@ -97,6 +97,7 @@ class LiveRun:
                 self.feed.lag()
                 tick(self.follower.result.n_events)
             self.save()
+            self.feed.lag(now=True)
         if self._order is not None:
             self._order.close()
 

@@ -154,11 +154,10 @@ class Feed:
             found += new
         return found
 
-    def lag(self) -> dict[str, float]:
-        """How far behind the newest message the position is; asked for at most once a second."""
-        now = time.monotonic()
-        if now - self._asked >= 1.0:
-            self._asked = now
+    def lag(self, now: bool = False) -> dict[str, float]:
+        """How far behind the newest message the position is; asked for at most once a second unless `now`."""
+        if now or time.monotonic() - self._asked >= 1.0:
+            self._asked = time.monotonic()
             try:
                 self.counts.lag = self.reader.behind(self.position)
             except BrokerAway:

@@ -117,6 +117,8 @@ class Replay(Reader):
     def open(self, position: Position | None) -> None:
         if position:
             raise ValueError("a replay begins at the beginning")
+        self.close()
+        self._readers = {}
         self._at = self._inside = self._done = 0
 
     def _reader(self, partition: str, offset: Any) -> Reader:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, Written
 from .url import Url
@@ -21,7 +23,8 @@ def _client(url: Url) -> tuple[Any, list[str]]:
     host, _, port = url.hosts.partition(":")
     client = redis.Redis(
         host, int(port or 6379), int(database), username=url.user or None, password=url.password,
-        ssl=url.scheme == "rediss", socket_timeout=30, socket_connect_timeout=5, **url.passed("client."),
+        ssl=url.scheme == "rediss", socket_timeout=30, socket_connect_timeout=5,
+        retry=Retry(NoBackoff(), 0), **url.passed("client."),
     )  # type: ignore[arg-type]  # fmt: skip
     return client, [name for name in names.split(",") if name]
 
