@@ -79,7 +79,11 @@ class Starter:
     def __init__(self):
         where = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.brokers.starter"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=where
+            [sys.executable, "-m", "tests.brokers.starter"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=where,
         )
 
     def start(self, *arguments, log):
@@ -105,6 +109,7 @@ class Starter:
     def close(self):
         self._process.stdin.close()
         self._process.wait(20)
+        self._process.stdout.close()
 
 
 @pytest.fixture(scope="session")

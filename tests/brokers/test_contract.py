@@ -30,6 +30,11 @@ def read_some(reader, count):
     return found, feed.position
 
 
+def poll_often(reader):
+    for _ in range(100):
+        reader.poll(10, 0.1)
+
+
 def values(messages):
     return [json.loads(message.value)["n"] for message in messages]
 
@@ -111,8 +116,7 @@ def test_an_interrupt_while_waiting_loses_nothing(place):
         timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            for _ in range(100):
-                reader.poll(10, 0.1)
+            poll_often(reader)
         timer.join()
         place.produce(numbers(5))
         reader.open(start)
@@ -228,7 +232,7 @@ def test_parts_of_objects_in_neighbouring_messages_do_not_join(servers):
     from gristmill.streams.brokers.decode import Decoder
     from gristmill.streams.brokers.url import parse
 
-    parts = [b'{"a":[{}', b'{}]}', b'{"a":1},{"b":2}', b'{"a": 3}']
+    parts = [b'{"a":[{}', b"{}]}", b'{"a":1},{"b":2}', b'{"a": 3}']
     frame, bad = Decoder(parse("redis://h/0/s")).frame([Message("s", n, part) for n, part in enumerate(parts)])
     assert frame.count == 1
     assert [found.message.offset for found in bad] == [0, 1, 2]
@@ -241,8 +245,7 @@ def test_kafka_messages_that_are_gone_are_an_error_and_not_a_gap(servers):
     with connect(kafka.url("short")) as reader:
         reader.open({"0": 500})
         with pytest.raises(BrokerError, match=r"no longer kept by the broker; lost=skip"):
-            for _ in range(50):
-                reader.poll(10, 0.2)
+            poll_often(reader)
 
 
 def test_writers_put_each_record_there_once(servers, tmp_path):

@@ -1,4 +1,4 @@
-"""Learners on brokers that are killed: each message is learned exactly once, and the model is that of one run, bit for bit."""
+"""Learners on brokers that are killed: each message is learned once, and the model is that of one run, bit for bit."""
 
 import json
 import os
@@ -60,19 +60,23 @@ def test_the_order_of_several_partitions_is_recorded_and_can_be_replayed(servers
         starter.run("learn", kafka.url("wide"), *HOW, "--model", model, "--limit", limit, log=tmp_path / "log")
     starter.run("learn", kafka.url("wide"), *HOW, "--model", model, "--until-end", log=tmp_path / "log")
     order = f"{model}.order"
-    starter.run("learn", kafka.url("wide"), *HOW, "--model", again, "--until-end", "--replay", order, log=tmp_path / "log")
+    starter.run(
+        "learn", kafka.url("wide"), *HOW, "--model", again, "--until-end", "--replay", order, log=tmp_path / "log"
+    )
     assert gristmill.load(model).n_seen_ == 900
     assert digest(model) == digest(again)
 
 
 def test_bad_messages_go_to_the_dead_letters_and_stop_nothing(place, starter, tmp_path):
     values = events(50)
-    values[10:10] = [b"no json", b'{"a": "word", "b": 1.0, "hue": "red", "label": "no"}', b'{"a": 1.0, "b": 2.0, "hue": "red"}']
+    values[10:10] = [
+        b"no json",
+        b'{"a": "word", "b": 1.0, "hue": "red", "label": "no"}',
+        b'{"a": 1.0, "b": 2.0, "hue": "red"}',
+    ]
     place.produce(values)
     model, dead = tmp_path / "m.safetensors", tmp_path / "dead.jsonl"
-    starter.run(
-        "learn", place.url, *HOW, "--model", model, "--until-end", "--dead-letters", dead, log=tmp_path / "log"
-    )
+    starter.run("learn", place.url, *HOW, "--model", model, "--until-end", "--dead-letters", dead, log=tmp_path / "log")
     letters = [json.loads(line) for line in dead.read_text().splitlines()]
     assert [letter["value"] for letter in letters] == [value.decode() for value in values[10:13]]
     assert "'word' is not a number" in letters[1]["reason"]
@@ -108,9 +112,7 @@ def test_probabilities_and_reasons_on_request(servers, starter, tmp_path):
     to = tmp_path / "answers.jsonl"
     plain, rich = tmp_path / "plain.safetensors", tmp_path / "rich.safetensors"
     starter.run("learn", place.url, *HOW, "--model", plain, "--until-end", log=tmp_path / "log")
-    starter.run(
-        "learn", place.url, *HOW, "--model", rich, "--to", to, "--proba", "--until-end", log=tmp_path / "log"
-    )
+    starter.run("learn", place.url, *HOW, "--model", rich, "--to", to, "--proba", "--until-end", log=tmp_path / "log")
     last = json.loads(to.read_text().splitlines()[-1])
     assert abs(sum(last["proba"].values()) - 1) < 1e-9
     assert digest(plain) == digest(rich)

@@ -47,7 +47,6 @@ def learn(**given: Any) -> None:
     from .. import persist
     from .._stream import task_of
     from ..evaluate.run import prequential
-
     from ..streams.brokers import is_broker
 
     if is_broker(given["data"]):
@@ -55,7 +54,9 @@ def learn(**given: Any) -> None:
         return
     live.refuse_without_broker(given)
     if given["proba"] or given["interval"]:
-        raise click.UsageError("--proba and --interval go with --to and a broker; `gristmill predict` has them for files")
+        raise click.UsageError(
+            "--proba and --interval go with --to and a broker; `gristmill predict` has them for files"
+        )
     model = None
     if given["resume"]:
         _refuse_with_resume(

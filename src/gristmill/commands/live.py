@@ -332,7 +332,9 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
                 columns = {name: values for name, values in found.items() if name != "proba"}
                 if "proba" in found:
                     shares = found["proba"]
-                    columns["proba"] = [dict(zip(shares, row, strict=True)) for row in zip(*shares.values(), strict=True)]
+                    columns["proba"] = [
+                        dict(zip(shares, row, strict=True)) for row in zip(*shares.values(), strict=True)
+                    ]
                 writer.send(records(opened.url.name, events.places, columns))
             opened.letters.send()
             if batch.messages:

@@ -232,7 +232,12 @@ def records(source: str, places: list[Any], columns: dict[str, list[Any]]) -> li
     """One JSON object an event; a number that JSON does not have is null."""
     names = list(columns)
     return [
-        Record(source, place.partition, place.offset, json.dumps(dict(zip(names, map(_plain, cells), strict=True))).encode())
+        Record(
+            source,
+            place.partition,
+            place.offset,
+            json.dumps(dict(zip(names, map(_plain, cells), strict=True))).encode(),
+        )
         for place, cells in zip(places, zip(*columns.values(), strict=True), strict=True)
     ]
 

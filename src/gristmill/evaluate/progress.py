@@ -25,9 +25,7 @@ def wanted(progress: bool | None) -> bool:
 
 
 @contextmanager
-def live(
-    followers: list[Follower], total: int | None, title: str | Callable[[], str], show: bool
-) -> Iterator[Tick]:
+def live(followers: list[Follower], total: int | None, title: str | Callable[[], str], show: bool) -> Iterator[Tick]:
     """Yields a function to call with the number of events done; draws a bar and the table so far. A title may change."""
     if not show:
         yield lambda done: None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, overload
-
-from typing import Literal
+from typing import Any, Literal, overload
 
 from .contract import Reader, Writer
 from .url import parse

@@ -193,7 +193,9 @@ class KafkaReader(Reader):
     def _revoked(self, _: Any, parts: list[TopicPartition]) -> None:
         """What was learned is saved, then committed, then the partition may go to another process."""
         saved = self._learned()
-        self._commit({str(part.partition): saved[str(part.partition)] for part in parts if str(part.partition) in saved})
+        self._commit(
+            {str(part.partition): saved[str(part.partition)] for part in parts if str(part.partition) in saved}
+        )
         self._taken |= {str(part.partition) for part in parts}
 
     def _learned(self) -> Position:
