@@ -2,7 +2,8 @@
 
 Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
 version, the estimator's class, its parameters, its few fitted values, how far it has read its streams
-(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused. Format 1, which has no checksum, is read (`_older.py`).
+(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused. Format 1, which has
+no checksum, is read (`_older.py`).
 """
 
 from __future__ import annotations

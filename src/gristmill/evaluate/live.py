@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -209,10 +209,8 @@ class LiveRun:
             self.saved.stream_positions_ = {**getattr(self.saved, "stream_positions_", {}), self._source: note}
             self._save(self.saved)
             self.feed.counts.saved += 1
-        try:
+        with suppress(BrokerAway):  # the next saving tells it
             self.feed.reader.acknowledge(self.learned)
-        except BrokerAway:
-            pass  # the next saving tells it
         self._unsaved = 0
         self._last = time.monotonic()
         self._took = self._last - began
@@ -234,7 +232,7 @@ def records(source: str, places: list[Any], columns: dict[str, list[Any]]) -> li
     return [
         Record(
             source,
-            place.partition,
+            place.part,
             place.offset,
             json.dumps(dict(zip(names, map(_plain, cells), strict=True))).encode(),
         )

@@ -1,6 +1,6 @@
 """Kafka, Redis Streams and MQTT as streams: readers with positions, writers, feeds, dead letters, order of partitions.
 
-`streams.read`, `evaluate` and the command line import it; it imports `streams` and the client of a broker when one is opened.
+`streams.read`, `evaluate` and the command line import it. It imports the client of a broker when one is opened.
 Begin with contract.py, then redis_streams.py: a further broker is a file like that and one call of `register`.
 """
 

@@ -85,7 +85,7 @@ class Reader(ABC):
         """The lag: `{"messages": n}` that are waiting, or `{"seconds": s}` behind the newest; empty if not known."""
         return {}
 
-    def acknowledge(self, position: Position) -> None:
+    def acknowledge(self, position: Position) -> None:  # noqa: B027  # a broker that keeps no account of it needs nothing
         """Tell the broker that everything before a position is learned and saved; never called before it is."""
 
     #: set by the feed: saves what was learned, and returns the position that was saved. A reader whose partitions are

@@ -23,12 +23,12 @@ _DIGITS = re.compile(r"[-+0-9.eE]+")
 class Place(str):
     """Where a row came from, as errors show it, and the parts of that."""
 
-    partition: str
+    part: str  #: the partition
     offset: int | str
 
     def __new__(cls, source: str, message: Message) -> Place:
         made = super().__new__(cls, f"{source}, partition {message.partition}, offset {message.offset}")
-        made.partition, made.offset = message.partition, message.offset
+        made.part, made.offset = message.partition, message.offset
         return made
 
 

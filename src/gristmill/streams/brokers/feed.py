@@ -7,7 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from .contract import BrokerAway, Message, Position, Reader
@@ -141,7 +143,7 @@ class Feed:
             left = until - time.monotonic() if found else _IDLE
             if left <= 0:
                 break
-            new = self.patiently(lambda n=most - len(found), s=left: self.reader.poll(n, s))  # type: ignore[misc]
+            new = self.patiently(partial(self.reader.poll, most - len(found), left))
             taken = self.reader.taken()
             if taken:  # another process reads them from what was saved on
                 found = [message for message in found if message.partition not in taken]
@@ -158,8 +160,6 @@ class Feed:
         """How far behind the newest message the position is; asked for at most once a second unless `now`."""
         if now or time.monotonic() - self._asked >= 1.0:
             self._asked = time.monotonic()
-            try:
+            with suppress(BrokerAway):  # it is told when something is read
                 self.counts.lag = self.reader.behind(self.position)
-            except BrokerAway:
-                pass  # it is told when something is read
         return self.counts.lag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -253,7 +254,7 @@ class KafkaWriter(Writer):
                 try:
                     self._producer.produce(
                         self.url.path, record.body(), key=f"{record.source}/{record.partition}".encode(),
-                        on_delivery=lambda error, _, record=record: self._arrived(error, record),
+                        on_delivery=partial(self._arrived, record),
                     )  # fmt: skip
                     break
                 except BufferError:  # the queue of the client is full
@@ -264,7 +265,7 @@ class KafkaWriter(Writer):
                 self._written.note(record.source, record.partition, record.offset)
         self._producer.poll(0)
 
-    def _arrived(self, error: Any, record: Record) -> None:
+    def _arrived(self, record: Record, error: Any, _: Any) -> None:
         if error is not None:
             self._failures.append((error, record))
 

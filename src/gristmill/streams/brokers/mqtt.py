@@ -12,18 +12,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion
 
 from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer
 from .url import Url
 
 
 def _client(url: Url, name: str, clean: bool) -> Any:
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean)
+    client = paho.Client(CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean)
     if url.user is not None:
         client.username_pw_set(url.user, url.password)
     if url.scheme == "mqtts":
         client.tls_set_context(ssl.create_default_context())
-    client.reconnect_delay_set(0.1, 30)
+    client.reconnect_delay_set(1, 30)
     return client
 
 

@@ -21,11 +21,11 @@ def _client(url: Url) -> tuple[Any, list[str]]:
     if not slash or not database.isdigit():
         database, names = "0", url.path
     host, _, port = url.hosts.partition(":")
-    client = redis.Redis(
-        host, int(port or 6379), int(database), username=url.user or None, password=url.password,
-        ssl=url.scheme == "rediss", socket_timeout=30, socket_connect_timeout=5,
-        retry=Retry(NoBackoff(), 0), **url.passed("client."),
-    )  # type: ignore[arg-type]  # fmt: skip
+    settings: dict[str, Any] = {
+        "username": url.user, "password": url.password, "ssl": url.scheme == "rediss", "socket_timeout": 30,
+        "socket_connect_timeout": 5, "retry": Retry(NoBackoff(), 0), **url.passed("client."),
+    }  # fmt: skip
+    client = redis.Redis(host, int(port or 6379), int(database), **settings)
     return client, [name for name in names.split(",") if name]
 
 

@@ -113,5 +113,5 @@ def parse(text: Any) -> Url:
 
 def _hidden(text: str) -> str:
     """A text in which what may be a password is not shown."""
-    head, at, tail = text.rpartition("@")
+    _, at, tail = text.rpartition("@")
     return f"...@{tail}" if at else text
