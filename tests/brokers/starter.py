@@ -7,11 +7,11 @@ import os
 import sys
 import traceback
 
-import gristmill.commands.learn
-import gristmill.commands.predict
+import gristmill.cli.learn
+import gristmill.cli.predict
 import gristmill.evaluate.live
 import gristmill.prepared  # noqa: F401
-from gristmill.cli import main
+from gristmill.cli.app import main
 
 
 def child(arguments: list[str], log: str) -> int:

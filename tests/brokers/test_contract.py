@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.streams import connect, read
 from gristmill.streams.brokers import BrokerError, Feed
-from gristmill.streams.source import BadRows, StreamError
+from gristmill.streams.errors import BadRows, StreamError
 
 from .conftest import Place, events
 

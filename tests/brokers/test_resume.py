@@ -134,7 +134,7 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
     import threading
 
     from gristmill import Gaussian, Prepared, passive_aggressive
-    from gristmill.evaluate.follow import Follower
+    from gristmill.evaluate.follower import Follower
     from gristmill.evaluate.live import LiveRun
     from gristmill.streams import connect
     from gristmill.streams.brokers import Feed
@@ -142,7 +142,7 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
     from gristmill.streams.brokers.letters import DeadLetters
     from gristmill.streams.brokers.stream import Rows
     from gristmill.streams.brokers.url import parse
-    from gristmill.streams.raw import Labels
+    from gristmill.streams.files.frames import Labels
 
     kafka = servers["kafka"]
     kafka.topic("shared", 4)

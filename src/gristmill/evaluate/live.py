@@ -18,7 +18,7 @@ from ..streams.brokers.feed import Batch, Feed, Stopped
 from ..streams.brokers.order import OrderLog
 from ..streams.brokers.stream import Events, Rows
 from . import progress as bars
-from .follow import Follower
+from .follower import Follower
 
 #: a model is saved at most this share of the time
 _SHARE = 0.05

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..frame import Frame, frame_of
+from ..tables.frame import Frame, frame_of
 from .contract import Message
 from .url import Url
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..source import BadRows
+from ..errors import BadRows
 from .contract import Message, Record, Writer
 from .decode import Place
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..checked import good_parts
-from ..chunks import Chunk, Stream
-from ..raw import Labels, text_of_row
-from ..source import BadRows, StreamError
+from ..errors import BadRows, StreamError
+from ..files.bad_cells import good_parts
+from ..files.frames import Labels, text_of_row
+from ..stream import Chunk, Stream
 from .connect import connect
 from .contract import Message
 from .decode import Decoder, Place, places
