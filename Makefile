@@ -113,10 +113,12 @@ sanitize: core-test build/sanitize/site/.built
 fuzz: $(VENV)/.dev build/sanitize/site/.built
 	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/promises/test_mutated_files.py tests/promises/test_threads.py
 
-# Shards, driver and both are killed at fifty random moments, on a real Ray; the digests are compared each time.
+# Shards, driver and both are killed at fifty random moments, on a real Ray; so are learners on each broker. The digests are
+# compared each time.
 chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
+	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers/test_resume.py -s -k random_kills
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
