@@ -51,11 +51,6 @@ void Hedge::visit(Archive& archive) {
     const std::size_t voices = weights_.size();
     archive.numbers("hedge_weights", weights_);
     if (!archive.loads) return;
-    if (2 * weights_.size() == voices) {  // an older file: each expert had one voice
-        for (double& weight : weights_) weight /= 2;
-        weights_.resize(voices);
-        std::copy_n(weights_.begin(), voices / 2, weights_.begin() + static_cast<std::ptrdiff_t>(voices / 2));
-    }
     if (weights_.size() != voices) archive.refuse("hedge_weights", "does not fit the others");
     const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
     if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
@@ -249,10 +244,6 @@ void Mixture::visit(Archive& archive) {
     archive.count("classes", classes);
     archive.count("seen", seen_);
     archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
-    if (archive.loads && recent_.size() == m && voices() > m) {  // an older file: each expert had one voice
-        recent_.resize(voices());
-        std::copy_n(recent_.begin(), m, recent_.begin() + static_cast<std::ptrdiff_t>(m));
-    }
     if (archive.loads && recent_.size() != voices()) archive.refuse("recent", "does not fit the others");
     archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
     archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);

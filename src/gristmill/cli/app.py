@@ -23,7 +23,6 @@ _COMMANDS = {
     "bench": ("bench", "Measure events per second on this machine"),
 }
 #: a command that is no more -> where to find what it did
-_MOVED = {"reproduce": "The papers are in papers/ of the source code: python -m papers --list."}
 
 
 class _Refused(click.ClickException):
@@ -73,8 +72,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in _MOVED:
-            ctx.fail(_MOVED[name])
         if name not in _COMMANDS and not name.startswith("-"):
             import difflib
 
