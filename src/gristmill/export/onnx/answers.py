@@ -47,20 +47,23 @@ def scores_of(graph: Graph, expert: Expert, rows: Value, outputs: int) -> Value:
             Curves: kernels.curves,
             Products: kernels.products,
         }.get(type(body), kernels.waves)
+        graph.single_exp = expert.single
         said = make(graph, body, x) + expert.intercept[None, :]
+        graph.single_exp = False
     if expert.target is not None:
         centre, spread = expert.target
-        said = said * spread + centre
+        said = said.times(spread, 1) + centre
     return said
 
 
 def probabilities(graph: Graph, calibration: Calibration, scores: Value, outputs: int) -> Value:
     """One column a class, in the order of the outputs."""
+    slope = calibration.slope * calibration.unit
     if outputs == 1:
-        logit = scores * calibration.unit * calibration.slope + float(calibration.offsets[0])
-        logit = graph.clip(logit, -_FARTHEST, _FARTHEST)
-        return graph.op("Sigmoid", graph.concat(-logit, logit))
-    logits = scores * calibration.unit * calibration.slope + calibration.offsets[None, :]
+        both = np.array([[-1.0, 1.0]])
+        logits = scores @ (both * slope) + both * calibration.offsets[0]
+        return graph.op("Sigmoid", graph.clip(logits, -_FARTHEST, _FARTHEST))
+    logits = scores.times(slope, outputs) + calibration.offsets[None, :]
     shares = graph.exp((logits - logits.largest()).at_least(-_FARTHEST))
     return shares / shares.sum()
 
@@ -72,7 +75,9 @@ def mixed(graph: Graph, found: Description, mixture: Mixture, said: list[Value])
         one = said[voice.expert]
         if voice.calibration is not None:
             one = probabilities(graph, voice.calibration, one, found.outputs)
-        part = one * voice.weight
+            part = one.times(voice.weight, max(found.outputs, 2))
+        else:
+            part = one.times(voice.weight, found.outputs)
         total = part if total is None else total + part
     if total is None:
         raise ExportError(f"{found.kind}: no expert has any weight; learn some events first")
@@ -128,7 +133,7 @@ def classes(graph: Graph, found: Description, scores: Value, shares: Value) -> N
     """scores, shares: in the order of the outputs."""
     count = len(found.labels)
     if count == 1:
-        graph.output("label", _named(graph, found, shares.slice(0, 1).flat().cast(np.int64) * 0), ["N"])
+        graph.output("label", _named(graph, found, (shares.slice(0, 1).cast(np.int64) * 0).flat()), ["N"])
         graph.output("probabilities", shares.slice(0, 1) * 0.0 + 1.0, ["N", 1])
         graph.output("scores", scores.flat(), ["N"])
         return
@@ -161,7 +166,7 @@ def numbers(graph: Graph, found: Description, said: Value) -> None:
     targets = found.outputs
     if found.target is not None:
         centre, spread = found.target
-        said = said * spread[None, :] + centre[None, :]
+        said = said.times(spread, targets) + centre[None, :]
     graph.output("prediction", said.flat() if targets == 1 else said, ["N"] if targets == 1 else ["N", targets])
     if found.halves is None:
         return

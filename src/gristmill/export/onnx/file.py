@@ -9,7 +9,7 @@ from ..._version import __version__
 from .._description import describe
 from .._plain import LEVELS, Description, ExportError, Mixture, Strangeness
 from . import answers
-from .graph import Graph, Value
+from .graph import Graph, Value, input_name
 from .rows import rows_of
 
 
@@ -87,6 +87,7 @@ def metadata_of(found: Description, number: str) -> dict[str, str]:
         "gristmill.task": found.task,
         "gristmill.number": number,
         "gristmill.columns": json.dumps(list(found.names)),
+        "gristmill.inputs": json.dumps(["X"] if found.rows.table is None else list(map(input_name, found.names))),
         "gristmill.classes": json.dumps(names),
         "gristmill.coverages": json.dumps(list(LEVELS) if found.task == "regression" else []),
         "gristmill.check_row": json.dumps(found.check_inputs),

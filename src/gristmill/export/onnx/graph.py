@@ -8,6 +8,8 @@ import numpy as np
 
 #: operators of the standard and of its extension for tables, as far back as they say all that is needed
 OPSET, ML_OPSET, IR_VERSION = 18, 3, 8
+_LOW = -87.0
+_OUTPUTS = ("label", "scores", "probabilities", "prediction", "intervals", "score_samples")
 
 
 class Value:
@@ -61,6 +63,15 @@ class Value:
     def __le__(self, other: Any) -> Value:
         return self._with("LessOrEqual", other, dtype=np.bool_)
 
+    def times(self, factor: Any, width: int) -> Value:
+        """Columns times a number, or times a number each; width: of the columns.
+
+        onnxruntime fuses a lone factor into a matrix product before it, and keeps it there in single precision. So no factor
+        is alone: there are several of them, or a matrix.
+        """
+        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), (1, width))
+        return self @ factors if width == 1 else self * factors
+
     def at_least(self, other: Any) -> Value:
         return self._with("Max", other)
 
@@ -98,6 +109,11 @@ def _onnx_type(dtype: Any) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
+def input_name(column: str) -> str:
+    """The input of a column: its name, unless an output or a value in between has that."""
+    return f"column {column}" if column in _OUTPUTS or column.startswith("gm.") else column
+
+
 class Graph:
     """Nodes and constants; `number` is the type of what is computed."""
 
@@ -107,6 +123,7 @@ class Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
+        self.single_exp = False  # whether exponentials are those of the library in single precision
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     # ---- making values ---------------------------------------------------------------------------------------
@@ -115,6 +132,7 @@ class Graph:
         from onnx import TensorProto, helper
 
         kind = TensorProto.STRING if dtype is str else _onnx_type(dtype)
+        name = input_name(name)
         self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
         return Value(self, name, np.object_ if dtype is str else dtype)
 
@@ -132,7 +150,7 @@ class Graph:
         array = array.reshape(np.shape(values))  # a lone number stays one
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
-            self._known[key] = name = f"c{len(self.constants)}"
+            self._known[key] = name = f"gm.c{len(self.constants)}"
             self.constants.append(numpy_helper.from_array(array, name))
         return Value(self, self._known[key], array.dtype)
 
@@ -142,7 +160,7 @@ class Graph:
     def strings(self, values: list[str]) -> Value:
         from onnx import TensorProto, helper
 
-        name = f"c{len(self.constants)}"
+        name = f"gm.c{len(self.constants)}"
         texts = [value.encode() for value in values]
         self.constants.append(helper.make_tensor(name, TensorProto.STRING, [len(values)], texts))
         return Value(self, name, np.object_)
@@ -153,7 +171,7 @@ class Graph:
         """The first output of a node; `extra`: how many more it has."""
         from onnx import helper
 
-        name = f"v{len(self.nodes)}"
+        name = f"gm.v{len(self.nodes)}"
         names = [value.name for value in inputs]
         outputs = [name, *(f"{name}_{at}" for at in range(extra))]
         self.nodes.append(helper.make_node(kind, names, outputs, name=name, domain=domain, **attributes))
@@ -167,7 +185,9 @@ class Graph:
         return self.op("Where", condition, *pair, dtype=kind)
 
     def exp(self, x: Value) -> Value:
-        return self.op("Exp", x)
+        found = self.op("Exp", x)
+        # The library's exp in single precision is 0 below e^-87, and densities are measured by their logarithms.
+        return self.where(x >= _LOW, found, 0.0) if self.single_exp else found
 
     def log(self, x: Value) -> Value:
         return self.op("Log", x)
@@ -216,16 +236,16 @@ class Graph:
 
         kind = TensorProto.DOUBLE if self.number == np.float64 else TensorProto.FLOAT
         apart = [
-            helper.make_node("Sub", ["column", "coordinate"], ["apart"]),
-            helper.make_node("Abs", ["apart"], ["size"]),
-            helper.make_node("Add", ["sum", "size"], ["next"]),
+            helper.make_node("Sub", ["gm.column", "gm.coordinate"], ["gm.apart"]),
+            helper.make_node("Abs", ["gm.apart"], ["gm.size"]),
+            helper.make_node("Add", ["gm.sum", "gm.size"], ["gm.next"]),
         ]
         info = helper.make_tensor_value_info
         body = helper.make_graph(
             apart,
             "distance",
-            [info("sum", kind, ["N", len(points)]), info("column", kind, ["N", 1]), info("coordinate", kind, [1, len(points)])],
-            [info("next", kind, ["N", len(points)])],
+            [info("gm.sum", kind, ["N", len(points)]), info("gm.column", kind, ["N", 1]), info("gm.coordinate", kind, [1, len(points)])],
+            [info("gm.next", kind, ["N", len(points)])],
         )
         columns = self.op("Unsqueeze", self.op("Transpose", x, perm=[1, 0]), self.whole([2]))
         coordinates = self.constant(np.asarray(points).T[:, None, :])

@@ -87,7 +87,7 @@ def _pairs(graph: Graph, program: tuple[Node, ...], at: int, pairs: Pairs) -> Va
         return _of_dot(graph, op, n, b, pairs.dot(a if op in _SCALED else 1.0))
     value = _pairs(graph, program, left, pairs)
     if op == "multiple":
-        return value * a
+        return value.times(a, len(pairs.points))
     if op == "normalized":
         mine = _selves(graph, program, left, pairs.x_norm2)
         theirs = self_values(program, left, (pairs.points * pairs.points).sum(axis=1))[None, :]
