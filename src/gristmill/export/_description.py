@@ -73,6 +73,10 @@ def _refuse_others(model: Any) -> None:
         raise ExportError(f"{name} cannot be exported: {instead}")
     if not model.__sklearn_is_fitted__():
         raise ExportError(f"{name} has learned nothing yet: call fit, partial_fit or learn_one before the export")
+    if model._takes_objects():
+        raise ExportError(
+            f"the kernel {model.kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
+        )
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------
@@ -95,7 +99,9 @@ def _prepared(model: Any) -> Description:
     inner = began.model
     _refuse_others(inner)
     if began.table is None:
-        raise ExportError(f"Prepared({type(inner).__name__}): its events are objects of any kind, which only Python reads")
+        raise ExportError(
+            f"Prepared({type(inner).__name__}): its events are objects of any kind, which only Python reads"
+        )
     rows, names = _rows_of(began)
     found = _learner(inner, rows, names)
     target = None
@@ -165,8 +171,8 @@ def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | None:
     if scaler.method not in ("standard", "minmax"):
         raise ExportError(f"a scaling by {scaler.method!r} cannot be exported yet; use scale='standard' or 'minmax'")
     centre, spread = np.zeros(width), np.ones(width)
-    found, slope = scaler._affine()
-    first, low, high = (np.asarray(line) for line in scaler._scaling.state())
+    found, _ = scaler._affine()
+    _, low, high = (np.asarray(line) for line in scaler._scaling.state())
     if not scaler.is_centred:
         wide = high - low if scaler.method == "minmax" else np.sqrt(high / max(scaler._known(), 1))
     elif scaler.method == "minmax":
@@ -239,7 +245,9 @@ def _body(model: Any, core: Any) -> Body:
         width = points.shape[1]
         return Curves(tuple(kernel._coordinates(width)), points, coefs, bool(kernel._skips_missing()))
     if not kernel.is_native:
-        raise ExportError(f"the kernel {kernel!r} is a Python function, which no exported file can call; use a built-in kernel")
+        raise ExportError(
+            f"the kernel {kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
+        )
     program = tuple(tuple(node) for node in kernel._program())
     neighbours = float(getattr(model._run.parts.rule, "neighbours", 0.0) or 0.0)
     if neighbours > 0:
@@ -276,7 +284,9 @@ def _mapped_body(model: Any, core: Any) -> Body:
             raise ExportError(f"the map {map_!r} has an inner map; export a RandomMaclaurin over a dot-product kernel")
         return products_of(map_, coefs)
     if name == "RBFSampler":
-        frequencies, phases = (np.asarray(part, dtype=np.float64) for part in (map_.random_weights_, map_.random_offset_))
+        frequencies, phases = (
+            np.asarray(part, dtype=np.float64) for part in (map_.random_weights_, map_.random_offset_)
+        )
         return Waves(frequencies, phases, math.sqrt(2.0 / len(phases)), coefs)
     raise ExportError(f"the map {name} is a transformer of another library; export RandomMaclaurin or RBFSampler")
 
@@ -333,7 +343,8 @@ def _widened(expert: Expert, outputs: int) -> Expert:
         table = np.hstack([-0.5 * table, 0.5 * table]) if table.shape[1] == 1 else table
         return np.pad(table, ((0, 0), (0, outputs - table.shape[1])))
 
-    body: Any = dataclasses.replace(expert.body, coefs=wide(expert.body.coefs))  # type: ignore[union-attr,type-var]
+    body: Any = expert.body
+    body = dataclasses.replace(body, coefs=wide(body.coefs))
     return dataclasses.replace(expert, body=body, intercept=wide(expert.intercept[None])[0])
 
 

@@ -47,9 +47,9 @@ def scores_of(graph: Graph, expert: Expert, rows: Value, outputs: int) -> Value:
             Curves: kernels.curves,
             Products: kernels.products,
         }.get(type(body), kernels.waves)
-        graph.single_exp = expert.single
+        graph.low = -87.0 if expert.single or graph.number == np.float32 else -708.0
         said = make(graph, body, x) + expert.intercept[None, :]
-        graph.single_exp = False
+        graph.low = None
     if expert.target is not None:
         centre, spread = expert.target
         said = said.times(spread, 1) + centre

@@ -20,8 +20,8 @@ def to_onnx(model: Any, number: str = "float64") -> Any:
     values one input a column, of shape (N, 1), under its name: numbers and booleans as numbers (NaN: missing), categories as
     texts ("": missing), times as seconds since 1970 (always double).
 
-    Outputs: `label`, `probabilities` and `scores` (`decision_function`) of a classifier; `prediction` and `intervals`, (N, 5,
-    2) for the coverages 0.5, 0.8, 0.9, 0.95 and 0.99, of a regressor; `label` (1, or -1 for an alarm), `scores` and
+    Outputs: `label`, `probabilities` and `scores` (`decision_function`) of a classifier; `prediction` and `intervals`,
+    (N, 5, 2) for the coverages 0.5, 0.8, 0.9, 0.95 and 0.99, of a regressor; `label` (1, or -1 for an alarm), `scores` and
     `score_samples` of a novelty detector.
 
     Parameters

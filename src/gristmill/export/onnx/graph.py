@@ -8,7 +8,6 @@ import numpy as np
 
 #: operators of the standard and of its extension for tables, as far back as they say all that is needed
 OPSET, ML_OPSET, IR_VERSION = 18, 3, 8
-_LOW = -87.0
 _OUTPUTS = ("label", "scores", "probabilities", "prediction", "intervals", "score_samples")
 
 
@@ -123,7 +122,7 @@ class Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
-        self.single_exp = False  # whether exponentials are those of the library in single precision
+        self.low: float | None = None  # of the exponentials of a kernel
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     # ---- making values ---------------------------------------------------------------------------------------
@@ -161,7 +160,7 @@ class Graph:
         from onnx import TensorProto, helper
 
         name = f"gm.c{len(self.constants)}"
-        texts = [value.encode() for value in values]
+        texts: Any = [value.encode() for value in values]
         self.constants.append(helper.make_tensor(name, TensorProto.STRING, [len(values)], texts))
         return Value(self, name, np.object_)
 
@@ -186,8 +185,8 @@ class Graph:
 
     def exp(self, x: Value) -> Value:
         found = self.op("Exp", x)
-        # The library's exp in single precision is 0 below e^-87, and densities are measured by their logarithms.
-        return self.where(x >= _LOW, found, 0.0) if self.single_exp else found
+        # The library's exp is 0 below a limit; densities are measured by logarithms, and ties are ties of exact zeros.
+        return found if self.low is None else self.where(x >= self.low, found, 0.0)
 
     def log(self, x: Value) -> Value:
         return self.op("Log", x)
@@ -244,7 +243,11 @@ class Graph:
         body = helper.make_graph(
             apart,
             "distance",
-            [info("gm.sum", kind, ["N", len(points)]), info("gm.column", kind, ["N", 1]), info("gm.coordinate", kind, [1, len(points)])],
+            [
+                info("gm.sum", kind, ["N", len(points)]),
+                info("gm.column", kind, ["N", 1]),
+                info("gm.coordinate", kind, [1, len(points)]),
+            ],
             [info("gm.next", kind, ["N", len(points)])],
         )
         columns = self.op("Unsqueeze", self.op("Transpose", x, perm=[1, 0]), self.whole([2]))

@@ -31,7 +31,9 @@ class Pairs:
 
     @property
     def centre(self) -> Floats:
-        return np.asarray(self._once("centre", lambda: self.points.mean(axis=0).astype(self.graph.number)), dtype=np.float64)
+        return np.asarray(
+            self._once("centre", lambda: self.points.mean(axis=0).astype(self.graph.number)), dtype=np.float64
+        )
 
     @property
     def _centred(self) -> Value:
@@ -142,14 +144,14 @@ def self_values(program: tuple[Node, ...], at: int, norm2: Floats) -> Floats:
         return np.zeros(len(norm2))
     if left < 0:
         with np.errstate(over="ignore", divide="ignore"):
-            found = {
+            found: Any = {
                 "linear": lambda: norm2,
                 "polynomial": lambda: (a * norm2 + b) ** n,
                 "exponential": lambda: np.exp(a * norm2),
                 "sigmoid": lambda: np.tanh(a * norm2 + b),
                 "vovk": lambda: sum(norm2**k for k in range(n)) if n > 0 else 1.0 / (1.0 - norm2),
-            }[op]()
-        return np.asarray(found, dtype=np.float64)
+            }[op]
+            return np.asarray(found(), dtype=np.float64)
     value = self_values(program, left, norm2)
     if op == "multiple":
         return a * value
@@ -244,7 +246,7 @@ def _head(graph: Graph, values: Value, count: int, head: Value, whole: int) -> V
 
 
 def waves(graph: Graph, body: Waves, x: Value) -> Value:
-    return (graph.op("Cos", x @ body.frequencies + body.phases[None, :]) * body.factor) @ body.coefs
+    return graph.op("Cos", x @ body.frequencies + body.phases[None, :]) @ (body.factor * body.coefs)
 
 
 def near(graph: Graph, body: Near, x: Value) -> Value:
