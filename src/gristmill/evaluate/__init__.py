@@ -1,15 +1,20 @@
-"""Evaluation on a stream: prequential runs, comparisons, search, tables, pictures and reports."""
+"""Evaluation on a stream: test-then-train runs, metrics, comparisons, search, reports; pictures in `displays/`.
 
-from .answer_displays import ExplanationDisplay, IntervalDisplay, ReliabilityDisplay
-from .displays import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
-from .race_display import RaceDisplay
-from .relevance_display import RelevanceDisplay
+Imports every learner below it; the command line and the cluster use it. Begin with `run.py`, then `follower.py`.
+"""
+
+from .displays.additive import AdditiveDisplay
+from .displays.answers import ExplanationDisplay, IntervalDisplay, ReliabilityDisplay
+from .displays.race import RaceDisplay
+from .displays.relevance import RelevanceDisplay
+from .displays.runs import BudgetDisplay, NoveltyDisplay, PrequentialDisplay, SupportDisplay
 from .report import Report
 from .result import Comparison, Result
 from .run import compare, prequential
 from .search import SearchResult, search
 
 __all__ = [
+    "AdditiveDisplay",
     "BudgetDisplay",
     "Comparison",
     "ExplanationDisplay",

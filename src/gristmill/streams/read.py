@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .arrow_files import arrow_chunks
-from .chunks import Chunk, Stream
-from .columns import Columns
-from .csv_text import csv_chunks
-from .frame import Frame
-from .json_lines import json_chunks
-from .libsvm_text import LARGEST, libsvm_chunks
-from .raw import Labels, arrow_frames, csv_frames, json_frames, raw_chunks
-from .source import BadRows, StreamError
+from .brokers import is_broker
+from .errors import BadRows, StreamError
+from .files.arrow import arrow_chunks
+from .files.columns import Columns
+from .files.csv import csv_chunks
+from .files.frames import Labels, arrow_frames, csv_frames, json_frames, raw_chunks
+from .files.json_lines import json_chunks
+from .files.libsvm import LARGEST, libsvm_chunks
+from .stream import Chunk, Stream
+from .tables.frame import Frame
 
 FORMATS = ("csv", "libsvm", "jsonl", "parquet", "arrow")
 _ENDINGS = {
@@ -59,8 +60,11 @@ def read(
 
     Parameters
     ----------
-    path : path or "-"
-        CSV, LIBSVM, JSON lines (each plain or packed by gz, bz2, xz or zst), Parquet or Arrow.
+    path : path, "-" or URL
+        CSV, LIBSVM, JSON lines (each plain or packed by gz, bz2, xz or zst), Parquet or Arrow. Or a broker:
+        "kafka://host:9092/topic?group=g&target=label", "redis://host:6379/0/stream", "mqtt://host/plant/+/pump", which is
+        read from its beginning to the newest message that is there then, as JSON, CSV or Arrow; always as tables
+        (`raw=True`). See `gristmill.streams.connect` and `gristmill learn` for streams without an end.
     format : {"csv", "libsvm", "jsonl", "parquet", "arrow"}, optional
         By the file's name otherwise; of standard input CSV.
     columns : Columns, optional
@@ -96,6 +100,10 @@ def read(
     >>> X.tolist(), y.tolist()
     ([[1.0, 2.0], [3.0, 4.0]], ['yes', 'no'])
     """
+    if is_broker(path):
+        from .brokers.stream import broker_stream
+
+        return broker_stream(str(path), format, target, bad, set(keep), require_target)
     if format is not None and format not in FORMATS:
         raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
     if str(path) != "-" and os.path.isdir(path):
