@@ -34,6 +34,7 @@ PAGES = {
     "datasets": ("Data sets", "Named data sets from a local folder."),
     "river": ("River", "Adapters for River's pipelines."),
     "serve": ("Service", "A learning service over HTTP."),
+    "export": ("Export", "Models as ONNX graphs, C99 headers and JSON, and models back from devices."),
     "persist": ("Files", "Loading saved models."),
     "theory": ("Theory", "Bounds and parameter choices of the papers."),
     "checks": ("Checks", "Checks of the promises, for learners of your own."),
