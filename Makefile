@@ -117,6 +117,7 @@ chaos: $(VENV)/.dev
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
+	if command -v emcmake >/dev/null; then $(MAKE) playground; else echo "without the playground, which needs: apt-get install emscripten"; fi
 	$(BIN)/sphinx-build -b html -W --keep-going docs site
 
 # The core for browsers and the playground, in build/playground: serve that folder, or let `make docs` take it in. On Debian:

@@ -1,4 +1,4 @@
-// Four digits of scikit-learn's load_digits, 8 x 8 pixels of 0 to 15 each, and the plane that they are seen in.
+// Four digits of scikit-learn's load_digits, 8 x 8 pixels of 0 to 15, and the plane that they are seen in.
 // Written by make_digits.py.
 export const DIGITS = [1,7,3,9];
 export const PLANE = [[0,12,-1,7,-5,0,13,7,42,6,-1,-6,8,1,-14,25,41,-12,2,2,-9,-6,-15,-22,-12,1,1,-6,-13,13,35,0,0,7,4,-11,12,17,19,0,0,8,-1,32,17,-5,-18,-99,0,2,-3,3,-16,-13,-7,26,0,-23,-5,-8,-12,4,-2,35],[0,2,-3,-2,-6,2,-4,4,-37,0,-6,-7,0,-1,-2,-1,99,3,1,10,2,1,-1,-13,-98,0,2,0,0,2,-1,0,0,-1,0,0,3,-2,-2,0,0,-3,3,7,0,-4,2,-19,0,-3,0,2,3,4,-6,3,0,3,-3,0,8,1,5,5]];

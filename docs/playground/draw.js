@@ -147,7 +147,7 @@ export function curves(canvas, series, { title, format, dark, least }) {
   if (canvas.width !== width || canvas.height !== height) (canvas.width = width), (canvas.height = height);
   context.clearRect(0, 0, width, height);
   context.font = `${12 * ratio}px system-ui, sans-serif`;
-  const ink = dark ? "#c9d1d9" : "#333c46", box = { left: 46 * ratio, top: 22 * ratio, right: width - 8 * ratio, bottom: height - 18 * ratio };
+  const ink = dark ? "#c9d1d9" : "#333c46", box = { left: 54 * ratio, top: 22 * ratio, right: width - 8 * ratio, bottom: height - 18 * ratio };
   const end = Math.max(200, ...series.flatMap((line) => (line.length ? [line.at(-1).t] : [])));
   const most = Math.max(least, ...series.flatMap((line) => line.map(({ value }) => value)));
   context.fillStyle = ink;

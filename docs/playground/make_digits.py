@@ -13,7 +13,7 @@ DIGITS = (1, 7, 3, 9)  # in the order in which they enter the stream
 
 
 def main() -> None:
-    """Two directions that tell the digits apart, rounded to whole numbers so that every machine computes the same places."""
+    """Two directions that tell the digits apart, in whole numbers, so that every machine computes the same places."""
     X, y = load_digits(return_X_y=True)
     chosen = np.isin(y, DIGITS)
     X, y = X[chosen], y[chosen]
@@ -23,7 +23,9 @@ def main() -> None:
     middle = np.round(places.mean(axis=0)).astype(int)
     reach = np.ceil(np.abs(places - middle).max(axis=0) / [1.9, 1.4]).astype(int)
     images = ["".join(f"{min(int(value), 15):x}" for value in row) for row in X]
-    text = "// Four digits of scikit-learn's load_digits, 8 x 8 pixels of 0 to 15 each, and the plane that they are seen in.\n"
+    text = (
+        "// Four digits of scikit-learn's load_digits, 8 x 8 pixels of 0 to 15, and the plane that they are seen in.\n"
+    )
     text += "// Written by make_digits.py.\n"
     for name, value in {
         "DIGITS": DIGITS, "PLANE": whole.T.tolist(), "MIDDLE": middle.tolist(), "REACH": reach.tolist(),

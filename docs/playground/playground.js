@@ -72,7 +72,7 @@ class Panel {
       this.refused = error.message;
       return;
     }
-    if ((t + 1) % SAMPLE === 0) this.history.push({ t: t + 1, error: this.error, size: this.model.size });
+    if ((t + 1) % SAMPLE === 0) this.history.push({ t: t + 1, error: this.error, size: this.model.size, bytes: this.model.memoryBytes });
   }
   get error() {
     const last = this.misses.slice(-WINDOW);
@@ -297,8 +297,8 @@ function frame(now) {
   curves($("error"), panels.map(({ history }) => history.map(({ t, error }) => ({ t, value: 100 * error }))), {
     title: `wrong in the last ${WINDOW} events`, format: (value) => `${value.toFixed(0)}%`, dark: dark.matches, least: 10,
   });
-  curves($("memory"), panels.map(({ history }) => history.map(({ t, size }) => ({ t, value: size }))), {
-    title: "stored points", format: (value) => value.toFixed(0), dark: dark.matches, least: 10,
+  curves($("memory"), panels.map(({ history }) => history.map(({ t, bytes }) => ({ t, value: bytes / 1000 }))), {
+    title: "memory", format: (value) => `${value.toFixed(1)} kB`, dark: dark.matches, least: 1,
   });
   if (state.events.length >= LONGEST) $("status").textContent = `${LONGEST.toLocaleString("en")} events: the stream ends here. Restart, or change a setting.`;
   requestAnimationFrame(frame);

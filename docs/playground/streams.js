@@ -16,7 +16,7 @@ const turning = {
     const label = uniform(t, 0) < 0.5 ? 0 : 1, side = label === 0 ? 1 : -1;
     const x = side * (Math.cos(angle) - 0.5) + noise * (uniform(t, 2) + uniform(t, 3) - 1);
     const y = side * (1.2 * Math.sin(angle) - 0.35) + noise * (uniform(t, 3) + uniform(t, 4) - 1);
-    return { x: Math.cos(turn) * x - Math.sin(turn) * y, y: Math.sin(turn) * x + Math.cos(turn) * y, label };
+    return { x: 0.85 * (Math.cos(turn) * x - Math.sin(turn) * y), y: 0.85 * (Math.sin(turn) * x + Math.cos(turn) * y), label };
   },
   python: (n, noise) => `t = np.arange(${n})
 u = [(t + 1) * step % 1 for step in (${STEPS.join(", ")})]
@@ -24,7 +24,7 @@ y = np.where(u[0] < 0.5, 0, 1)
 side, angle, turn = 1 - 2 * y, np.pi * u[1], 2 * np.pi * t / 4000
 a = side * (np.cos(angle) - 0.5) + ${noise} * (u[2] + u[3] - 1)
 b = side * (1.2 * np.sin(angle) - 0.35) + ${noise} * (u[3] + u[4] - 1)
-X = np.column_stack([np.cos(turn) * a - np.sin(turn) * b, np.sin(turn) * a + np.cos(turn) * b])`,
+X = 0.85 * np.column_stack([np.cos(turn) * a - np.sin(turn) * b, np.sin(turn) * a + np.cos(turn) * b])`,
 };
 
 const switching = {

@@ -6,6 +6,7 @@ Not among the tests of `make test`: it needs a browser and the build for browser
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import http.server
 import json
@@ -26,6 +27,11 @@ from selenium.webdriver.support.ui import Select
 
 import gristmill
 from gristmill import KernelClassifier, KernelNovelty, KernelRegressor, budgets, kernels, losses, rules
+from gristmill.budgets import Budget
+from gristmill.kernels import Kernel
+from gristmill.losses import Loss
+from gristmill.persist.model_file import encode, parts
+from gristmill.rules import Rule
 
 SITE = Path(__file__).parents[2] / "build" / "playground"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -98,6 +104,12 @@ def seen(page: webdriver.Chrome) -> list[dict[str, Any]]:
     return found
 
 
+def assert_same(found: Any, expected: Any) -> None:
+    """To 1e-12, and bit for bit where Python runs without fused multiply-add as a browser does."""
+    exact = gristmill._core.isa() == "baseline"
+    np.testing.assert_allclose(found, expected, rtol=0 if exact else 1e-12, atol=0 if exact else 1e-12)
+
+
 def part(spec: dict[str, Any]) -> Any:
     """The Python value of a part of the page."""
     fields = {name: part(value) if isinstance(value, dict) else value for name, value in spec.items() if name != "type"}
@@ -121,7 +133,11 @@ def test_drawn_points_are_learned(page: webdriver.Chrome) -> None:
     wait(lambda: page.execute_script("return playground.state.events.length") > 600)
     page.execute_script("playground.pause(true)")
     panels = seen(page)
-    assert [panel["refused"] != "" for panel in panels] == [False, True, False]  # Forget has a meaning for two classes only
+    assert [panel["refused"] != "" for panel in panels] == [
+        False,
+        True,
+        False,
+    ]  # Forget has a meaning for two classes only
     assert "two classes only" in panels[1]["refused"]
     for panel in (panels[0], panels[2]):
         errors = [point["error"] for point in panel["history"]]
@@ -154,7 +170,7 @@ def test_scores_equal_those_of_python(page: webdriver.Chrome, stream: str, kerne
         events = np.array(panel["events"])
         model = KernelClassifier(*(part(panel["parts"][name]) for name in ("kernel", "rule", "budget")))
         model.partial_fit(events[:, :2], events[:, 2].astype(int))
-        np.testing.assert_allclose(panel["scores"], model.decision_function(np.array(panel["rows"])), rtol=1e-12, atol=1e-12)
+        assert_same(panel["scores"], model.decision_function(np.array(panel["rows"])))
         assert panel["size"] == model.n_support_
         compared += 1
     assert compared >= 3
@@ -170,7 +186,7 @@ def test_algorithms(page: webdriver.Chrome, algorithm: str) -> None:
     events = np.array(panel["events"])
     model = KernelClassifier(*(part(panel["parts"][name]) for name in ("kernel", "rule", "budget")))
     model.partial_fit(events[:, :2], events[:, 2].astype(int))
-    np.testing.assert_allclose(panel["scores"], model.decision_function(np.array(panel["rows"])), rtol=1e-12, atol=1e-12)
+    assert_same(panel["scores"], model.decision_function(np.array(panel["rows"])))
 
 
 @pytest.mark.parametrize("stream", ["turning", "switching", "digits", "drawing"])
@@ -204,7 +220,9 @@ def test_nothing_is_fetched_but_the_page(page: webdriver.Chrome, address: str) -
 
 
 def test_phone(page: webdriver.Chrome) -> None:
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True})
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    )
     try:
         run(page, 50)
         assert page.execute_script("return document.documentElement.scrollWidth") <= 390
@@ -228,15 +246,17 @@ const done = arguments[arguments.length - 1], [bytes, X, y] = arguments;
   return {before, answers, shares, after, saved: btoa(String.fromCharCode(...model.save()))};
 })().then(done, (error) => done({error: `${error.name}: ${error.message}`}));
 """
+_BLENDED = kernels.Laplacian(1.0) + 0.5 * kernels.Linear()
+_CUBIC = kernels.Normalized(kernels.Polynomial(3))
 MODELS = [
     KernelClassifier(kernels.Gaussian(0.5), rules.PassiveAggressive(), budgets.Merge(30), class_weight="balanced"),
-    KernelClassifier(kernels.Laplacian(1.0) + 0.5 * kernels.Linear(), rules.SGD(losses.Logistic(), rate=0.3, reg=0.01), budgets.DropOldest(25)),
-    KernelClassifier(kernels.Normalized(kernels.Polynomial(3)), rules.MarginProjection(), budgets.Project(0.2)),
-    KernelClassifier(kernels.Gaussian(1.0), rules.Perceptron(), budgets.Unbounded(), average=True, class_weight={"one": 2.0}),
+    KernelClassifier(_BLENDED, rules.SGD(losses.Logistic(), rate=0.3, reg=0.01), budgets.DropOldest(25)),
+    KernelClassifier(_CUBIC, rules.MarginProjection(), budgets.Project(0.2)),
+    KernelClassifier(kernels.Gaussian(1.0), rules.Perceptron(), average=True, class_weight={"one": 2.0}),
     KernelRegressor(kernels.Gaussian(0.3), rules.Implicit(losses.Squared()), budgets.DropSmallest(40)),
-    KernelRegressor(kernels.Exponential(3.0), rules.SGD(losses.Huber(0.5, nu=0.2), rate=0.05), budgets.DropRandom(25), random_state=1),
+    KernelRegressor(kernels.Exponential(3.0), rules.SGD(losses.Huber(0.5, nu=0.2), rate=0.05), budgets.DropRandom(25)),
     KernelNovelty(kernels.Gaussian(2.0), rules.Density(nu=0.05), budgets.DropRandom(50, uniform=True), random_state=2),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -252,7 +272,9 @@ def test_files_go_both_ways(page: webdriver.Chrome, model: Any, single: bool) ->
     given = (base64.b64encode(model.to_bytes()).decode(), rest.tolist(), y[200:].tolist())
     found = page.execute_async_script(SCRIPT, *given)
     assert "error" not in found, found["error"]
-    close = functools.partial(np.testing.assert_allclose, rtol=1e-5 if single else 1e-12, atol=1e-5 if single else 1e-12)
+    close = functools.partial(
+        np.testing.assert_allclose, rtol=1e-3 if single else 1e-12, atol=1e-3 if single else 1e-12
+    )
     close(found["before"], model.decision_function(X[200:]))
     if isinstance(model, KernelClassifier):
         assert found["answers"] == model.predict(X[200:]).tolist()
@@ -260,7 +282,7 @@ def test_files_go_both_ways(page: webdriver.Chrome, model: Any, single: bool) ->
     model.partial_fit(X[200:], y[200:])
     close(found["after"], model.decision_function(X[200:]))
     back = gristmill.from_bytes(base64.b64decode(found["saved"]))
-    assert back.get_params() == {**model.get_params(), "random_state": None}
+    assert back.get_params() == model.get_params()
     close(back.decision_function(X), model.decision_function(X))
     assert back.n_seen_ == 300
 
@@ -283,20 +305,20 @@ def test_other_files_are_refused_by_name(page: webdriver.Chrome) -> None:
 
 def test_parts_are_those_of_python(page: webdriver.Chrome) -> None:
     """Names, order of fields and defaults; a new part of Python is seen here."""
-    found = page.execute_async_script("""
+    text = page.execute_async_script("""
       const done = arguments[0];
-      import('./gristmill.js').then(({PARTS, makePart}) => done(Object.fromEntries(Object.entries(PARTS).map(([name, {kind, fields}]) => {
-        const given = Object.values(fields).every(([otherwise]) => otherwise !== undefined) ? makePart(name) : null;
-        return [name, {kind, fields: Object.keys(fields), made: JSON.parse(JSON.stringify(given, (_, v) => v === Infinity ? 'inf' : v))}];
-      }))));
+      const shown = (_, value) => value === Infinity ? {type: 'float', value: 'inf'} : value;
+      import('./gristmill.js').then(({PARTS, makePart}) => done(JSON.stringify(Object.entries(PARTS).map(([name, {kind, fields}]) => {
+        const full = Object.values(fields).every(([otherwise]) => otherwise !== undefined);
+        return {name, kind, fields: Object.keys(fields), made: full ? makePart(name) : null};
+      }), shown)));
     """)
-    for module, base, kind in ((kernels, "Kernel", "kernel"), (losses, "Loss", "loss"), (rules, "Rule", "rule"), (budgets, "Budget", "budget")):
-        ours = {name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, getattr(module, base))
-                and value.__module__ == module.__name__ and not name.startswith("_") and name not in (base, "PythonKernel")}  # fmt: skip
-        assert {name for name, spec in found.items() if spec["kind"] == kind} == ours
-        for name in ours:
-            fields = list(getattr(module, name).__dataclass_fields__)
-            assert found[name]["fields"] == fields
-            if found[name]["made"] is not None and name != "Window":  # which needs one of two
-                assert json.loads(json.dumps(gristmill.persist.encode(getattr(module, name)(), "rule")).replace(
-                    '{"type": "float", "value": "inf"}', '"inf"')) == found[name]["made"]  # fmt: skip
+    found = {spec["name"]: spec for spec in json.loads(text)}
+    python = {name: value for name, value in parts().items() if issubclass(value, Kernel | Loss | Rule | Budget)}
+    for name in ("Additive", "Spline"):  # trees are not for browsers
+        del python[name]
+    assert set(found) == set(python)
+    for name, cls in python.items():
+        assert found[name]["fields"] == [field.name for field in dataclasses.fields(cls)]
+        if found[name]["made"] is not None and name != "Window":  # which needs one of two
+            assert found[name]["made"] == encode(cls(), "rule")
