@@ -317,7 +317,9 @@ def test_parts_are_those_of_python(page: webdriver.Chrome) -> None:
       });
     """)
     found = {spec["name"]: spec for spec in json.loads(text)}
-    homes = {module.__name__ for module in (kernels, losses, rules, budgets)}  # parts of other families are not for browsers
+    homes = {
+        module.__name__ for module in (kernels, losses, rules, budgets)
+    }  # parts of other families are not for browsers
     python = {
         name: value
         for name, value in parts().items()
