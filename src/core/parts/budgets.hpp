@@ -2,7 +2,7 @@
 //
 // A budget looks at a store: what is kept, by slot, with ages and magnitudes. Expansions, trees, rankers and fleets are
 // stores. To add a budget: a struct with `Entry choose(...)` and `limit()`, which says in `needs()` what it asks of a
-// hypothesis beyond that; its name in `Budget` at the end; a line in src/bind/parts.cpp; a value in budgets.py.
+// hypothesis beyond that; its name in `Budget` at the end; a line in parts/named.hpp; a value in budgets.py.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Rules: a trial in, a step out. A rule keeps its own few numbers and touches nothing else.
 //
 // To add one: a struct with `Step operator()(const Trial&)` (and `needs`, `state` where the defaults do not do); its name
-// in `Rule` at the end; a line in src/bind/parts.cpp; a value in rules.py. CONTRIBUTING.md walks through it.
+// in `Rule` at the end; a line in parts/named.hpp; a value in rules.py. CONTRIBUTING.md walks through it.
 #pragma once
 
 #include <cmath>
