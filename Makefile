@@ -37,11 +37,11 @@ types: $(VENV)/.dev
 core-test: $(VENV)/.dev
 	cmake -S . -B build/core -DGRISTMILL_PYTHON=OFF -DGRISTMILL_CORE_TESTS=ON -DGRISTMILL_SANITIZE=ON
 	cmake --build build/core --parallel $(JOBS)
-	build/core/core_tests
-	build/core/core_pairwise_tests
-	build/core/core_elementary_tests
+	build/core/core_main
+	build/core/core_pairwise
+	build/core/core_elementary
 	for isa in $$(build/core/core_digests --isas); do \
-	  GRISTMILL_ISA=$$isa build/core/core_fleet_tests && \
+	  GRISTMILL_ISA=$$isa build/core/core_fleets && \
 	  GRISTMILL_ISA=$$isa build/core/core_digests tests/core/digests || exit 1; done
 
 # The core on ARM: cross-compiled and run by an emulator, which on Debian come by
@@ -78,10 +78,10 @@ test-oldest:
 
 # The sdist and a wheel, tried in an empty environment; tests/quickest.txt names the tests.
 wheel: $(VENV)/.wheel
-	$(BIN)/python chores/wheel.py
+	$(BIN)/python tools/wheel.py
 
 quickest: $(VENV)/.dev
-	PYTHONPATH=chores $(BIN)/python -m pytest tests -q -p quickest --durations=20
+	PYTHONPATH=tools $(BIN)/python -m pytest tests -q -p quickest --durations=20
 
 # The types of the compiled core; a test says when they are stale.
 stub: $(VENV)/.dev
@@ -145,7 +145,7 @@ $(VENV)/.docs: $(VENV)/.dev
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.dev
-	$(BIN)/python chores/extra.py wheel > $(VENV)/wheel.txt
+	$(BIN)/python tools/extra.py wheel > $(VENV)/wheel.txt
 	$(BIN)/pip install --quiet --requirement $(VENV)/wheel.txt
 	touch $@
 

@@ -34,7 +34,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 class Twin:
-    """One target, as intervals.hpp says it, level by level."""
+    """One target, as adapt/intervals.hpp says it, level by level."""
 
     def __init__(self):
         self.count, self.mean = 0, 0.0

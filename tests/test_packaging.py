@@ -50,7 +50,7 @@ def test_the_stub_of_the_core_is_current(tmp_path):
 
 
 def test_what_is_tried_of_a_wheel_is_there():
-    path = ROOT / "chores" / "try_wheel.py"
+    path = ROOT / "tools" / "try_wheel.py"
     spec = importlib.util.spec_from_file_location("try_wheel", path)
     assert spec is not None
     assert spec.loader is not None

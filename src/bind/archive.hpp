@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind/bind.hpp"
-#include "core/archive.hpp"
+#include "core/base/archive.hpp"
 
 namespace gristmill::bind {
 

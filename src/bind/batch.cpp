@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "bind/bind.hpp"
-#include "core/sparse_points.hpp"
+#include "core/kernels/sparse_points.hpp"
 
 namespace gristmill::bind {
 

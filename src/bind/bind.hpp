@@ -8,11 +8,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "core/batch.hpp"
-#include "core/budgets.hpp"
-#include "core/kernels.hpp"
-#include "core/learner.hpp"
-#include "core/rules.hpp"
+#include "core/base/batch.hpp"
+#include "core/parts/budgets.hpp"
+#include "core/kernels/kernels.hpp"
+#include "core/learner/learner.hpp"
+#include "core/parts/rules.hpp"
 
 namespace nb = nanobind;
 

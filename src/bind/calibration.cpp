@@ -1,7 +1,7 @@
 // The calibration by itself, for learners whose loop is in Python.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
-#include "core/calibration.hpp"
+#include "core/adapt/calibration.hpp"
 
 namespace gristmill::bind {
 

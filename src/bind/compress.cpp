@@ -1,7 +1,7 @@
 // Few points for many, as Python asks for it: rows and coefficients in, the chosen rows and their coefficients out.
 #include "bind/held.hpp"
-#include "core/check.hpp"
-#include "core/compress.hpp"
+#include "core/kernels/check.hpp"
+#include "core/expansion/compress.hpp"
 
 namespace gristmill::bind {
 

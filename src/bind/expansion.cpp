@@ -1,7 +1,7 @@
 // Kernel matrices, and the bare expansion for the tests of its invariant.
 #include "bind/bind.hpp"
-#include "core/check.hpp"
-#include "core/expansion.hpp"
+#include "core/kernels/check.hpp"
+#include "core/expansion/expansion.hpp"
 
 namespace gristmill::bind {
 

@@ -1,7 +1,7 @@
 // Many learners in step, as Python sees them.
 #include "bind/fleet.hpp"
 
-#include "core/fleet.hpp"
+#include "core/fleet/fleet.hpp"
 
 namespace gristmill::bind {
 

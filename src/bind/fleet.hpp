@@ -3,7 +3,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/held.hpp"
-#include "core/member_pack.hpp"
+#include "core/fleet/pack.hpp"
 
 namespace gristmill::bind {
 

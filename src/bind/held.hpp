@@ -9,7 +9,7 @@
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
 #include "bind/stored.hpp"
-#include "core/calibration.hpp"
+#include "core/adapt/calibration.hpp"
 
 namespace gristmill::bind {
 

@@ -1,7 +1,7 @@
 // Half widths of intervals as Python sees them: a copy of a learner's own, asked, or led once more along the errors of a stream.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
-#include "core/intervals.hpp"
+#include "core/adapt/intervals.hpp"
 
 namespace gristmill::bind {
 

@@ -1,6 +1,6 @@
 // A learner a key, as Python sees it. Keys are an array of whole numbers, or a list of bytes.
 #include "bind/fleet.hpp"
-#include "core/keyed.hpp"
+#include "core/keyed/keyed.hpp"
 
 namespace gristmill::bind {
 

@@ -1,6 +1,6 @@
 // The learners over stored points, spans, trees and explicit weights, as Python sees them.
 #include "bind/held.hpp"
-#include "core/weights.hpp"
+#include "core/features/weights.hpp"
 
 namespace gristmill::bind {
 

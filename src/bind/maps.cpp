@@ -1,7 +1,7 @@
 // Random maps as Python sees them.
 #include "bind/bind.hpp"
-#include "core/check.hpp"
-#include "core/maps.hpp"
+#include "core/kernels/check.hpp"
+#include "core/features/maps.hpp"
 
 namespace gristmill::bind {
 

@@ -1,9 +1,9 @@
 // The mixture of a race, as Python sees it: scores of some experts in, mixed answers out.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
-#include "core/least_squares.hpp"
-#include "core/mixture.hpp"
-#include "core/strangeness.hpp"
+#include "core/mixture/least_squares.hpp"
+#include "core/mixture/mixture.hpp"
+#include "core/mixture/novelty_mixture.hpp"
 
 namespace gristmill::bind {
 

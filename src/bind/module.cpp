@@ -1,6 +1,6 @@
 #include "bind/bind.hpp"
 #include "bind/fleet.hpp"
-#include "core/threads.hpp"
+#include "core/base/threads.hpp"
 
 namespace gristmill::bind {
 void bind_calibration(nb::module_& m);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bind/held.hpp"
-#include "core/pairwise_matrix.hpp"
+#include "core/pairwise/matrix.hpp"
 
 namespace gristmill::bind {
 

@@ -4,7 +4,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/fleet.hpp"
-#include "core/expansion.hpp"
+#include "core/expansion/expansion.hpp"
 
 namespace gristmill::bind {
 

@@ -1,6 +1,6 @@
 // Running means and scalings of columns; a lone event can be taken back.
 #include "bind/bind.hpp"
-#include "core/scaling.hpp"
+#include "core/adapt/scaling.hpp"
 
 namespace gristmill::bind {
 namespace {

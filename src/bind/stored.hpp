@@ -2,11 +2,11 @@
 #pragma once
 
 #include "bind/bind.hpp"
-#include "core/expansion.hpp"
-#include "core/pairwise_kernel.hpp"
-#include "core/projections.hpp"
-#include "core/sparse_points.hpp"
-#include "core/trees.hpp"
+#include "core/expansion/expansion.hpp"
+#include "core/pairwise/kernel.hpp"
+#include "core/expansion/projected.hpp"
+#include "core/kernels/sparse_points.hpp"
+#include "core/additive/hypothesis.hpp"
 
 namespace gristmill::bind {
 

@@ -20,7 +20,7 @@ from .kernels import Kernel
 
 Vector = npt.NDArray[np.float64]
 
-#: a squared residual below this share of the function's own square is rounding (as in span.hpp)
+#: a squared residual below this share of the function's own square is rounding (as in expansion/cholesky.hpp)
 DEPENDENT = 1e-10
 
 _NONE = np.empty(0)

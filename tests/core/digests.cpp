@@ -10,14 +10,14 @@
 #include <fstream>
 #include <map>
 
-#include "core/expansion.hpp"
-#include "core/learner.hpp"
-#include "core/weights.hpp"
-#include "core/trees.hpp"
-#include "core/projections.hpp"
-#include "core/maps.hpp"
-#include "core/pairwise_kernel.hpp"
-#include "core/pairwise_matrix.hpp"
+#include "core/expansion/expansion.hpp"
+#include "core/learner/learner.hpp"
+#include "core/features/weights.hpp"
+#include "core/additive/hypothesis.hpp"
+#include "core/expansion/projected.hpp"
+#include "core/features/maps.hpp"
+#include "core/pairwise/kernel.hpp"
+#include "core/pairwise/matrix.hpp"
 
 using namespace gristmill;
 

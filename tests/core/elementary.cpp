@@ -1,11 +1,11 @@
 // The elementary functions of the core against long double: errors in units of the last place, special values, and cases
 // whose result is a double and must be met exactly.
-#include "core/elementary.hpp"
+#include "core/base/elementary.hpp"
 
 #include <cstdio>
 #include <initializer_list>
 
-#include "core/random.hpp"
+#include "core/base/random.hpp"
 
 using namespace gristmill;
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/expansion.hpp"
-#include "core/keyed.hpp"
-#include "core/points.hpp"
+#include "core/expansion/expansion.hpp"
+#include "core/keyed/keyed.hpp"
+#include "core/kernels/points.hpp"
 
 using namespace gristmill;
 

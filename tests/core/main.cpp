@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <random>
 
-#include "core/expansion.hpp"
-#include "core/learner.hpp"
-#include "core/sparse_points.hpp"
+#include "core/expansion/expansion.hpp"
+#include "core/learner/learner.hpp"
+#include "core/kernels/sparse_points.hpp"
 
 using namespace gristmill;
 

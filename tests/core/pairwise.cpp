@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <random>
 
-#include "core/pairwise_kernel.hpp"
-#include "core/pairwise_matrix.hpp"
+#include "core/pairwise/kernel.hpp"
+#include "core/pairwise/matrix.hpp"
 
 using namespace gristmill;
 

@@ -1,0 +1,40 @@
+// Classes that weigh alike however often they come: an event of class c weighs n / (k n_c), by the counts up to and including it.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/archive.hpp"
+
+namespace gristmill {
+
+struct Balance {
+    bool on = false;
+    std::vector<double> counts;  // events of each class
+
+    // coming: whether the event is not among the counts yet.
+    double weight(std::size_t label, bool coming) const {
+        if (!on) return 1.0;
+        double events = coming ? 1 : 0, own = events;
+        std::size_t met = coming && (label >= counts.size() || counts[label] == 0) ? 1 : 0;
+        for (std::size_t c = 0; c < counts.size(); ++c) {
+            events += counts[c];
+            if (c == label) own += counts[c];
+            if (counts[c] > 0) ++met;
+        }
+        return events / (static_cast<double>(met) * own);
+    }
+    void count(std::size_t label) {
+        if (!on) return;
+        if (label >= counts.size()) counts.resize(label + 1);
+        counts[label] += 1;
+    }
+    void visit(Archive& archive, std::size_t classes) {
+        if (!on) return;
+        archive.numbers("class_counts", counts);
+        if (archive.loads && (counts.size() > classes || std::any_of(counts.begin(), counts.end(), [](double n) { return !(n >= 0); })))
+            archive.refuse("class_counts", "does not fit the classes");
+    }
+};
+
+}  // namespace gristmill

@@ -1,0 +1,114 @@
+// A hypothesis over an additive kernel: f = scale * sum_i coef_i k(x_i, .), its score from trees.
+//
+// This class owns terms, trees, scale and norm together and is the only one that writes any of them.
+#pragma once
+
+#include "core/additive/additive.hpp"
+#include "core/learner/hypothesis.hpp"
+#include "core/additive/terms.hpp"
+
+namespace gristmill {
+
+class Trees {
+  public:
+    static constexpr const char* kName = "a sum of additive trees";
+    static constexpr Needs kSupports = {.norm = true};
+
+    // width: columns of an input row; single: rows come, and are kept, as floats.
+    Trees(std::vector<Coordinate> coordinates, std::size_t width, bool single, bool skip_missing,
+          const Composition& composition);
+
+    const Terms& terms() const { return terms_; }
+    const AdditiveSum& sum() const { return sum_; }
+    std::size_t width() const { return terms_.width(); }
+    double shown_coef(std::size_t slot, std::size_t output) const { return scale_ * terms_.coefs(slot)[output]; }
+    double norm2() const { return track_norm_ ? norm2_ : exact_norm2(nullptr); }
+    std::size_t bytes() const { return sizeof *this + terms_.bytes() + sum_.bytes(); }
+    // What each coordinate adds to each output: rows x outputs x coordinates.
+    void components(const Batch& batch, double* out) const;
+    void compile() { sum_.compile(); }
+
+    // As a store for budgets.
+    std::size_t size() const { return terms_.size(); }
+    std::int64_t id(std::size_t slot) const { return terms_.id(slot); }
+    std::size_t oldest() const { return terms_.size() == 0 ? Points::npos : terms_.oldest(); }
+    std::size_t newer(std::size_t slot) const { return terms_.newer(slot) == Terms::kNone ? Points::npos : terms_.newer(slot); }
+    std::size_t smallest() const { return terms_.smallest(); }
+    double magnitude(std::size_t slot) const { return std::abs(scale_) * terms_.magnitude(slot); }
+
+    // ---- as a hypothesis, see learner/hypothesis.hpp
+    struct Sight {
+        const Batch* batch = nullptr;
+        std::size_t first = 0, count = 0;
+        std::size_t at = static_cast<std::size_t>(-1);  // the row in `input` and `keys`
+        std::vector<double> row, keys, unscaled;
+        const double* input = nullptr;
+    };
+    struct Plan {
+        Entry entry = {Entry::Kind::refuse};
+    };
+    std::size_t outputs() const { return sum_.outputs(); }
+    std::size_t coefs_per_term() const { return outputs(); }
+    void check(const Batch& batch) const;
+    Sight look(const Batch& batch) const;
+    std::size_t window(std::size_t left) const { return std::min<std::size_t>(left, 256); }
+    void load(Sight& sight, std::size_t first, std::size_t count) const { sight.first = first, sight.count = count; }
+    double score(Sight& sight, std::size_t i, std::size_t output) const { return scale_ * sum_.score(output, keys(sight, i)); }
+    double average_score(Sight&, std::size_t, std::size_t) const { return kUnknown; }
+    double self(Sight& sight, std::size_t i) const { return sum_.self(keys(sight, i)); }
+    void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
+    bool overflows(const Trial&, const Step& step) const { return !(std::abs(step.coefficient) <= 1e150); }
+    Plan plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random);
+    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Sight& sight, std::size_t i, std::int64_t horizon);
+    void finish(Sight&) {}
+    void tick() {}
+    std::uint64_t ticks() const { return 0; }
+    bool plans_alone() const { return true; }
+    void add_output();
+    // f <- factor f. Several outputs share one scale: several factors are refused.
+    void retell(std::span<const double> factors) {
+        if (factors.size() > 1) throw std::invalid_argument("trees of several targets have one scale");
+        shrink(factors[0]);
+    }
+    void split_output();
+    void scores(const Batch& batch, double* out) const;
+    void gradients(const Batch& batch, double* out) const;  // (row, output, column); a column that is missing has none
+    void begin(std::size_t rows, bool grows);
+    void keep();
+    void rollback();
+    void visit(Archive& archive, std::uint64_t seen);
+
+  private:
+    struct Odd {  // an entry that does not follow from the coefficients of its terms
+        std::size_t tree, entry;
+        double coef, rest;
+    };
+    struct Numbers {
+        double scale, norm2, doubt, floor;
+        std::size_t outputs;
+    };
+    const double* keys(Sight& sight, std::size_t i) const;
+    void make_room(std::span<const double> coefs, std::size_t more);
+    void shrink(double factor);
+    void add(Sight& sight, const Term& term);
+    void remove(std::size_t slot);
+    void stay_inside(double radius);
+    void repair_norm();
+    double exact_norm2(double* absolute) const;
+    std::vector<std::vector<double>> coefs_by_output() const;
+    std::vector<TreeEntry> fresh_entries(std::size_t output, std::size_t c) const;
+    std::vector<Odd> odd_entries() const;
+    void visit_trees(Archive& archive);
+
+    AdditiveSum sum_;
+    Terms terms_;
+    bool skip_missing_, track_norm_;
+    std::size_t limit_;
+    double scale_ = 1, norm2_ = 0, doubt_ = 0, floor_ = 0;  // as in Expansion
+    std::vector<double> row_, keys_;  // of a stored term, while learning
+    bool filled_ = false;             // room for all that the budget allows has been made
+    Numbers before_ = {};             // a transaction
+};
+
+}  // namespace gristmill

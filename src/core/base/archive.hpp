@@ -1,0 +1,140 @@
+// Named fields, out and in again: one `visit` of a learner serves saving and loading, so that a new saved number is one
+// line. What is read is checked here: sizes, and that every number is finite. Knows nothing of files or of Python.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/batch.hpp"
+
+namespace gristmill {
+
+struct Field {
+    std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<std::uint8_t>> values;
+    std::vector<std::size_t> shape;
+};
+
+class Archive {
+  public:
+    static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
+    static constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;  // no stream is that long
+
+    Archive() = default;  // to save into
+    explicit Archive(std::vector<std::pair<std::string, Field>> fields) : loads(true), fields(std::move(fields)) {}
+
+    bool loads = false;
+    std::vector<std::pair<std::string, Field>> fields;  // in the order of the visit
+    std::string scope;                                  // put before every name
+    std::optional<Batch> points;                        // while loading: the stored points, which travel beside the fields
+
+    // One number; `otherwise` is for files from before it was saved.
+    template <class T>
+    void number(const char* name, T& value, std::optional<T> otherwise = std::nullopt) {
+        std::vector<T> list{value};
+        if (loads && otherwise && !find(name)) {
+            value = *otherwise;
+            return;
+        }
+        numbers(name, list, 1);
+        value = list[0];
+    }
+    // A count of events or steps.
+    void count(const char* name, std::uint64_t& value, std::optional<std::uint64_t> otherwise = std::nullopt) {
+        number(name, value, otherwise);
+        if (value > kLongest) refuse(name, "is not a number of events");
+    }
+    // A list; while loading it must have so many entries.
+    template <class List>
+    void numbers(const char* name, List& list, std::size_t size = kAny) {
+        using T = typename List::value_type;
+        if (!loads) {
+            fields.push_back({scope + name, {std::vector<T>(list.begin(), list.end()), {list.size()}}});
+            return;
+        }
+        const auto& read = values<T>(name);
+        if (size != kAny && read.size() != size) refuse(name, "does not fit the others");
+        list.assign(read.begin(), read.end());
+    }
+    // One number a stored point, NaN where it is not known; older files have none.
+    template <class List>
+    void known(const char* name, List& list, std::size_t size) {
+        if (!loads) {
+            std::vector<double> first(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size));
+            return numbers(name, first);
+        }
+        const Field* field = find(name);
+        if (!field) return list.assign(size, std::numeric_limits<double>::quiet_NaN());
+        const auto* read = std::get_if<std::vector<double>>(&field->values);
+        if (!read || read->size() != size || std::any_of(read->begin(), read->end(), [](double x) { return std::isinf(x); }))
+            refuse(name, "does not fit the others");
+        list.assign(read->begin(), read->end());
+    }
+    // Lines of equal length, an output each, kept padded with zeros.
+    void table(const char* name, std::vector<Lines<double>>& lines, std::size_t rows, std::size_t columns) {
+        if (!loads) {
+            std::vector<double> all;
+            for (const auto& line : lines) all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(columns));
+            fields.push_back({scope + name, {std::move(all), {lines.size(), columns}}});
+            return;
+        }
+        const auto& read = values<double>(name);
+        if (read.size() != rows * columns) refuse(name, "does not fit the others");
+        lines.assign(rows, Lines<double>(padded(columns)));
+        for (std::size_t o = 0; o < rows; ++o)
+            std::copy_n(read.begin() + static_cast<std::ptrdiff_t>(o * columns), columns, lines[o].begin());
+    }
+    // The numbers of a rule or a budget that change while learning.
+    template <class Part>
+    void part(const char* name, Part& part) {
+        const std::string outer = scope;
+        scope += name;
+        scope += '.';
+        std::visit([&](auto& p) {
+            p.state([&](const char* field, double& x) { number(field, x); });
+            if constexpr (requires { p.visit(*this); }) p.visit(*this);  // lists
+        }, part);
+        scope = outer;
+    }
+    bool has(const char* name) const { return find(name) != nullptr; }
+    [[noreturn]] void refuse(const char* name, const char* why) const {
+        throw std::invalid_argument("the saved field '" + scope + name + "' " + why);
+    }
+
+  private:
+    const Field* find(const char* name) const {
+        const std::string full = scope + name;
+        for (const auto& [key, field] : fields)
+            if (key == full) return &field;
+        return nullptr;
+    }
+    template <class T>
+    const std::vector<T>& values(const char* name) const {
+        const Field* field = find(name);
+        if (!field) refuse(name, "is missing");
+        const auto* list = std::get_if<std::vector<T>>(&field->values);
+        if (!list) refuse(name, "has another type of number");
+        if constexpr (std::is_floating_point_v<T>)
+            if (!std::all_of(list->begin(), list->end(), [](T x) { return std::isfinite(x); }))
+                refuse(name, "holds a number that is not finite");
+        return *list;
+    }
+};
+
+// Positions in the stream must be distinct and before its end.
+inline void check_ids(const Archive& archive, std::vector<std::int64_t> ids, std::uint64_t seen) {
+    std::sort(ids.begin(), ids.end());
+    if (std::adjacent_find(ids.begin(), ids.end()) != ids.end() ||
+        (!ids.empty() && (ids.front() < 0 || static_cast<std::uint64_t>(ids.back()) >= seen)))
+        archive.refuse("ids", "does not hold distinct positions of the stream");
+}
+
+}  // namespace gristmill

@@ -1,0 +1,229 @@
+#include "core/base/threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#include <signal.h>
+#endif
+
+namespace gristmill {
+
+namespace {
+
+thread_local std::size_t allowed = 1;
+thread_local bool at_work = false;  // inside a piece of work: what it asks for is done at once
+thread_local std::size_t taken_seat = 0;
+
+}  // namespace
+
+struct Job {
+    Job(std::size_t count, std::function<void(std::size_t)> work) : count(count), work(std::move(work)) {}
+
+    std::size_t count;
+    std::function<void(std::size_t)> work;
+    std::atomic<std::size_t> next{0}, seats{0};
+    std::mutex mutex = {};
+    std::size_t failed = static_cast<std::size_t>(-1);
+    std::exception_ptr error = nullptr;
+
+    // Pieces are taken in order, so when one fails all before it are under way, and none after it need begin.
+    void run() {
+        at_work = true;
+        taken_seat = seats.fetch_add(1);
+        for (std::size_t i; (i = next.fetch_add(1)) < count;) {
+            try {
+                work(i);
+            } catch (...) {
+                next = count;
+                const std::lock_guard lock(mutex);
+                if (i < failed) failed = i, error = std::current_exception();
+            }
+        }
+        at_work = false;
+        taken_seat = 0;
+    }
+};
+
+namespace {
+
+// A thread that is woken from sleep comes late, by more than a piece of work may take. Who waits looks out for work, awake, for as
+// long as the last of it took, so that no more than half of a thread's time is lost, and then sleeps.
+class Watch {
+  public:
+    using Clock = std::chrono::steady_clock;
+    explicit Watch(Clock::duration patience) : until_(Clock::now() + std::min<Clock::duration>(patience, std::chrono::microseconds(500))) {}
+
+    template <class Seen>
+    bool see(Seen seen) const {
+        for (;;) {
+            for (int look = 0; look < 64; ++look) {
+                if (seen()) return true;
+                pause();
+            }
+            if (Clock::now() >= until_) return seen();
+        }
+    }
+
+  private:
+    static void pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        asm volatile("yield");
+#endif
+    }
+    Clock::time_point until_;
+};
+
+class Pool {
+  public:
+    // Whether others have been asked to begin; not where the pool is taken or no thread can be had.
+    bool begin(Job& job, std::size_t helpers) {
+        if (taken_.exchange(true)) return false;
+        if (!grow(helpers)) {
+            taken_ = false;
+            return false;
+        }
+        bool sleepers;
+        {
+            const std::lock_guard lock(mutex_);
+            job_ = &job;
+            wanted_ = helpers;
+            sleepers = asleep_ > 0;
+        }
+        if (sleepers) wake_.notify_all();
+        return true;
+    }
+    // requires: the job that was begun. ensures: all of it is done, by this thread where nobody came.
+    void end(Job& job) {
+        const auto began = Watch::Clock::now();
+        job.run();
+        std::unique_lock lock(mutex_);
+        wanted_ = 0;  // who has not come by now need not
+        if (busy_ > 0) {
+            lock.unlock();
+            Watch(Watch::Clock::now() - began).see([&] { return busy_ == 0; });
+            lock.lock();
+            done_.wait(lock, [&] { return busy_ == 0; });
+        }
+        job_ = nullptr;
+        taken_ = false;
+    }
+
+  private:
+    // requires: the pool is taken by this thread.
+    bool grow(std::size_t helpers) {
+        if (workers_ >= helpers) return true;
+#if !defined(_WIN32)
+        sigset_t all, before;  // signals are for Python's own threads
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+#endif
+        try {
+            for (; workers_ < helpers; ++workers_) std::thread([this] { serve(); }).detach();
+        } catch (const std::system_error&) {  // as many as there are will do
+        }
+#if !defined(_WIN32)
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
+        return workers_ > 0;
+    }
+
+    [[noreturn]] void serve() {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            ++asleep_;
+            wake_.wait(lock, [&] { return wanted_ > 0; });
+            --asleep_;
+            do {
+                --wanted_;
+                ++busy_;
+                Job& job = *job_;
+                lock.unlock();
+                const auto began = Watch::Clock::now();
+                job.run();
+                const auto took = Watch::Clock::now() - began;
+                lock.lock();
+                if (--busy_ == 0) done_.notify_one();
+                lock.unlock();
+                Watch(took).see([&] { return wanted_ > 0; });
+                lock.lock();
+            } while (wanted_ > 0);
+        }
+    }
+
+    std::atomic<bool> taken_ = false;
+    std::mutex mutex_;
+    std::condition_variable wake_, done_;
+    Job* job_ = nullptr;
+    std::atomic<std::size_t> wanted_ = 0, busy_ = 0;  // changed under the mutex, watched without it
+    std::size_t asleep_ = 0, workers_ = 0;
+};
+
+// Never destroyed: its threads wait in it until the process ends. A child process has none of them, and begins anew.
+std::atomic<Pool*> pool{nullptr};
+
+Pool& the_pool() {
+    if (Pool* present = pool.load()) return *present;
+#if !defined(_WIN32)
+    static const int once = pthread_atfork(nullptr, nullptr, [] {
+        pool = nullptr;
+        at_work = false;
+    });
+    static_cast<void>(once);
+#endif
+    auto* fresh = new Pool;
+    Pool* present = nullptr;
+    if (pool.compare_exchange_strong(present, fresh)) return *fresh;
+    delete fresh;
+    return *present;
+}
+
+}  // namespace
+
+std::size_t threads_allowed() { return at_work ? 1 : allowed; }
+std::size_t seat() { return taken_seat; }
+void allow_threads(std::size_t count) { allowed = std::max<std::size_t>(count, 1); }
+
+void parallel(std::size_t count, const std::function<void(std::size_t)>& work) { parallel(count, threads_allowed(), work); }
+
+void parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work) {
+    threads = at_work ? 1 : std::min(threads, count);
+    if (threads > 1) {
+        Job job{count, std::cref(work)};
+        if (Pool& pool = the_pool(); pool.begin(job, threads - 1)) {
+            pool.end(job);
+            if (job.error) std::rethrow_exception(job.error);
+            return;
+        }
+    }
+    for (std::size_t i = 0; i < count; ++i) work(i);
+}
+
+Beside::Beside() = default;
+Beside::~Beside() { finish(); }
+
+bool Beside::start(std::size_t count, std::function<void(std::size_t)> work) {
+    const std::size_t threads = threads_allowed();
+    if (threads <= 1 || job_) return false;
+    auto job = std::make_unique<Job>(count, std::move(work));
+    if (!the_pool().begin(*job, std::min(threads - 1, count))) return false;
+    job_ = std::move(job);
+    return true;
+}
+
+void Beside::finish() noexcept {
+    if (!job_) return;
+    the_pool().end(*job_);
+    job_.reset();
+}
+
+}  // namespace gristmill

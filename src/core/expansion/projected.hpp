@@ -1,0 +1,90 @@
+// A hypothesis in the span of few stored points: what the budget `Project` keeps in place of coefficients.
+//
+// One span an output over one shared store of points. The coordinates are where the hypothesis lives; the coefficients of
+// the points are worked out from them at the end of a chunk, for predictions.
+#pragma once
+
+#include "core/expansion/expansion.hpp"
+#include "core/expansion/cholesky.hpp"
+
+namespace gristmill {
+
+class Projections {
+  public:
+    static constexpr const char* kName = "a hypothesis in the span of stored points";
+    static constexpr Needs kSupports = {.norm = true, .projection = true, .span = true, .average = true};
+
+    // requires: the budget of the composition is Project.
+    Projections(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
+
+    const Expansion& expansion() const { return store_; }
+    std::size_t outputs() const { return spans_.size(); }
+    std::size_t coefs_per_term() const { return spans_.size(); }
+    std::size_t width() const { return store_.width(); }
+    std::size_t bytes() const;
+    double norm2() const;
+
+    // Kernel values of the rows ahead, and their coordinates on every output's basis.
+    struct Sight : gristmill::Sight {
+        explicit Sight(gristmill::Sight&& sight) : gristmill::Sight(std::move(sight)) {}
+        double* coordinates(std::size_t output, std::size_t i) { return z[output].data() + i * z_stride; }
+
+        std::size_t z_stride = 0, solved = 0;  // how many rows have coordinates
+        std::vector<Lines<double>> z;
+        Lines<double> members;  // kernel values at an output's members, gathered
+        double residual = 0;    // of the row measured last
+        bool changed = false;   // whether coefficients no longer are what the coordinates say
+    };
+    struct Plan {
+        bool fold = false;  // into the span, not into the store
+    };
+    void check(const Batch& batch) const { store_.check(batch); }
+    Sight look(const Batch& batch) const { return Sight(store_.look(batch)); }
+    Sight look_again(const Batch& batch, std::int64_t start) const { return Sight(store_.look_again(batch, start)); }
+    std::size_t window(std::size_t left) const { return store_.window(left); }
+    void load(Sight& sight, std::size_t first, std::size_t count) const;
+    // By the coefficients, which cost no substitution; agrees with `score` to rounding.
+    void keep_targets(std::size_t targets) { store_.keep_targets(targets); }
+    double rough_score(Sight& sight, std::size_t output) const { return store_.score(output, sight.row(0)); }
+    double score(Sight& sight, std::size_t i, std::size_t output) const;
+    double average_score(Sight& sight, std::size_t i, std::size_t output) const;
+    double self(Sight& sight, std::size_t i) const { return sight.self(i); }
+    void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
+    bool overflows(const Trial& trial, const Step& step) const { return store_.overflows(trial, step); }
+    Plan plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random);
+    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Sight&, std::size_t, std::int64_t) {}
+    void finish(Sight& sight) { if (sight.changed) refresh(); }
+    void tick();
+    std::uint64_t ticks() const { return ticks_; }
+    bool plans_alone() const { return store_.plans_alone(); }
+    void add_output();
+    void retell(std::span<const double> factors);  // f_o <- factor_o f_o, past ones too
+    void relabel(std::span<const double> factors, std::span<const double> shifts) { store_.relabel(factors, shifts); }
+    void split_output();
+    void scores(const Batch& batch, double* out) const { store_.scores(batch, out); }
+    void gradients(const Batch& batch, double* out) const { store_.gradients(batch, out); }
+    void begin(std::size_t rows, bool grows);
+    void keep();
+    void rollback();
+    void visit(Archive& archive, std::uint64_t seen);
+
+  private:
+    void solve(Sight& sight) const;
+    void store(Sight& sight, std::size_t i, const Term& term);
+    void rebuild(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& members);
+    void refresh();  // coefficients of the points from the coordinates, or of the mean over time
+
+    Expansion store_;
+    double tolerance_;
+    bool norm_, average_;  // whether the rule asks for the norm; whether the mean is what is shown
+    std::size_t limit_;
+    std::uint64_t ticks_ = 0;
+    std::vector<Span> spans_;
+    // For the time of a transaction.
+    std::vector<Span::Mark> marks_;
+    std::vector<Span> narrower_;  // the spans as they were when outputs were added
+    std::uint64_t ticks_before_ = 0;
+};
+
+}  // namespace gristmill

@@ -1,0 +1,58 @@
+// A member's own scaling of its inputs: what ColumnScaling does to one stream, kept with the member, by the same formulas
+// (adapt/scaling.hpp), so that a member equals a prepared learner alone, bit for bit.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/adapt/scaling.hpp"
+
+namespace gristmill {
+
+struct Scaling {
+    enum class Method { none, standard, minmax };
+    Method method = Method::none;
+    std::uint64_t warmup = std::numeric_limits<std::uint64_t>::max();  // events after which nothing is taken in any more
+
+    bool on() const { return method != Method::none; }
+    static constexpr std::size_t kNumbers = 3;  // a column: the first value, sums and squares from it; or: that, least, largest
+};
+
+// One number by what is known after `known` events.
+inline double scaled_number(Scaling::Method method, double x, double first, double a, double b, std::uint64_t known) {
+    if (method == Scaling::Method::minmax) return reach::placed(x, a, b - a);
+    double mean, spread;
+    reach::moments(a, b, static_cast<double>(known), mean, spread);
+    return reach::drawn_in(reach::placed(x, mean + first, spread));
+}
+
+// x by what is known now, and before that taken in, if `learn`; `stride` apart in x and out. False: a number has left the range.
+template <class M>
+bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const double* x, double* out, std::size_t stride,
+               bool learn) {
+    const std::uint64_t seen = member.seen();
+    const bool standard = scaling.method == Scaling::Method::standard, takes = learn && seen < scaling.warmup;
+    const std::uint64_t known = std::max<std::uint64_t>(std::min<std::uint64_t>(seen + (learn ? 1 : 0), scaling.warmup), 1);
+    bool fine = true;
+    for (std::size_t j = 0; j < width; ++j) {
+        double &first = member.scaling(0, j), &a = member.scaling(1, j), &b = member.scaling(2, j);
+        const double value = x[j];
+        if (takes && seen == 0) first = value, a = b = standard ? 0.0 : value;
+        if (takes && standard) {
+            double mean, spread;
+            reach::moments(a, b, static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean, spread);
+            const double from = reach::taken(value - first, mean, spread, reach::limit(seen));
+            a += from, b += from * from;
+        } else if (takes) {
+            a = std::min(a, value), b = std::max(b, value);
+        }
+        const double scaled = scaled_number(scaling.method, value, first, a, b, known);
+        fine = fine && std::isfinite(scaled) && std::isfinite(b) && std::isfinite(b - a);
+        out[j * stride] = scaled;
+    }
+    return fine;
+}
+
+}  // namespace gristmill

@@ -1,0 +1,190 @@
+// Which record belongs to a key: open addressing over a table of record numbers, and the order in which keys grow cold (CLOCK).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/arena.hpp"
+
+namespace gristmill {
+
+// Keys of events: whole numbers, or texts.
+struct Keys {
+    std::span<const std::int64_t> whole;
+    std::vector<std::string_view> text;
+    bool texts = false;
+    std::size_t count() const { return texts ? text.size() : whole.size(); }
+};
+
+// One key: a number, or a text and the hash that stands for it until texts are compared; mixed to find its place.
+struct Key {
+    std::uint64_t value = 0;
+    std::string_view name;
+    std::uint64_t hash = mix(value);
+
+    static Key of(const Keys& keys, std::size_t i) {
+        return keys.texts ? of(keys.text[i]) : number(static_cast<std::uint64_t>(keys.whole[i]));
+    }
+    static Key number(std::uint64_t value) { return {value, {}, mix(value)}; }
+    static Key of(std::string_view name) {
+        std::uint64_t hash = 0xcbf29ce484222325u;
+        for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+        return {hash, name};
+    }
+    static std::uint64_t mix(std::uint64_t z) {
+        z += 0x9e3779b97f4a7c15u;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+    }
+};
+
+class KeyTable {
+  public:
+    static constexpr std::uint32_t kNone = 0xffffffffu;
+
+    explicit KeyTable(bool texts) : texts_(texts), cells_(16) {}
+
+    bool texts() const { return texts_; }
+    std::size_t live() const { return live_; }
+    std::size_t records() const { return values_.size(); }  // used or free
+    bool used(std::uint32_t record) const { return state_[record] != 0; }
+    Key key(std::uint32_t record) const { return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()}; }
+    std::size_t bytes() const {
+        std::size_t total = values_.capacity() * 8 + state_.capacity() + cells_.capacity() * sizeof(Cell) + free_.capacity() * 4;
+        for (const auto& name : names_) total += sizeof name + (name.capacity() > 15 ? name.capacity() + 1 : 0);
+        return total;
+    }
+
+    std::uint32_t find(const Key& key) const {
+        for (std::size_t at = key.hash & mask();; at = (at + 1) & mask()) {
+            const Cell& cell = cells_[at];
+            if (cell.record == kNone || (cell.value == key.value && (!texts_ || names_[cell.record] == key.name))) return cell.record;
+        }
+    }
+    void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.hash & mask()]); }
+    // What the key's event will look at beside its record is on its way from memory then.
+    void prefetch(std::uint32_t record) const {
+        __builtin_prefetch(&state_[record]);
+        if (texts_) __builtin_prefetch(&names_[record]);
+    }
+    // Changes when a key comes or goes: what was found before may not be true any more.
+    std::uint64_t version() const { return version_; }
+    void touch(std::uint32_t record) {
+        if (state_[record] != 3) state_[record] = 3;
+    }
+
+    // The record of the next key: the lowest that is free. Where a key comes to lie depends on which keys there are and not on the
+    // order in which others went, so that a fleet goes on in the same way from a file, and after a chunk that was undone.
+    std::uint32_t next() const { return free_.empty() ? static_cast<std::uint32_t>(values_.size()) : free_.front(); }
+
+    // requires: not there yet. The record may be one that was freed.
+    std::uint32_t add(const Key& key) {
+        if (10 * (live_ + 1) > 7 * cells_.size()) rebuild(2 * cells_.size());
+        const std::uint32_t record = next();
+        if (free_.empty()) {
+            values_.push_back(0);
+            state_.push_back(0);
+            if (texts_) names_.emplace_back();
+        } else {
+            std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+            free_.pop_back();
+        }
+        values_[record] = key.value;
+        if (texts_) names_[record] = key.name;
+        state_[record] = 3;
+        ++live_, ++version_;
+        insert(record);
+        return record;
+    }
+    void remove(std::uint32_t record) {
+        std::size_t hole = key(record).hash & mask();
+        while (cells_[hole].record != record) hole = (hole + 1) & mask();
+        // Those behind the hole move up, unless that would put them before their own place.
+        for (std::size_t at = (hole + 1) & mask(); cells_[at].record != kNone; at = (at + 1) & mask()) {
+            const std::size_t home = key(cells_[at].record).hash & mask();
+            if (((at - home) & mask()) >= ((at - hole) & mask())) cells_[hole] = cells_[at], hole = at;
+        }
+        cells_[hole] = {};
+        state_[record] = 0;
+        if (texts_) names_[record] = {};
+        free_.push_back(record);
+        std::push_heap(free_.begin(), free_.end(), std::greater<>());
+        --live_, ++version_;
+    }
+    // The next that was not touched since the hand came by; passes(record): of those that were. requires: live() > 0.
+    template <class Passes>
+    std::uint32_t coldest(Passes passes) {
+        for (;; hand_ = (hand_ + 1) % values_.size()) {
+            const auto record = static_cast<std::uint32_t>(hand_);
+            if (state_[record] == 3) passes(record), state_[record] = 1;
+            else if (state_[record] == 1) return record;
+        }
+    }
+    std::uint8_t state(std::uint32_t record) const { return state_[record]; }
+    void set_state(std::uint32_t record, std::uint8_t state) { state_[record] = state; }
+
+    // Puts a record back as it was: `undo` of anything. Call `mend` after the last.
+    struct Saved {
+        std::uint64_t value;
+        std::string name;
+        std::uint8_t state;
+    };
+    Saved saved(std::uint32_t record) const {
+        return {values_[record], texts_ ? names_[record] : std::string(), state_[record]};
+    }
+    void put_back(std::uint32_t record, Saved saved) {
+        values_[record] = saved.value;
+        if (texts_) names_[record] = std::move(saved.name);
+        state_[record] = saved.state;
+    }
+    void resize(std::size_t records) { values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0); }
+    void mend(std::size_t records, std::size_t hand) {
+        resize(records);
+        hand_ = hand;
+        free_.clear();
+        live_ = 0, ++version_;
+        for (std::size_t r = 0; r < records; ++r)  // in this order it is a heap
+            if (state_[r] == 0) free_.push_back(static_cast<std::uint32_t>(r));
+            else ++live_;
+        std::size_t size = cells_.size();
+        while (10 * (live_ + 1) > 7 * size) size *= 2;
+        rebuild(size);
+    }
+    std::size_t hand() const { return hand_; }
+
+  private:
+    // The number of a key, or its hash, stands beside its record: a look at one line finds it.
+    struct Cell {
+        std::uint64_t value = 0;
+        std::uint32_t record = kNone;
+    };
+    std::size_t mask() const { return cells_.size() - 1; }
+    void insert(std::uint32_t record) {
+        const Key own = key(record);
+        std::size_t at = own.hash & mask();
+        while (cells_[at].record != kNone) at = (at + 1) & mask();
+        cells_[at] = {own.value, record};
+    }
+    void rebuild(std::size_t size) {
+        decltype(cells_)(size).swap(cells_);
+        for (std::size_t r = 0; r < values_.size(); ++r)
+            if (state_[r] != 0) insert(static_cast<std::uint32_t>(r));
+    }
+
+    bool texts_;
+    std::vector<Cell, LargePages<Cell>> cells_;
+    std::vector<std::uint32_t> free_;  // a heap, the lowest in front
+    std::vector<std::uint64_t> values_;
+    std::vector<std::string> names_;
+    std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched
+    std::size_t live_ = 0, hand_ = 0;
+    std::uint64_t version_ = 0;
+};
+
+}  // namespace gristmill

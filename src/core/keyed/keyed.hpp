@@ -1,0 +1,165 @@
+// A learner a key: events come in any order of keys and are learned in the order of arrival. Each key has one small record;
+// lanes run across its slots. Each is what a learner alone would be on its own events, bit for bit.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/base/arena.hpp"
+#include "core/fleet/fleet.hpp"
+#include "core/keyed/expiry.hpp"
+#include "core/keyed/key_table.hpp"
+
+namespace gristmill {
+
+struct KeyedSettings {
+    std::size_t max_keys = 0;  // 0: no cap
+    double ttl = kInfinity;    // since a key's last event, in events or on the caller's clock
+    bool spills = false;       // what leaves is handed out, and asked for when it comes back
+    bool texts = false;
+    std::uint64_t seed = 0;
+    bool one_seed = true;      // for all keys; else each has its own, made of this and the key
+};
+
+template <class T>
+struct KeyedChunk {
+    Keys keys;
+    const T* rows = nullptr;
+    const double* labels = nullptr;
+    const double* weights = nullptr;
+    const double* offsets = nullptr;  // added to the scores, `offset_columns` an event
+    std::size_t offset_columns = 0;
+    const double* times = nullptr;
+    std::size_t count() const { return keys.count(); }
+};
+
+// Records that are not in memory, by key: numbers as eight bytes.
+using Spilled = std::unordered_map<std::string, std::string>;
+
+// Where keys lie in memory, for a fleet that goes on from a file: which one leaves next depends on it.
+struct KeyOrder {
+    std::span<const std::int64_t> slots;   // the record of each key; -1: it is not in memory
+    std::span<const std::uint8_t> touched;  // since the hand came by
+    std::size_t hand = 0;
+};
+
+template <class T>
+class Keyed {
+  public:
+    Keyed(FleetParts parts, const KeyedSettings& settings);
+    ~Keyed();
+
+    std::size_t width() const { return shape_.width; }
+    std::size_t outputs() const { return shape_.outputs; }
+    std::size_t classes() const { return classes_; }
+    const MemberShape& shape() const { return shape_; }
+    std::size_t live() const { return table_.live(); }
+    std::size_t stored() const;  // points, of all records
+    std::size_t bytes() const;
+    std::uint64_t dropped() const { return dropped_; }  // keys that went away for want of room
+    std::uint64_t expired() const;  // keys that went away because of their age, those on disk not counted
+    void set_counts(std::uint64_t dropped, std::uint64_t expired) { dropped_ = dropped, expired_ = expired; }
+    const KeyTable& table() const { return table_; }
+    // Other settings in mid-stream. What has no room any more leaves.
+    void configure(std::size_t max_keys, double ttl, bool spills);
+
+    void check(const KeyedChunk<T>& chunk) const;
+    // Whether an event of a chunk that was checked may still be refused: when learning may diverge.
+    bool may_fail(const KeyedChunk<T>& chunk) const;
+    void set_now(double now);  // events, or time, that went by elsewhere
+    // requires: checked. found: records of keys that were spilled before. All or nothing, as in Fleet::learn.
+    // With `spills` nothing is settled before `keep`: what left has to be written first, and that may fail.
+    void learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores);
+    // Keys without a record are as if they had seen nothing.
+    // shares: the probability of each class instead.
+    void score(const KeyedChunk<T>& chunk, const Spilled& found, bool shares, double* out) const;
+
+    // Keys of a chunk, each once, of which only the disk may know.
+    std::vector<std::string> missing(const Keys& keys) const;
+    // Whether each key is there, in memory or elsewhere, and not past its time.
+    std::vector<std::uint8_t> known(const Keys& keys, const Spilled& found) const;
+    // What left in the last change, and keys past their time, of which records elsewhere are no longer true.
+    const Spilled& leaving() const { return leaving_; }
+    const std::unordered_set<std::string>& gone() const { return gone_; }
+    double last_of(const std::string& blob) const;
+    // The last change stays, and what left is in safe hands; or it never was. Says whether there was one.
+    void keep(std::uint64_t expired);
+    std::uint64_t changes() const { return changes_; }  // how many were kept
+    bool rollback();
+    void forget(const Keys& keys);
+    void meet(std::size_t classes);
+
+    // Throws std::out_of_range for a key that is not there.
+    MemberPack<T> members(const Keys& keys, const Spilled& found, std::vector<double>& last) const;
+    void set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const Spilled& found);
+    // requires: nothing was learned.
+    void restore(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const KeyOrder& order);
+    double now() const { return now_; }
+
+    static std::string text_of(const Key& key) {
+        if (key.name.data()) return std::string(key.name);
+        return std::string(reinterpret_cast<const char*>(&key.value), sizeof key.value);
+    }
+
+  private:
+    using View = Member<T, 1>;
+    static constexpr std::size_t kTail = sizeof(double) + sizeof(std::uint64_t);  // of a spilled record
+    struct Journal;
+    struct Scratch;
+
+    std::byte* record(std::uint32_t i) const {
+        return records_.at(i);
+    }
+    View view(std::byte* at) const { return View(at, 0, shape_, layout_); }
+    void fresh(std::uint32_t i, const Key& key);
+    std::string blob(const std::byte* record, double last) const;
+    std::string current(const std::string& blob) const;
+    const std::string* elsewhere(const std::string& text, const Spilled& found) const;
+    std::uint32_t place(const Key& key, std::uint32_t i, const Spilled& found, Journal* journal);
+    void bring_back(std::uint32_t i, const Key& key, const Spilled& found);
+    void evict(Journal* journal);
+    void expire(Journal* journal);
+    bool is_past(double last, double now) const { return now - last > settings_.ttl; }
+    // Time does not run backwards: an event that comes late counts as of now.
+    void tick(const double* time) {
+        now_ = !time ? now_ + 1 : began_ ? std::max(now_, *time) : *time;
+        began_ = true;
+    }
+    double then(const KeyedChunk<T>& chunk, std::size_t e) const { return chunk.times ? std::max(now_, chunk.times[e]) : now_; }
+    void begin(bool grows);
+    struct Ahead;
+    const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
+    struct Sum {
+        double value = 0;
+        T norm2 = 0;
+    };
+    // Whether the score of a record is one sum in vector code.
+    bool is_quick() const { return parts_.nodes.back().op == Op::gaussian && shape_.outputs == 1 && !shape_.merges; }
+    Sum sum(const std::byte* at, const T* x) const;
+    void take(const View& member, const Sum& sum, Scratch& scratch) const;
+    void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
+    template <class R>
+    void learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,
+                      double* out, Journal* journal);
+    void undo(Journal& journal);
+
+    FleetParts parts_;
+    KeyedSettings settings_;
+    Kernel kernel_;
+    MemberShape shape_;
+    std::size_t limit_, classes_ = 0;
+    MemberLayout layout_;
+    std::vector<double> start_;  // the rule's numbers before anything was learned
+    KeyTable table_;
+    Arena records_;
+    KeyAges ages_;    // where there is a ttl
+    double now_ = 0;  // events so far, or the caller's clock
+    bool began_ = false, tame_ = true;
+    std::uint64_t dropped_ = 0, expired_ = 0, changes_ = 0;
+    Spilled leaving_;
+    std::unordered_set<std::string> gone_;
+    std::unique_ptr<Journal> held_;  // of a change that is not settled
+};
+
+}  // namespace gristmill

@@ -1,0 +1,340 @@
+// Records of a keyed fleet: made, brought back, spilled, forgotten, undone, handed out and taken in.
+#include <cstring>
+#include <unordered_set>
+
+#include "core/keyed/undo_log.hpp"
+
+namespace gristmill {
+
+template <class T>
+std::size_t Keyed<T>::bytes() const {
+    std::size_t total = sizeof *this + table_.bytes() + ages_.bytes() + records_.bytes(table_.records());
+    for (const auto& [key, record] : leaving_) total += key.size() + record.size();
+    return total;
+}
+
+template <class T>
+std::size_t Keyed<T>::stored() const {
+    std::size_t total = 0;
+    for (std::uint32_t i = 0; i < table_.records(); ++i)
+        if (table_.used(i)) total += view(record(i)).size();
+    return total;
+}
+
+template <class T>
+void Keyed<T>::fresh(std::uint32_t i, const Key& key) {
+    std::byte* at = record(i);
+    std::memset(at, 0, layout_.bytes);
+    view(at).clear_to(settings_.one_seed ? settings_.seed : Key::mix(settings_.seed ^ key.hash), start_);
+}
+
+// A spilled record is its bytes, the time of its last event (of leaving, where nobody asks for it), and how many outputs it has.
+template <class T>
+std::string Keyed<T>::blob(const std::byte* record, double last) const {
+    std::string bytes(reinterpret_cast<const char*>(record), layout_.bytes);
+    if (!ages_.on()) last = now_;
+    const std::uint64_t outputs = shape_.outputs;
+    bytes.append(reinterpret_cast<const char*>(&last), sizeof last);
+    return bytes.append(reinterpret_cast<const char*>(&outputs), sizeof outputs);
+}
+
+template <class T>
+double Keyed<T>::last_of(const std::string& blob) const {
+    double last;
+    std::memcpy(&last, blob.data() + blob.size() - kTail, sizeof last);
+    return last;
+}
+
+// A record from outside as it would be now: checked, and with outputs that were added since it left.
+template <class T>
+std::string Keyed<T>::current(const std::string& blob) const {
+    const auto refuse = [] { throw std::invalid_argument("a spilled record is damaged, or of another fleet"); };
+    std::uint64_t outputs = 0;
+    if (blob.size() < kTail) refuse();
+    std::memcpy(&outputs, blob.data() + blob.size() - sizeof outputs, sizeof outputs);
+    if (outputs == 0 || outputs > shape_.outputs) refuse();
+    MemberShape old = shape_;
+    old.outputs = outputs;
+    const MemberLayout before(old, sizeof(T), limit_, 1);
+    if (blob.size() != before.bytes + kTail) refuse();
+    Lines<std::byte> from(before.bytes), to(layout_.bytes);
+    std::memcpy(from.data(), blob.data(), before.bytes);
+    const View member(from.data(), 0, old, before);
+    if (member.size() > limit_) refuse();
+    MemberPack<T> pack;
+    pack.add(member, old);
+    pack.check(old, limit_, classes_);
+    if (outputs == shape_.outputs) return blob;
+    copy_member(member, old, view(to.data()), shape_);
+    return std::string(reinterpret_cast<const char*>(to.data()), layout_.bytes) + blob.substr(before.bytes);
+}
+
+// The record of a key that is not in memory; nullptr: there is none.
+template <class T>
+const std::string* Keyed<T>::elsewhere(const std::string& text, const Spilled& found) const {
+    if (const auto left = leaving_.find(text); left != leaving_.end()) return &left->second;
+    if (gone_.count(text)) return nullptr;
+    const auto back = found.find(text);
+    return back == found.end() ? nullptr : &back->second;
+}
+
+template <class T>
+void Keyed<T>::bring_back(std::uint32_t i, const Key& key, const Spilled& found) {
+    const std::string text = text_of(key);
+    const std::string* blob = elsewhere(text, found);
+    if (!blob) return;
+    const std::string now = current(*blob);
+    if (is_past(last_of(now), now_)) ++expired_;
+    else std::memcpy(record(i), now.data(), layout_.bytes);
+    leaving_.erase(text);
+}
+
+template <class T>
+void Keyed<T>::evict(Journal* journal) {
+    const std::uint32_t cold = table_.coldest([&](std::uint32_t i) {
+        if (journal) journal->pass(*this, i);
+    });
+    if (journal) journal->touch(*this, cold);
+    if (settings_.spills) leaving_[text_of(table_.key(cold))] = blob(record(cold), ages_.last(cold));
+    else ++dropped_;
+    table_.remove(cold);
+}
+
+// Keys past their time go, at the event that shows what time it is: whoever looks later need not change anything.
+template <class T>
+void Keyed<T>::expire(Journal* journal) {
+    ages_.sweep([&](double last) { return is_past(last, now_); }, [&](std::uint32_t i) { return table_.used(i); },
+                [&](std::uint32_t i) {
+                    if (journal) journal->touch(*this, i);
+                    if (settings_.spills) gone_.insert(text_of(table_.key(i)));
+                    table_.remove(i), ++expired_;
+                });
+}
+
+template <class T>
+std::uint64_t Keyed<T>::expired() const {
+    std::uint64_t total = expired_;
+    for (const auto& [key, blob] : leaving_) total += is_past(last_of(blob), now_);
+    return total;
+}
+
+template <class T>
+void Keyed<T>::set_now(double now) {
+    now_ = now, began_ = true;
+    if (ages_.on()) expire(nullptr);
+}
+
+template <class T>
+void Keyed<T>::configure(std::size_t max_keys, double ttl, bool spills) {
+    rollback();
+    settings_.max_keys = max_keys, settings_.ttl = ttl, settings_.spills = spills;
+    if (std::isfinite(ttl) != ages_.on()) {  // nobody knows when the last events came: as if all came now
+        ages_.turn(std::isfinite(ttl));
+        for (std::uint32_t i = 0; ages_.on() && i < table_.records(); ++i)
+            if (table_.used(i)) ages_.came(i, now_);
+    }
+    if (spills) begin(false);
+    while (max_keys && table_.live() > max_keys) evict(held_.get());
+    if (ages_.on()) expire(held_.get());
+}
+
+// The record of a key, which is `i`; made, or brought back, where there is none.
+template <class T>
+std::uint32_t Keyed<T>::place(const Key& key, std::uint32_t i, const Spilled& found, Journal* journal) {
+    if (i == KeyTable::kNone) {
+        if (settings_.max_keys && table_.live() >= settings_.max_keys) evict(journal);
+        if (journal) journal->touch(*this, table_.next());
+        i = table_.add(key);
+        records_.grow(i + 1);
+        fresh(i, key);
+        if (settings_.spills) bring_back(i, key, found);
+    } else {
+        if (journal) journal->touch(*this, i);
+        table_.touch(i);
+    }
+    if (ages_.on()) ages_.came(i, now_);
+    return i;
+}
+
+// ---- undoing ------------------------------------------------------------------------------------------------------
+
+template <class T>
+void Keyed<T>::begin(bool grows) {
+    held_ = std::make_unique<Journal>(*this);
+    if (grows) held_->all = records_.copy();
+}
+
+template <class T>
+void Keyed<T>::keep(std::uint64_t expired) {
+    held_.reset();
+    leaving_.clear(), gone_.clear();
+    expired_ += expired, ++changes_;
+}
+
+template <class T>
+bool Keyed<T>::rollback() {
+    if (!held_) return false;
+    undo(*held_);
+    held_.reset();
+    return true;
+}
+
+template <class T>
+void Keyed<T>::undo(Journal& journal) {
+    shape_ = journal.shape, layout_ = journal.layout, classes_ = journal.classes;
+    if (journal.all) records_ = std::move(*journal.all);
+    for (auto& [i, was] : journal.before) {
+        table_.put_back(i, std::move(was.key));
+        if (!journal.all) std::memcpy(record(i), was.bytes.data(), layout_.bytes);
+        if (ages_.on()) ages_.set(i, was.last);
+    }
+    for (const auto& [i, state] : journal.passed) table_.set_state(i, state);
+    table_.mend(journal.records, journal.hand);
+    ages_.rebuild(journal.records, [&](std::uint32_t i) { return table_.used(i); });
+    records_.shrink(journal.records);
+    dropped_ = journal.dropped, expired_ = journal.expired, now_ = journal.now, began_ = journal.began;
+    leaving_ = std::move(journal.leaving), gone_ = std::move(journal.gone);
+}
+
+template <class T>
+void Keyed<T>::meet(std::size_t classes) {
+    classes_ = std::max(classes_, classes);
+    if (parts_.task != Task::classification || classes_ <= 2 || classes_ == shape_.outputs) return;
+    if (classes_ >= View::kNoCode) throw std::invalid_argument("a fleet has room for 65534 classes");
+    const MemberShape old = shape_;
+    MemberShape shape = old;
+    shape.outputs = classes_;
+    const MemberLayout layout(shape, sizeof(T), limit_, 1);
+    Arena records(layout.bytes);
+    records.grow(table_.records());
+    for (std::uint32_t i = 0; i < table_.records(); ++i) {
+        std::memset(records.at(i), 0, layout.bytes);
+        if (table_.used(i)) copy_member(View(record(i), 0, old, layout_), old, View(records.at(i), 0, shape, layout), shape);
+    }
+    records_ = std::move(records);
+    shape_ = shape;
+    layout_ = layout;
+}
+
+// ---- keys ---------------------------------------------------------------------------------------------------------
+
+template <class T>
+std::vector<std::string> Keyed<T>::missing(const Keys& keys) const {
+    std::vector<std::string> out;
+    std::unordered_set<std::string> seen;
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        if (table_.find(key) != KeyTable::kNone) continue;
+        std::string text = text_of(key);
+        if (!leaving_.count(text) && !gone_.count(text) && seen.insert(text).second) out.push_back(std::move(text));
+    }
+    return out;
+}
+
+template <class T>
+std::vector<std::uint8_t> Keyed<T>::known(const Keys& keys, const Spilled& found) const {
+    std::vector<std::uint8_t> out(keys.count());
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        out[e] = table_.find(key) != KeyTable::kNone;
+        if (out[e] || !settings_.spills) continue;
+        const std::string* blob = elsewhere(text_of(key), found);
+        out[e] = blob && !is_past(last_of(current(*blob)), now_);
+    }
+    return out;
+}
+
+template <class T>
+void Keyed<T>::forget(const Keys& keys) {
+    rollback();
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        leaving_.erase(text_of(key));
+        if (const std::uint32_t i = table_.find(key); i != KeyTable::kNone) table_.remove(i);
+    }
+}
+
+// ---- members ------------------------------------------------------------------------------------------------------
+
+template <class T>
+MemberPack<T> Keyed<T>::members(const Keys& keys, const Spilled& found, std::vector<double>& last) const {
+    MemberPack<T> pack;
+    Lines<std::byte> other(layout_.bytes);
+    for (std::size_t e = 0; e < keys.count(); ++e) {
+        const Key key = Key::of(keys, e);
+        const std::uint32_t i = table_.find(key);
+        if (i != KeyTable::kNone) {
+            pack.add(view(record(i)), shape_);
+            last.push_back(ages_.last(i));
+            continue;
+        }
+        const std::string* there = elsewhere(text_of(key), found);
+        if (!there) throw std::out_of_range("no such key");
+        const std::string blob = current(*there);
+        if (is_past(last_of(blob), now_)) throw std::out_of_range("no such key");
+        std::memcpy(other.data(), blob.data(), layout_.bytes);
+        pack.add(view(other.data()), shape_);
+        last.push_back(ages_.on() ? last_of(blob) : 0);
+    }
+    return pack;
+}
+
+template <class T>
+void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const Spilled& found) {
+    if (pack.count() != keys.count() || last.size() != keys.count()) throw std::invalid_argument("there are not as many states as keys");
+    rollback();
+    tame_ = pack.check(shape_, limit_, classes_) && tame_;
+    if (settings_.spills) begin(false);
+    bool late = false;
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < keys.count(); ++k) {
+        const Key key = Key::of(keys, k);
+        const std::uint32_t i = place(key, table_.find(key), found, held_.get());
+        std::memset(record(i), 0, layout_.bytes);
+        first = pack.take(view(record(i)), shape_, k, first);
+        if (ages_.on() && last[k] != now_) late = true, ages_.set(i, last[k]);
+    }
+    if (late) ages_.rebuild(table_.records(), [&](std::uint32_t i) { return table_.used(i); });
+}
+
+template <class T>
+void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const KeyOrder& order) {
+    const auto refuse = [] { throw std::invalid_argument("the order of the keys of a fleet does not fit them"); };
+    const std::size_t count = keys.count();
+    if (pack.count() != count || last.size() != count || order.slots.size() != count || order.touched.size() != count) refuse();
+    tame_ = pack.check(shape_, limit_, classes_) && tame_;
+    // Free records in between may be many, but no number may ask for much more memory than the file itself takes.
+    const std::size_t most = 64 * count + 1024;
+    if (order.hand >= most) refuse();
+    std::size_t records = order.hand + 1;  // it may point to one that is free
+    for (const std::int64_t slot : order.slots) {
+        if (slot < (settings_.spills ? -1 : 0) || slot >= static_cast<std::int64_t>(most)) refuse();
+        records = std::max(records, static_cast<std::size_t>(slot + 1));
+    }
+    table_.resize(records);
+    records_.grow(records);
+    Lines<std::byte> other(layout_.bytes);
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        const Key key = Key::of(keys, k);
+        const bool here = order.slots[k] >= 0;
+        const auto i = static_cast<std::uint32_t>(here ? order.slots[k] : 0);
+        std::byte* at = here ? record(i) : other.data();
+        std::memset(at, 0, layout_.bytes);
+        first = pack.take(view(at), shape_, k, first);
+        if (!here) {
+            leaving_[text_of(key)] = blob(at, last[k]);
+            continue;
+        }
+        if (table_.used(i)) refuse();
+        table_.put_back(i, {key.value, std::string(key.name), static_cast<std::uint8_t>(order.touched[k] ? 3 : 1)});
+        if (ages_.on()) ages_.set(i, last[k]);
+    }
+    table_.mend(records, order.hand);
+    ages_.rebuild(records, [&](std::uint32_t i) { return table_.used(i); });
+}
+
+template class Keyed<double>;
+template class Keyed<float>;
+
+}  // namespace gristmill

@@ -1,0 +1,68 @@
+// What a learner keeps: in a file, and to take a chunk back after an error.
+#pragma once
+
+#include "core/learner/learner.hpp"
+
+namespace gristmill {
+
+template <Hypothesis H>
+void Learner<H>::visit(Archive& archive) {
+    archive.count("seen", counts_.seen);
+    archive.count("steps", counts_.steps);
+    archive.number("random_seed", counts_.random.seed);
+    archive.number("random_counter", counts_.random.counter);
+    archive.number("margins", counts_.margins);
+    std::uint64_t classes = counts_.classes;
+    archive.count("classes", classes);
+    if (archive.loads) {
+        // Later passes of `fit` are steps too, and nobody makes a million of them.
+        if (counts_.steps >> 20 > counts_.seen) archive.refuse("steps", "is far more than the events seen");
+        // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
+        std::vector<double> offsets;
+        archive.numbers("intercept", offsets);
+        if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
+        else if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
+        while (counts_.classes < classes) add_class();
+    }
+    archive.part("rule", rule_);
+    for (std::size_t o = 0; o < others_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), others_[o]);
+    archive.part("budget", budget_);
+    archive.numbers("intercept", intercept_, outputs());
+    archive.numbers("intercept_sum", intercept_sum_, outputs());
+    if (task_ == Task::classification) {
+        calibration_.visit(archive);
+        balance_.visit(archive, counts_.classes);
+    }
+    if (task_ == Task::regression) intervals_.visit(archive);
+    hypothesis_.visit(archive, counts_.seen);
+    if (archive.loads) fit_memory();  // points that were stored when rows were narrower may be too many
+}
+
+template <Hypothesis H>
+void Learner<H>::undo(const Saved& saved) {
+    hypothesis_.rollback();
+    rule_ = saved.rule;
+    others_ = saved.others;
+    budget_ = saved.budget;
+    counts_ = saved.counts;
+    intercept_ = saved.intercept;
+    intercept_sum_ = saved.intercept_sum;
+    calibration_ = saved.calibration;
+    balance_ = saved.balance;
+    intervals_ = saved.intervals;
+}
+
+template <Hypothesis H>
+void Learner<H>::transact(std::size_t rows, bool grows, const std::function<void()>& work) {
+    const Saved before = mark();
+    hypothesis_.begin(rows, grows);
+    try {
+        work();
+    } catch (...) {
+        undo(before);
+        throw;
+    }
+    hypothesis_.keep();
+}
+
+}  // namespace gristmill

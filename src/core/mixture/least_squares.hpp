@@ -1,0 +1,68 @@
+// A line through what was seen, older events forgotten slowly: recursive least squares, one number to predict.
+//
+// w minimises the sum of forget^age (y - w z)^2 + |w|^2 forget^events; P is the inverse of the weighted sum of z z' (and the ridge),
+// brought along by the rule of Sherman and Morrison. Sums run in order, so that the numbers are the same for any cut.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/archive.hpp"
+
+namespace gristmill {
+
+class LeastSquares {
+  public:
+    LeastSquares(std::size_t width, double forget) : width_(width), forget_(forget), weights_(width), inverse_(width * width), gain_(width) {
+        for (std::size_t i = 0; i < width; ++i) inverse_[i * width + i] = 1;
+    }
+
+    std::size_t width() const { return width_; }
+    std::size_t bytes() const { return sizeof *this + (inverse_.size() + 2 * width_) * sizeof(double); }
+
+    double score(const double* z) const {
+        double sum = 0;
+        for (std::size_t i = 0; i < width_; ++i) sum += weights_[i] * z[i];
+        return sum;
+    }
+
+    // What it says of an event, which it then learns. What would not be finite teaches nothing.
+    double learn(const double* z, double target) {
+        const double said = score(z);
+        double spread = forget_;
+        for (std::size_t i = 0; i < width_; ++i) {
+            double sum = 0;
+            for (std::size_t j = 0; j < width_; ++j) sum += inverse_[i * width_ + j] * z[j];
+            gain_[i] = sum;
+            spread += z[i] * sum;
+        }
+        const double off = target - said;
+        if (!std::isfinite(spread) || !(spread > 0) || !std::isfinite(off)) return said;
+        for (std::size_t i = 0; i < width_; ++i) weights_[i] += gain_[i] / spread * off;
+        // A direction that has not been seen for long would be forgotten into infinity: it is known no worse than at first.
+        double trace = 0;
+        for (std::size_t i = 0; i < width_; ++i) trace += inverse_[i * width_ + i] - gain_[i] * (gain_[i] / spread);
+        const double keep = trace <= forget_ * static_cast<double>(width_) ? 1 / forget_ : 1.0;
+        for (std::size_t i = 0; i < width_; ++i)
+            for (std::size_t j = 0; j <= i; ++j) {
+                const double value = keep * (inverse_[i * width_ + j] - gain_[i] * (gain_[j] / spread));
+                inverse_[i * width_ + j] = inverse_[j * width_ + i] = value;
+            }
+        return said;
+    }
+
+    void visit(Archive& archive) {
+        archive.numbers("weights", weights_, width_);
+        archive.numbers("inverse", inverse_, width_ * width_);
+    }
+
+  private:
+    std::size_t width_;
+    double forget_;
+    std::vector<double> weights_, inverse_;
+    std::vector<double> gain_;  // room to work in
+};
+
+}  // namespace gristmill

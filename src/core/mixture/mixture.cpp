@@ -1,0 +1,276 @@
+#include "core/mixture/mixture.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gristmill {
+
+// ---- weights ------------------------------------------------------------------------------------------------------
+
+void Hedge::step(std::span<const double> losses) {
+    double least = elementary::kInf, alive = 0, mean = 0;
+    for (std::size_t e = 0; e < weights_.size(); ++e)
+        if (weights_[e] > 0) least = std::min(least, losses[e]), alive += 1, mean += weights_[e] * losses[e];
+    if (gap_ == 0 && mean - least > kRounding * mean) gap_ = kBegin * (mean - least);
+    if (alive < 2 || gap_ == 0) return;
+    const double eta = elementary::quick_log(alive) / gap_;
+    trial_.resize(weights_.size());
+    double sum = 0;
+    for (std::size_t e = 0; e < weights_.size(); ++e)
+        sum += trial_[e] = weights_[e] > 0 ? weights_[e] * elementary::exp(-eta * (losses[e] - least)) : 0.0;
+    gap_ = std::max(least_, kKeep * gap_ + std::max(0.0, mean - (least - elementary::quick_log(sum) / eta)));
+    for (std::size_t e = 0; e < weights_.size(); ++e)
+        if (weights_[e] > 0) weights_[e] = (1 - share_) * (trial_[e] / sum) + share_ / alive;
+}
+
+double Hedge::dealt() const {
+    double alive = 0;
+    for (const double w : weights_) alive += w > 0;
+    return share_ / alive;
+}
+
+void Hedge::leave(std::size_t expert) {
+    weights_[expert] = 0;
+    normalise();
+}
+
+void Hedge::enter(std::size_t expert) {
+    weights_[expert] = std::max(share_, 1e-3);
+    normalise();
+}
+
+void Hedge::normalise() {
+    double sum = 0;
+    for (const double w : weights_) sum += w;
+    if (sum > 0)
+        for (double& w : weights_) w /= sum;
+}
+
+void Hedge::visit(Archive& archive) {
+    archive.number("hedge_gap", gap_);
+    const std::size_t voices = weights_.size();
+    archive.numbers("hedge_weights", weights_);
+    if (!archive.loads) return;
+    if (2 * weights_.size() == voices) {  // an older file: each expert had one voice
+        for (double& weight : weights_) weight /= 2;
+        weights_.resize(voices);
+        std::copy_n(weights_.begin(), voices / 2, weights_.begin() + static_cast<std::ptrdiff_t>(voices / 2));
+    }
+    if (weights_.size() != voices) archive.refuse("hedge_weights", "does not fit the others");
+    const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
+    if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
+}
+
+// ---- the mixture --------------------------------------------------------------------------------------------------
+
+Mixture::Mixture(Kind kind, std::size_t experts, double share)
+    : kind_(kind), hedge_(kind == Kind::classes ? 2 * experts : experts, share, kind == Kind::classes ? kGap : 0.0),
+      recent_(voices()), counted_(experts), errors_(experts), events_(experts) {
+    for (std::size_t v = 0; kind == Kind::classes && v < voices(); ++v) calibrations_.emplace_back(v < experts);
+}
+
+void Mixture::leave(std::size_t expert) {
+    each_voice(expert, [&](std::size_t v) { hedge_.leave(v); });
+}
+
+void Mixture::enter(std::size_t expert) {
+    each_voice(expert, [&](std::size_t v) { hedge_.enter(v); });
+}
+
+std::vector<double> Mixture::weights() const {
+    std::vector<double> sums(experts());
+    for (std::size_t v = 0; v < voices(); ++v) sums[v % experts()] += hedge_.weights()[v];
+    return sums;
+}
+
+std::vector<double> Mixture::recent() const {
+    std::vector<double> least(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(experts()));
+    for (std::size_t v = experts(); v < voices(); ++v) least[v - experts()] = std::min(least[v - experts()], recent_[v]);
+    return least;
+}
+
+void Mixture::meet(std::size_t classes) {
+    for (; classes_ < classes; ++classes_) {
+        if (classes_ < 2) continue;
+        for (Calibration& calibration : calibrations_) {
+            if (classes_ == 2) calibration.split();
+            calibration.add();
+        }
+    }
+}
+
+void Mixture::mark() {
+    std::fill(recent_.begin(), recent_.end(), 0.0);
+    std::fill(counted_.begin(), counted_.end(), 0.0);
+}
+
+void Mixture::share_out(std::size_t voice, const double* scores, double* out) const {
+    if (kind_ == Kind::numbers) *out = *scores;
+    else calibrations_[voice].probabilities({scores, outputs()}, columns(), out);
+}
+
+Mixture::Answer Mixture::judge(const double* shares, std::size_t label) const {
+    const double error = std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
+    const double doubt = std::min(kWorstDoubt, -elementary::quick_log(std::max(shares[label], kUnheard)));
+    return {error, (1 - kDoubt) * error + kDoubt * doubt};
+}
+
+void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) const {
+    const std::size_t k = columns();
+    std::vector<double> shares(k);
+    const double dealt = hedge_.dealt();
+    for (std::size_t r = 0; r < rows; ++r) {
+        double total = 0;
+        std::fill(out + r * k, out + (r + 1) * k, 0.0);
+        for (const Said& one : said)
+            each_voice(one.expert, [&](std::size_t v) {
+                const double weight = hedge_.weights()[v] - dealt;
+                if (!(weight > 0)) return;
+                share_out(v, one.scores + r * outputs(), shares.data());
+                total += weight;
+                for (std::size_t c = 0; c < k; ++c) out[r * k + c] += weight * shares[c];
+            });
+        if (total > 0)
+            for (std::size_t c = 0; c < k; ++c) out[r * k + c] /= total;
+    }
+}
+
+void Mixture::learn(std::span<const Said> said, std::size_t rows, std::span<const double> labels, std::size_t met, double* out) {
+    const std::size_t k = columns();
+    for (std::size_t r = 0; r < rows; ++r, out += k) {
+        hear(said, r);
+        answer(said, r, out);
+        if (r == 0 && kind_ == Kind::classes) play_down(out, std::max<std::size_t>(met, 2));
+        const double error = kind_ == Kind::classes ? judge(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
+        if (seen_++ == 0) first_error_ = error;
+        own_errors_ += error;
+        judge_all(said, r, labels[r]);
+        if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) remember();
+    }
+}
+
+// Who says something that is no number has left.
+void Mixture::hear(std::span<const Said> said, std::size_t row) {
+    there_.assign(experts(), 0);
+    for (const Said& one : said) {
+        const double* scores = one.scores + row * outputs();
+        double weight = 0;
+        each_voice(one.expert, [&](std::size_t v) { weight += hedge_.weights()[v]; });
+        if (weight == 0) continue;
+        if (std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) there_[one.expert] = 1;
+        else leave(one.expert);
+    }
+}
+
+void Mixture::answer(std::span<const Said> said, std::size_t row, double* out) {
+    const std::size_t k = columns();
+    shares_.resize(voices() * k);
+    std::fill(out, out + k, 0.0);
+    double total = 0;
+    const double dealt = hedge_.dealt();
+    for (const Said& one : said) {
+        if (!there_[one.expert]) continue;
+        each_voice(one.expert, [&](std::size_t v) {
+            double* shares = shares_.data() + v * k;
+            const double weight = std::max(0.0, hedge_.weights()[v] - dealt);
+            share_out(v, one.scores + row * outputs(), shares);
+            total += weight;
+            for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares[c];
+        });
+    }
+    if (total > 0)
+        for (std::size_t c = 0; c < k; ++c) out[c] /= total;
+}
+
+// Nobody could know of a class that this row brings.
+void Mixture::play_down(double* out, std::size_t known) const {
+    const std::size_t k = columns();
+    if (known >= k) return;
+    double sum = 0;
+    for (std::size_t c = known; c < k; ++c) out[c] = kUnheard;
+    for (std::size_t c = 0; c < k; ++c) sum += out[c];
+    for (std::size_t c = 0; c < k; ++c) out[c] /= sum;
+}
+
+void Mixture::judge_all(std::span<const Said> said, std::size_t row, double label) {
+    losses_.assign(voices(), 0.0);
+    // Of the first event nobody knew anything, least of all where numbers lie.
+    const double most = seen_ == 1 ? first_error_ : kWildest * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
+    for (const Said& one : said) {
+        const std::size_t e = one.expert;
+        if (!there_[e]) continue;
+        double error = 0;  // of the last voice, which is the expert's own
+        each_voice(e, [&](std::size_t v) {
+            const double* shares = shares_.data() + v * columns();
+            const double off = std::abs(shares[0] - label);
+            Answer found{off, std::min(off, most)};
+            if (kind_ == Kind::classes) {
+                found = judge(shares, static_cast<std::size_t>(label));
+                calibrations_[v].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label), shares);
+            }
+            losses_[v] = found.loss;
+            recent_[v] += found.loss;
+            error = found.error;
+        });
+        counted_[e] += 1, errors_[e] += error, events_[e] += 1;
+    }
+    hedge_.step(losses_);
+}
+
+void Mixture::remember() {
+    if (history_.size() == kLines * line()) {  // every second line stays
+        for (std::size_t kept = 0; kept < kLines / 2; ++kept)
+            std::copy_n(history_.begin() + static_cast<std::ptrdiff_t>((2 * kept + 1) * line()), line(),
+                        history_.begin() + static_cast<std::ptrdiff_t>(kept * line()));
+        history_.resize(kLines / 2 * line());
+        step_ *= 2;
+    }
+    if (static_cast<double>(seen_) < step_ * static_cast<double>(history_.size() / line() + 1)) return;
+    if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
+    history_.push_back(static_cast<float>(seen_));
+    history_.push_back(static_cast<float>(own_errors_ / static_cast<double>(seen_)));
+    for (const double weight : weights()) history_.push_back(static_cast<float>(weight));
+    for (std::size_t e = 0; e < experts(); ++e)
+        history_.push_back(static_cast<float>(events_[e] > 0 ? errors_[e] / events_[e] : 0.0));
+}
+
+std::size_t Mixture::bytes() const { return bytes_for(classes_) - (kLines * line() - history_.capacity()) * sizeof(float); }
+
+std::size_t Mixture::bytes_for(std::size_t classes) const {
+    const std::size_t outputs = kind_ == Kind::classes && classes > 2 ? classes : 1;
+    return sizeof *this + kLines * line() * sizeof(float) + (4 * voices() + 4 * experts()) * sizeof(double) +
+           calibrations_.size() * (sizeof(Calibration) + 3 * outputs * sizeof(double));
+}
+
+void Mixture::visit(Archive& archive) {
+    hedge_.visit(archive);
+    const std::size_t m = experts();
+    std::uint64_t classes = classes_;
+    archive.count("classes", classes);
+    archive.count("seen", seen_);
+    archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
+    if (archive.loads && recent_.size() == m && voices() > m) {  // an older file: each expert had one voice
+        recent_.resize(voices());
+        std::copy_n(recent_.begin(), m, recent_.begin() + static_cast<std::ptrdiff_t>(m));
+    }
+    if (archive.loads && recent_.size() != voices()) archive.refuse("recent", "does not fit the others");
+    archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
+    archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);
+    archive.number("history_step", step_);
+    std::vector<double> lines(history_.begin(), history_.end());
+    archive.numbers("history", lines);
+    if (archive.loads) {
+        if (lines.size() % line() != 0 || lines.size() > kLines * line() || !(step_ >= kFirstStep))
+            archive.refuse("history", "does not fit the others");
+        history_.assign(lines.begin(), lines.end());
+        meet(classes);
+    }
+    const std::string outer = archive.scope;
+    for (std::size_t e = 0; e < calibrations_.size(); ++e) {
+        archive.scope = outer + std::to_string(e) + '.';
+        calibrations_[e].visit(archive);
+    }
+    archive.scope = outer;
+}
+
+}  // namespace gristmill

@@ -1,0 +1,76 @@
+// Vector code for many small learners, compiled once an instruction set like simd/kernel_blocks.cpp, and under its rule: nothing but vector
+// code is included here.
+#include "core/simd/fleet_dispatch.hpp"
+#include "core/simd/fleet_kernels.hpp"
+#include "core/simd/keyed_kernels.hpp"
+#include "core/simd/fleet_rules.hpp"
+
+namespace gristmill::GRISTMILL_ISA {
+
+namespace {
+
+template <class T>
+std::uint32_t fleet_step(const LaneSettings& s, const LaneBlock<T>& block, const LaneEvents<T>& in) {
+    const std::uint32_t left = with_rule(s.rule, [&]<LaneRule R>() {
+        return step_lanes<R>(s, block, in, full_lanes(s, block), 0, store_lanes_of<T>(s.width));
+    });
+    count_lanes(block, 0, in.here & ~left);
+    return left;
+}
+
+template <LaneRule R, class T>
+LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, const LaneFrames<T>& given, const Node* nodes,
+                      std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
+    // Copies, which no store can change: they are not looked at again after each.
+    const LaneSettings s = settings;
+    const LaneBlock<T> block = memory;
+    const LaneFrames<T> frames = given;
+    LaneEvents<T> in = events;
+    const StoreLanes<T> put = store_lanes_of<T>(s.width);
+    const std::uint32_t full = full_lanes(s, block);
+    std::size_t slots = 0;  // nothing changes the size of a store here
+    for (std::size_t l = 0; l < kLanes<T>; ++l) slots = block.size[l] > slots ? block.size[l] : slots;
+    const std::size_t row = frames.apart * s.width, share = (frames.lines + frames.count - 1) / frames.count * kLineBytes;
+    const std::byte *next = frames.next, *end = next + frames.lines * kLineBytes;
+    const T* rows = frames.rows;
+    for (std::size_t t = 0; t < frames.count; ++t, rows += row) {
+        // The next block and its events are on their way from memory while this one is learned: a share of them a frame.
+        for (const std::byte* stop = next + share; next < stop && next < end; next += kLineBytes) __builtin_prefetch(next, 1);
+        for (std::size_t at = 0; at <= kLanes<T> * s.width; at += kLanes<T>) __builtin_prefetch(rows + kLanes<T> * s.width + at);
+        fleet_lanes(rows, s.width, in.x);
+        fleet_norms(in.x, s.width, in.norm2);
+        fleet_values(nodes, root, in.x, in.norm2, block.points, block.norm2, slots, s.width, scratch, values);
+        fleet_scores(values, block.coef, slots, in.raw);
+        const std::uint32_t left = step_lanes<R>(s, block, in, full, static_cast<std::uint32_t>(t), put);
+        if (__builtin_expect(left != 0, 0)) {
+            count_lanes(block, static_cast<std::uint32_t>(t), in.here & ~left);
+            return {t, left};
+        }
+        if (frames.labels) in.label += frames.apart;
+        if (frames.weights) in.weight += frames.apart;
+        if (in.shown) in.shown += frames.apart;
+    }
+    count_lanes(block, static_cast<std::uint32_t>(frames.count), 0);
+    return {frames.count, 0};
+}
+
+template <class T>
+LaneStop fleet_frames(const LaneSettings& settings, const LaneBlock<T>& block, const LaneFrames<T>& frames, const Node* nodes,
+                      std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
+    return with_rule(settings.rule, [&]<LaneRule R>() { return learn_frames<R>(settings, block, frames, nodes, root, events, scratch, values); });
+}
+
+template <class T>
+constexpr IsaFleet<T> fleet_table() {
+    return {&fleet_lanes<T>, &fleet_small<T>, &fleet_norms<T>, &fleet_values<T>, &fleet_scores<T>, &fleet_smallest<T>, &record_sums<DotTerm, T>,
+            &record_sums<L1Term, T>, &record_norms<T>, &record_gaussian<T>, &record_oldest<T>, &fleet_step<T>, &fleet_frames<T>};
+}
+
+}  // namespace
+
+extern const IsaFleet<double> kFleetDouble;
+extern const IsaFleet<float> kFleetFloat;
+const IsaFleet<double> kFleetDouble = fleet_table<double>();
+const IsaFleet<float> kFleetFloat = fleet_table<float>();
+
+}  // namespace gristmill::GRISTMILL_ISA
