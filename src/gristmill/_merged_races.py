@@ -18,6 +18,7 @@ from ._lines import LineLane
 from ._mergeable import check_columns, shares_of, sizeless
 from ._merged_learners import Move, learners
 from ._merged_states import counter, intervals, line, mixture, strangeness
+from ._native_race import native, viewed
 from ._nested import same
 from ._rooms import LAST
 from ._stream import Run
@@ -37,7 +38,7 @@ def merged(models: list[Any], size: Any, weights: Any) -> Any:
     fresh = _like(models[0], size)
     races = _Races(runs, shares, fresh)
     core = races.core(None if fresh._memory() is not None else size)
-    fresh._run = Run(fresh._parts(), core, races.labels)
+    fresh._run = Run(fresh._parts(), native(core), races.labels)
     return fresh
 
 
@@ -59,7 +60,7 @@ def _like(first: Any, size: Any) -> Any:
 
 def _check_alike(first: Any, other: Any, at: int) -> None:
     """Refuse, by name, races that are not of the same experts."""
-    mine, its = first._engine, other._engine
+    mine, its = viewed(first._engine), viewed(other._engine)
     check_columns(first, other, at)
     for name in ("share", "alarm_rate"):
         a, b = getattr(first, name, None), getattr(other, name, None)
@@ -91,7 +92,7 @@ class _Races:
     """Fitted races, on their way into a core of another."""
 
     def __init__(self, runs: list[Run], shares: Floats, fresh: Any) -> None:
-        self.cores = [run.core for run in runs]
+        self.cores = [viewed(run.core) for run in runs]
         self.shares = shares
         self.labels = LabelTable()
         known = [run.labels.names[: run.core.classes] for run in runs]
@@ -124,6 +125,7 @@ class _Races:
         if into.rooms.memory is not None:
             for place, room in rooms.items():
                 into.lanes[place].resize(int(room.removesuffix(" B")))
+        into.is_fresh = False
         return into
 
     # ---- what all share ------------------------------------------------------------------------------------

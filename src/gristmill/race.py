@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ._answers import Classifying
 from ._intervals import Bounding
+from ._native_race import native, viewed
 from ._race_core import RaceCore, plan_of
 from ._stream import Run, Scores, StreamEstimator, task_of
 from ._trivial import Trivial
@@ -51,17 +52,17 @@ class Racing(StreamEstimator):
     def _begin(self, run: Run, X: Any) -> Any:
         core = self._fresh(X.shape[1])
         core.begin(X.shape[1])
-        return core
+        return native(core)
 
     def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
-        core = self._fresh(plan_of(state)["width"])
+        core = self._fresh(plan_of(state)["began"])
         core.restore(state)
-        return core
+        return native(core)
 
     def widen(self, width: int) -> None:
         """More columns from now on: every stored point has 0 in them."""
         run = self._started()
-        if width < run.core.width or not all(lane.model.widens for _, lane in run.core.learning_lanes):
+        if width < run.core.width or not all(lane.model.widens for _, lane in viewed(run.core).learning_lanes):
             raise ValueError(f"a race of {run.core.width} columns cannot be widened to {width}")
         run.core.widen(width)
         self.n_features_in_ = width
@@ -72,12 +73,13 @@ class Racing(StreamEstimator):
     @property
     def experts_(self) -> list[Any]:
         """The experts as they run now, without what they have learned."""
-        return [lane.composition() for lane in self._engine.lanes]
+        return [lane.composition() for lane in viewed(self._engine).lanes]
 
     @property
     def n_support_(self) -> int:
         """How many points all experts store."""
-        return sum(int(getattr(lane.core, "size", 0)) for _, lane in self._engine.learning_lanes if lane.runs)
+        lanes = viewed(self._engine).learning_lanes
+        return sum(int(getattr(lane.core, "size", 0)) for _, lane in lanes if lane.runs)
 
     @property
     def weights_(self) -> npt.NDArray[np.float64]:
@@ -88,16 +90,17 @@ class Racing(StreamEstimator):
     def leader_(self) -> Any:
         """The learner with the largest weight, as a model of its own: a copy in its present state."""
         run = self._started()
-        weights = run.core.mixture.weights
-        running = [place for place, lane in run.core.learning_lanes if lane.runs]
+        core = viewed(run.core)
+        weights = core.mixture.weights
+        running = [place for place, lane in core.learning_lanes if lane.runs]
         if not running:
             raise AttributeError("leader_: no learner is left in the race; report() says why")
         best = max(running, key=lambda place: (weights[place], -place))
-        return run.core.lanes[best].fitted(run.core.scalings, run.labels, run.core.target)
+        return core.lanes[best].fitted(core.scalings, run.labels, core.target)
 
     def report(self) -> RaceReport:
         """Weights, errors and room of the experts, and how the race went; printed, it is a table."""
-        return RaceReport.of(self._engine, self._task_name)
+        return RaceReport.of(viewed(self._engine), self._task_name)
 
 
 class Race(Racing):
