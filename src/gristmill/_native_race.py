@@ -1,7 +1,7 @@
-"""A race whose experts, scalings, mixture and memory are all the core's: no Python between a method and the core.
+"""A race whose experts, scalings, mixture and memory are all in the core: no Python between a method and the core.
 
-`NativeRace` is what a race of kernel learners, baselines and lines runs on. `RaceCore` (_race_core.py) has the same numbers in
-Python: it runs races with other experts, and is the form in which a native race is looked at, merged and written to a file.
+`NativeRace` is what a race of kernel learners, baselines and lines runs on. `RaceCore` (_race_core.py) has the same
+numbers in Python: it runs races with other experts, and is the form in which a race is read, merged and saved.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class NativeRace(_core.Race):
 
     def view(self) -> RaceCore:
         """The race of this moment as Python objects, which are copies."""
-        now = self.snapshot()
+        now: Any = self.snapshot()
         core = self._python(self.began)
         core.width, core.is_fresh = now.width, False
         shares, core.rooms.tried, core.rooms.begun = now.get_shares()
@@ -130,7 +130,7 @@ class NativeRace(_core.Race):
 
     def _take(self, core: RaceCore) -> None:
         """Go on where a race in Python stands."""
-        for key, scaler in core.scalings.by_key.items():
+        for scaler in core.scalings.by_key.values():
             if scaler._scaling is not None:
                 self.set_scaling(scaler._scaling)
         self.set_mixture(core.mixture.inner if isinstance(core.mixture, NoveltyMixture) else core.mixture)

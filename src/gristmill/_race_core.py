@@ -315,7 +315,13 @@ class RaceCore:
         """Arrays by name; what is no number is a JSON text among them."""
         with self._door:
             arrays = {f"mixture.{name}": array for name, array in self.mixture.state().items()}
-            plan: dict[str, Any] = {"width": self.width, "began": self.began, "rooms": self.rooms.to_json(), "lanes": [], "scalings": {}}
+            plan: dict[str, Any] = {
+                "width": self.width,
+                "began": self.began,
+                "rooms": self.rooms.to_json(),
+                "lanes": [],
+                "scalings": {},
+            }
             for (how, warmup), scaler in self.scalings.by_key.items():
                 found, plan["scalings"][f"{how}.{warmup}"] = scaler._to_file()
                 arrays |= {f"{how}.{warmup}.{name}": array for name, array in found.items()}

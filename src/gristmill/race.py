@@ -13,6 +13,7 @@ from ._intervals import Bounding
 from ._native_race import native, viewed
 from ._race_core import RaceCore, plan_of
 from ._stream import Run, Scores, StreamEstimator, task_of
+from ._threads import jobs
 from ._trivial import Trivial
 from ._validate import Range, is_real, optional
 from .prepared import Prepared
@@ -31,7 +32,11 @@ class Racing(StreamEstimator):
     widens = True
     _takes_sparse = False
     share: float | None = None
+    n_jobs: int | None = 1
     _task_name: str
+
+    def _jobs(self) -> Any:
+        return self.n_jobs
 
     def _made(self, width: int) -> list[Any]:
         """The experts, for rows of so many columns."""
@@ -43,6 +48,7 @@ class Racing(StreamEstimator):
 
     def _parts(self) -> Any:
         optional(_share).check(type(self).__name__, "share", self.share)
+        jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         return self._memory()
 
     def _fresh(self, width: int) -> RaceCore:
@@ -116,6 +122,8 @@ class Race(Racing):
     share : float, default=0.001, or 0.004 for numbers
         alpha in the paper of Herbster and Warmuth: of all weight goes round evenly after each event, so that an expert that
         was bad can come back.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
 
     Attributes
     ----------
@@ -143,14 +151,15 @@ class Race(Racing):
     0.05 wrong, led by Gaussian(gamma=1.0)
     """
 
-    def __new__(cls, experts: Any = None, share: float | None = None) -> Any:
+    def __new__(cls, experts: Any = None, share: float | None = None, n_jobs: int | None = 1) -> Any:
         if cls is not Race:
             return super().__new__(cls)
         return super().__new__(_KINDS[_task_of_all("Race", experts)])
 
-    def __init__(self, experts: Any, share: float | None = None) -> None:
+    def __init__(self, experts: Any, share: float | None = None, n_jobs: int | None = 1) -> None:
         self.experts = experts
         self.share = share
+        self.n_jobs = n_jobs
 
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)

@@ -75,9 +75,15 @@ def dicts(count: int, seed: int) -> tuple[list[dict[str, Any]], Any]:
     rng = np.random.RandomState(seed)
     events, labels = [], []
     for at in range(count):
-        hue = "red green blue amber teal".split()[rng.randint(3 if at < count // 2 else 5)]
+        hue = ["red", "green", "blue", "amber", "teal"][rng.randint(3 if at < count // 2 else 5)]
         size, wet = float(rng.normal()) * 100, bool(rng.randint(2))
-        event: dict[str, Any] = {"size": size, "hue": hue, "wet": wet, "count": int(rng.randint(9)), "age": rng.normal()}
+        event: dict[str, Any] = {
+            "size": size,
+            "hue": hue,
+            "wet": wet,
+            "count": int(rng.randint(9)),
+            "age": rng.normal(),
+        }
         if rng.uniform() < 0.1:
             event["size"] = None
         if rng.uniform() < 0.05:
@@ -220,8 +226,14 @@ def race_classifier() -> Iterator[Any]:
         gm.Prepared(gm.KernelClassifier(gm.Gaussian(0.3), gm.PassiveAggressive(0.5), gm.Merge(120)), "relevance"),
         gm.Prepared(gm.KernelClassifier(gm.Laplacian(0.5), gm.Perceptron(), gm.Forget(60)), "minmax", warmup=200),
         gm.Prepared(gm.KernelClassifier(gm.Gaussian(1.0), gm.MarginProjection(), gm.Project(0.2, 50))),
-        gm.Prepared(gm.KernelClassifier(gm.Additive(gm.Spline()), gm.PassiveAggressive(), gm.DropSmallest(40)), "minmax"),
-        gm.Prepared(gm.FeatureLearner(gm.RandomMaclaurin(gm.Polynomial(2, 1.0, 1.0), 60, random_state=0), gm.PassiveAggressive())),
+        gm.Prepared(
+            gm.KernelClassifier(gm.Additive(gm.Spline()), gm.PassiveAggressive(), gm.DropSmallest(40)), "minmax"
+        ),
+        gm.Prepared(
+            gm.FeatureLearner(
+                gm.RandomMaclaurin(gm.Polynomial(2, 1.0, 1.0), 60, random_state=0), gm.PassiveAggressive()
+            )
+        ),
     ]
     model = gm.Race(experts)
     yield from in_chunks(model, X / X.std(axis=0), y)
@@ -289,7 +301,9 @@ def prepared_novelty() -> Iterator[Any]:
 def prepared_auto() -> Iterator[Any]:
     """A table of numbers and booleans without gaps: its rows do not widen."""
     X, y = two_classes(1300, 5, 18)
-    events = [{"a": float(x[0]), "b": float(x[1]), "c": bool(x[2] > 0.003), "d": float(x[3]), "e": int(x[4])} for x in X]
+    events = [
+        {"a": float(x[0]), "b": float(x[1]), "c": bool(x[2] > 0.003), "d": float(x[3]), "e": int(x[4])} for x in X
+    ]
     model = gm.Prepared(gm.AutoClassifier(memory="300 kB"))
     yield from in_chunks(model, events, y)
     yield from one_by_one(model, events[:60], y[:60])

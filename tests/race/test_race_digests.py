@@ -1,4 +1,4 @@
-"""Races and `Prepared` predict what they predicted before they moved into the core, bit for bit, on every instruction set."""
+"""Races and `Prepared` predict what they predicted before the race moved into the core, bit for bit."""
 
 from __future__ import annotations
 
@@ -28,5 +28,7 @@ def test_every_case_is_recorded() -> None:
 @pytest.mark.parametrize("isa", FUSED)
 def test_scores_are_those_recorded(isa: str) -> None:
     program = [sys.executable, str(HERE / "race_digests.py")]
-    found = subprocess.run(program, env={**os.environ, "GRISTMILL_ISA": isa}, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        program, env={**os.environ, "GRISTMILL_ISA": isa}, capture_output=True, text=True, check=True
+    )
     assert json.loads(found.stdout) == RECORDED
