@@ -20,8 +20,8 @@ test: lint types core-test
 	$(BIN)/python -m pytest tests -m alone --durations=20
 	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill papers
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
-	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_exactness.py tests/test_cuts.py tests/test_fleet.py \
-	    tests/test_keyed_fleet.py || exit 1; done
+	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/promises/test_exactness.py tests/promises/test_cuts.py tests/fleets/test_fleet.py \
+	    tests/fleets/test_keyed_fleet.py || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -67,7 +67,7 @@ test-compilers: $(VENV)/.dev
 	    GRISTMILL_ISA=$$isa build/$$compiler/core_digests tests/core/digests || exit 1; done || exit 1; done
 	CXX=clang++ $(BIN)/pip install --quiet --no-build-isolation --no-deps --upgrade --target build/clang-python/site . \
 	  -C build-dir=build/clang-python/cmake
-	PYTHONPATH=build/clang-python/site $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_isas.py tests/test_exactness.py
+	PYTHONPATH=build/clang-python/site $(BIN)/python -m pytest -q -p no:cacheprovider tests/promises/test_isas.py tests/promises/test_exactness.py
 
 # The tests with the oldest dependencies that pyproject.toml allows, in an environment of their own.
 test-oldest:
@@ -91,9 +91,9 @@ stub: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-# Every figure and table of the papers, its picture and its text into docs/pictures (GRISTMILL_DATA says where the data are).
+# Every figure and table of the papers, its picture and its text into docs/results/pictures (GRISTMILL_DATA says where the data are).
 papers: $(VENV)/.dev
-	$(BIN)/python -m docs.pictures
+	$(BIN)/python -m docs._scripts.pictures
 
 # The Python module by the sanitizers, and how tests run against it. A model asks for no block of 1 GB.
 build/sanitize/site/.built: $(VENV)/.tools $(SOURCES)
@@ -109,11 +109,11 @@ sanitize: core-test build/sanitize/site/.built
 
 # Ten thousand changed model files, and readers beside a learner that meets new classes, against the same build.
 fuzz: $(VENV)/.dev build/sanitize/site/.built
-	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/test_mutated_files.py tests/test_threads.py
+	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/promises/test_mutated_files.py tests/promises/test_threads.py
 
 # Shards, driver and both are killed at fifty random moments, on a real Ray; the digests are compared each time.
 chaos: $(VENV)/.dev
-	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/test_cluster_ray.py -s -k random_kills
+	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs

@@ -28,7 +28,7 @@ from gristmill import (
     Squared,
     Unbounded,
 )
-from gristmill.additive_display import AdditiveDisplay
+from gristmill.evaluate.displays.additive import AdditiveDisplay
 
 from .measure import best
 

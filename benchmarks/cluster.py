@@ -20,7 +20,7 @@ import numpy as np
 
 from gristmill import SGD, DropOldest, EpsilonInsensitive, Gaussian, KernelRegressor, KeyedFleet
 from gristmill.cluster import Cluster
-from gristmill.cluster.batch import shard_of
+from gristmill.cluster.shards.batch import shard_of
 
 from .measure import machine, show
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill import CentredFleet, KernelClassifier, KernelRegressor, KeyedFleet, Merge, Prepared
-from gristmill.commands.keyed_fleet import LEARNERS, PRIORS
+from gristmill.cli.keyed.defaults import LEARNERS, PRIORS
 from gristmill.notation import parse
 
 from .data import SEED, arrays, shuffled

@@ -73,7 +73,8 @@ def table() -> None:
     rng = np.random.RandomState(1)
     words = ["red", "green", "blue"]
     events = [
-        {**{f"n{i}": float(v) for i, v in enumerate(rng.normal(size=6))}, "hue": words[rng.randint(3)], "kind": words[rng.randint(3)],
+        {**{f"n{i}": float(v) for i, v in enumerate(rng.normal(size=6))},
+         "hue": words[rng.randint(3)], "kind": words[rng.randint(3)],
          "wet": bool(rng.randint(2)), "dry": bool(rng.randint(2))}
         for _ in range(3000)
     ]  # fmt: skip
@@ -87,9 +88,8 @@ def river() -> None:
     """River's progressive_val_score against a Hoeffding adaptive tree, on the data that River brings with it."""
     from itertools import islice
 
-    from river import datasets, evaluate, metrics, tree
-
     from gristmill.river import Classifier
+    from river import datasets, evaluate, metrics, tree
 
     for name, limit in (("Phishing", 1250), ("Bananas", 5300)):
         events = list(islice(getattr(datasets, name)(), limit))

@@ -9,10 +9,10 @@ classes, it is as accurate as River's adaptive random forest and nearest neighbo
 import time
 
 import matplotlib.pyplot as plt
-from river import datasets, evaluate, forest, linear_model, metrics, neighbors, preprocessing, tree
 
 from gristmill import Gaussian, passive_aggressive
 from gristmill.river import Classifier
+from river import datasets, evaluate, forest, linear_model, metrics, neighbors, preprocessing, tree
 
 models = {
     "gristmill, 300 points": Classifier(passive_aggressive(Gaussian(2.0), C=0.1, size=300)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gristmill.evaluate.displays import COLOURS, pyplot, sheet
+from gristmill.evaluate.displays.runs import COLOURS, pyplot, sheet
 
 __all__ = ["COLOURS", "pyplot", "sheet", "tidy"]
 

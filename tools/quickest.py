@@ -9,7 +9,7 @@ from typing import Any
 
 KEPT = 300  # more than are run, so that a renamed test does not matter
 LIMIT = 0.5  # seconds
-CHECKOUT = {"tests/test_packaging.py", "tests/test_sources.py"}  # these read the sources
+CHECKOUT = {"tests/repository/test_packaging.py", "tests/repository/test_sources.py"}  # these read the sources
 
 seconds: dict[str, float] = defaultdict(float)
 failed: set[str] = set()

@@ -17,8 +17,8 @@ COUNT = 200
 PIECES = ["tests", "examples", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"]
 PAGES = ["README.md", "docs/index.md", "docs/tour.md"]
 SHOWN = [
-    *(f"tests/test_documents.py::test_snippets_print_what_the_page_says[{page}]" for page in PAGES),
-    "tests/test_examples.py::test_example_runs",
+    *(f"tests/repository/test_documents.py::test_snippets_print_what_the_page_says[{page}]" for page in PAGES),
+    "tests/repository/test_examples.py::test_example_runs",
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ import gristmill
 #: page -> (title, what it is about in a line); a module without an entry has a page of its own all the same
 PAGES = {
     "learners": ("Learners", "Learners put together from kernel, rule and budget; tables and labels with structure."),
-    "auto": ("Without settings", "Learners without settings, and mixtures of your own learners."),
+    "race": ("Without settings", "Learners without settings, and mixtures of your own learners."),
     "catalogue": ("Catalogue", "The published algorithms: one function each, which returns a learner."),
     "kernels": ("Kernels", "How similar two points are."),
     "losses": ("Losses", "The loss of a prediction."),
@@ -26,9 +25,9 @@ PAGES = {
     "features": ("Random features", "A kernel as explicit features, with no stored points."),
     "similarity": ("Similarities", "Learning with any function of two objects, through landmarks."),
     "pairwise": ("Pairs", "Ranking, metrics and mixtures of kernels, from pairs of events."),
-    "fleet": ("Fleets", "One model per device, customer or pixel."),
+    "fleets": ("Fleets", "One model per device, customer or pixel."),
     "video": ("Video", "Background subtraction with one novelty detector per pixel."),
-    "compression": ("Compressing and merging", "Smaller models, and one model of several."),
+    "merging": ("Compressing and merging", "Smaller models, and one model of several."),
     "cluster": ("Cluster", "Fleets, data in several places and many settings on Ray."),
     "streams": ("Streams", "Reading, scaling and generating streams."),
     "evaluate": ("Evaluation", "Prequential runs, comparisons, searches and pictures."),
@@ -38,21 +37,18 @@ PAGES = {
     "theory": ("Theory", "Bounds and parameter choices of the papers."),
     "checks": ("Checks", "Checks of the promises, for learners of your own."),
 }
-#: modules that share the page of another
-_SHARE = {
-    "prepared": "learners",
-    "keyed": "fleet",
-    "merging": "compression",
-    "race": "auto",
-    "race_report": "auto",
-    "structured": "learners",
-    "additive_display": "additive",
-    "_additive": "additive",
+#: folders and modules that share the page of another
+_SHARE = {"prepared": "learners", "structured": "learners"}
+#: modules inside a folder that have a page of their own
+_OWN = {
+    "learners.additive": "additive",
+    "learners.additive_components": "additive",
+    "evaluate.displays.additive": "additive",
 }
-#: what is meant for users of a module that says nothing of what is public: bases to write your own, a display
-_ALSO = ("kernels.Kernel", "kernels.PythonKernel", "additive_display.AdditiveDisplay")
-#: modules that are run, not imported
-_NOT_PAGES = {"cli", "commands", "reproduce", "notation"}
+#: what users may subclass, although the package does not list it at the top
+_ALSO = ("kernels.Kernel", "kernels.PythonKernel")
+#: folders with public names beside those that the package itself names
+_FAMILIES = ("race", "river")
 
 
 @dataclass(frozen=True, order=True)
@@ -84,24 +80,19 @@ def _says_what_is_public(module: ModuleType) -> list[str]:
 
 
 def _families() -> list[ModuleType]:
-    """Public modules that hold public names: those with `__all__`, or named by the package itself."""
-    named = {name for name in gristmill.__all__ if inspect.ismodule(getattr(gristmill, name))} | {"river"}
-    found = []
-    for info in pkgutil.iter_modules(gristmill.__path__):
-        if info.name.startswith("_") or info.name in _NOT_PAGES:
-            continue
-        module = import_module(f"gristmill.{info.name}")
-        if info.name in named or hasattr(module, "__all__"):
-            found.append(module)
-    return found
+    """Public modules that hold public names."""
+    named = [name for name in gristmill.__all__ if inspect.ismodule(getattr(gristmill, name))]
+    return [import_module(f"gristmill.{name}") for name in sorted({*named, *_FAMILIES})]
 
 
 def _page_of(value: Any, path: str) -> str:
-    """The module below gristmill that defines a value, or the one it is imported from."""
+    """The page of the module that defines a value, or of the one it is imported from."""
     home = getattr(value, "__module__", None) or path
-    parts = home.split(".")
-    page = parts[1] if len(parts) > 1 and parts[0] == "gristmill" else path.split(".")[1]
-    return _SHARE.get(page, page)
+    if not home.startswith("gristmill."):
+        home = path
+    inner = home.removeprefix("gristmill.")
+    page = inner.split(".")[0]
+    return _OWN.get(inner, _SHARE.get(page, page))
 
 
 @cache

@@ -1,46 +1,103 @@
-from . import checks as checks, cluster as cluster, datasets as datasets, evaluate as evaluate, features as features
-from . import pairwise as pairwise, similarity as similarity, streams as streams
-from . import theory as theory, video as video
+from . import checks as checks
+from . import cluster as cluster
+from . import datasets as datasets
+from . import evaluate as evaluate
+from . import features as features
+from . import pairwise as pairwise
+from . import similarity as similarity
+from . import streams as streams
+from . import theory as theory
+from . import video as video
 from ._version import __version__ as __version__
-from .additive import Additive as Additive, Spline as Spline
-from .auto import AutoClassifier as AutoClassifier, AutoNovelty as AutoNovelty, AutoRegressor as AutoRegressor
-from .budgets import DropOldest as DropOldest, DropRandom as DropRandom, DropSmallest as DropSmallest
-from .budgets import Forget as Forget, Merge as Merge, Project as Project, Unbounded as Unbounded
+from .budgets import DropOldest as DropOldest
+from .budgets import DropRandom as DropRandom
+from .budgets import DropSmallest as DropSmallest
+from .budgets import Forget as Forget
+from .budgets import Merge as Merge
+from .budgets import Project as Project
+from .budgets import Unbounded as Unbounded
 from .budgets import Window as Window
-from .catalogue import adatron as adatron, alma as alma, forgetron as forgetron, ilk_classifier as ilk_classifier
-from .catalogue import ilk_novelty as ilk_novelty, ilk_regressor as ilk_regressor
-from .catalogue import norma_classifier as norma_classifier, norma_novelty as norma_novelty
-from .catalogue import norma_regressor as norma_regressor, passive_aggressive as passive_aggressive
-from .catalogue import passive_aggressive_regressor as passive_aggressive_regressor, perceptron as perceptron
-from .catalogue import projection_classifier as projection_classifier, projection_regressor as projection_regressor
-from .catalogue import projectron as projectron, projectron_pp as projectron_pp
-from .catalogue import random_budget_perceptron as random_budget_perceptron, romma as romma, svmd as svmd
-from .centred import CentredFleet as CentredFleet
-from .compression import compress as compress
-from .fleet import Fleet as Fleet
-from .keyed import KeyedFleet as KeyedFleet
-from .features import FeatureLearner as FeatureLearner, RandomMaclaurin as RandomMaclaurin
-from .kernels import Exponential as Exponential, Gaussian as Gaussian, Laplacian as Laplacian, Linear as Linear
-from .kernels import Manhattan as Manhattan, Normalized as Normalized, Polynomial as Polynomial, Sigmoid as Sigmoid
-from .kernels import SquaredEuclidean as SquaredEuclidean, Vovk as Vovk
-from .learners import KernelClassifier as KernelClassifier, KernelNovelty as KernelNovelty
-from .learners import KernelRegressor as KernelRegressor
-from .losses import EpsilonInsensitive as EpsilonInsensitive, Hinge as Hinge, Huber as Huber, Logistic as Logistic
-from .losses import Pinball as Pinball, Squared as Squared
-from .merging import merge as merge
-from .pairwise import Fifo as Fifo, PairwiseAUC as PairwiseAUC, PairwiseMetric as PairwiseMetric
-from .pairwise import PairwiseSimilarity as PairwiseSimilarity, Reservoir as Reservoir, ReservoirX as ReservoirX
+from .catalogue import adatron as adatron
+from .catalogue import alma as alma
+from .catalogue import forgetron as forgetron
+from .catalogue import ilk_classifier as ilk_classifier
+from .catalogue import ilk_novelty as ilk_novelty
+from .catalogue import ilk_regressor as ilk_regressor
+from .catalogue import norma_classifier as norma_classifier
+from .catalogue import norma_novelty as norma_novelty
+from .catalogue import norma_regressor as norma_regressor
+from .catalogue import passive_aggressive as passive_aggressive
+from .catalogue import passive_aggressive_regressor as passive_aggressive_regressor
+from .catalogue import perceptron as perceptron
+from .catalogue import projection_classifier as projection_classifier
+from .catalogue import projection_regressor as projection_regressor
+from .catalogue import projectron as projectron
+from .catalogue import projectron_pp as projectron_pp
+from .catalogue import random_budget_perceptron as random_budget_perceptron
+from .catalogue import romma as romma
+from .catalogue import svmd as svmd
+from .features import FeatureLearner as FeatureLearner
+from .features import RandomMaclaurin as RandomMaclaurin
+from .fleets.centred import CentredFleet as CentredFleet
+from .fleets.fleet import Fleet as Fleet
+from .fleets.keyed import KeyedFleet as KeyedFleet
+from .kernels import Exponential as Exponential
+from .kernels import Gaussian as Gaussian
+from .kernels import Laplacian as Laplacian
+from .kernels import Linear as Linear
+from .kernels import Manhattan as Manhattan
+from .kernels import Normalized as Normalized
+from .kernels import Polynomial as Polynomial
+from .kernels import Sigmoid as Sigmoid
+from .kernels import SquaredEuclidean as SquaredEuclidean
+from .kernels import Vovk as Vovk
+from .learners.additive import Additive as Additive
+from .learners.additive import Spline as Spline
+from .learners.kernel import KernelClassifier as KernelClassifier
+from .learners.kernel import KernelNovelty as KernelNovelty
+from .learners.kernel import KernelRegressor as KernelRegressor
+from .losses import EpsilonInsensitive as EpsilonInsensitive
+from .losses import Hinge as Hinge
+from .losses import Huber as Huber
+from .losses import Logistic as Logistic
+from .losses import Pinball as Pinball
+from .losses import Squared as Squared
+from .merging.compression import compress as compress
+from .merging.merge import merge as merge
+from .pairwise import Fifo as Fifo
+from .pairwise import PairwiseAUC as PairwiseAUC
+from .pairwise import PairwiseMetric as PairwiseMetric
+from .pairwise import PairwiseSimilarity as PairwiseSimilarity
+from .pairwise import Reservoir as Reservoir
+from .pairwise import ReservoirX as ReservoirX
 from .pairwise import TwoStageMKL as TwoStageMKL
-from .persist import ModelFileError as ModelFileError, from_bytes as from_bytes, load as load
-from .prepared import Prepared as Prepared
-from .race import Race as Race
-from .rules import SGD as SGD, Adatron as Adatron, Alma as Alma, Density as Density, FeasibleSet as FeasibleSet
+from .persist.model_file import ModelFileError as ModelFileError
+from .persist.model_file import from_bytes as from_bytes
+from .persist.model_file import load as load
+from .prepared.prepared import Prepared as Prepared
+from .race.auto import AutoClassifier as AutoClassifier
+from .race.auto import AutoNovelty as AutoNovelty
+from .race.auto import AutoRegressor as AutoRegressor
+from .race.race import Race as Race
+from .rules import SGD as SGD
+from .rules import Adatron as Adatron
+from .rules import Alma as Alma
+from .rules import Density as Density
+from .rules import FeasibleSet as FeasibleSet
 from .rules import Implicit as Implicit
-from .rules import MarginProjection as MarginProjection, PassiveAggressive as PassiveAggressive
-from .rules import Perceptron as Perceptron, Romma as Romma, Step as Step, StepSizeAdaptation as StepSizeAdaptation
+from .rules import MarginProjection as MarginProjection
+from .rules import PassiveAggressive as PassiveAggressive
+from .rules import Perceptron as Perceptron
+from .rules import Romma as Romma
+from .rules import Step as Step
+from .rules import StepSizeAdaptation as StepSizeAdaptation
 from .rules import Trial as Trial
-from .similarity import LandmarkClassifier as LandmarkClassifier, LandmarkOrdinal as LandmarkOrdinal
-from .similarity import LandmarkPairClassifier as LandmarkPairClassifier, LandmarkRanker as LandmarkRanker
-from .similarity import LandmarkRegressor as LandmarkRegressor, Landmarks as Landmarks
-from .similarity import SparseLandmarkRegressor as SparseLandmarkRegressor, goodness as goodness
-from .structured import StructuredLearner as StructuredLearner
+from .similarity import LandmarkClassifier as LandmarkClassifier
+from .similarity import LandmarkOrdinal as LandmarkOrdinal
+from .similarity import LandmarkPairClassifier as LandmarkPairClassifier
+from .similarity import LandmarkRanker as LandmarkRanker
+from .similarity import LandmarkRegressor as LandmarkRegressor
+from .similarity import Landmarks as Landmarks
+from .similarity import SparseLandmarkRegressor as SparseLandmarkRegressor
+from .similarity import goodness as goodness
+from .structured.learner import StructuredLearner as StructuredLearner

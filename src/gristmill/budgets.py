@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, bytes_in, capacity, flag, is_whole, non_negative, optional
-from ._validate import size as size_range
+from ._common.ranges import Checked, Range, bytes_in, capacity, flag, is_whole, non_negative, optional
+from ._common.ranges import size as size_range
 
 
 @dataclass(frozen=True, slots=True)

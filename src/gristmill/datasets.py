@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .streams.chunks import Stream, from_arrays
+from .streams.errors import StreamError
+from .streams.files.source import open_binary
 from .streams.read import read
-from .streams.source import StreamError, open_binary
+from .streams.stream import Stream, from_arrays
 
 _PACKED = ("", ".xz", ".gz", ".bz2", ".zst")
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ._validate import Checked, Range, is_real, is_whole, non_negative, optional, positive, real
+from ._common.ranges import Checked, Range, is_real, is_whole, non_negative, optional, positive, real
 
 #: one node of a kernel's program in postfix order: (operation, left, right, n, a, b)
 Node = tuple[str, int, int, int, float, float]
@@ -62,7 +62,7 @@ class Kernel(Checked):
 
     def __call__(self, X: Any, Y: Any = None) -> Any:
         from . import _core
-        from ._input import kernel_rows
+        from ._common.inputs import kernel_rows
 
         single = _is_vector(X) and (Y is None or _is_vector(Y))
         left = kernel_rows([X] if single else X)
@@ -73,7 +73,7 @@ class Kernel(Checked):
     def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         """k(x, x) for each row of X."""
         from . import _core
-        from ._input import kernel_rows
+        from ._common.inputs import kernel_rows
 
         return _core.kernel_diagonal(self._program(), kernel_rows(X))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ._validate import Checked, Range, fraction, non_negative, open_fraction, optional, positive
+from ._common.ranges import Checked, Range, fraction, non_negative, open_fraction, optional, positive
 
 
 class Loss(Checked):

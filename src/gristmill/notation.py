@@ -7,10 +7,13 @@ Only names of gristmill, numbers, strings, lists, `+` and `*` are understood; no
 from __future__ import annotations
 
 import ast
-import dataclasses
 import difflib
 import inspect
 from typing import Any
+
+from .learners.written import is_kernel, written
+
+__all__ = ["NotationError", "catalogue_names", "parse", "vocabulary", "written"]
 
 
 class NotationError(ValueError):
@@ -20,9 +23,9 @@ class NotationError(ValueError):
 def vocabulary() -> dict[str, Any]:
     """Every name that may be called: the parts that a model file may name, the learners, and the catalogue."""
     from . import catalogue, persist
-    from ._stream import StreamEstimator
+    from ._base.estimator import StreamEstimator
     from .features import FeatureLearner
-    from .race import Race
+    from .race.race import Race
 
     words: dict[str, Any] = {**persist.parts(), "FeatureLearner": FeatureLearner, "Race": Race}
     for name in persist.ESTIMATORS:
@@ -73,41 +76,6 @@ def parse(text: str, kernel: Any = None, seed: int | None = None) -> Any:
         raise NotationError(f"{text!r}: {error}") from error
 
 
-def written(value: Any) -> str:
-    """The shortest text of a learner or part that `parse` reads back: parameters that have their defaults are left out.
-
-    Examples
-    --------
-    >>> from gristmill import KernelClassifier, Laplacian, Merge, PassiveAggressive, Prepared
-    >>> from gristmill.notation import written
-    >>> model = KernelClassifier(Laplacian(0.5), PassiveAggressive(C=0.1, variant=1), Merge(300))
-    >>> print(written(Prepared(model, scale="relevance")))
-    Prepared(KernelClassifier(Laplacian(gamma=0.5), PassiveAggressive(C=0.1), Merge(size=300)), scale='relevance')
-    >>> len(written(model))
-    81
-    """
-    if _is_kernel(value) or not (dataclasses.is_dataclass(value) or hasattr(value, "get_params")):
-        return " ".join(repr(value).split())
-    text, skipped = [], False
-    for name, parameter in inspect.signature(type(value)).parameters.items():
-        found = getattr(value, name)
-        if _is_default(found, value, name, parameter):
-            skipped = True
-        else:
-            is_part = dataclasses.is_dataclass(found) or hasattr(found, "get_params")
-            text.append(written(found) if is_part and not skipped else f"{name}={written(found)}")
-    return f"{type(value).__name__}({', '.join(text)})"
-
-
-def _is_default(found: Any, owner: Any, name: str, parameter: inspect.Parameter) -> bool:
-    default = parameter.default
-    if dataclasses.is_dataclass(owner):
-        field = next(one for one in dataclasses.fields(owner) if one.name == name)
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-    return type(found) is type(default) and bool(found == default)
-
-
 def _value(node: ast.expr, words: dict[str, Any], text: str, defaults: dict[str, Any]) -> Any:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bool | type(None)):
         return node.value
@@ -135,16 +103,10 @@ def _call(node: ast.Call, words: dict[str, Any], text: str, defaults: dict[str, 
     arguments = [_value(item, words, text, {}) for item in node.args]
     named = {str(k.arg): _value(k.value, words, text, {}) for k in node.keywords}
     parameters = inspect.signature(made).parameters
-    if arguments and not _is_kernel(arguments[0]) and "kernel" in defaults and "kernel" in parameters:
+    if arguments and not is_kernel(arguments[0]) and "kernel" in defaults and "kernel" in parameters:
         arguments.insert(0, defaults["kernel"])  # `forgetron(100)`: the kernel was said elsewhere
     for key, value in defaults.items():
         taken = list(parameters)[: len(arguments)]
         if key in parameters and key not in named and key not in taken:
             named[key] = value
     return made(*arguments, **named)
-
-
-def _is_kernel(value: Any) -> bool:
-    from .kernels import Kernel
-
-    return isinstance(value, Kernel)

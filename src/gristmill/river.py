@@ -22,7 +22,7 @@ except ImportError:  # pragma: no cover
     raise ImportError("gristmill.river needs River: pip install 'gristmill[river]'") from None
 from sklearn.base import clone
 
-from ._stream import task_of
+from ._base.estimator import task_of
 
 Row = npt.NDArray[np.float64]
 #: River before 0.26 keeps it with its anomaly detectors

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ._validate import (
+from ._common.ranges import (
     Checked,
     Range,
     count,

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .catalogue import ilk_novelty
-from .fleet import Fleet
+from .fleets.fleet import Fleet
 from .kernels import Gaussian
-from .learners import KernelNovelty
+from .learners.kernel import KernelNovelty
 
 
 class BackgroundSubtractor:

@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.base import clone
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent / "support")]
 
 from gristmill import _core  # noqa: E402
-from saved import models  # noqa: E402
+from tests.saved import models  # noqa: E402
 
 LEARNED, THEN, SHOWN = 40, 20, 8  # events before a file is written, events after, rows that are asked about
 

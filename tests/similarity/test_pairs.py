@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC
 
 from gristmill import Gaussian, LandmarkClassifier, LandmarkPairClassifier, Sigmoid, load
 from gristmill.similarity import Identity, Ramp, Sign
-from gristmill.similarity.boost import adaboost, boosted_pairs
-from gristmill.similarity.linear import hold_out
+from gristmill.similarity.solvers.boost import adaboost, boosted_pairs
+from gristmill.similarity.solvers.linear import hold_out
 
 X2, Y2 = make_classification(200, 6, n_informative=4, random_state=0)
 X3, Y3 = make_blobs(240, 4, centers=4, cluster_std=3.0, random_state=1)

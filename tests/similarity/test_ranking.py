@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 from gristmill import Gaussian, LandmarkRanker
-from gristmill.similarity.gains import gains_of, ndcg, normalised
+from gristmill.similarity.solvers.gains import gains_of, ndcg, normalised
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(120, 3))

@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 from sklearn.svm import LinearSVR
 
 from gristmill import Gaussian, LandmarkRegressor, Manhattan, Sigmoid, SparseLandmarkRegressor
-from gristmill.similarity.greedy import (
+from gristmill.similarity.regression import fit_tube
+from gristmill.similarity.solvers.greedy import (
     RoundedTube,
     SquaredLoss,
     corrective_squared,
@@ -16,7 +17,6 @@ from gristmill.similarity.greedy import (
     forward_greedy,
     steadied,
 )
-from gristmill.similarity.regression import fit_tube
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from .._base import StreamLearner
 from ..budgets import Budget, DropOldest, Unbounded, Window
+from ..learners.base import StreamLearner
 
 Model = TypeVar("Model", bound=StreamLearner)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..additive import is_additive
 from ..budgets import Budget, DropSmallest, Merge, Unbounded
-from ..learners import KernelClassifier, KernelRegressor
+from ..learners.additive import is_additive
+from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..rules import PassiveAggressive
 from ._compose import built
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..budgets import DropSmallest, Unbounded
-from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
+from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..losses import Hinge, Loss, Squared
 from ..rules import Implicit
 from ._compose import built

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..budgets import DropRandom, Forget, Project, Unbounded
-from ..learners import KernelClassifier
+from ..learners.kernel import KernelClassifier
 from ..rules import Adatron, Alma, MarginProjection, Perceptron, Romma
 from ._compose import built
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..budgets import Unbounded
-from ..learners import KernelClassifier, KernelRegressor
+from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..rules import FeasibleSet
 from ._compose import built
 

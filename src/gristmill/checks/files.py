@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..budgets import Budget
-from ..persist import load
+from ..persist.model_file import load
 from ..rules import Rule
 from .cases import Case, CheckError, is_native, require, snapshot
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..budgets import DropOldest, Window
-from ..learners import KernelRegressor
+from ..learners.kernel import KernelRegressor
 from ..losses import Squared
 from ..rules import SGD
 from .cases import Case, require, same_bits, snapshot

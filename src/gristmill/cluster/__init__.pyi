@@ -1,3 +1,3 @@
 from .cluster import Cluster as Cluster
-from .fleet import ShardedFleet as ShardedFleet
-from .log import LogError as LogError
+from .shards.log import LogError as LogError
+from .shards.sharded_fleet import ShardedFleet as ShardedFleet

@@ -8,18 +8,18 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-from .._validate import count, optional
+from .._common.ranges import count, optional
 from ..evaluate.progress import wanted
 from ..evaluate.result import Comparison
 from ..evaluate.run import _named as named_models
-from ..streams.chunks import as_stream
-from .apart import FitReport
-from .driver import refuse
-from .fleet import ShardedFleet
-from .log import Log
-from .ray_workers import RayWorkers, import_ray, start_ray
+from ..streams.stream import as_stream
+from .federated import FitReport
+from .many_models import Bench, Mapped
 from .report import Bar, Report, ShardReport
-from .settings import Bench, Mapped
+from .shards.driver import refuse
+from .shards.log import Log
+from .shards.ray_workers import RayWorkers, import_ray, start_ray
+from .shards.sharded_fleet import ShardedFleet
 
 
 class Cluster:
@@ -174,10 +174,10 @@ class Cluster:
         sample : int, default=2000
             Events that things are settled on, all parts together.
         """
-        from . import apart
-        from .ray_workers import answers
+        from . import federated
+        from .merge_tree import merged
+        from .shards.ray_workers import answers
         from .sources import sources_of
-        from .tree import merged
 
         ray = self._running()
         sources = sources_of(parts, target, self.shards)
@@ -185,10 +185,10 @@ class Cluster:
         each = -(-sample // len(sources))
         draw, learn, measure, join = (
             ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(task)  # a dataset may need the processors to be read
-            for task in (apart.sample_of, apart.learn_part, apart.losses_of, merged)
+            for task in (federated.sample_of, federated.learn_part, federated.losses_of, merged)
         )
         samples = answers(ray, [draw.remote(source, target, each, seed) for seed, source in enumerate(sources)])
-        settled = ray.put(apart.settle(learner, samples))
+        settled = ray.put(federated.settle(learner, samples))
         found = answers(ray, [learn.remote(settled, source, target) for source in sources])
         models = [model for model, _ in found]
         level = [ray.put(model) for model in models]
@@ -198,7 +198,7 @@ class Cluster:
         whole = answers(ray, level[0] if len(models) > 1 else join.remote(size, level[0]))
         asked = ray.put([*models, whole])
         losses = answers(ray, [measure.remote(asked, source, target) for source in sources])
-        self._fits.append(apart.report_of([*models, whole], losses, [learned for _, learned in found]))
+        self._fits.append(federated.report_of([*models, whole], losses, [learned for _, learned in found]))
         return whole
 
     # ---- many settings at once ----------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .apart import FitReport
-from .feed import Record
-from .shard import Tally
+from .federated import FitReport
+from .shards.feed import Record
+from .shards.shard import Tally
 
 
 @dataclasses.dataclass(frozen=True)

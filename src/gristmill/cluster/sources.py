@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..streams.columns import Columns
+from ..streams.files.columns import Columns
 from ..streams.read import read
 
 _ROWS = 4096

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._labels import LabelTable, read_labels
-from .._trivial import Counts, Last, Mean, Repeats
+from .._common.labels import LabelTable, read_labels
+from ..race.baselines import Counts, Last, Mean, Repeats
 
 #: a target of whole numbers with more different ones than this is a number, not a class
 MOST_CLASSES = 50

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import persist
-from .follow import Follower
+from .follower import Follower
 from .metrics import Said
 from .result import Result, asdict_without_model
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..streams.chunks import Chunk, size
-from ..streams.frame import Frame
-from .follow import Follower
+from ..streams.stream import Chunk, size
+from ..streams.tables.frame import Frame
+from .follower import Follower
 
 
 class DelayedFollower(Follower):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._stream import task_of
+from .._base.estimator import task_of
 
 #: points of a key's curve; when they are full, neighbours become one
 CURVE = 16

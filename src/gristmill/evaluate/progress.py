@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .follow import Follower
+from .follower import Follower
 from .result import Comparison
 
 Tick = Callable[[int], None]

@@ -111,7 +111,7 @@ def run_report(
 
     `between` adds what belongs between the curves and what only some readers want.
     """
-    from .displays import PrequentialDisplay, pyplot
+    from .displays.runs import PrequentialDisplay, pyplot
 
     plt = pyplot()
     report = Report(title).table(["", ""], [[key, value] for key, value in about.items()])
@@ -138,7 +138,7 @@ def run_report(
 
 def draw_stored(ax: Any, comparison: Any) -> None:
     """How many points each model keeps, over the stream."""
-    from .displays import COLOURS, _legend_above, _tidy, lone
+    from .displays.runs import COLOURS, _legend_above, _tidy, lone
 
     for place, result in enumerate(comparison):
         events = [entry["event"] for entry in result.curve]
@@ -159,8 +159,8 @@ def _drifts(report: Report, comparison: Any) -> None:
 
 def _columns(report: Report, comparison: Any) -> None:
     """Which columns matter, of each model that says so."""
-    from .displays import pyplot
-    from .relevance_display import RelevanceDisplay
+    from .displays.relevance import RelevanceDisplay
+    from .displays.runs import pyplot
 
     for result in comparison:
         if not hasattr(result.model, "relevance_"):

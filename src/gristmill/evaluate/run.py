@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..streams.chunks import Stream, as_stream, size
+from ..streams.stream import Stream, as_stream, size
 from . import checkpoint as checkpoints
 from . import drift as drifts
 from . import progress as bars
 from .delay import DelayedFollower
-from .follow import Follower
+from .follower import Follower
 from .result import Comparison, Result
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..notation import written
-from ..streams.chunks import Chunk, as_stream, cut, size
+from ..streams.stream import Chunk, as_stream, cut, size
 from . import progress as bars
-from .follow import Follower
+from .follower import Follower
 from .result import Comparison, Result, number
 
 #: events handed to a worker at a time
@@ -171,8 +171,8 @@ def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[st
     """The stream, and the experts for its first rows as candidates, by their text."""
     from dataclasses import replace
 
-    from .. import _expert_sets, auto
-    from .._trivial import Trivial
+    from ..race import auto, expert_sets
+    from ..race.baselines import Trivial
     from .baselines import task_of_target
 
     chunks = iter(source)
@@ -182,7 +182,7 @@ def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[st
     width, task = first.X.shape[1], task_of_target(first.y)
     if task == "novelty":
         raise ValueError("search: nobody can say which detector is best without labels; use AutoNovelty")
-    made = _expert_sets.for_classes(width) if task == "classification" else _expert_sets.for_numbers(width)
+    made = expert_sets.for_classes(width) if task == "classification" else expert_sets.for_numbers(width)
     experts = {written(e): e for e in made if not isinstance(e, Trivial)}
     kind = auto.AutoClassifier if task == "classification" else auto.AutoRegressor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._validate import count, non_negative, positive, real
+from .._common.ranges import count, non_negative, positive, real
 from .series import LONGEST, series_of
 
 

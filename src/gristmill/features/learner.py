@@ -12,15 +12,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import persist
-from .._base import Parts, StreamLearner
-from .._stream import Run, WeightedStream
-from .._threads import jobs
+from .._base.estimator import Run, WeightedStream
+from .._common.threads import jobs
 from ..budgets import Unbounded
-from ..learners import KernelClassifier, KernelNovelty, KernelRegressor
+from ..learners.base import Parts, StreamLearner
+from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..rules import SGD, Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
-from .files import map_from_file, map_to_file
+from ._files import map_from_file, map_to_file
+from ._mapped import MappedCore, stateless
 from .maclaurin import RandomMaclaurin
-from .mapped import MappedCore, stateless
 
 _TASKS = {
     "classification": "FeatureClassifier",

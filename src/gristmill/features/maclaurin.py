@@ -10,17 +10,18 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import _core, _input, persist
-from .._nested import NestedParameters
-from .._seeds import generator
-from .._storable import Storable
-from .._validate import count, flag, one_of, optional, real
+from .. import _core, persist
+from .._common import inputs as _input
+from .._common.params import NestedParameters
+from .._common.ranges import count, flag, one_of, optional, real
+from .._common.seeds import generator
 from ..kernels import Exponential
-from . import domain
-from . import law as laws
+from ..persist.mixin import Storable
+from . import _degree_law as laws
+from . import _domain as domain
+from ._inner_maps import DrawnInner, draw_inner
 from .bounds import n_components_for, truncation_error
-from .compose import Compose
-from .drawn import DrawnInner, draw_inner
+from .compositions import Compose
 from .series import Series, series_of
 
 _SAMPLE = 256  # rows from which measure="optimal" takes its moments

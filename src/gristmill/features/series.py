@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Range
+from .._common.ranges import Range
 from ..kernels import (
     Exponential,
     Kernel,

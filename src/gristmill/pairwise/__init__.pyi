@@ -1,11 +1,25 @@
 from .auc import PairwiseAUC as PairwiseAUC
-from .buffers import Fifo as Fifo, PairBuffer as PairBuffer, Reservoir as Reservoir, ReservoirX as ReservoirX
-from .learner import AlignmentPairs as AlignmentPairs, AUCPairs as AUCPairs, GoodnessPairs as GoodnessPairs
-from .learner import MetricPairs as MetricPairs, PairwiseLearner as PairwiseLearner, PairwiseLoss as PairwiseLoss
-from .losses import ExponentialLoss as ExponentialLoss, SquaredHinge as SquaredHinge
+from .buffers import Fifo as Fifo
+from .buffers import PairBuffer as PairBuffer
+from .buffers import Reservoir as Reservoir
+from .buffers import ReservoirX as ReservoirX
+from .learner import AlignmentPairs as AlignmentPairs
+from .learner import AUCPairs as AUCPairs
+from .learner import GoodnessPairs as GoodnessPairs
+from .learner import MetricPairs as MetricPairs
+from .learner import PairwiseLearner as PairwiseLearner
+from .learner import PairwiseLoss as PairwiseLoss
+from .losses import ExponentialLoss as ExponentialLoss
+from .losses import SquaredHinge as SquaredHinge
 from .metric import PairwiseMetric as PairwiseMetric
-from .mkl import OnColumns as OnColumns, TwoStageMKL as TwoStageMKL
+from .mkl import OnColumns as OnColumns
+from .mkl import TwoStageMKL as TwoStageMKL
 from .oam import OAM as OAM
-from .projections import ConvexSet as ConvexSet, GroupBall as GroupBall, L1Ball as L1Ball, L2Ball as L2Ball
-from .projections import PSDCone as PSDCone, Simplex as Simplex, TraceBall as TraceBall
+from .projections import ConvexSet as ConvexSet
+from .projections import GroupBall as GroupBall
+from .projections import L1Ball as L1Ball
+from .projections import L2Ball as L2Ball
+from .projections import PSDCone as PSDCone
+from .projections import Simplex as Simplex
+from .projections import TraceBall as TraceBall
 from .similarity import PairwiseSimilarity as PairwiseSimilarity

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core, persist
-from .._labels import LabelView
-from .._validate import flag, non_negative, one_of, optional, positive
-from ._stream import Array, PairStreamLearner
+from .._common.labels import LabelView
+from .._common.ranges import flag, non_negative, one_of, optional, positive
+from ._base import Array, PairStreamLearner
 from .buffers import check_buffer
 from .losses import check_margin_loss
 from .projections import MATRIX_NORMS

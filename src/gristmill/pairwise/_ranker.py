@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
-from .._answers import Classifying
-from ._stream import Array, PairStreamLearner
+from .._base.predictors import Classifying
+from ._base import Array, PairStreamLearner
 
 
 class Ranker(ClassifierMixin, PairStreamLearner, Classifying):

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core, _input, persist
-from .._stream import Run
-from .._validate import flag, non_negative, optional, positive
+from .. import _core, persist
+from .._base.estimator import Run
+from .._common import inputs
+from .._common.ranges import flag, non_negative, optional, positive
 from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded, counted
 from ..kernels import as_kernel
+from ._base import Array
 from ._ranker import Ranker
-from ._stream import Array
 from .buffers import check_buffer
 from .losses import check_margin_loss
 from .projections import L1Ball, L2Ball
@@ -170,7 +171,7 @@ class PairwiseAUC(Ranker):
         X = super()._read(X, first)
         if self.features is None or isinstance(X, list):
             return X
-        rows = X.toarray() if _input.is_sparse(X) else X
+        rows = X.toarray() if inputs.is_sparse(X) else X
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]
@@ -202,14 +203,14 @@ class PairwiseAUC(Ranker):
     def _parts_to_file(self, parts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.features is None:
             return super()._parts_to_file(parts)
-        from ..features.files import map_to_file
+        from ..features._files import map_to_file
 
         arrays, text = map_to_file(self.features_)
         return arrays, {"map": text}
 
     def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
         if self.features is not None:
-            from ..features.files import map_from_file
+            from ..features._files import map_from_file
 
             self.features_ = map_from_file(arrays, fitted["map"])
             if self.features_.n_features_in_ != self.n_features_in_:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._validate import Checked, Range, count, is_whole, one_of
+from .._common.ranges import Checked, Range, count, is_whole, one_of
 
 
 class PairBuffer(Checked):

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from .. import _labels
-from .._labels import LabelTable, LabelView
-from .._stream import Run
-from .._validate import Checked, Range, flag, instance_of, non_negative, positive
+from .._base.estimator import Run
+from .._common import labels as _labels
+from .._common.labels import LabelTable, LabelView
+from .._common.ranges import Checked, Range, flag, instance_of, non_negative, positive
 from ..losses import Hinge, Loss
-from ._loop import PairLoop
-from ._rows import BufferedRows
-from ._stream import PairStreamLearner
+from ._base import PairStreamLearner
+from ._buffered_rows import BufferedRows
+from ._python_loop import PairLoop
 from .buffers import check_buffer
 from .losses import check_margin_loss, margin_slope, margin_value
 from .projections import ConvexSet

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Range, positive
+from .._common.ranges import Range, positive
 from ..losses import Hinge, Logistic, Loss
 
 Array = npt.NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from .._validate import one_of
+from .._common.ranges import one_of
+from ._base import Array
 from ._matrix import MatrixStreamLearner
-from ._stream import Array
 
 
 class PairwiseMetric(

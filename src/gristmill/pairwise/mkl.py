@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from .._labels import LabelView
-from .._validate import flag, is_whole, non_negative, one_of, positive
+from .._common.labels import LabelView
+from .._common.ranges import flag, is_whole, non_negative, one_of, positive
 from ..kernels import Kernel, _Composite, as_kernel, pair_value
-from ._loop import PairLoop
-from ._rows import BufferedRows
-from ._stream import PairStreamLearner
+from ._base import PairStreamLearner
+from ._buffered_rows import BufferedRows
+from ._python_loop import PairLoop
 from .buffers import check_buffer
 from .losses import check_margin_loss, margin_slope, margin_value
 from .projections import Simplex

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._validate import Range, is_whole, one_of, positive
+from .._common.ranges import Range, is_whole, one_of, positive
+from ._base import Array
 from ._ranker import Ranker
-from ._stream import Array
 
 _pair_of_reservoirs = Range("a whole number >= 2", lambda v: is_whole(v) and v >= 2)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._validate import Checked, Range, flag, positive
+from .._common.ranges import Checked, Range, flag, positive
 
 Array = npt.NDArray[np.float64]
 

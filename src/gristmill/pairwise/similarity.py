@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import flag, one_of
+from .._common.ranges import flag, one_of
+from ._base import Array
 from ._matrix import MatrixStreamLearner
-from ._stream import Array
 
 
 class PairwiseSimilarity(MatrixStreamLearner):

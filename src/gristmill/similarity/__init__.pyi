@@ -1,6 +1,8 @@
 from .classifiers import LandmarkClassifier as LandmarkClassifier
 from .compare import SimilarityError as SimilarityError
-from .criteria import Goodness as Goodness, GoodnessReport as GoodnessReport, goodness as goodness
+from .criteria import Goodness as Goodness
+from .criteria import GoodnessReport as GoodnessReport
+from .criteria import goodness as goodness
 from .landmarks import Landmarks as Landmarks
 from .ordinal import LandmarkOrdinal as LandmarkOrdinal
 from .pairs import LandmarkPairClassifier as LandmarkPairClassifier
@@ -9,4 +11,6 @@ from .regression import LandmarkRegressor as LandmarkRegressor
 from .sparse import SparseLandmarkRegressor as SparseLandmarkRegressor
 from .stream import StreamLandmarkClassifier as StreamLandmarkClassifier
 from .stream import StreamLandmarkRegressor as StreamLandmarkRegressor
-from .transfer import Identity as Identity, Ramp as Ramp, Sign as Sign
+from .transfer import Identity as Identity
+from .transfer import Ramp as Ramp
+from .transfer import Sign as Sign

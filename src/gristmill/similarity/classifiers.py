@@ -9,11 +9,11 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from .. import persist
-from .._validate import Range, count, one_of, optional
-from . import linear
-from .greedy import greedy_classes
+from .._common.ranges import Range, count, one_of, optional
 from .labels import Labelled, class_codes
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
+from .solvers import linear
+from .solvers.greedy import greedy_classes
 
 VALIDATION = Range("a number in (0, 1)", lambda v: 0 < v < 1)
 

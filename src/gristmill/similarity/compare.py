@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._input import is_sparse
+from .._common.inputs import is_sparse
 from ..kernels import Gaussian, Kernel, as_kernel, pair_value
 
 Block = npt.NDArray[np.float64]

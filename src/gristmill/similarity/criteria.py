@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._seeds import generator
-from .._validate import count, fraction, is_real, non_negative, one_of, positive
+from .._common.ranges import count, fraction, is_real, non_negative, one_of, positive
+from .._common.seeds import generator
 from .compare import take
 from .labels import class_codes
 from .landmarks import Landmarks

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .. import persist
-from .._labels import label_array
+from .._common.labels import label_array
 from .model import check_same_length
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from .._validate import Range, flag
+from .._common.ranges import Range, flag
 from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .. import _input, persist
-from .._nested import NestedParameters
-from .._seeds import generator
-from .._storable import Storable
-from .._validate import Range, count, flag
+from .. import persist
+from .._common import inputs
+from .._common.params import NestedParameters
+from .._common.ranges import Range, count, flag
+from .._common.seeds import generator
+from ..persist.mixin import Storable
 from . import selection as selecting
 from .compare import Block, Comparison, Positions, TrainingBlock, default_similarity, size_of, take
 
@@ -89,11 +90,11 @@ class LandmarkModel(Storable, NestedParameters):
         """X checked: an array or CSR array of vectors, a list of objects, or a matrix of values."""
         kind = self._takes()
         if kind == "objects":
-            return _input.objects(X)
+            return inputs.objects(X)
         if kind == "vectors":
-            _input.check_sparse(X)
+            inputs.check_sparse(X)
             X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32])
-            return X.tocsr() if _input.is_sparse(X) else np.ascontiguousarray(X)
+            return X.tocsr() if inputs.is_sparse(X) else np.ascontiguousarray(X)
         if first:
             return validate_data(self, X, dtype=np.float64)
         return check_array(X, dtype=np.float64)
@@ -175,7 +176,7 @@ class LandmarkModel(Storable, NestedParameters):
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in self._numbers}
         arrays["landmark_indices_"] = self.landmark_indices_
         if self.landmarks_ is not None:
-            points = _input.sparse_rows(self.landmarks_) if _input.is_sparse(self.landmarks_) else self.landmarks_
+            points = inputs.sparse_rows(self.landmarks_) if inputs.is_sparse(self.landmarks_) else self.landmarks_
             flat, _ = persist.flatten({"points": points})
             arrays |= flat
         fitted: dict[str, Any] = {

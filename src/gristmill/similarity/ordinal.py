@@ -10,10 +10,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from .. import persist
-from .._validate import Range, positive
-from .hinges import minimise
+from .._common.ranges import Range, positive
 from .labels import Labelled
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
+from .solvers.newton import minimise
 
 Values = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from .. import persist
-from .._validate import Range, count, flag, one_of, optional
-from . import linear, transfer
-from .boost import adaboost, boosted_pairs
+from .._common.ranges import Range, count, flag, one_of, optional
+from . import transfer
 from .classifiers import VALIDATION
 from .labels import Labelled, class_codes
 from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
 from .selection import choose, diverse_landmarks
+from .solvers import linear
+from .solvers.boost import adaboost, boosted_pairs
 
 Function = Callable[[Any], Any]
 Pairs = npt.NDArray[np.int64]

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Range, one_of, positive
-from .gains import gains_of, groups_of, ndcg, normalised
+from .._common.ranges import Range, one_of, positive
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .regression import real_targets
+from .solvers.gains import gains_of, groups_of, ndcg, normalised
 
 Values = npt.NDArray[np.float64]
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
-from .._validate import Range, non_negative, one_of, positive
-from .hinges import minimise
+from .._common.ranges import Range, non_negative, one_of, positive
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
+from .solvers.newton import minimise
 
 Values = npt.NDArray[np.float64]
 

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from .._validate import Range, count, non_negative, one_of, positive
-from .greedy import (
+from .._common.ranges import Range, count, non_negative, one_of, positive
+from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
+from .regression import real_targets, spread_of
+from .solvers.greedy import (
     Loss,
     RoundedTube,
     SquaredLoss,
@@ -18,8 +20,6 @@ from .greedy import (
     forward_greedy,
     steadied,
 )
-from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
-from .regression import real_targets, spread_of
 
 Values = npt.NDArray[np.float64]
 

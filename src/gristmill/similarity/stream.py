@@ -9,13 +9,13 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .. import persist
-from .._answers import Classifying, Measuring
-from .._labels import LabelView
-from .._seeds import seed_of
-from .._stream import Run, StreamEstimator
-from .._validate import Range, count, flag, non_negative, optional, positive_or_inf
+from .._base.estimator import Run, StreamEstimator
+from .._base.predictors import Classifying, Measuring
+from .._common.labels import LabelView
+from .._common.ranges import Range, count, flag, non_negative, optional, positive_or_inf
+from .._common.seeds import seed_of
 from .compare import Comparison, default_similarity
-from .reservoir import LandmarkCore, Sample, Settings
+from .stream_core import LandmarkCore, Sample, Settings
 
 Values = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Checked, Range, positive
+from .._common.ranges import Checked, Range, positive
 
 Values = npt.NDArray[np.float64]
 

@@ -1,23 +1,16 @@
 """Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators."""
 
-from .cells import CellError
-from .chunks import Chunk, Stream, as_stream, from_arrays
-from .columns import Columns
 from .digits import drifting_digits
-from .generators import (
-    drifting_mixture,
-    rotating_hyperplane,
-    sea,
-    silk_sequence,
-    switching_mixture,
-    two_gaussians,
-)
-from .json_lines import from_rows
+from .errors import BadRows, StreamError
+from .files.columns import Columns
+from .files.json_lines import from_rows
+from .generators import drifting_mixture, rotating_hyperplane, sea, silk_sequence, switching_mixture, two_gaussians
 from .read import read
 from .relevance import RelevanceScaler
 from .scaling import StreamScaler, WidthFinder
-from .source import BadRows, StreamError
-from .table import Table
+from .stream import Chunk, Stream, as_stream, from_arrays
+from .tables.cells import CellError
+from .tables.table import Table
 
 __all__ = [
     "BadRows",

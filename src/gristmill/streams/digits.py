@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .chunks import ROWS, Chunk, Stream
+from .stream import ROWS, Chunk, Stream
 
 _SMOOTH = 100  # events that share one angle: a step of the camera too small to see
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .chunks import ROWS, Chunk, Stream
+from .stream import ROWS, Chunk, Stream
 
 Floats = npt.NDArray[np.float64]
 _PARTS = 2  # Gaussians in a class

@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .arrow_files import arrow_chunks
-from .chunks import Chunk, Stream
-from .columns import Columns
-from .csv_text import csv_chunks
-from .frame import Frame
-from .json_lines import json_chunks
-from .libsvm_text import LARGEST, libsvm_chunks
-from .raw import Labels, arrow_frames, csv_frames, json_frames, raw_chunks
-from .source import BadRows, StreamError
+from .errors import BadRows, StreamError
+from .files.arrow import arrow_chunks
+from .files.columns import Columns
+from .files.csv import csv_chunks
+from .files.frames import Labels, arrow_frames, csv_frames, json_frames, raw_chunks
+from .files.json_lines import json_chunks
+from .files.libsvm import LARGEST, libsvm_chunks
+from .stream import Chunk, Stream
+from .tables.frame import Frame
 
 FORMATS = ("csv", "libsvm", "jsonl", "parquet", "arrow")
 _ENDINGS = {

@@ -42,12 +42,7 @@ from .pairwise import (
     rademacher_of_loss,
 )
 from .passive_aggressive import passive_aggressive_loss_bound, passive_aggressive_mistake_bound
-from .perceptron import (
-    forgetron_mistake_bound,
-    forgetron_norm_limit,
-    perceptron_mistake_bound,
-    romma_mistake_bound,
-)
+from .perceptron import forgetron_mistake_bound, forgetron_norm_limit, perceptron_mistake_bound, romma_mistake_bound
 from .projection import projection_loss_bound, projection_mistake_bound
 from .projectron import (
     alma_correction_bound,

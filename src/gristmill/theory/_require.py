@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._validate import Range
+from .._common.ranges import Range
 
 
 def require(owner: str, range_: Range, **values: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import non_negative
+from .._common.ranges import non_negative
 from ._require import require
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._validate import count, non_negative, positive, positive_or_inf
+from .._common.ranges import count, non_negative, positive, positive_or_inf
 from ._require import require, times
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._validate import Range, count, is_real, non_negative, positive
+from .._common.ranges import Range, count, is_real, non_negative, positive
 from ._require import require
 
 _growth = Range("a number in (0, 1/2)", lambda v: is_real(v) and 0 < v < 0.5)

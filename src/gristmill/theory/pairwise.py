@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._validate import Range, count, is_real, is_whole, non_negative, one_of, positive
+from .._common.ranges import Range, count, is_real, is_whole, non_negative, one_of, positive
 from ._require import require
 
 _probability = Range("a number in (0, 1)", lambda v: is_real(v) and 0 < v < 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._validate import non_negative, positive, positive_or_inf
+from .._common.ranges import non_negative, positive, positive_or_inf
 from ._require import require, times
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._validate import Range, is_real, is_whole, non_negative, positive
+from .._common.ranges import Range, is_real, is_whole, non_negative, positive
 from ._require import require
 
 # Below 83 points the proof's constants do not close: 1/(B+1) + 2/sqrt(B+1) + 1/(2 sqrt(log(B+1))) > 15/32.

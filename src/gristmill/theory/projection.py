@@ -5,7 +5,7 @@ M. Herbster, Learning Additive Models Online with Fast Evaluating Kernels, COLT 
 
 from __future__ import annotations
 
-from .._validate import Range, is_real, non_negative, positive
+from .._common.ranges import Range, is_real, non_negative, positive
 from ._require import require
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .._validate import Range, fraction, is_real, non_negative, positive
+from .._common.ranges import Range, fraction, is_real, non_negative, positive
 from ._require import require
 
 

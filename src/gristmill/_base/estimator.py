@@ -1,0 +1,465 @@
+"""The one base of every learner on a stream: one pass in order, undone on any error, behind scikit-learn's manners.
+
+A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, which looks at its
+rows before anything changes, `score`, `state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A
+subclass says how its parts become a core, how a label becomes a number, and how scores become answers.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+
+from .. import persist
+from .._common import inputs
+from .._common.labels import NO_LABELS, LabelTable, LabelView
+from .._common.params import NestedParameters
+from .._common.threads import allowed
+from ..persist.mixin import Storable
+
+Scores = npt.NDArray[np.float64]
+Found = TypeVar("Found")
+
+_DOUBLE, _ARRAY = np.dtype(np.float64), np.ndarray
+
+
+@dataclasses.dataclass(eq=False)
+class Run:
+    """What a learner runs on: its parts as they were when it began, the core, and the labels met so far.
+
+    A reader takes the run once, then scores, then looks at the labels; so it never sees half of a change.
+    """
+
+    parts: Any
+    core: Any = None
+    labels: LabelTable = NO_LABELS
+    found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
+    early: Any = None  #: what is being found out about the first events; None once it is known
+    short: bool | None = None  #: whether a lone event may take the short way, once the core was asked
+
+    @property
+    def targets(self) -> int:
+        """How many numbers are to be predicted of each event."""
+        return int(self.found.get("targets", 1) if self.core is None else getattr(self.core, "targets", 1))
+
+
+def task_of(model: Any) -> str | None:
+    """What a learner is for: classification, regression, novelty, or something else (None)."""
+    kinds = {"classification": is_classifier, "regression": is_regressor, "novelty": is_outlier_detector}
+    return next((task for task, asks in kinds.items() if asks(model)), None)
+
+
+def is_event(x: Any) -> bool:
+    return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
+
+
+def vector_of(x: Any) -> Any:
+    """A lone event as doubles; None where it is none, or only a closer look could tell."""
+    if type(x) is np.ndarray:
+        if x.dtype is _DOUBLE:
+            return x if x.ndim == 1 else None
+    elif type(x) is list or type(x) is tuple:
+        try:
+            x = np.array(x)
+        except ValueError:  # rows of several lengths: the long way says so
+            return None
+    else:
+        return None
+    return x.astype(np.float64) if x.ndim == 1 and x.dtype.kind in "fiu" else None
+
+
+class StreamEstimator(Storable, NestedParameters):
+    """Base of the learners on a stream."""
+
+    _run: Run | None = None  # nothing is learned yet
+    _learning_in: int | None = None  # the thread that learns now
+    #: how much an event of each class weighs, where a learner can be told
+    class_weight: Any = None
+    #: whether `widen` gives it more columns in mid-stream
+    widens: ClassVar[bool] = False
+    #: whether its targets may come in other units in mid-stream: its core has `retarget`
+    _retargets: ClassVar[bool] = False
+    #: whether sparse rows are handed on as such
+    _takes_sparse: ClassVar[bool] = True
+
+    # ---- what a subclass says -----------------------------------------------------------------------------------
+
+    def _parts(self) -> Any:
+        """The parts as they will run; parameters that are out of range, or make no sense together, are refused here."""
+        raise NotImplementedError
+
+    def _begin(self, run: Run, X: Any) -> Any:
+        """A fresh core for rows like X; parts that wait for the number of columns are settled here."""
+        raise NotImplementedError
+
+    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
+        """The labels known afterwards, the core's number of each event, and how many classes it knows before the first."""
+        raise NotImplementedError
+
+    def _number(self, run: Run, y: Any) -> float | None:
+        """The core's number for a label that it has met; None: it takes the long way."""
+        return None
+
+    def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
+        """The weights of events, those of their classes included."""
+        return weights
+
+    def _weight(self, run: Run, y: Any) -> float:
+        """The weight of a lone event with a label that is known."""
+        return 1.0
+
+    def _passes(self) -> int:
+        """How often `fit` looks at each event."""
+        return 1
+
+    def _takes_objects(self) -> bool:
+        """Whether events are objects of any kind for a function of the user's."""
+        return False
+
+    def _shown(self, scores: Scores, view: LabelView) -> Any:
+        """Scores as they are shown outside."""
+        return scores if scores.ndim == 1 else scores[:, 0]
+
+    def _shown_slopes(self, slopes: Scores, view: LabelView) -> Scores:
+        """Slopes of the outputs of the core, (rows, outputs, columns), as they are shown outside."""
+        return np.asarray(self._shown(slopes, view))
+
+    #: rows times bytes of the model below which the core uses one thread in any case
+    _little: ClassVar[int] = 1 << 24
+
+    def _jobs(self) -> Any:
+        """How many threads the core may use, as `n_jobs` says it."""
+        return 1
+
+    def _ask(self, core: Any, call: Callable[..., Found], rows: Any, *given: Any) -> Found:
+        """What the core says of rows, with as many threads as it may use; one, where asking how many costs too much."""
+        jobs = self._jobs()
+        if jobs == 1 or len(rows) == 1:
+            return call(rows, *given)
+        count, numbers = inputs.extent(rows)
+        if count * (core.memory_bytes + 8 * numbers) < self._little:
+            return call(rows, *given)
+        with allowed(jobs):
+            return call(rows, *given)
+
+    # ---- what is learned ----------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._run is not None
+
+    def _started(self) -> Run:
+        if self._run is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
+        return self._run
+
+    @property
+    def _engine(self) -> Any:
+        return self._started().core
+
+    def _at_rest(self, look: Callable[[Self], Found]) -> Found:
+        """What `look` finds with several looks at the core, all at one state: a copy's, where another thread learns."""
+        run, seen = self._started(), self.n_seen_
+        try:
+            found = look(self)
+        except Exception:
+            if self._run is run and self.n_seen_ == seen:
+                raise
+        else:
+            if self._run is run and self.n_seen_ == seen:
+                return found
+        return look(copy.copy(self))
+
+    @property
+    def n_seen_(self) -> int:
+        """How many events have come."""
+        return int(self._engine.seen)
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that the model keeps; they do not grow with the stream once a budget is full."""
+        return int(self._engine.memory_bytes)
+
+    # ---- input --------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, first: bool) -> Any:
+        """X checked: an array or CSR array of floats, or a list of objects."""
+        if self._takes_objects():
+            return inputs.objects(X)
+        if type(X) is list and len(X) == 1 and is_event(X[0]):  # scikit-learn's checks cost more than one event
+            if first:
+                self.__dict__.pop("feature_names_in_", None)
+                self.n_features_in_ = len(X[0])
+            if len(X[0]) == self.n_features_in_:
+                return X[0][None]
+        if not first and inputs.is_ready(X, self.__dict__):
+            return X
+        if (
+            not self._takes_sparse or getattr(X, "format", "csr") != "csr"
+        ):  # else it is looked at on its way to the core
+            inputs.check_sparse(X)
+        try:
+            return validate_data(
+                self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+        except (TypeError, ValueError) as error:
+            found = inputs.no_number(X)
+            if found is None:
+                raise
+            raise type(error)(
+                f"{error}: X holds {found}, and {type(self).__name__} takes numbers; "
+                f"Prepared({type(self).__name__}(...)) takes tables with text, dates and gaps, and dicts"
+            ) from error
+
+    def _rows(self, core: Any, X: Any) -> Any:
+        """Checked X as the core takes it."""
+        if isinstance(X, list):
+            return X
+        if not self._takes_sparse:
+            return np.ascontiguousarray(X.toarray() if inputs.is_sparse(X) else X, dtype=np.float64)
+        return inputs.core_rows(X, core.is_single, core.is_sparse)
+
+    # ---- learning -----------------------------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        want_scores: bool = False,
+        classes: Any = None,
+        fresh: bool = False,
+        passes: int = 1,
+    ) -> Any:
+        """One pass in order. Everything is checked, and on any error undone, before it is kept."""
+        if self._learning_in == threading.get_ident():
+            raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
+        before, known = dict(self.__dict__), None if fresh else self._run
+        labels = None if known is None else known.labels
+        seen = None if known is None else getattr(known.core, "seen", None)
+        spare = None if known is None else self._spare(known)
+        self._learning_in = threading.get_ident()
+        try:
+            if known is None:
+                self.__dict__.pop("_changed", None)
+            self._refuse_changed("learning on")
+            run = Run(self._parts()) if known is None else known
+            scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
+        except BaseException:
+            if (
+                known is not None and getattr(known.core, "seen", None) != seen
+            ):  # an interrupt after the core has kept the chunk: it is learned
+                self.__dict__.pop("_learning_in", None)
+                raise
+            self.__dict__.update(before)  # never empty: others may be predicting
+            for name in set(self.__dict__) - set(before):
+                self.__dict__.pop(name, None)
+            if known is not None and labels is not None:
+                known.labels = labels
+                if spare is not None:
+                    self._run = Run(spare, self._restored(spare, known.core.state()), labels)
+            raise
+        self._run = run
+        self.__dict__.pop("_learning_in", None)
+        if "told" in run.found:
+            self._tell(run, run.found.pop("told"))
+        return None if scores is None else self._shown(scores, run.labels.view(len(run.labels)))
+
+    def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: int) -> Any:
+        first = run.core is None
+        X = self._read(X, first)
+        count = len(X) if isinstance(X, list) else X.shape[0]
+        weights = None if weights is None else inputs.weights(weights, count)
+        labels, numbers, known = self._targets(run, y, count, classes)
+        weights = self._weighed(run, labels, numbers, weights)
+        core = self._begin(run, X) if first else run.core
+        rows = self._rows(core, X)
+        early = None if run.early is None else run.early.copied()
+        told = early is not None and len(numbers) > 0 and early.take(X, numbers)
+        run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
+        start = core.seen if passes > 1 else 0
+        scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
+        for _ in range(passes - 1):
+            self._ask(core, core.revisit, rows, numbers, weights, start)
+        if first:
+            self._look_at(run.parts, X, len(labels))
+        run.early = None if told else early
+        if told:
+            run.found["told"] = early
+        return scores
+
+    def _look_at(self, parts: Any, X: Any, classes: int) -> None:
+        """The first chunk comes by: warn where nothing will come of it."""
+
+    def _tell(self, run: Run, early: Any) -> None:
+        """A hundred events have come and are learned: warn where something is odd about them."""
+
+    def _spare(self, run: Run) -> Any:
+        """A copy of parts that are Python objects, whose own state the core cannot take back."""
+        return None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from X, y in one pass, in order.
+
+        Parameters
+        ----------
+        X : array, DataFrame, sparse matrix or array, or sequence of objects (with a function of two objects)
+        y : labels or targets
+        """
+        self._learn(X, y, fresh=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
+        self._learn(X, y)
+        return self
+
+    def prequential(self, X: Any, y: Any = None) -> Any:
+        """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
+        return self._learn(X, y, want_scores=True)
+
+    def learn_one(self, x: Any, y: Any = None) -> None:
+        """Learn one event."""
+        if not self._learned(x, y):
+            self._learn(inputs.single(x), [y])
+
+    def _learned(self, x: Any, y: Any) -> bool:
+        """The short way of an event: a vector of numbers for a core without Python inside."""
+        run = self._run
+        if run is None:
+            return False
+        short = run.short
+        if short is None:
+            short = run.short = bool(run.core.is_plain)
+        if not short:
+            return False
+        if type(x) is not _ARRAY or x.dtype is not _DOUBLE or x.ndim != 1:
+            x = vector_of(x)
+        if x is None or self._changed:
+            return False  # the long way says so
+        number = self._number(run, y)
+        if number is None:
+            return False
+        run.core.learn_one(x, number, 1.0 if self.class_weight is None else self._weight(run, y))
+        early = run.early
+        if early is not None and early.take(x[None], np.array([number])):
+            run.early = None
+            self._tell(run, early)
+        return True
+
+    # ---- saving -------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Raise where a parameter is none that a learner could begin with."""
+        self._parts()
+
+    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+        """A core with these parts in this state; a state that does not fit is refused."""
+        raise NotImplementedError
+
+    def _parts_to_file(self, parts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parts as arrays and plain values."""
+        return {}, {}
+
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+        """Back from `_parts_to_file`; takes its arrays out of `arrays`."""
+        return self._parts()
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        run = self._started()
+        extra, fitted = self._parts_to_file(run.parts)
+        state = run.core.state()
+        arrays, objects = persist.flatten(state)
+        if objects is not None:
+            raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
+        names = run.labels.names[: int(state["classes"][0])]  # another thread may bring more
+        if names:
+            fitted["labels"] = persist.encode_labels(names)
+        return {**arrays, **extra}, {**fitted, **persist.encode_features(self)}
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        labels = LabelTable(persist.decode_labels(fitted["labels"]) if "labels" in fitted else ())
+        persist.decode_features(self, fitted)
+        parts = self._parts_from_file(arrays, fitted)
+        core = self._restored(parts, persist.unflatten(arrays, None))
+        if core.classes != len(labels):
+            raise persist.ModelFileError("its classes do not fit its labels")
+        self._run = Run(parts, core, labels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        run = state.pop("_run", None)
+        state.pop("_learning_in", None)
+        if run is not None:
+            core = self._packed(run.core)  # before its labels: another thread may bring more of them, never fewer
+            state["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": core}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("_run", None)
+        super().__setstate__(state)
+        if packed is not None:
+            parts = copy.deepcopy(packed["parts"])  # copy.copy hands over the original's own
+            core = self._unpacked(parts, packed["core"])
+            self._run = Run(parts, core, LabelTable(packed["labels"][: core.classes]))
+
+    def _packed(self, core: Any) -> Any:
+        """A core as what pickle keeps: the bytes of a model file, and objects beside them."""
+        return persist.pack_core(core)
+
+    def _unpacked(self, parts: Any, packed: Any) -> Any:
+        return self._restored(parts, persist.unpack_core(packed))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+
+def refuse_no_weight(sample_weight: Any) -> None:
+    """Weights that leave nothing to fit."""
+    if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
+        raise ValueError("sample_weight is zero for every event: there is nothing to fit")
+
+
+class WeightedStream(StreamEstimator):
+    """A learner whose events may have weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything and learn from X, y in one pass, in order.
+
+        Parameters
+        ----------
+        X : array, DataFrame, sparse matrix or array, or sequence of objects (with a callable kernel)
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            Multiplies the loss of an event; an event of weight 0 is passed over.
+        """
+        refuse_no_weight(sample_weight)
+        self._learn(X, y, sample_weight, fresh=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
+        self._learn(X, y, sample_weight)
+        return self
+
+    def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
+        return self._learn(X, y, sample_weight, want_scores=True)
+
+    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
+        """Learn one event."""
+        if sample_weight != 1.0 or not self._learned(x, y):
+            self._learn(inputs.single(x), [y], None if sample_weight == 1.0 else [sample_weight])

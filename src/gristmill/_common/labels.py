@@ -1,0 +1,233 @@
+"""Class labels and their numbers: codes in the order of arrival, shown outside in sorted order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from .ranges import non_negative
+
+#: types a label may have
+PLAIN = {bool, int, float, str}
+#: Up to so many classes, comparing a whole array with each is quicker than looking up each label.
+_COMPARED = 32
+
+
+class LabelView:
+    """The first so many labels of a table as they are shown: sorted, with the core's column of each."""
+
+    __slots__ = ("classes", "columns", "sign")
+
+    def __init__(self, names: tuple[Any, ...]) -> None:
+        order = sorted(range(len(names)), key=names.__getitem__)
+        self.classes = label_array([names[code] for code in order])
+        self.columns = order
+        # The core's second class is positive; outside it is classes[1]. A lone class is the negative one.
+        self.sign = -1.0 if order == [1, 0] else 1.0
+
+
+class LabelTable:
+    """Labels in the order they were met. A table never changes; a longer one follows it.
+
+    Whoever predicts takes the number of classes that came with the scores and looks at so many labels only, so that
+    a class that another thread brings in the meantime is not seen.
+    """
+
+    __slots__ = ("_views", "codes", "names")
+
+    def __init__(self, names: Any = ()) -> None:
+        self.names = tuple(names)
+        self.codes = {label: code for code, label in enumerate(self.names)}
+        self._views: dict[int, LabelView] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def extended(self, labels: Any) -> LabelTable:
+        """This table, followed by the labels that it does not hold, in their order."""
+        fresh = [label for label in dict.fromkeys(labels) if label not in self.codes]
+        if not fresh:
+            return self
+        names = (*self.names, *fresh)
+        if isinstance(names[0], str) != isinstance(fresh[0], str):
+            raise ValueError(f"class labels must be all strings or all numbers, got {list(names)!r}")
+        return LabelTable(names)
+
+    def numbers(self, labels: list[Any]) -> npt.NDArray[np.float64]:
+        return np.fromiter(map(self.codes.__getitem__, labels), np.float64, len(labels))
+
+    def view(self, count: int) -> LabelView:
+        found = self._views.get(count)
+        if found is None:
+            found = self._views[count] = LabelView(self.names[:count])
+        return found
+
+
+NO_LABELS = LabelTable()
+
+
+def label_array(labels: list[Any]) -> npt.NDArray[Any]:
+    """Labels as an array whose type follows from the labels alone."""
+    if all(isinstance(label, str) for label in labels):
+        # NumPy's strings lose zeros at their end.
+        return np.array(labels, dtype=object if any(label.endswith("\0") for label in labels) else None)
+    kinds = {type(label) for label in labels}
+    if kinds == {bool}:
+        return np.array(labels, dtype=bool)
+    whole = [label for label in labels if not isinstance(label, float)]
+    if float in kinds:
+        return np.array(labels, dtype=np.float64 if all(float(label) == label for label in whole) else object)
+    if min(whole) >= -(2**63) and max(whole) < 2**63:
+        return np.array(labels, dtype=np.int64)
+    return np.array(labels, dtype=np.uint64 if min(whole) >= 0 and max(whole) < 2**64 else object)
+
+
+def read_labels(owner: str, y: Any, count: int) -> list[Any]:
+    """One label an event, as Python's own numbers or strings; NaN, fractions and mixtures are refused."""
+    if y is None:
+        raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    labels = _flat(y)
+    if len(labels) != count:
+        check_consistent_length(np.empty(count), np.empty(len(labels)))
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biu":
+        return labels
+    kinds = set(map(type, labels))
+    if not kinds <= PLAIN:
+        labels = [_plain(owner, row, label) for row, label in enumerate(labels)]
+        kinds = set(map(type, labels))
+    if str in kinds and len(kinds) > 1:
+        raise ValueError(f"class labels must be all strings or all numbers: y holds {_kinds(labels)}")
+    if float in kinds:
+        _refuse_fractions(labels)
+    return labels
+
+
+def _flat(y: Any) -> list[Any]:
+    if type(y) is list and (not y or type(y[0]) in PLAIN):
+        return y
+    flat = all(np.ndim(label) == 0 for label in y) if isinstance(y, list | tuple) else getattr(y, "ndim", 0) == 1
+    y = y if flat else column_or_1d(y, warn=True)
+    return list(y.tolist()) if hasattr(y, "tolist") else list(y)
+
+
+def _plain(owner: str, row: int, label: Any) -> Any:
+    label = label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, str):
+        return str(label)
+    if type(label) not in PLAIN:
+        raise ValueError(f"{owner}: Unknown label type: y, row {row} is {label!r}; labels are numbers or strings")
+    return label
+
+
+def _kinds(labels: list[Any]) -> str:
+    """The first string and the first number, for a message."""
+    text = next(i for i, label in enumerate(labels) if isinstance(label, str))
+    number = next(i for i, label in enumerate(labels) if not isinstance(label, str))
+    return f"{labels[text]!r} in row {text} and {labels[number]!r} in row {number}"
+
+
+def _refuse_fractions(labels: list[Any]) -> None:
+    for row, label in enumerate(labels):
+        if not math.isfinite(label):
+            raise ValueError(f"Input y contains {'NaN' if math.isnan(label) else 'infinity'}: row {row} is {label}")
+    for row, label in enumerate(labels):
+        if label != int(label):
+            raise ValueError(
+                f"Unknown label type: continuous: row {row} is {label}. Maybe you are trying to fit a classifier, which "
+                "expects discrete classes on a regression target with continuous values"
+            )
+
+
+def coded(
+    owner: str, table: LabelTable, y: Any, count: int, classes: Any
+) -> tuple[LabelTable, npt.NDArray[np.float64], int]:
+    """The table after these events, the code of each, and how many classes are to be known before the first."""
+    if classes is None and _is_whole(y) and len(y) == count:
+        found = _compared(table, y)
+        if found is not None:
+            return (*found, len(table))
+    labels = read_labels(owner, y, count)
+    if classes is not None:
+        known = read_labels(owner, classes, len(classes))
+        stray = next((label for label in labels if label not in set(known)), None) if set(labels) - set(known) else None
+        if stray is not None:
+            raise ValueError(f"y holds the label {stray!r}, which is not in classes={list(classes)!r}")
+        table = table.extended(sorted(set(known) - set(table.codes)))
+    before = len(table)
+    table = table.extended(labels)
+    return table, table.numbers(labels), before
+
+
+def _is_whole(y: Any) -> bool:
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iu"
+
+
+def _compared(table: LabelTable, y: npt.NDArray[Any]) -> tuple[LabelTable, npt.NDArray[np.float64]] | None:
+    """`coded` of whole numbers, array by array; None where there are many classes, or names."""
+    if len(table) > _COMPARED or (table.names and isinstance(table.names[0], str)):
+        return None
+    numbers, names = np.full(len(y), -1.0), list(table.names)
+    for code, name in enumerate(names):
+        np.copyto(numbers, code, where=y == name)
+    while (numbers < 0).any():
+        if len(names) > _COMPARED:
+            return None
+        name = y[(numbers < 0).argmax()].item()
+        np.copyto(numbers, len(names), where=y == name)
+        names.append(name)
+    return table.extended(names), numbers
+
+
+def checked_class_weight(owner: str, value: Any) -> Any:
+    """None, "balanced", or numbers >= 0 by label; everything else is refused."""
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f'{owner}: class_weight must be None, "balanced" or a dict of numbers by label, got {value!r}')
+    for label, weight in value.items():
+        non_negative.check(owner, f"class_weight[{label!r}]", weight)
+    return {_plain(owner, row, label): float(weight) for row, (label, weight) in enumerate(value.items())}
+
+
+def targets(owner: str, y: Any, count: int, several: bool = False) -> npt.NDArray[np.float64]:
+    """Numbers to be predicted, one an event (or, where they may be several, a row), all finite."""
+    if y is None:
+        raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    if not _are_numbers(y):
+        shape = np.asarray(y).shape if several else ()
+        many = len(shape) == 2 and shape[1] > 1
+        y = (
+            check_array(y, dtype=np.float64, ensure_all_finite=False, input_name="y")
+            if many
+            else column_or_1d(y, warn=True)
+        )
+    if len(y) != count:
+        check_consistent_length(np.empty(count), y)
+    try:
+        numbers = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{owner}: targets are numbers, and y holds something else: {error}") from error
+    if not np.isfinite(numbers).all():
+        row, *column = (int(place[0]) for place in np.nonzero(~np.isfinite(numbers)))
+        value = numbers[(row, *column)]
+        where = f"row {row}, target {column[0]}" if column else f"row {row}"
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(value) else 'infinity'}: {where} is {value}")
+    return numbers
+
+
+def _are_numbers(y: Any) -> bool:
+    """Whether scikit-learn would find nothing to say: its look costs more than a few events."""
+    if type(y) is np.ndarray:
+        return y.ndim == 1 and y.dtype == np.float64
+    return type(y) is list and len(y) == 1 and isinstance(y[0], float | int | np.floating)
+
+
+def wide(scores: Any, outputs: int) -> Any:
+    """Scores of fewer classes as those of more: two are -f/2 and f/2, and 0 is said of a class not yet met."""
+    if scores.shape[1] == 1 and outputs > 1:
+        scores = np.hstack([-0.5 * scores, 0.5 * scores])
+    return np.pad(scores, ((0, 0), (0, outputs - scores.shape[1])))

@@ -1,0 +1,62 @@
+"""`--cluster` of `gristmill learn --key`: the keys spread over shards, and several files as one stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import click
+
+from .. import options
+
+
+def chained(opened: Any, given: dict[str, Any]) -> Any:
+    """The first file and those after it, which have the columns that it has settled."""
+    if not given["more"]:
+        return opened.stream
+    for path in given["more"]:  # before anything is learned from the first
+        if str(path) != "-" and "://" not in str(path) and not os.path.exists(path):
+            raise click.ClickException(f"{path}: there is no such file")
+    first = opened.stream
+
+    def chunks() -> Iterator[Any]:
+        yield from first
+        for path in given["more"]:
+            known = SimpleNamespace(columns_=opened.settled())
+            following = options.Opened({**given, "data": path, "limit": None}, known, key=opened.key)
+            yield from following.stream
+            following.say_bad()
+
+    whole = replace(first, chunks=chunks, n_events=None)
+    return whole.take(given["limit"]) if given["limit"] else whole
+
+
+@contextmanager
+def over(fleet: Any, given: dict[str, Any]) -> Iterator[Any]:
+    """The fleet itself, or on the shards of a cluster."""
+    if given["cluster"] is None:
+        for name in ("snapshots", "shards"):
+            if given[name] is not None:
+                raise click.UsageError(f"--{name} goes with --cluster")
+        yield fleet
+        return
+    if given["resume"]:
+        raise click.UsageError("--resume does not go with --cluster: --snapshots FOLDER goes on where it was")
+    from ...cluster import Cluster
+
+    address = None if given["cluster"] == "local" else given["cluster"]
+    with Cluster(address, given["shards"] or 2, given["snapshots"]) as cluster:
+        yield cluster.keyed(fleet)
+
+
+def after(stream: Any, fleet: Any) -> Any:
+    """What a cluster has not learned yet in an earlier run over the same files."""
+    done = getattr(fleet, "position_", 0) and fleet.n_seen_
+    if not done:
+        return stream
+    click.echo(f"going on after {done:,} events", err=True)
+    return stream.skip(done)

@@ -1,0 +1,152 @@
+"""`--key` of `gristmill learn` and `gristmill predict`: a model a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .. import messages, options
+from . import cluster as spread
+from . import defaults as keyed_fleet
+from . import report as keyed_report
+
+_TABLE = "--key names a column: it takes a table (CSV, JSON lines, Parquet, Arrow)"
+
+
+def learn(given: dict[str, Any], resumed: Any) -> None:
+    """A model a key along one stream; the total, the worst keys and their curves."""
+    from ...evaluate.keyed import KeyedRun
+    from ...evaluate.run import prequential
+
+    if given["delay"]:
+        raise click.UsageError("--delay does not go with --key")
+    if given["spill"] and not given["max_keys"]:
+        raise click.UsageError("--spill takes what --max-keys leaves no room for; give --max-keys too")
+    if given["time"] and not (given["ttl"] or resumed is not None):
+        raise click.UsageError("--time is the clock of --ttl; give --ttl too")
+    opened = options.Opened(given, resumed, key=_key_of(given, resumed, "--resume"))
+    if opened.table is None:
+        raise click.UsageError(_TABLE)
+    chosen = _resumed(given, resumed, opened) if resumed is not None else keyed_fleet.chosen(opened, given)
+    opened.stream = spread.chained(opened, given)
+    with spread.over(chosen.fleet, given) as held:
+        run = KeyedRun(held)
+        guarded = options.Guarded(spread.after(opened.stream, held))
+        watched, baselines = messages.watched(guarded.stream, run.task)
+        try:
+            result = prequential(
+                run, watched, given["metrics"] or None, given["window"], None, warmup=given["warmup"], name=chosen.name
+            )
+        except ValueError as error:
+            raise guarded.error or error from None
+        _finish(given, opened, result, run, chosen.about, guarded.error)
+        if guarded.error is None:  # a bad row is one line
+            messages.tell(result, baselines)
+    opened.say_bad()
+    options.end(guarded.error, result.stopped, result.n_events)
+
+
+def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
+    """The column of the keys: as said, or as the model was trained; the two may not differ."""
+    from ...fleets.keyed import KeyedFleet
+
+    if model is not None and not isinstance(model, KeyedFleet):
+        raise click.UsageError("--key goes with a model that was learned with --key; this one is a single learner")
+    known = getattr(model, "key_column_", None)
+    if given["key"] and known and given["key"] != known:
+        raise click.UsageError(
+            f"--key {given['key']}: the model of {where} was learned with the keys of column {known!r}; "
+            f"leave --key out, or call the column {known!r}"
+        )
+    key = given["key"] or known
+    if key is None:
+        raise click.UsageError("the model holds a learner a key: say --key COLUMN")
+    return str(key)
+
+
+def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chosen:
+    """A model that goes on, on the clock that it has."""
+    if fleet.ttl is not None and fleet._timed is not None and fleet._timed != bool(given["time"]):
+        raise click.UsageError(
+            "the model of --resume was learned with --time: say the column again"
+            if fleet._timed
+            else "--time: the model of --resume was learned without it, and --ttl has one clock; leave it out"
+        )
+    name = f"{type(fleet).__name__} of {given['resume']}"
+    about = {"stream": opened.stream.name, "key": str(opened.key), "gone on from": str(given["resume"])}
+    return keyed_fleet.Chosen(fleet, name, {**about, "learner of each key": repr(fleet.prototype)})
+
+
+def _finish(given: Any, opened: Any, result: Any, run: Any, about: dict[str, str], error: Exception | None) -> None:
+    from ...evaluate.result import Comparison
+
+    fleet = run.fleet
+    if error is not None:
+        result.stopped = str(error)
+    fleet.columns_, fleet.key_column_ = opened.settled(), opened.key
+    if given["model_path"] and (error is None or given["keep"]):
+        options.save(fleet, given["model_path"], result.n_events)
+    comparison = Comparison([result])
+    options.log_drifts(comparison)
+    worst = run.worst(given["worst"], keyed_report.LEAST)
+    if given["as_json"]:
+        click.echo(keyed_report.as_json(result, run, worst))
+    else:
+        options.show(comparison, False)
+        click.echo(keyed_report.table(run, worst, given))
+    if given["report"]:
+        title = f"gristmill learn {opened.stream.name} --key {opened.key}"
+        keyed_report.write(given["report"], comparison, title, about, run, worst, given)
+
+
+class Members:
+    """A fleet as one model of `KeyedRows`, which counts the keys that it never met."""
+
+    def __init__(self, fleet: Any) -> None:
+        self.fleet = fleet
+        self._known = {str(key) for key in fleet.keys_}
+        self.rows, self.strangers = 0, dict[str, None]()
+
+    @property
+    def classes_(self) -> Any:
+        return self.fleet.classes_
+
+    def predict(self, X: Any) -> Any:
+        return self.fleet.predict(X.keys, X.rows)
+
+    def decision_function(self, X: Any) -> Any:
+        return self.fleet.decision_function(X.keys, X.rows)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.fleet.predict_proba(X.keys, X.rows)
+
+    def meet(self, keys: list[str]) -> list[bool]:
+        """Whether each key has a model of its own."""
+        known = [key in self._known for key in keys]
+        self.rows += len(known) - sum(known)
+        self.strangers |= dict.fromkeys(key for key, was in zip(keys, known, strict=True) if not was)
+        return known
+
+    def tell(self) -> None:
+        """On standard error, once all was predicted."""
+        if not self.rows:
+            return
+        by = "the learner of all keys" if self.fleet.prior_ is not None else "a model that has seen nothing"
+        first = next(iter(self.strangers))
+        said = keyed_report.counted(self.rows, "row") + f" of {keyed_report.counted(len(self.strangers), 'key')}"
+        click.echo(f"{said} that the model does not hold, such as {first!r}: answered by {by}", err=True)
+
+
+def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:
+    """What each row's own model says of it; a key that never came has seen nothing."""
+    opened = options.Opened(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
+    if opened.table is None:
+        raise click.UsageError(_TABLE)
+    members = Members(fleet)
+    for chunk in opened.stream:
+        known = members.meet(chunk.X.keys)
+        found = answers(members, chunk.X, as_json, proba, None)
+        show({"key": chunk.X.keys, "known": known, **found} if as_json else found)
+    members.tell()
+    opened.say_bad()

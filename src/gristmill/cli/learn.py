@@ -1,0 +1,109 @@
+"""`gristmill learn`: one learner along one stream, and the model kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import messages, options
+from .keyed import options as keyed_options
+
+
+@click.command()
+@options.reading
+@click.argument("more", nargs=-1)
+@click.option(
+    "--learner",
+    default="auto",
+    show_default=True,
+    help="auto: a race of many without settings; others: `gristmill learners`.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression", "novelty"]),
+    default="auto",
+    show_default=True,
+    help="What the target is; auto: found out from its first values.",
+)
+@click.option("--memory", default="1 MB", show_default=True, help="Of the learner auto.")
+@options.running
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
+@click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Go on with a saved model.")
+@click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
+@click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
+@click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
+@keyed_options.all_of_them
+def learn(**given: Any) -> None:
+    """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
+
+    DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of
+    a data set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...). With --key there may be MORE
+    files of the same columns.
+    """
+    from .. import persist
+    from .._base.estimator import task_of
+    from ..evaluate.run import prequential
+
+    model = None
+    if given["resume"]:
+        _refuse_with_resume(
+            "learner", "task", "memory", "target", "kernel", "scale", "kinds", "drop", "missing",
+            "max_keys", "ttl", "spill", "prior",
+        )  # fmt: skip
+        model = persist.load(given["resume"])
+    if given["key"] or hasattr(model, "keys_"):
+        from .keyed import commands as keyed
+
+        keyed.learn(given, model)
+        return
+    keyed_options.refuse_without_key(given)
+    opened = options.Opened(given, model)
+    about: dict[str, str] = {"stream": opened.stream.name}
+    if model is None:
+        name = given["learner"]
+        workshop = options.Workshop(opened, given)
+        model = workshop.build(name)
+        about = workshop.about()
+    else:
+        name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
+    guarded = options.Guarded(opened.stream)
+    watched, baselines = messages.watched(guarded.stream, task_of(getattr(model, "model", model)))
+    try:
+        result = prequential(
+            model, watched, given["metrics"] or None, given["window"], given["delay"],
+            warmup=given["warmup"], name=name,
+        )  # fmt: skip
+    except ValueError as error:
+        # An empty stream because its first row was bad: that is the error to tell.
+        raise guarded.error or error from None
+    _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error, baselines)
+
+
+def _refuse_with_resume(*names: str) -> None:
+    """What a saved model has settled cannot be said again."""
+    for name in names:
+        if options.is_said(name):
+            option = "column" if name == "kinds" else name.replace("_", "-")
+            raise click.UsageError(f"--{option} is settled by the model of --resume; leave it out, or start anew")
+
+
+def _finish(
+    given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None, baselines: Any
+) -> None:
+    from ..evaluate.result import Comparison
+
+    model = result.model
+    if error is not None:
+        result.stopped = str(error)
+    opened.settle(model)
+    if given["model_path"] and (error is None or given["keep"]):
+        options.save(model, given["model_path"], result.n_events)
+    comparison = Comparison([result])
+    options.log_drifts(comparison)
+    options.show(comparison, given["as_json"])
+    if error is None:  # a bad row is one line
+        messages.tell(result, baselines)
+    options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
+    opened.say_bad()
+    options.end(error, result.stopped, result.n_events)

@@ -1,0 +1,97 @@
+"""`gristmill predict`: what a saved model says of new events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import options
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@options.reading
+@click.option("--json", "as_json", is_flag=True, help="One JSON object an event, with its score.")
+@click.option("--key", help="Column of the keys, of a model that was learned with --key; by default the same as then.")
+@click.option("--proba", is_flag=True, help="The probability of each class, too: CSV with a header, or in the JSON.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.5, 0.99),
+    metavar="COVERAGE",
+    help="Lower and upper end of an interval that holds so many of the targets, such as 0.9, too.",
+)
+def predict(model: str, as_json: bool, proba: bool, interval: float | None, **given: Any) -> None:
+    """Print what a saved model predicts, one line an event; the model does not change."""
+    from .. import persist
+
+    loaded = persist.load(model)
+    for asked, verb, option in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
+        if asked and (not hasattr(loaded, verb) or (proba and not hasattr(loaded, "classes_"))):
+            raise click.UsageError(f"{option}: {model} holds {' '.join(repr(loaded).split())}, which has no {verb}")
+    show = _Shown(as_json)
+    if given["key"] or hasattr(loaded, "keys_"):
+        from .keyed import commands as keyed
+
+        keyed.predict(loaded, given, as_json, proba, _answers, show)
+        return
+    opened = options.Opened(given, loaded, learn=False)
+    for chunk in opened.stream:
+        show(_answers(loaded, chunk.X, as_json, proba, interval))
+    opened.say_bad()
+
+
+class _Shown:
+    """Prints answers as they come; the first ones under a header."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json, self._head = as_json, True
+
+    def __call__(self, answers: dict[str, Any]) -> None:
+        if self._as_json:
+            _as_json(answers)
+        else:
+            _as_text(answers, self._head and len(answers) > 1)
+        self._head = False
+
+
+def _answers(model: Any, X: Any, scores: bool, proba: bool, interval: float | None) -> dict[str, Any]:
+    """Columns of answers by name; those of probabilities by class."""
+    found: dict[str, Any] = {"prediction": model.predict(X).tolist()}
+    if scores:
+        found["score"] = model.decision_function(X).tolist()
+    if proba:
+        names = [str(name) for name in model.classes_.tolist()]
+        found["proba"] = dict(zip(names, model.predict_proba(X).T.tolist(), strict=True))
+    if interval is not None:
+        found["low"], found["high"] = model.predict_interval(X, interval).T.tolist()
+    return found
+
+
+def _as_json(answers: dict[str, Any]) -> None:
+    import json
+
+    shares = answers.pop("proba", None)
+    for place in range(len(answers["prediction"])):
+        line = {name: values[place] for name, values in answers.items()}
+        if shares is not None:
+            line["proba"] = {name: values[place] for name, values in shares.items()}
+        click.echo(json.dumps(line))
+
+
+def _as_text(answers: dict[str, Any], head: bool) -> None:
+    """Predictions alone a line each, as ever; with more beside them CSV with a header."""
+    import csv
+    import io
+
+    columns = {"prediction": answers["prediction"], **answers.get("proba", {})}
+    columns |= {name: answers[name] for name in ("low", "high") if name in answers}
+    if len(columns) == 1:
+        click.echo("\n".join(map(str, answers["prediction"])))
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if head:
+        writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    click.echo(text.getvalue(), nl=False)

@@ -1,0 +1,59 @@
+"""`gristmill run`: the first thing a newcomer sees. A few learners, one drifting stream, bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+def line_up(seed: int) -> dict[str, Any]:
+    """The learners of the demonstration; the first keeps every mistake, the others have a budget."""
+    from ..budgets import DropOldest, DropRandom
+    from ..catalogue import norma_classifier, passive_aggressive, perceptron
+    from ..kernels import Gaussian
+    from ..learners.kernel import KernelClassifier
+    from ..rules import Perceptron
+
+    kernel = Gaussian(gamma=0.0015)
+    return {
+        "Perceptron, all mistakes": perceptron(kernel),
+        "Perceptron, 300 newest": KernelClassifier(kernel, Perceptron(), DropOldest(300)),
+        "Perceptron, 300 random": KernelClassifier(kernel, Perceptron(), DropRandom(300), random_state=seed),
+        "NORMA, last 1000 steps": norma_classifier(kernel, rate=0.5, reg=0.001, window=1000),
+        "PA-I, 1000 points merged": passive_aggressive(kernel, size=1000),
+    }
+
+
+@click.command()
+@click.option("--events", default=50_000, show_default=True, type=click.IntRange(min=1), help="Length of the stream.")
+@click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1), help="Events in a rolling mean.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the stream and the learners."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line a learner instead of a table.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
+def run(events: int, window: int, seed: int, as_json: bool, report: str | None) -> None:
+    """Watch a few learners eat a drifting stream of handwritten digits.
+
+    Each event is predicted, scored, then learned. Over the stream the classes come into fashion and go, and
+    the camera turns by 90 degrees, so what was learned at first is of no use in the end.
+    """
+    from ..evaluate.progress import rich_table
+    from ..evaluate.run import compare
+    from ..streams import drifting_digits
+    from .options import finish_report
+
+    comparison = compare(line_up(seed), drifting_digits(events, random_state=seed), window=window)
+    about = {"stream": f"{events:,} digits under a turning camera", "kernel": "Gaussian(gamma=0.0015)"}
+    finish_report(report, comparison, "gristmill run", about)
+    if as_json:
+        for result in comparison:
+            click.echo(result.to_json())
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(f"{events:,} digits under a turning camera, each predicted before it was learned.")
+    console.print(f"error: over all events, and over the last {window:,}; memory: all that the model keeps.\n")
+    console.print(rich_table(comparison))

@@ -1,0 +1,117 @@
+"""`gristmill search`: parameters chosen on the stream itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from . import options
+
+
+@click.command()
+@options.reading
+@click.option(
+    "--learner", help="With names in braces: 'passive_aggressive(C={C}, size=300)'; without it the experts of auto."
+)
+@click.option("--grid", "grids", multiple=True, metavar="NAME=V1,V2,...", help="May be repeated; goes with --learner.")
+@click.option("--first", type=click.IntRange(min=1), help="Events before the first candidates are dropped.")
+@click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
+@options.running
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save the best one.")
+@click.option("--keep", is_flag=True, help="Save the best one found before a bad row, too.")
+def search(**given: Any) -> None:
+    """Try combinations of parameters on a stream and drop the worst as it goes on."""
+    from ..evaluate.search import search as race
+    from ..evaluate.search import without_settings
+
+    if bool(given["learner"]) != bool(given["grids"]):
+        raise click.UsageError("--learner and --grid go together; without both the experts of auto are tried")
+    grid = dict(_parse(text) for text in given["grids"])
+    missing = [name for name in grid if f"{{{name}}}" not in given["learner"]]
+    if missing:
+        raise click.UsageError(f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into")
+    opened = options.Opened(given)
+    workshop = options.Workshop(opened, given)
+    metric = given["metrics"][0] if given["metrics"] else None
+
+    def build(**values: str) -> Any:
+        text = given["learner"]
+        for name, value in values.items():
+            text = text.replace(f"{{{name}}}", value)
+        return workshop.build(text)
+
+    guarded = options.Guarded(opened.stream)
+    candidates: Any = grid
+    source = guarded.stream
+    if not given["learner"]:
+        source, plain, candidates = without_settings(source)
+        build = _prepared(plain)
+    how = {"first": given["first"], "window": given["window"], "n_jobs": given["jobs"]}
+    try:
+        found = race(build, candidates, source, metric, **how)
+    except ValueError as error:
+        raise guarded.error or error from None
+    _finish(given, opened, found, workshop.about(), guarded.error)
+
+
+def _prepared(plain: Any) -> Any:
+    """The same learners, in a model that knows its columns; a race scales for itself."""
+    from ..prepared.prepared import Prepared
+
+    return lambda **values: Prepared(plain(**values), None)
+
+
+def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str], error: Exception | None) -> None:
+    for result in found.results:
+        result.stopped = str(error or found.stopped)
+    _show(given, found)
+    if given["model_path"] and (error is None or given["keep"]):
+        opened.settle(found.best_model)
+        options.save(found.best_model, given["model_path"], found.results[0].n_events)
+    if given["report"]:
+        _report(given["report"], found, about, given["learner"] or "auto")
+    opened.say_bad()
+    options.end(error, found.stopped, found.results[0].n_events)
+
+
+def _parse(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    found = [value.strip() for value in values.split(",") if value.strip()]
+    if not equals or not name.isidentifier() or not found:
+        raise click.UsageError(f"--grid {text!r}: write NAME=V1,V2,...")
+    return name, found
+
+
+def _show(given: dict[str, Any], found: Any) -> None:
+    if given["as_json"]:
+        for row in found.rows():
+            click.echo(json.dumps(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    heads, body = found.cells()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, head in enumerate(heads):
+        is_text = place < len(heads) - 3  # parameters come before events, metric and points
+        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
+    for row in body:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
+    from ..evaluate.displays.runs import COLOURS
+    from ..evaluate.report import run_report
+    from ..evaluate.result import Comparison
+
+    about = {
+        "learner": learner,
+        **about,
+        "dropped after": ", ".join(f"{rung:,}" for rung in found.rungs) or "never",
+    }
+    report = run_report(Comparison(found.results[: len(COLOURS)]), "gristmill search", about)
+    report.heading("All candidates, best first").table(*found.cells()).write(path)
+    click.echo(f"report: {path}", err=True)

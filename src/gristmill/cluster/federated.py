@@ -1,0 +1,218 @@
+"""One model of data that live apart: settle on a sample of all, learn each part by itself, merge in a tree, and measure.
+
+It is for data that cannot come together, not for speed: each part has seen less than one pass over all would have.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_outlier_detector
+
+from .._base.estimator import Run
+from ..kernels import Gaussian
+from ..prepared.prepared import Prepared
+from ..race.native import native
+from ..race.race import Racing
+from ..streams.scaling import StreamScaler, WidthFinder
+from .sources import chunks_of
+
+#: every so many events one is held out
+HELD_OUT = 10
+
+
+class Sample(NamedTuple):
+    X: Any
+    y: Any
+
+
+class Loss(NamedTuple):
+    """A sum of losses over events that nobody has learned."""
+
+    total: float
+    events: int
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.events if self.events else float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class FitReport:
+    """What came of `Cluster.fit`: the loss on the held-out part, of the merged model and of the models before."""
+
+    measure: str  # error, mean absolute error or rate of alarms
+    loss: float  # of the merged model
+    apart: tuple[float, ...]  # of each part's own model, on the same events
+    learned: tuple[int, ...]  # events of each part
+    held_out: int  # events
+
+    def __str__(self) -> str:
+        apart = ", ".join(f"{loss:.4g}" for loss in self.apart)
+        return (
+            f"{self.measure} {self.loss:.4g} on {self.held_out:,} events held out; "
+            f"the models of the {len(self.learned)} parts before they were merged: {apart}"
+        )
+
+
+# ---- one part, where it lives -----------------------------------------------------------------------------------------
+
+
+def sample_of(source: Any, target: Any, count: int, seed: int) -> Sample:
+    """So many events of a part, drawn from its first ten times as many."""
+    rng = np.random.default_rng(seed)
+    rows: list[Any] = []
+    labels: list[Any] = []
+    left = 10 * count
+    for X, y in chunks_of(source, target):
+        rows.append(np.asarray(X.toarray() if hasattr(X, "toarray") else X)[:left])
+        labels.append(None if y is None else np.asarray(y)[:left])
+        left -= len(rows[-1])
+        if left <= 0:
+            break
+    if not rows:
+        raise ValueError(f"{source!r} holds no event")
+    X = np.concatenate(rows)
+    kept = np.sort(rng.permutation(len(X))[:count])
+    return Sample(X[kept], None if labels[0] is None else np.concatenate(labels)[kept])
+
+
+def learn_part(model: Any, source: Any, target: Any) -> Any:
+    """A model of one part; every tenth event is held out. Returns it with the number of events learned."""
+    learner = copy.deepcopy(model)
+    place = learned = 0
+    for X, y in chunks_of(source, target):
+        kept = ~_held_out(place, len(y) if y is not None else X.shape[0])
+        place += len(kept)
+        if kept.any():
+            learner.partial_fit(X[kept], None if y is None else y[kept])
+            learned += int(kept.sum())
+    return learner, learned
+
+
+def losses_of(models: list[Any], source: Any, target: Any) -> list[Loss]:
+    """What models make of the events of a part that were held out."""
+    totals, events, place = np.zeros(len(models)), 0, 0
+    for X, y in chunks_of(source, target):
+        held = _held_out(place, X.shape[0])
+        place += len(held)
+        if not held.any():
+            continue
+        events += int(held.sum())
+        for at, model in enumerate(models):
+            totals[at] += _loss(model, X[held], None if y is None else y[held])
+    return [Loss(float(total), events) for total in totals]
+
+
+def _held_out(place: int, count: int) -> Any:
+    return (np.arange(place, place + count) % HELD_OUT) == HELD_OUT - 1
+
+
+def _loss(model: Any, X: Any, y: Any) -> float:
+    said = model.predict(X)
+    if y is None or is_outlier_detector(model):
+        return float((said == -1).sum())
+    return float((said != y).sum()) if is_classifier(model) else float(np.abs(said - y).sum())
+
+
+def measure_of(model: Any) -> str:
+    if is_outlier_detector(model):
+        return "rate of alarms"
+    return "error" if is_classifier(model) else "mean absolute error"
+
+
+# ---- what holds for all parts -------------------------------------------------------------------------------------------
+
+
+def settle(learner: Any, samples: list[Sample]) -> Any:
+    """A learner with scaling, widths and relevance from a sample of all parts, which stay; it has learned nothing yet.
+
+    Relevance becomes part of a standard scaling: a column that counts more has a smaller spread.
+    """
+    widths = [sample.X.shape[1] for sample in samples]
+    for at, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(f"fit: parts must have the same columns; part 0 has {widths[0]} and part {at} has {width}")
+    X = np.concatenate([sample.X for sample in samples])
+    y = None if samples[0].y is None else np.concatenate([sample.y for sample in samples])
+    order = np.random.default_rng(0).permutation(len(X))  # else the parts would come one after the other
+    X, y = X[order], None if y is None else y[order]
+    if isinstance(learner, Racing):
+        return _settled_race(learner, X, y)
+    if not isinstance(learner, Prepared):
+        return _with_width(clone(learner), X)
+    settled = Prepared(clone(learner.model), learner.scale, warmup=len(X), target=learner.target)
+    if learner.scale is None:
+        return settled.set_params(model=_with_width(settled.model, X))
+    settled.fit(X, y)
+    scaler = settled.scaler_ if learner.scale != "relevance" else _weighed(settled.scaler_)
+    model = _with_width(clone(learner.model), scaler.transform(X))
+    fresh = Prepared(model, scaler.method, warmup=len(X), target=learner.target)
+    fresh._go_on(clone(fresh.model), scaler)
+    return fresh
+
+
+def _weighed(relevance: Any) -> StreamScaler:
+    """A standard scaling that says what weighed columns say."""
+    scaler: StreamScaler = copy.deepcopy(relevance.standard)
+    count = min(scaler.n_seen_, scaler.warmup or scaler.n_seen_)
+    first, sums, squares = scaler._state
+    mean = sums / count
+    spread = np.maximum(squares / count - mean * mean, 0.0)
+    scaler._state = np.stack([first, sums, count * (spread / relevance.weights**2 + mean * mean)])
+    return scaler
+
+
+def _settled_race(race: Any, X: Any, y: Any) -> Any:
+    """A race whose experts have the scalings, and weights of columns, that they had at the end of the sample.
+
+    A scaling is known by after how many events it stays: columns that an expert weighs have one of its own.
+    """
+    tried = clone(race).partial_fit(X, y)
+    rows = np.asarray(X, dtype=np.float64)
+    experts, scalers = [], {}
+    for place, (lane, expert) in enumerate(zip(tried._engine.lanes, tried.experts_, strict=True)):
+        weights = getattr(getattr(lane, "relevance", None), "weights", None)
+        if isinstance(expert, Prepared) and expert.scale is not None:
+            method = expert.scale if weights is None else "standard"
+            key = (method, len(rows) + (0 if weights is None else 1 + place))
+            scalers[key] = _frozen(rows, method, key[1], 1.0 if weights is None else weights)
+            expert = clone(expert).set_params(scale=method, warmup=key[1])
+        experts.append(expert)
+    fresh = clone(race).set_params(experts=experts)
+    core = fresh._fresh(rows.shape[1])
+    core.begin(rows.shape[1])
+    for key, scaler in core.scalings.by_key.items():  # one that does not stay goes on from the sample
+        found = scalers.get(key) or StreamScaler(*key).fit(rows)
+        scaler._from_file(*found._to_file())
+    core.is_fresh = False
+    run = Run(fresh._parts(), native(core))
+    fresh._run, fresh.n_features_in_ = run, rows.shape[1]
+    return fresh
+
+
+def _frozen(rows: Any, method: str, count: int, weights: Any) -> StreamScaler:
+    """A scaling of so many events like these, which stays; a column that counts more has a smaller spread."""
+    mean = rows.mean(axis=0)
+    return StreamScaler(method, count).fit(np.resize(mean + (rows - mean) / weights, (count, rows.shape[1])))
+
+
+def _with_width(model: Any, X: Any) -> Any:
+    """A Gaussian as wide as the median distance of the sample, where no kernel was said."""
+    if "kernel" in model.get_params(deep=False) and model.kernel is None:
+        finder = WidthFinder(random_state=0)
+        finder.update(X)
+        model.set_params(kernel=Gaussian(float(f"{finder.gamma:.3g}")))
+    return model
+
+
+def report_of(models: list[Any], losses: list[list[Loss]], learned: list[int]) -> FitReport:
+    """losses: a list a part, in it the parts' own models and, last, the merged one."""
+    means = []
+    for each in zip(*losses, strict=True):
+        means.append(sum(loss.total for loss in each) / max(1, sum(loss.events for loss in each)))
+    held = sum(part[0].events for part in losses)
+    return FitReport(measure_of(models[-1]), means[-1], tuple(means[:-1]), tuple(learned), held)

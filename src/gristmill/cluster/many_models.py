@@ -1,0 +1,37 @@
+"""Many settings at once: learners shared out among workers, all fed the same stream."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ..evaluate.follower import Follower
+from ..evaluate.result import Comparison
+
+
+class Bench:
+    """Some of the learners, each with its record; a worker holds one of these."""
+
+    def __init__(self, models: dict[str, Any], metrics: Any, window: int, classes: Any, stream: str) -> None:
+        self._followers = [
+            Follower(copy.deepcopy(model), name, metrics, window, 0, classes, stream) for name, model in models.items()
+        ]
+
+    def feed(self, chunk: Any) -> int:
+        for follower in self._followers:
+            follower.feed(chunk)
+        return len(self._followers)
+
+    def finish(self) -> list[Any]:
+        return [follower.finish() for follower in self._followers]
+
+
+class Mapped(list[Any]):
+    """The learners after the stream, in the order of the grid; `comparison` has the record of each."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        super().__init__(result.model for result in comparison)
+        self.comparison = comparison
+
+    def __str__(self) -> str:
+        return self.comparison.table()

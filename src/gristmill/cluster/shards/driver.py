@@ -1,0 +1,314 @@
+"""The driver of a fleet over shards: reads and numbers batches, writes them to the log, sends them, takes bad ones back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from ... import persist
+from ..._common.labels import LabelTable
+from ...fleets.centred import CentredFleet
+from ...fleets.keyed import KeyedFleet
+from ...fleets.keys import KeyedEvents
+from .batch import Batch, Start, segments_of, widened
+from .feed import Feed, Refused
+from .log import Log, LogError, State
+from .shard import Plan
+from .snapshots import Store
+from .workers import Workers
+
+
+class Driver:
+    """What a `ShardedFleet` does besides answering."""
+
+    def __init__(
+        self,
+        fleet: KeyedFleet,
+        workers: Workers,
+        shards: int,
+        place: str | None = None,
+        log: Log | None = None,
+        every: int | None = None,
+        tick: Callable[[Any], None] | None = None,
+    ) -> None:
+        refuse(fleet)
+        self._reader = clone(fleet)  # checks batches and knows the labels; learns nothing
+        self._reader.max_keys = self._reader.spill = None
+        self._fleet, self._workers, self._place, self._log = fleet, workers, place, log
+        self._every, self._tick = every, tick
+        self._state = State()
+        self._broken: str | None = None
+        self._closed = False
+        self._writer = ThreadPoolExecutor(1, "gristmill-log")
+        if log is not None:
+            _same_fleet(log, fleet)
+            if (log.shards or shards) != shards:
+                self._reshard(log, int(log.shards or shards), shards)
+            log.say("shards", str(shards))
+        self._open(shards)
+
+    # ---- coming up ---------------------------------------------------------------------------------------------------
+
+    def _plans(self, shards: int) -> list[Plan]:
+        return [Plan(shard, shards, self._fleet, self._place, self._every) for shard in range(shards)]
+
+    def _open(self, shards: int) -> None:
+        self._feed = Feed(self._workers, self._plans(shards), self._log)
+        while True:
+            self._resume()
+            try:
+                self._feed.open(self._start, self._state.number)
+                return
+            except Refused as refused:  # the last program died before it heard of that
+                self._drop(refused.number)
+
+    def _resume(self) -> None:
+        """Where the log says that the stream stands."""
+        start = None
+        if self._log is not None:
+            self._state, start = self._log.state, self._log.start
+        self._start = start
+        if start is not None:
+            self._begin(start)
+
+    def _begin(self, start: Start) -> None:
+        reader = self._reader
+        if reader._core_ is None:
+            core = reader._begin(reader._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind)
+            reader._core_, reader._first_seed, reader._kind, reader._timed = core, start.seed, start.kind, start.timed
+            reader.n_features_in_ = start.width
+        reader._table = LabelTable(self._state.names)
+        reader._core_.meet(len(self._state.names))
+        self._start = start
+
+    def _drop(self, number: int) -> None:
+        """Take a batch out of the log that shards refused."""
+        if self._log is None:
+            self._broken = (
+                f"batch {number} was refused in the middle, and without snapshots it cannot be taken back; "
+                "give Cluster(snapshots=...)"
+            )
+            return
+        if number != self._log.state.number:
+            raise LogError(f"{self._log.path}: batch {number} cannot be learned, and there are later ones")
+        self._log.drop_last(number)
+
+    def _reshard(self, log: Log, old: int, new: int) -> None:
+        """Move every key to the shard it has among `new`: by snapshots of the old ones, all after the same batch."""
+        self._open(old)
+        self._feed.ask_all("snapshot")
+        self._feed.stop()
+        if self._start is not None:
+            number = self._state.number
+            feed = Feed(self._workers, self._plans(new), log)
+            feed.start, feed.number = self._start, 0
+            for plan in feed.plans:
+                self._workers.start(plan)
+            feed.ask_all("adopt", old, number)
+            feed.stop()
+        log.say("shards", str(new))
+        store = Store(self._place)
+        for left in store.all():
+            if left.shards != new:
+                store.remove(left)
+
+    # ---- learning ----------------------------------------------------------------------------------------------------
+
+    def _learn(
+        self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, position: int | None, want: bool
+    ) -> Any:
+        self._ready()
+        number = self._number_of(position)
+        if number is None:
+            return None
+        events = self._reader._events(keys, X, y, weights, time, classes)
+        start = self._start or Start(
+            events.kind, events.X.shape[1], events.X.dtype.name, self._reader._seed(), time is not None
+        )
+        if self._start is None:
+            core = self._reader._begin(
+                self._reader._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind
+            )
+        else:
+            core = self._reader._core_
+        core.check(events.rows, events.X)
+        sure = not core.may_fail(events.rows, events.X, events.weights)
+        batch, state = self._numbered(events, number, sure)
+        return self._commit(batch, state, start, want, sure)
+
+    def _number_of(self, position: int | None) -> int | None:
+        """The position of a batch, or None where it was learned before."""
+        if position is None:
+            return self._state.position + 1
+        if isinstance(position, bool) or not isinstance(position, int | np.integer):
+            raise TypeError(f"position must be a whole number, the number of the batch, got {position!r}")
+        return None if position <= self._state.position else int(position)
+
+    def _numbered(self, events: KeyedEvents, position: int, sure: bool) -> tuple[Batch, State]:
+        state = self._state
+        count = len(events.X)
+        times = events.times
+        if times is None and self._fleet.ttl is not None:
+            times = np.arange(1, count + 1, dtype=np.float64) + state.now
+        elif times is not None:  # time does not run backwards, whichever shard an event goes to
+            times = np.maximum(np.maximum.accumulate(times), state.now if state.events else -np.inf)
+        now = float(times[-1]) if times is not None else state.now + count
+        names = events.table.names
+        segments = segments_of(events.labels if names else None, len(state.names), events.known)
+        batch = Batch(
+            state.number + 1, events.rows, events.X, events.labels, events.weights, times, segments, names, now, sure
+        )
+        return batch, State(batch.number, position, state.events + count, now, names)
+
+    def _commit(self, batch: Batch, state: State, start: Start, want: bool, sure: bool) -> Any:
+        cut = None if self._log is None else self._logged(self._log, batch, state, start)
+        before = self._state
+        self._state = state
+        self._begin(start)
+        self._feed.start = start
+        try:
+            pending = self._feed.send(batch, want, cut)
+            if want or not sure:
+                self._feed.drain()
+        except Refused as refused:
+            self._refuse(refused, before)
+        self._after()
+        if not want:
+            return None
+        scores = [pending.answers[shard].scores or [] for shard in range(self._feed.shards)]
+        return self._shown(self._gathered(pending.cut, scores))
+
+    def _logged(self, log: Log, batch: Batch, state: State, start: Start) -> Any:
+        """Into the log; while the disk is at it, the batch is cut and those before it are sent."""
+        writing = self._writer.submit(log.append, batch, state, start if self._start is None else None)
+        try:
+            cut = self._feed.cut(batch)
+            self._feed.advance()
+            writing.result()
+        except BaseException:
+            wait([writing])  # an interrupt must not leave it half written; what is in the log is sent later
+            raise
+        return cut
+
+    def _refuse(self, refused: Refused, before: State) -> None:
+        """A bad batch changes nothing: every shard goes back, and the error is the one that a single fleet gives."""
+        self._drop(refused.number)
+        if self._log is not None:
+            self._state = before
+            self._reader._table = LabelTable(before.names)
+            if before.number == 0:  # nothing is settled by a batch that was refused
+                self._reader._core_ = self._reader._kind = self._reader._timed = self._start = None
+            self._feed.go_back(before.number)
+        raise ValueError(str(refused)) from None
+
+    def _gathered(self, cut: Any, scores: list[list[Any]]) -> Any:
+        """Scores of all shards in the order of the batch, as wide as they are after its last event."""
+        outputs = max(2, len(cut.batch.names))
+        outputs = outputs if outputs > 2 else 1
+        out = np.empty((len(cut.batch), outputs))
+        for shard, parts in enumerate(scores):
+            filled = [widened(part, outputs) for part in parts if len(part)]
+            if filled:
+                out[cut.places(shard)] = np.concatenate(filled)
+        return out
+
+    def _shown(self, scores: Any) -> Any:
+        return self._reader._shown(scores, len(self._state.names))
+
+    def _ready(self) -> None:
+        """What an interrupt left undone is done first."""
+        if self._closed:
+            raise RuntimeError("the cluster is closed")
+        if self._broken:
+            raise RuntimeError(self._broken)
+        if self._log is None:
+            if self._feed.number != self._state.number:
+                self._broken = (
+                    "an interrupt came in the middle of a batch, and without snapshots nothing tells what is in it"
+                )
+                raise RuntimeError(self._broken)
+        elif self._feed.number != self._log.state.number:
+            self._resume()
+            self._feed.start = self._start
+            for batch in self._log.read(self._feed.number, self._state.number):
+                self._feed.send(batch, False)
+
+    def _after(self) -> None:
+        if self._log is not None and self._feed.saved > self._pruned:
+            self._pruned = self._feed.saved
+            self._log.prune(self._pruned)
+        if self._tick is not None:
+            self._tick(self)
+
+    _pruned = 0
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def flush(self) -> Self:
+        """Wait until every shard has learned every batch."""
+        self._ready()
+        self._feed.drain()
+        self._after()
+        return self
+
+    def snapshot(self) -> Self:
+        """Have every shard write its state now."""
+        self.flush()
+        self._feed.ask_all("snapshot")
+        return self
+
+    def close(self) -> None:
+        """Learn what is on the way, write snapshots, and let the shards go."""
+        if self._closed:
+            return
+        try:
+            if self._broken is None:
+                self.snapshot()
+        finally:
+            self._closed = True
+            self._feed.stop()
+            self._writer.shutdown()
+            if self._log is not None:
+                self._log.close()
+
+
+def refuse(fleet: Any) -> None:
+    """What would not be the same on several machines as on one is refused by name."""
+    if not isinstance(fleet, KeyedFleet):
+        raise TypeError(f"keyed takes a KeyedFleet, got {fleet!r}")
+    if isinstance(fleet, CentredFleet):
+        raise ValueError(
+            "a cluster cannot run CentredFleet: the level of a new key is the mean of all targets, in order; use KeyedFleet"
+        )
+    if fleet.prior is not None:
+        raise ValueError(
+            "a cluster cannot run prior=: one learner of all events would have to see them all, in order; use prior=None"
+        )
+    if fleet.max_keys is not None and fleet.spill is None:
+        raise ValueError(
+            "a cluster cannot run max_keys without spill: which keys go away would depend on the number of shards; "
+            "give spill= too, or leave max_keys out"
+        )
+    if fleet._core_ is not None:
+        raise ValueError("a cluster takes a KeyedFleet that has not learned yet; give it one that is new")
+    fleet._parts()
+
+
+def _same_fleet(log: Log, fleet: KeyedFleet) -> None:
+    """A log is of one fleet; another one is refused, naming what differs."""
+    said = {name: value for name, value in fleet.get_params(deep=False).items() if name != "spill"}
+    text = {name: json.dumps(persist.encode(value, name)) for name, value in said.items()}
+    kept = log.said("fleet")
+    if kept is None:
+        log.say("fleet", json.dumps(text))
+        return
+    for name, value in json.loads(kept).items():
+        if text.get(name) != value:
+            raise LogError(
+                f"{log.path} belongs to a fleet with {name}={value}, got {text.get(name)}; use another folder for snapshots"
+            )

@@ -1,0 +1,326 @@
+"""One shard: a KeyedFleet, the number of the last batch that is in it, and its snapshots. It knows nothing of Ray."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from ... import persist
+from ..._common.labels import LabelTable
+from ...fleets.keyed import KeyedFleet
+from ...fleets.spill import BATCH
+from ...fleets.spill_lock import TemporarySpill
+from .batch import Batch, Start, shard_of
+from .snapshots import Snapshot, Store
+
+
+class Message(NamedTuple):
+    """A part of a batch, and what the driver knows when it sends it."""
+
+    start: Start
+    part: Batch
+    answered: int  # the driver has the answers of batches up to here
+    want: bool  # scores are wanted
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What came of a batch: the scores of each segment if they were wanted, or why it was refused."""
+
+    scores: list[Any] | None = None
+    error: str | None = None
+    events: int = 0  # since the shard was started
+    seconds: float = 0.0  # of learning
+    saved: int = 0  # number of the newest snapshot that may be relied upon
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a shard is made of."""
+
+    shard: int
+    shards: int
+    fleet: KeyedFleet  # that has learned nothing
+    place: str | None  # of snapshots
+    every: int | None  # events between snapshots; None: often enough, and about a fortieth of the time
+
+
+class Tally(NamedTuple):
+    """What a shard has done since it was started."""
+
+    number: int
+    events: int
+    seconds: float  # of learning
+    keys: int
+    stored: int  # points
+    memory_bytes: int
+    saved: int  # number of the newest snapshot that may be relied upon
+    snapshots: int
+    snapshot_seconds: float
+    process: int
+
+
+class Shard:
+    """Learns batches in the order of their numbers, each once, however often and in whatever order they come."""
+
+    _LEAST = 100_000  # events between snapshots, where nobody says how many
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.number = 0
+        self._store = None if plan.place is None else Store(plan.place)
+        self._fleet = self._empty()
+        self._waiting: dict[int, Message] = {}
+        self._snapshots: list[int] = []
+        self._events = self._since = self._written = self._answered = 0
+        self._busy = self._writing = 0.0
+        self._last_cost = 0.0
+        self._last_end = time.monotonic()
+
+    def _empty(self) -> KeyedFleet:
+        """A fleet for this shard's share of the keys in memory, with a file of its own for the others."""
+        fleet = clone(self.plan.fleet)
+        if fleet.spill is not None:
+            fleet.max_keys = max(1, -(-fleet.max_keys // self.plan.shards))
+            if not isinstance(fleet.spill, TemporarySpill):  # of which each copy is another
+                fleet.spill = f"{os.fspath(fleet.spill)}.{self.plan.shards}-{self.plan.shard}"
+        return fleet
+
+    # ---- learning ----------------------------------------------------------------------------------------------------
+
+    def receive(self, messages: list[Message]) -> dict[int, Answer]:
+        """The answers of all batches that could be learned now: none where one before them is missing."""
+        for message in messages:
+            self._answered = max(self._answered, message.answered)
+            if message.part.number > self.number:  # else it is in the fleet
+                self._waiting[message.part.number] = message
+        answers: dict[int, Answer] = {}
+        while (following := self._waiting.pop(self.number + 1, None)) is not None:
+            # A state that may be taken back is never written, because its number would come to mean another one. That a
+            # batch follows says that those before it stay.
+            if self._due():
+                self.snapshot()
+            answer = self._learn(following)
+            if answer.error is None:
+                self.number += 1
+                if following.part.sure and self._due():
+                    self.snapshot()
+            answers[following.part.number] = dataclasses.replace(answer, saved=self._saved())
+            if answer.error is not None:
+                break
+        return answers
+
+    def _learn(self, message: Message) -> Answer:
+        began = time.monotonic()
+        try:
+            scores = self._apply(message.start, message.part, message.want)
+        except ValueError as error:
+            return Answer(error=str(error))
+        self._events += len(message.part)
+        self._since += len(message.part)
+        self._busy += time.monotonic() - began
+        return Answer(scores, None, self._events, self._busy)
+
+    def _apply(self, start: Start, part: Batch, want: bool) -> list[Any] | None:
+        fleet = self._fleet
+        core = self._begun(start)
+        scores = []
+        ends = [first for first, _ in part.segments[1:]] + [len(part)]
+        for (first, known), end in zip(part.segments, ends, strict=True):
+            core.meet(known)
+            span = slice(first, end)
+            if part.X is None:
+                if end > first:
+                    fleet.forget(self._shown(part.rows[span], start))
+                continue
+            scored = np.zeros((0, 1))
+            if end > first:
+                columns = (None if c is None else c[span] for c in (part.labels, part.weights))
+                labels, weights = columns
+                times = None if part.times is None else part.times[span]
+                given = (part.rows[span], part.X[span], labels, weights, None, times, known)
+                try:
+                    scored = fleet._kept(core, partial(_learned, fleet, core, given, want))
+                except ValueError as error:
+                    raise ValueError(with_row(str(error), first + row_in(str(error)))) from None
+            scores.append(scored)
+        core.meet(len(part.names))
+        core.set_now(part.now)
+        fleet._table = LabelTable(part.names)
+        return scores if want else None
+
+    def _shown(self, rows: Any, start: Start) -> Any:
+        return [row.decode() for row in rows] if start.kind == "str" else rows
+
+    def _begun(self, start: Start) -> Any:
+        fleet = self._fleet
+        if fleet._core_ is None:
+            dtype = np.dtype(start.dtype)
+            core = fleet._begin(fleet._parts(), start.width, dtype, start.seed, start.kind)
+            fleet._core_, fleet._first_seed, fleet._kind, fleet._timed = core, start.seed, start.kind, start.timed
+            fleet.n_features_in_ = start.width
+            fleet._run_with()
+        return fleet._settle()
+
+    # ---- snapshots ---------------------------------------------------------------------------------------------------
+
+    def _due(self) -> bool:
+        if self._store is None:
+            return False
+        if self.plan.every is not None:
+            return self._since >= self.plan.every
+        if self._since < self._LEAST:
+            return False
+        return time.monotonic() - self._last_end >= 40 * self._last_cost
+
+    def snapshot(self) -> int:
+        """Write the state and its number; returns the number. Older ones that nobody can ask for go."""
+        if self._store is None or self._fleet._core_ is None:
+            return self.number
+        if self.number not in self._snapshots:
+            began = time.monotonic()
+            self._store.write(Snapshot(self.plan.shards, self.plan.shard, self.number), self._fleet.to_bytes())
+            self._snapshots.append(self.number)
+            self._last_end = time.monotonic()
+            self._last_cost = self._last_end - began
+            self._writing += self._last_cost
+            self._written += 1
+        self._since = 0
+        for number in self._snapshots[:]:
+            if number < self._saved():
+                self._store.remove(Snapshot(self.plan.shards, self.plan.shard, number))
+                self._snapshots.remove(number)
+        return self.number
+
+    def _saved(self) -> int:
+        """The newest snapshot from which every answer that is still missing can be computed again."""
+        return max((number for number in self._snapshots if number <= self._answered), default=0)
+
+    def restore(self, limit: int) -> int:
+        """Go back to the newest whole snapshot with a number of at most `limit`; returns its number, 0 for nothing."""
+        self.number, self._fleet = 0, self._empty()
+        self._waiting.clear()
+        self._snapshots = []
+        if self._store is None:
+            return 0
+        self._store.sweep(self.plan.shards, self.plan.shard)
+        found = self._store.of(self.plan.shards, self.plan.shard)
+        self._snapshots = [one.number for one in found if one.number <= limit]
+        for one in reversed([one for one in found if one.number <= limit]):
+            try:
+                self._take(self._store.read(one))
+            except (persist.ModelFileError, FileNotFoundError):
+                self._snapshots.remove(one.number)
+                continue
+            self.number = one.number
+            break
+        return self.number
+
+    def _take(self, saved: Any) -> None:
+        """A fleet from a file, as this shard's own."""
+        if saved.spill is not None:  # a file does not say where its keys go
+            saved.spill = self._empty().spill
+        self._fleet = saved
+
+    def adopt(self, shards: int, number: int) -> int:
+        """Take over the keys of this shard from the snapshots of another number of shards, and write them down."""
+        if self._store is None:
+            raise RuntimeError("there are no snapshots to take keys from")
+        self._fleet = self._empty()
+        for other in range(shards):
+            self._join(self._store.read(Snapshot(shards, other, number)))
+        self.number = number
+        return self.snapshot()
+
+    def _join(self, other: KeyedFleet) -> None:
+        """The keys of another fleet that belong to this shard."""
+        fleet, theirs = self._fleet, other._core_
+        start = Start(
+            other._kind or "int", theirs.width, "float32" if theirs.is_single else "float64", other._first_seed,
+            bool(other._timed),
+        )  # fmt: skip
+        core = self._begun(start)
+        core.meet(theirs.classes)
+        core.set_now(theirs.now)
+        fleet._table = other._table
+        rows = self.rows_of(other)
+        mine = np.flatnonzero(shard_of(rows, self.plan.shards) == self.plan.shard)
+        rows = rows[mine] if isinstance(rows, np.ndarray) else [rows[i] for i in mine.tolist()]
+        copy_members(other, fleet, rows)
+
+    def rows_of(self, fleet: KeyedFleet) -> Any:
+        """Every key of a fleet as its core takes it."""
+        from ...fleets.keys import read_keys
+
+        keys = fleet._all_keys()
+        return read_keys(keys, fleet._kind)[1] if len(keys) else keys
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def score(self, rows: Any, X: Any, times: Any) -> Any:
+        """Scores of events whose keys are here."""
+        core = self._fleet._started()
+        return core.score(rows, X, None, times, self._fleet._found(core, rows))[0]
+
+    def members(self) -> bytes | None:
+        """The whole fleet as bytes; None where nothing has come."""
+        return None if self._fleet._core_ is None else self._fleet.to_bytes()
+
+    def member(self, key: Any) -> Any:
+        """One key's learner, or None."""
+        try:
+            return self._fleet[key]
+        except KeyError:
+            return None
+
+    def keys(self) -> Any:
+        return None if self._fleet._core_ is None else self.rows_of(self._fleet)
+
+    def tally(self) -> Tally:
+        core = self._fleet._core_
+        keys = 0 if core is None else int(core.live)
+        memory = 0 if core is None else int(core.memory_bytes)
+        return Tally(
+            self.number,
+            self._events,
+            self._busy,
+            keys,
+            0 if core is None else int(core.stored),
+            memory,
+            self._saved(),
+            self._written,
+            self._writing,
+            os.getpid(),
+        )
+
+
+def _learned(fleet: KeyedFleet, core: Any, given: tuple[Any, ...], want: bool) -> Any:
+    return core.learn(*given, fleet._found(core, given[0]), want)
+
+
+def row_in(message: str) -> int:
+    """The row that a message of the core names."""
+    head = message.removeprefix("row ").split(":", 1)[0]
+    return int(head) if head.isdigit() else 0
+
+
+def with_row(message: str, row: int) -> str:
+    """The same message for another row."""
+    return f"row {row}:{message.split(':', 1)[1]}" if message.startswith("row ") else message
+
+
+def copy_members(source: KeyedFleet, target: KeyedFleet, rows: Any) -> None:
+    """Put the learners of some keys of one fleet into another of the same parts."""
+    if len(rows) == 0:
+        return
+    for first in range(0, len(rows), BATCH):
+        some = rows[first : first + BATCH]
+        pack = source._core_.members(some, source._found(source._core_, some))
+        last = np.ascontiguousarray(pack.pop("last"), dtype=np.float64)
+        target._kept(target._core_, partial(target._core_.set_members, some, pack, last, []))

@@ -1,0 +1,223 @@
+"""A KeyedFleet over shards: what one learns, says and holds, as if it were one fleet in one process."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from ... import persist
+from ..._common.labels import LabelTable
+from ...fleets.keyed import KeyedFleet
+from ...fleets.keys import read_keys, shown_keys
+from .batch import Batch, Cut, shard_of
+from .driver import Driver
+from .feed import Record
+from .shard import Tally, copy_members
+
+
+class ShardedFleet(Driver):
+    """A learner a key, spread over shards; made by `Cluster.keyed`.
+
+    What is learned is what one `KeyedFleet` would learn from the same batches in one process, bit for bit.
+    """
+
+    # ---- learning ----------------------------------------------------------------------------------------------------
+
+    def partial_fit(
+        self,
+        keys: Any,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        time: Any = None,
+        classes: Any = None,
+        position: int | None = None,
+    ) -> Self:
+        """Learn events in order of arrival. Returns once the batch is safely in the log; shards may still be at work.
+
+        Parameters
+        ----------
+        keys, X, y, sample_weight, time, classes : as for `KeyedFleet.partial_fit`
+        position : int, optional
+            The number of the batch, such as the offset in a queue; one after the last where none is given. A batch whose
+            number is not above `position_` was learned before, and changes nothing.
+        """
+        self._learn(keys, X, y, sample_weight, time, classes, position, False)
+        return self
+
+    def prequential(
+        self,
+        keys: Any,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        time: Any = None,
+        classes: Any = None,
+        position: int | None = None,
+    ) -> Any:
+        """Learn as `partial_fit` does, and return what was said of each event before; None for a batch learned before."""
+        return self._learn(keys, X, y, sample_weight, time, classes, position, True)
+
+    def forget(self, keys: Any) -> int:
+        """Let go of these keys; returns how many of them were known."""
+        self._ready()
+        self._require()
+        rows = read_keys(keys, self._reader._kind)[1]
+        known = len(set(self._texts(rows)) & set(self._texts(self._rows())))
+        state = self._state
+        batch = Batch(state.number + 1, rows, None, None, None, None, ((0, len(state.names)),), state.names, state.now)
+        assert self._start is not None
+        self._commit(batch, state._replace(number=batch.number), self._start, False, True)
+        return known
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def decision_function(self, keys: Any, X: Any, time: Any = None) -> Any:
+        """Scores; a key that never came is scored as one that has seen nothing. Nothing is learned."""
+        return self._scores(keys, X, time)
+
+    def predict(self, keys: Any, X: Any, time: Any = None) -> Any:
+        """What each event's own learner says: a class, a number, or -1 for an alarm and 1 for none."""
+        return self._reader._answers(self._scores(keys, X, time), len(self._state.names))
+
+    def _scores(self, keys: Any, X: Any, time: Any) -> Any:
+        self._ready()
+        self._require()
+        reader, state = self._reader, self._state
+        rows = read_keys(keys, reader._kind)[1]
+        X = reader._table_of(X, len(rows))
+        reader._core_.check(rows, X)
+        times = None if time is None else reader._times(time, len(X))
+        if times is None and self._fleet.ttl is not None:
+            times = np.full(len(X), state.now)
+        segments = ((0, len(state.names)),)
+        batch = Batch(0, rows, X, None, None, times, segments, state.names, state.now)
+        cut = Cut.of(batch, self._feed.shards)
+        parts = {shard: cut.part(shard) for shard in range(self._feed.shards)}
+        asked = {shard: (part.rows, part.X, part.times) for shard, part in parts.items() if len(part)}
+        found = self._feed.ask(asked, "score")
+        return self._shown(self._gathered(cut, [[found[s]] if s in found else [] for s in parts]))
+
+    # ---- keys --------------------------------------------------------------------------------------------------------
+
+    def _require(self) -> None:
+        if self._start is None:
+            raise NotFittedError("This fleet has not learned anything yet")
+
+    def _rows(self) -> Any:
+        """Keys of all shards as cores take them."""
+        found = [rows for rows in self._feed.ask_all("keys") if rows is not None and len(rows)]
+        if not found:
+            return []
+        return np.concatenate(found) if isinstance(found[0], np.ndarray) else [row for rows in found for row in rows]
+
+    def _texts(self, rows: Any) -> list[Any]:
+        return rows.tolist() if isinstance(rows, np.ndarray) else list(rows)
+
+    @property
+    def keys_(self) -> Any:
+        """Every key that is known."""
+        self._ready()
+        self._require()
+        return shown_keys(self._rows(), self._reader._kind)
+
+    def __len__(self) -> int:
+        return 0 if self._start is None else len(self.keys_)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A key's learner as a plain estimator."""
+        self._ready()
+        self._require()
+        rows = read_keys([key], self._reader._kind)[1]
+        shard = int(shard_of(rows, self._feed.shards)[0])
+        model = self._feed.ask({shard: (key,)}, "member")[shard]
+        if model is None:
+            raise KeyError(key)
+        return model
+
+    def collect(self) -> KeyedFleet:
+        """All keys as one KeyedFleet in this process."""
+        self._ready()
+        self._require()
+        start, state = self._start, self._state
+        assert start is not None
+        whole = clone(self._fleet)
+        whole._core_ = whole._begin(whole._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind)
+        whole._first_seed, whole._kind, whole._timed = start.seed, start.kind, start.timed
+        whole.n_features_in_, whole._table = start.width, LabelTable(state.names)
+        whole._run_with()
+        whole._core_.meet(len(state.names))
+        whole._core_.set_now(state.now)
+        for data in self._feed.ask_all("members"):
+            if data is not None:
+                part = persist.from_bytes(data)
+                keys = part._all_keys()
+                copy_members(part, whole, read_keys(keys, start.kind)[1] if len(keys) else keys)
+        return whole
+
+    # ---- how it stands -----------------------------------------------------------------------------------------------
+
+    @property
+    def position_(self) -> int:
+        """The last batch that is safely in the log: a program that starts again goes on after it."""
+        return self._state.position
+
+    @property
+    def n_seen_(self) -> int:
+        """How many events came."""
+        return self._state.events
+
+    @property
+    def classes_(self) -> Any:
+        """The classes that any key has met, sorted."""
+        self._require()
+        return self._reader._table.view(len(self._state.names)).classes
+
+    @property
+    def prototype(self) -> Any:
+        """What each key has."""
+        return self._fleet.prototype
+
+    @property
+    def n_stored_(self) -> int:
+        """How many points all keys in memory have stored together."""
+        return sum(tally.stored for tally in self.tallies())
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that the keys of all shards keep."""
+        return sum(tally.memory_bytes for tally in self.tallies())
+
+    def save(self, path: Any) -> None:
+        """Write all keys to one file, as a KeyedFleet; see `gristmill.load`."""
+        whole = self.collect()
+        for name in ("columns_", "key_column_"):
+            if hasattr(self, name):
+                setattr(whole, name, getattr(self, name))
+        whole.save(path)
+
+    # What a run along a stream asks of a fleet (evaluate.keyed).
+
+    @property
+    def _model(self) -> Any:
+        return self._fleet._model
+
+    @property
+    def _core_(self) -> Any:
+        return self._reader._core_
+
+    def _answers(self, scores: Any, classes: int) -> Any:
+        return self._reader._answers(scores, classes)
+
+    @property
+    def records(self) -> list[Record]:
+        """What is known of each shard without asking it."""
+        return self._feed.records
+
+    def tallies(self) -> list[Tally]:
+        """What each shard has done."""
+        self._ready()
+        return self._feed.tallies()

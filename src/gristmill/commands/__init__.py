@@ -1,1 +1,0 @@
-"""The sub-commands of `gristmill`, one a file; see cli.py."""

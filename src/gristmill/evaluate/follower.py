@@ -1,0 +1,207 @@
+"""One model on its way along a stream: what it said, what that was worth, and what it cost."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..streams.stream import Chunk, cut, size
+from .drift import DriftMarks
+from .metrics import Said, Tally, choose
+from .result import Result
+
+#: a curve longer than this loses every second entry, so that a run takes constant memory however long the
+#: stream
+_MOST_ENTRIES = 2000
+#: events of the smallest piece that a chunk is cut into
+_LEAST = 250
+
+
+def task_of(model: Any) -> str:
+    """classification, regression or novelty, as scikit-learn's tags say."""
+    from .._base.estimator import task_of
+
+    task = task_of(model)
+    if task is None:
+        raise TypeError(f"{type(model).__name__} is neither a classifier, a regressor nor an outlier detector")
+    return task
+
+
+def _outlier_labels(y: Any) -> Any:
+    labels = np.asarray(y)
+    strange = labels[~np.isin(labels, (-1, 1))]
+    if strange.size:
+        raise ValueError(
+            f"the labels of a novelty stream are -1 (novel) and 1 (familiar), as in scikit-learn; got {strange[0]!r}"
+        )
+    return labels
+
+
+class Follower:
+    """Feeds one model chunk by chunk and keeps its record.
+
+    Parameters
+    ----------
+    model : learner
+        With a method `prequential`; or with `partial_fit`, and then each chunk is tested before it is trained
+        on.
+    name : str
+    metrics : names of metrics, or None for those of the task
+    window : int
+        Events over which rolling metrics are taken, and between two entries of the curve.
+    warmup : int
+        Events that are learned but not scored.
+    classes : all labels to come, if they are known
+    drift : bool
+        Mark where the error changed.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        metrics: Any,
+        window: int,
+        warmup: int,
+        classes: Any,
+        stream: str = "stream",
+        drift: bool = False,
+    ) -> None:
+        self.model, self.window, self.warmup = model, window, warmup
+        task = task_of(model)
+        self._kinds = choose(metrics, task)
+        self._tallies = [kind() for kind in self._kinds]
+        self._needs_labels = any(kind.needs_labels for kind in self._kinds)
+        self._recent: deque[Said] = deque()
+        self._since = 0  # events since the last entry of the curve
+        self._every = window
+        self._classes = classes if self._takes_classes() else None
+        self.result = Result(name=name, stream=stream, task=task, model=model)
+        self._drift = drift
+        self._marks: DriftMarks | None = None
+
+    def _takes_classes(self) -> bool:
+        method = getattr(self.model, "prequential", None) or getattr(self.model, "partial_fit", None)
+        if method is None:
+            raise TypeError(f"{type(self.model).__name__} has neither prequential nor partial_fit: it cannot stream")
+        return "classes" in inspect.signature(method).parameters
+
+    def feed(self, chunk: Chunk) -> None:
+        """Score and learn one chunk, in pieces that end where an entry of the curve is due, or not long after."""
+        start, count = 0, size(chunk)
+        while start < count:
+            # A call costs the model as much as hundreds of events: late in a long stream pieces may be longer.
+            stop = min(count, start + max(self._every - self._since, _LEAST, self.result.n_events // 16))
+            piece = chunk if stop - start == count else cut(chunk, start, stop)
+            began = perf_counter()
+            scores = self._scores(piece)
+            self.result.seconds += perf_counter() - began
+            self.note(piece.y, scores, stop - start)
+            start = stop
+
+    def _scores(self, chunk: Chunk) -> Any:
+        """What the model says of each event before it learns it; None where it cannot say anything yet."""
+        known = {} if self._classes is None else {"classes": np.asarray(self._classes)}
+        if hasattr(self.model, "prequential"):
+            return self.model.prequential(chunk.X, chunk.y, **known)
+        fresh = self.result.n_events == 0
+        answer = self.model.decision_function if hasattr(self.model, "decision_function") else self.model.predict
+        scores = None if fresh else answer(chunk.X)
+        self.model.partial_fit(chunk.X, chunk.y, **(known if fresh else {}))
+        return scores
+
+    def note(self, y: Any, scores: Any, count: int) -> None:
+        """Take down what was said of `count` events, in parts that end where an entry of the curve is due.
+
+        The model has the whole piece behind it by now: metrics are those of the event, stored points and bytes
+        those at the end of the piece, which is at most a sixteenth of the stream so far (or 250 events) later.
+        """
+        start = 0
+        while start < count:
+            stop = min(count, start + max(self._every - self._since, 1))
+            part = slice(start, stop)
+            self._note(None if y is None else y[part], None if scores is None else scores[part], stop - start)
+            start = stop
+            if self._since >= self._every:
+                self.record()
+
+    def _note(self, y: Any, scores: Any, count: int) -> None:
+        unscored = min(max(self.warmup - self.result.n_events, 0), count)
+        self.result.n_events += count
+        self._since += count
+        if scores is None or unscored == count:
+            return
+        said = self._said(y, scores).part(unscored, count)
+        for tally in self._tallies:
+            if tally.needs_labels and said.y is None:
+                raise ValueError(f"the metric {tally.name} needs labels, and the stream has none")
+            tally.add(said)
+        if self._drift and (said.y is not None or self.result.task == "novelty"):
+            self._mark(said)
+        self._recent.append(said)
+        self.result.n_scored += count - unscored
+        held = sum(len(part.predicted) for part in self._recent)
+        while held - len(self._recent[0].predicted) >= self.window:
+            held -= len(self._recent.popleft().predicted)
+
+    def _mark(self, said: Said) -> None:
+        if self._marks is None:
+            self._marks = DriftMarks(self.result.task, self.result.drifts)
+        self._marks.add(said, self.result.n_events - len(said.predicted))
+
+    def _said(self, y: Any, scores: Any) -> Said:
+        if self.result.task == "regression":
+            return Said(np.asarray(y, dtype=float), scores, scores, None)
+        if self.result.task == "novelty":
+            labels = _outlier_labels(y) if y is not None and self._needs_labels else None
+            return Said(labels, np.where(scores < 0, -1, 1), scores, None)
+        classes = self.model.classes_
+        if scores.ndim == 2:
+            predicted = classes[scores.argmax(axis=1)]
+        else:
+            predicted = classes[(scores >= 0).astype(int)] if len(classes) > 1 else np.repeat(classes, len(scores))
+        return Said(np.asarray(y), predicted, scores, classes)
+
+    def rolling(self) -> list[Tally]:
+        """Fresh tallies over the last window."""
+        fresh = [kind() for kind in self._kinds]
+        left = self.window
+        for said in reversed(self._recent):
+            count = len(said.predicted)
+            part = said.part(max(0, count - left), count)
+            for tally in fresh:
+                tally.add(part)
+            left -= count
+            if left <= 0:
+                break
+        return fresh
+
+    def refresh(self) -> Result:
+        """Bring the numbers of the result up to the present."""
+        result, model = self.result, self.model
+        result.metrics = {tally.name: tally.value() for tally in self._tallies}
+        result.rolling = {tally.name: tally.value() for tally in self.rolling()}
+        result.stored = int(getattr(model, "n_support_", 0)) if result.n_events else 0
+        result.bytes = int(getattr(model, "memory_bytes_", 0)) if result.n_events else 0
+        return result
+
+    def record(self) -> None:
+        """Add an entry to the curve."""
+        result = self.refresh()
+        entry: dict[str, float] = {"event": result.n_events, **result.metrics}
+        entry |= {f"rolling_{name}": value for name, value in result.rolling.items()}
+        result.curve.append({**entry, "stored": result.stored, "bytes": result.bytes})
+        self._since = 0
+        if len(result.curve) > _MOST_ENTRIES:
+            result.curve = result.curve[1::2]
+            self._every *= 2
+
+    def finish(self) -> Result:
+        """Close the record at the end of the stream."""
+        if self._since:
+            self.record()
+        return self.refresh()

@@ -1,0 +1,365 @@
+"""What fleets share: which prototypes they take, labels of many members, and a member as a plain estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+from .. import _core, persist
+from .._base.estimator import Run
+from .._common import labels as _labels
+from .._common.inputs import is_sparse
+from .._common.labels import NO_LABELS, LabelTable
+from .._common.seeds import seed_of
+from ..budgets import Budget
+from ..learners import additive
+from ..learners.composition import check_outputs
+from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
+from ..persist.mixin import Storable
+from ..rules import Rule
+from . import scaling as _scaled_members
+
+_WORKS = (
+    "rules such as Perceptron(), SGD(...), Implicit(...), PassiveAggressive(...), FeasibleSet(...) without a radius, and "
+    "budgets Window(steps), DropOldest(size), DropSmallest(size), DropRandom(size), Merge(size) work"
+)
+#: fields of a learner whose budget folds points, and of a member with one
+_PARTNERS = ("partners", "likeness", "shares", "selves", "stale", "partner_rows")
+
+
+def _calibration(state: dict[str, Any]) -> npt.NDArray[np.float64]:
+    names = ("calibration", "calibration_offsets", "calibration_curvatures")
+    return np.concatenate([state[name] for name in names]).reshape(1, -1)
+
+
+def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
+    """Values of the shape that is asked for; of a single frame the first axis may be left out."""
+    if values.shape != shape and (shape[0] != 1 or values.shape != shape[1:]):
+        raise ValueError(f"{name} must have one value an event, shape {shape}, got shape {values.shape}")
+    return values.reshape(shape)
+
+
+class Members(Storable, BaseEstimator):
+    """Base of the fleets: many learners that are made of the same parts."""
+
+    prototype: Any
+    _core_: Any = None  # nothing is learned yet
+    _cores: tuple[Any, Any]  # for double and single precision
+    _table: LabelTable = NO_LABELS
+
+    # ---- parts ----------------------------------------------------------------------------------------------------
+
+    def _parts(self) -> Any:
+        """Kernel, rule and budget of every member; what a fleet has no room for is refused by name."""
+        prototype, owner = self._model, type(self).__name__
+        if type(prototype) not in (KernelClassifier, KernelRegressor, KernelNovelty):
+            raise TypeError(
+                f"{owner} takes a KernelClassifier, KernelRegressor or KernelNovelty as its prototype, or one of them "
+                f"in Prepared, got {self.prototype!r}"
+            )
+        parts = prototype._parts()
+        if parts.class_weight == "balanced":
+            raise ValueError(
+                f"{owner} does not count the classes of each member: class_weight='balanced' is not for it; "
+                "give a dict, or None"
+            )
+        if parts.average:
+            raise ValueError(f"{owner} has no room for average=True; use a prototype with average=False")
+        if parts.kernel is not None and (additive.is_additive(parts.kernel) or not parts.kernel.is_native):
+            raise ValueError(f"{owner} cannot run {parts.kernel!r}; kernels such as Gaussian(gamma) work")
+        for part, kind in ((parts.rule, Rule), (parts.budget, Budget)):
+            if not isinstance(part, kind):
+                raise ValueError(f"{owner} cannot run {part!r}, which is written in Python; {_WORKS}")
+        _scaled_members.scaling(owner, self.prototype)
+        try:
+            self._made(_core.FleetDouble, parts, 1, count=1, seeds=np.zeros(1, dtype=np.uint64))
+        except ValueError as error:
+            raise ValueError(f"{owner} cannot run {parts.rule!r} with {parts.budget!r}: {error}; {_WORKS}") from None
+        return parts
+
+    def _check_parameters(self) -> None:
+        self._parts()
+
+    def _settled(self, parts: Any, width: int) -> Any:
+        return parts if parts.kernel is not None else parts._replace(kernel=self._model._default_kernel(width))
+
+    @property
+    def _model(self) -> Any:
+        """What each member is, without the scaling in front."""
+        return _scaled_members.inner(self.prototype)
+
+    def _made(self, core: Any, parts: Any, width: int, **more: Any) -> Any:
+        """A core of these parts; `more`: what the kind of fleet adds."""
+        parts = self._settled(parts, width)
+        return core(
+            kernel=parts.kernel._program(),
+            rule=parts.rule._spec(),
+            budget=parts.budget._spec(),
+            task=self._model._task,
+            width=width,
+            **_scaled_members.scaling(type(self).__name__, self.prototype),
+            **more,
+        )
+
+    def _seed(self) -> int:
+        return seed_of(self._model.random_state)
+
+    @property
+    def _one_seed(self) -> bool:
+        """Whether all members draw the same numbers."""
+        return isinstance(self._model.random_state, int | np.integer)
+
+    # ---- what is learned --------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._core_ is not None
+
+    def _started(self) -> Any:
+        if self._core_ is None:
+            raise NotFittedError(f"This {type(self).__name__} instance has not learned anything yet")
+        return self._core_
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that all members together keep."""
+        return int(self._started().memory_bytes)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes that any member has met, sorted."""
+        if not isinstance(self._model, KernelClassifier):
+            raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no classes_")
+        return self._table.view(self._started().classes).classes
+
+    # ---- input ------------------------------------------------------------------------------------------------------
+
+    def _numbers(self, X: Any) -> npt.NDArray[Any]:
+        """X as an array of the precision that is stored."""
+        if is_sparse(X):
+            raise TypeError(f"{type(self).__name__} takes dense rows; use X.toarray()")
+        if np.iscomplexobj(X):
+            raise ValueError("Complex data not supported")
+        if np.ma.is_masked(X):
+            raise ValueError("X is a masked array with masked values; fill them, or leave such events out")
+        array = np.asarray(X)
+        if array.dtype.kind in "mMUS":
+            raise ValueError(
+                f"X must hold numbers, got {array.dtype}; Prepared(model) turns columns of a table into numbers"
+            )
+        if self._core_ is None:  # a scaling makes doubles of its inputs, as it does in front of a learner alone
+            single = array.dtype == np.float32 and not _scaled_members.scaling(type(self).__name__, self.prototype)
+        else:
+            single = self._core_.is_single
+        try:
+            with np.errstate(over="ignore"):  # the core names the event that became infinite
+                return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must hold numbers: {error}") from None
+
+    def _codes(self, y: Any, there: Any, classes: Any) -> tuple[LabelTable, Any, int]:
+        """Labels or targets as numbers: the table afterwards, one number an event, classes known before the first."""
+        owner = type(self).__name__
+        if isinstance(self._model, KernelNovelty):
+            return self._table, None, 0
+        if y is None:
+            raise ValueError(f"{owner} of {type(self._model).__name__} requires y to be passed, but y is None")
+        if hasattr(y, "to_numpy"):
+            flat = y.to_numpy().reshape(-1)
+        else:  # labels in a list stay what they are: NumPy's strings lose zeros at their end, and 1 beside "a" becomes "1"
+            listed = isinstance(y, list | tuple) and isinstance(self._model, KernelClassifier)
+            flat = np.asarray(y, dtype=object if listed else None).reshape(-1)
+        kept = flat if there is None else flat[there]
+        numbers = np.zeros(len(flat))
+        if isinstance(self._model, KernelRegressor):
+            found, table, known = _labels.targets(owner, kept, len(kept)), self._table, 0
+        else:
+            table, found, known = self._labelled(owner, kept, classes)
+            if len(table) > 2:
+                parts = self._model._parts()
+                check_outputs(parts.rule, parts.budget, len(table))
+        numbers[slice(None) if there is None else there] = found
+        return table, numbers, known
+
+    def _labelled(self, owner: str, labels: Any, classes: Any) -> tuple[LabelTable, Any, int]:
+        """Many labels of few values: each value is looked at once."""
+        if labels.dtype == object or labels.dtype.kind not in "biuUS" or len(labels) == 0:
+            return _labels.coded(owner, self._table, list(labels.tolist()), len(labels), classes)
+        values, first, place = np.unique(labels, return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        table, codes, known = _labels.coded(owner, self._table, values[order].tolist(), len(values), classes)
+        of_value = np.empty(len(values))
+        of_value[order] = codes
+        return table, of_value[place], known
+
+    def _weights(self, sample_weight: Any, shape: tuple[int, ...]) -> Any:
+        if sample_weight is None:
+            return None
+        try:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight must hold numbers: {error}") from None
+        weights = np.broadcast_to(weights, shape) if weights.ndim == 0 else shaped("sample_weight", weights, shape)
+        weights = np.ascontiguousarray(weights)
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if bad.size:
+            at, value = int(bad[0]), weights.reshape(-1)[bad[0]]
+            raise ValueError(f"sample_weight must be finite and not below 0: {self._where(at)} is {value}")
+        return weights
+
+    def _where(self, event: int) -> str:
+        """How messages name an event."""
+        return f"row {event}"
+
+    def _weighed(self, table: LabelTable, numbers: Any, weights: Any) -> Any:
+        """Weights of events, times those of their classes where there are any."""
+        given = getattr(self._model, "class_weight", None)
+        if not isinstance(given, dict) or not len(table):
+            return weights
+        each = np.array([given.get(name, 1.0) for name in table.names])[numbers.astype(np.int64)]
+        return each if weights is None else np.ascontiguousarray(weights * each.reshape(weights.shape))
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    def _shown(self, scores: Any, classes: int) -> Any:
+        """Scores of the core, outputs in the last axis, as they are shown outside."""
+        if not isinstance(self._model, KernelClassifier):
+            return scores[..., 0]
+        view = self._table.view(classes)
+        return view.sign * scores[..., 0] if scores.shape[-1] == 1 else scores[..., view.columns]
+
+    def _answers(self, scores: Any, classes: int) -> Any:
+        """What shown scores say: a class, a number, or -1 for an alarm."""
+        if isinstance(self._model, KernelRegressor):
+            return scores
+        if isinstance(self._model, KernelNovelty):
+            return np.where(scores < 0, -1, 1)
+        known = self._table.view(classes).classes
+        if len(known) == 0:
+            raise NotFittedError(f"no event has come to this {type(self).__name__} yet, so that no class is known")
+        if len(known) > 2:
+            return known[scores.argmax(axis=-1)]
+        return known[(scores >= 0).astype(int)] if len(known) == 2 else np.broadcast_to(known[0], scores.shape).copy()
+
+    def _shares(self, shares: Any, classes: int) -> Any:
+        """Probabilities of the core, classes in the last axis, in the order of `classes_`."""
+        if not isinstance(self._model, KernelClassifier):
+            raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no predict_proba")
+        return np.ascontiguousarray(shares[..., self._table.view(classes).columns])
+
+    # ---- a member as a learner --------------------------------------------------------------------------------------
+
+    def _learner(self, pack: dict[str, Any], seed: int) -> Any:
+        """The only member of a pack as a plain estimator."""
+        core = self._started()
+        model = clone(self._model)
+        parts = self._settled(self._parts(), core.width)
+        fresh = model._make_core(parts, core.width, False, core.is_single, seed).state()
+        random = type(parts.budget).__name__ == "DropRandom"
+        rule = [name for name in fresh if name.startswith("rule.")]
+        fresh |= {name: pack["numbers"][:, i].copy() for i, name in enumerate(rule)}
+        fresh |= {
+            "seen": pack["seen"].astype(np.uint64),
+            "steps": pack["steps"].astype(np.uint64),
+            "random_seed": pack["seeds"] if random else np.array([seed], dtype=np.uint64),
+            "random_counter": pack["counters"],
+            "classes": np.array([core.classes], dtype=np.uint64),
+            "intercept": pack["intercept"][0].copy(),
+            "intercept_sum": np.zeros(pack["intercept"].shape[1]),
+            "ids": pack["ids"],
+            "labels": pack["labels"],
+            "came_sparse": np.zeros(len(pack["ids"]), dtype=np.uint8),
+            "coef": np.ascontiguousarray(pack["coef"].T),
+            "scale": pack["scale"],
+            "points": pack["points"],
+        }
+        # A fleet keeps no intervals: how far a member's numbers may be off is learned when it learns alone.
+        fresh = {name: value for name, value in fresh.items() if not name.startswith("intervals")}
+        if "calibration" in pack:
+            numbers, outputs = pack["calibration"][0], pack["intercept"].shape[1]
+            fresh["calibration"] = numbers[:5].copy()
+            fresh["calibration_offsets"] = numbers[5 : 5 + outputs].copy()
+            fresh["calibration_curvatures"] = numbers[5 + outputs :].copy()
+        fresh |= {name: pack[name] if name in pack else fresh[name] for name in _PARTNERS if name in fresh}
+        empty = np.zeros((0, len(pack["ids"])))
+        fresh |= {name: empty for name in ("lag", "sum") if name in fresh}
+        model.n_features_in_ = core.width
+        model._run = Run(parts, model._restored(parts, fresh), self._table)
+        return _scaled_members.prepared(self.prototype, model, pack)
+
+    def _packed(self, model: Any) -> dict[str, Any]:
+        """A plain estimator as the pack of one member."""
+        core, (run, scaling) = self._started(), self._run_of(model)
+        state = run.core.state()
+        points = state["points"]
+        if not isinstance(points, np.ndarray) or points.shape[1] != core.width:
+            raise ValueError(f"the learner does not have dense points of {core.width} features")
+        if (points.dtype == np.float32) != core.is_single:
+            raise ValueError(f"the learner keeps {points.dtype}, and this fleet does not")
+        if run.labels.names[: run.core.classes] != self._table.names[: core.classes]:
+            raise ValueError("the learner has not met the same classes in the same order as the fleet")
+        rule = [name for name in state if name.startswith("rule.")]
+        return {
+            "sizes": np.array([len(points)], dtype=np.int64),
+            "seen": state["seen"].astype(np.int64),
+            "steps": state["steps"].astype(np.int64),
+            "seeds": state["random_seed"],
+            "counters": state["random_counter"],
+            "scale": state["scale"],
+            "numbers": np.array([[state[name][0] for name in rule]], dtype=np.float64).reshape(1, len(rule)),
+            "intercept": state["intercept"],
+            "ids": state["ids"],
+            "labels": state["labels"],
+            "coef": np.ascontiguousarray(state["coef"].T),
+            "points": points,
+            **({} if scaling is None else {"scaling": scaling}),
+            **{name: state[name] for name in _PARTNERS if name in state},
+            **({"calibration": _calibration(state)} if "calibration" in state else {}),
+        }
+
+    def _run_of(self, model: Any) -> tuple[Run, Any]:
+        """What a learner that may be a member has learned, and the scaling in front of it."""
+        found, scaling = _scaled_members.unprepared(self.prototype, model)
+        run: Any = getattr(found, "_run", None)
+        alike = type(found) is type(self._model) and run is not None
+        if not alike or run.parts != self._settled(self._parts(), run.core.width):
+            raise ValueError(
+                f"a member must be a learner of the same kind and parts as the prototype, {self.prototype!r}, that has "
+                f"learned something; got {found!r}"
+            )
+        return run, scaling
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        raise NotImplementedError
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _labels_to_file(self) -> dict[str, Any]:
+        names = self._table.names
+        return {"labels": persist.encode_labels(names)} if names else {}
+
+    def _labels_from_file(self, fitted: dict[str, Any]) -> LabelTable:
+        return LabelTable(persist.decode_labels(fitted["labels"])) if "labels" in fitted else NO_LABELS
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {key: value for key, value in super().__getstate__().items() if key not in ("_core_", "_table")}
+        if self._core_ is not None:
+            state["_file"] = self._to_file()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        file = state.pop("_file", None)
+        super().__setstate__(state)
+        if file is not None:
+            self._from_file(*file)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        copy = type(self).__new__(type(self))
+        copy.__setstate__(self.__getstate__())
+        return copy

@@ -1,0 +1,195 @@
+"""The level of each key: the running mean of its targets, drawn to that of all keys as far as keys are alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..persist.model_file import ModelFileError
+
+Floats = npt.NDArray[np.float64]
+#: of a key in a dict: its numbers, itself, and its place
+_BYTES = 280
+#: events for which the level of a key without events is kept, for each key that there is room for
+_KEPT = 16
+
+
+class Level(NamedTuple):
+    """What is known of a key."""
+
+    weight: float
+    mean: float
+    event: float  #: number of its last event
+    time: float  #: of its last event, on the caller's clock
+
+
+class Whole(NamedTuple):
+    """What is known of all keys: how far targets spread, and how much of it lies within keys."""
+
+    weight: float = 0.0
+    mean: float = 0.0
+    event: float = 0.0
+    time: float = 0.0
+    squares: float = 0.0  #: of targets less their mean
+    within: float = 0.0  #: the same less the mean of their key
+    keys: float = 0.0  #: that began; one that was forgotten and came again is two
+    pairs: float = 0.0  #: sum of the squared weights of the keys
+
+    def apart(self) -> tuple[float, float]:
+        """Variance between keys and within them, as an analysis of variance has it; (1, 0) before there are two keys."""
+        others = self.weight - self.pairs / self.weight if self.weight > self.keys > 1 else 0.0
+        if not others > 0:  # also where one key has all the weight that a double can tell
+            return 1.0, 0.0
+        within = self.within / (self.weight - self.keys)
+        rest = self.squares - self.within - (self.keys - 1) * within
+        return max(rest / others, 0.0), within
+
+    def latest(self, time: float) -> float:
+        """The clock does not run backwards."""
+        return max(time, self.time) if self.event > 0 else time
+
+    def level(self, key: Level, apart: tuple[float, float]) -> float:
+        """The mean of a key drawn to that of all: by much where keys differ little, and for a key of few events."""
+        between, within = apart
+        sure = key.weight * between
+        return self.mean + (key.mean - self.mean) * (sure / (sure + within) if sure + within > 0 else 1.0)
+
+
+class Told(NamedTuple):
+    """Events as the learners are told them, and what becomes of the levels if they are learned."""
+
+    before: Floats  #: the level of each event's key before it
+    known: npt.NDArray[np.bool_]  #: whether the key had one
+    changed: dict[Any, Level]
+    whole: Whole
+
+
+class Levels:
+    """A level a key: the running mean of its targets, drawn to that of all keys."""
+
+    def __init__(self) -> None:
+        self._ttl = self._horizon = math.inf
+        self._of: dict[Any, Level] = {}
+        self.whole = Whole()
+
+    def configure(self, ttl: float, max_keys: int | None) -> None:
+        """Levels whose last event is longer ago than `ttl` are forgotten, as the learners of their keys are.
+
+        Without room for every key, levels go too: after 16 times `max_keys` events. That is a rule of events, and not of
+        who was dropped, so that chunks of any size give the same levels.
+        """
+        self._ttl = ttl
+        self._horizon = math.inf if max_keys is None else float(_KEPT * max_keys)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    @property
+    def nbytes(self) -> int:
+        return _BYTES * len(self._of)
+
+    def _is_past(self, level: Level, event: float, time: float) -> bool:
+        return time - level.time > self._ttl or event - level.event > self._horizon
+
+    def tell(self, keys: list[Any], targets: Floats, weights: Floats | None, times: Floats | None) -> Told:
+        """The level before each event, one after the other; nothing is changed."""
+        before, known = np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
+        changed: dict[Any, Level] = {}
+        whole, fresh = self.whole, Level(0.0, 0.0, 0.0, 0.0)
+        clock = times.tolist() if times is not None else None
+        heavy = weights.tolist() if weights is not None else None
+        for row, (key, target) in enumerate(zip(keys, targets.tolist(), strict=True)):
+            event = whole.event + 1
+            time = event if clock is None else whole.latest(clock[row])
+            level = changed.get(key) or self._of.get(key) or fresh
+            if level.weight > 0 and self._is_past(level, event, time):
+                level = fresh
+            known[row] = level.weight > 0
+            before[row] = whole.level(level, whole.apart()) if known[row] else whole.mean
+            weight = 1.0 if heavy is None else heavy[row]
+            changed[key], whole = _joined(level, whole, weight, target, event, time)
+        return Told(before, known, changed, whole)
+
+    def keep(self, told: Told) -> None:
+        """The events were learned."""
+        for key, level in told.changed.items():
+            self._of[key] = level
+        self.whole = told.whole
+        if np.isfinite(self._horizon) and len(self._of) > self._horizon:
+            least = self.whole.event - self._horizon
+            self._of = {key: level for key, level in self._of.items() if level.event >= least}
+
+    def of(self, keys: list[Any], times: Floats | None) -> Floats:
+        """What is known now; the mean of all for a key that has no level."""
+        whole, apart = self.whole, self.whole.apart()
+        found = np.full(len(keys), whole.mean)
+        for row, key in enumerate(keys):
+            level = self._of.get(key)
+            if level is None or level.weight == 0:
+                continue
+            time = whole.time if times is None else whole.latest(float(times[row]))
+            if not self._is_past(level, whole.event, time):
+                found[row] = whole.level(level, apart)
+        return found
+
+    def forget(self, keys: list[Any]) -> None:
+        for key in keys:
+            self._of.pop(key, None)
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def to_file(self, texts: bool) -> dict[str, Any]:
+        """Keys, whole numbers or bytes, and a row of numbers each; and the numbers of all."""
+        keys = list(self._of)
+        return {
+            "levels.keys": np.frombuffer(b"".join(keys), np.uint8) if texts else np.array(keys, dtype=np.int64),
+            "levels.lengths": np.array([len(key) for key in keys] if texts else [], dtype=np.int64),
+            "levels.numbers": np.array(list(self._of.values()), dtype=np.float64).reshape(-1, 4),
+            "levels.whole": np.array(self.whole, dtype=np.float64),
+        }
+
+    def from_file(self, arrays: dict[str, Any], texts: bool) -> None:
+        """Back from `to_file`, whose arrays are taken out; what does not fit is refused."""
+        names = ("keys", "lengths", "numbers", "whole")
+        keys, lengths, numbers, whole = (arrays.pop(f"levels.{name}") for name in names)
+        if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in (numbers, whole)):
+            raise ModelFileError("its levels hold what is not a finite number")
+        found = _cut(keys, lengths) if texts else keys.tolist()
+        if numbers.shape != (len(found), 4) or whole.shape != (8,) or (numbers[:, 0] < 0).any() or whole[0] < 0:
+            raise ModelFileError("its levels are damaged")
+        if len(set(found)) != len(found):
+            raise ModelFileError("the keys of its levels are not distinct")
+        self._of = {key: Level(*row) for key, row in zip(found, numbers.tolist(), strict=True)}
+        self.whole = Whole(*whole.tolist())
+
+
+def _joined(level: Level, whole: Whole, weight: float, target: float, event: float, time: float) -> tuple[Level, Whole]:
+    """A key and all keys with one more target; sums of squares by Welford's rule, which cancels nothing."""
+    if weight == 0:
+        return level._replace(event=event, time=time), whole._replace(event=event, time=time)
+    own, of_all = level.weight + weight, whole.weight + weight
+    step, leap = target - level.mean, target - whole.mean
+    mean, centre = level.mean + weight * step / own, whole.mean + weight * leap / of_all
+    began = level.weight == 0
+    return Level(own, mean, event, time), Whole(
+        of_all,
+        centre,
+        event,
+        time,
+        whole.squares + weight * leap * (target - centre),
+        whole.within + (0.0 if began else weight * step * (target - mean)),
+        whole.keys + began,
+        whole.pairs + own * own - level.weight * level.weight,
+    )
+
+
+def _cut(keys: Any, lengths: Any) -> list[bytes]:
+    """Texts that lie one after the other."""
+    ends = np.cumsum(lengths)
+    if (lengths < 0).any() or (int(ends[-1]) if len(ends) else 0) != len(keys):
+        raise ModelFileError("the keys of its levels are damaged")
+    text = keys.tobytes()
+    return [text[end - size : end] for end, size in zip(ends.tolist(), lengths.tolist(), strict=True)]

@@ -1,0 +1,67 @@
+"""Learners behind `Prepared` as one: tables, scalings and targets of all, and points that follow from the old to the new."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ..prepared.target_scalers import Targets
+from ..race.race import Racing
+from . import races
+from .compatibility import check, shares_of
+from .compression import with_model
+from .learners import Move, learners
+
+
+def merged(models: list[Any], size: Any, weights: Any) -> Any:
+    began = [model._started() for model in models]
+    first = models[0]
+    for at, model in enumerate(models[1:], 1):
+        if (model.scale, model.warmup) != (first.scale, first.warmup):
+            raise ValueError(
+                f"merge: models 0 and {at} are scaled in different ways: scale={first.scale!r}, warmup={first.warmup!r} and "
+                f"scale={model.scale!r}, warmup={model.warmup!r}"
+            )
+        if not began[0].is_alike(began[at]):
+            raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
+        if (began[0].targets is None) != (began[at].targets is None):
+            raise ValueError(
+                f"merge: models 0 and {at} are told targets in different ways: one scaled, one as they come"
+            )
+    inner = [one.model for one in began]
+    if isinstance(inner[0], Racing):
+        return _prepared_races(first, began, inner, size, weights)
+    check(inner)
+    shares = shares_of(inner, weights)
+    targets = None if began[0].targets is None else Targets.merged([one.targets for one in began])
+    if targets is not None:
+        inner = [_retargeted(one, targets) for one in began]
+    if began[0].scaler is None:
+        fresh = with_model(first, learners(inner, size, shares))
+        fresh._began.become(table=_tables(began), targets=targets)
+        return fresh
+    scaler = began[0].scaler._merged([one.scaler for one in began], shares)
+    fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler) for one in began]))
+    fresh._began.become(scaler=scaler, table=_tables(began), targets=targets)
+    return fresh
+
+
+def _prepared_races(first: Any, began: list[Any], inner: list[Any], size: Any, weights: Any) -> Any:
+    if began[0].scaler is not None:
+        raise TypeError(f"merge: {type(inner[0]).__name__} scales columns by itself; use Prepared(model, scale=None)")
+    fresh = with_model(first, races.merged(inner, size, weights))
+    fresh._began.become(table=_tables(began))
+    return fresh
+
+
+def _retargeted(one: Any, targets: Targets) -> Any:
+    """A learner that says the same of targets that are measured in another way."""
+    model = copy.copy(one.model)
+    if one.targets.is_known:
+        model._run.core.retarget(*one.targets.to(targets))
+    return model
+
+
+def _tables(began: list[Any]) -> Any:
+    """One table of all that these have seen."""
+    return None if began[0].table is None else began[0].table.merged([one.table for one in began])

@@ -1,0 +1,443 @@
+"""A learner that takes any table: its columns, their scaling, and what was learned, as one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+
+from .._base.estimator import StreamEstimator
+from .._common.params import NestedParameters
+from .._common.ranges import count, one_of, optional
+from ..persist.mixin import Storable
+from ..streams.scaling import StreamScaler
+from ..streams.tables.frame import Frame
+from ..streams.tables.layout import checked_kinds
+from ..streams.tables.table import Table
+from . import relevance
+from .files import from_file, of_numbers, to_file
+from .pipeline import Begun
+from .target_scalers import Targets
+
+
+def _as_the_model_has(method: Any) -> Any:
+    """A verb that is there where the learner has it."""
+    return available_if(lambda prepared: hasattr(prepared.model, method.__name__))(method)
+
+
+class Prepared(Storable, NestedParameters):
+    """A learner with online encoding and scaling of the columns, trained, saved and loaded as one estimator.
+
+    X may be an array, a DataFrame of pandas or polars, an Arrow table, a dict of columns, a dict (one event), a list of
+    dicts, or a table of `read(raw=True)`: all give the same result. Numbers are scaled. A category gets one column per
+    value, in the order of their first appearance. Times are encoded as hour and weekday on a circle. Missing values are
+    replaced by the mean so far, and marked in a column of their own. The kind of a column is that of its first value
+    that is not missing.
+
+    Parameters
+    ----------
+    model : learner of gristmill
+    scale : {"standard", "minmax", "relevance"} or None, default="standard"
+        Each event is scaled by what was seen up to and including it, then learned. "relevance" also standardises, and
+        weights each column by how much the prediction of the kernel learner depends on it; after 500, 1000, 2000, ...
+        events the weights are updated and the coefficients are learned again from the stored points. Sparse rows are
+        divided by the root mean square (or range) of each column and not centred, so that zeros stay zeros; with
+        "relevance" they may have at most 1,024 columns.
+    warmup : int, optional
+        Number of events after which the scaling is frozen; by default it never is.
+    columns : dict, optional
+        Kinds of columns by name, to override the kind of the first value: number, boolean, category, time, text, or
+        drop.
+    missing : {"fill", "raise"}, default="fill"
+        "raise": a missing value is an error.
+    target : {"scale"} or None, default="scale"
+        "scale": the targets of kernel and feature regressors are centred and divided by their standard deviation. Both
+        are updated after 2, 4, 8, ... events, and what was learned is converted then, so that predictions do not jump.
+        Predictions are in the units of y; `dual_coef_`, `intercept_` and `epsilon_` of the learner, and the widths of
+        its losses (epsilon, sigma), are in units of the scaled target. Events before the second distinct target are not
+        learned. None: targets are not scaled. Learners that scale by themselves (AutoRegressor) always get the raw
+        targets.
+
+    Attributes
+    ----------
+    model_ : the fitted learner
+    table_ : Table
+        The columns: names, kinds, values of categories.
+    scaler_ : StreamScaler, RelevanceScaler, or None
+    n_features_in_ : int
+        Columns of the table, whatever their kind.
+    feature_names_in_ : array
+        Their names, where they came with any.
+    relevance_ : array, with scale="relevance"
+        Relevance of each column of the table: its share of the mean squared gradient. The values of a category share
+        one weight.
+    relevance_history_ : tuple of Renewal, with scale="relevance"
+        Position in the stream, relevance, and whether the weights were changed, for each update.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Gaussian, Prepared, passive_aggressive
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2)) * [1.0, 1000.0]
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = Prepared(passive_aggressive(Gaussian(1.0), size=100))
+    >>> scores = model.prequential(X, y)
+    >>> round(float(((scores >= 0) != y).mean()), 2)
+    0.05
+
+    A dict is an event; what it lacks is missing:
+
+    >>> model = Prepared(passive_aggressive(Gaussian(1.0), size=100))
+    >>> for place in range(60):
+    ...     model.learn_one({"hue": "red" if place % 3 else "blue", "size": place % 7}, place % 3 > 0)
+    >>> model.predict_one({"hue": "blue"}), model.table_
+    (np.False_, Table(hue=category[2], size=number))
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        scale: str | None = "standard",
+        warmup: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        missing: str = "fill",
+        target: str | None = "scale",
+    ) -> None:
+        self.model = model
+        self.scale = scale
+        self.warmup = warmup
+        self.columns = columns
+        self.missing = missing
+        self.target = target
+
+    _began: Begun | None = None  # nothing is learned yet
+    target_name_: str | None = None  #: the column that held the labels, where a file was learned
+
+    # ---- learning ------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, passes: int | None = None) -> Self:
+        """Forget everything and learn from X, y, in order: in one pass, or in as many as the learner makes.
+
+        With several passes the scaling is that of the whole batch.
+
+        Parameters
+        ----------
+        X : any table
+        y : labels or targets
+        sample_weight : array of numbers >= 0, optional
+            For a learner that takes weights.
+        passes : int >= 1, optional
+            For a learner that can make several.
+        """
+        self._learn("fit", X, y, {"sample_weight": sample_weight, "passes": passes}, fresh=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from X, y, in order."""
+        self._learn("partial_fit", X, y, {"classes": classes, "sample_weight": sample_weight})
+        return self
+
+    def prequential(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn as `partial_fit` does, and return what was predicted for each event before."""
+        return self._learn("prequential", X, y, {"classes": classes, "sample_weight": sample_weight})
+
+    @_as_the_model_has
+    def prequential_interval(self, X: Any, y: Any, coverage: float = 0.9) -> Any:
+        """Learn as `partial_fit` does, and return the interval of each event before it was learned."""
+        return self._learn("prequential_interval", X, y, {"coverage": coverage})
+
+    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
+        """Learn one event: a vector, or a dict by names of columns."""
+        began = self._began
+        if sample_weight == 1.0 and began is not None and not self._changed and began.learn_one(x, y):
+            return
+        known = {} if sample_weight == 1.0 else {"sample_weight": [sample_weight]}
+        self._learn("partial_fit", self._event(x), None if y is None else [y], known)
+
+    def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
+        self._check_parameters()
+        began = None if fresh else self._began
+        if began is None:
+            began = self._begin()
+        else:
+            self._refuse_changed("learning on")
+        said = began.learn(verb, X, y, {name: value for name, value in known.items() if value is not None})
+        if fresh:
+            for name in ("target_name_", "columns_", "_changed"):
+                self.__dict__.pop(name, None)
+        self._began = began
+        return said
+
+    def _begin(self) -> Begun:
+        model = clone(self.model)
+        objects = model._takes_objects()
+        table, scaler = (None, None) if objects else (self._fresh_table(), self._fresh_scaler())
+        return Begun(model, table, scaler, targets=self._fresh_targets())
+
+    def _fresh_targets(self) -> Targets | None:
+        return Targets() if self.target == "scale" and self.model._retargets else None
+
+    def _go_on(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
+        """Be what has learned already, elsewhere, from rows of plain numbers."""
+        standard = scaler
+        if isinstance(scaler, relevance.RelevanceScaler):
+            standard, scaler.position = scaler.standard, scaler.n_seen_
+        table = of_numbers(model, self._table_settings(), standard, None)
+        self._began = Begun(model, table, scaler, targets=self._fresh_targets() if targets is None else targets)
+
+    def _fresh_table(self) -> Table:
+        return Table(**self._table_settings())
+
+    def _table_settings(self) -> dict[str, Any]:
+        return {"columns": self.columns, "missing": self.missing, "flags": bool(self.model.widens)}
+
+    def _fresh_scaler(self) -> Any:
+        if self.scale == "relevance":
+            return relevance.RelevanceScaler(self.warmup, position=0)
+        return None if self.scale is None else StreamScaler(self.scale, self.warmup)
+
+    def _event(self, x: Any) -> Any:
+        """One event as a table, or a list, of one."""
+        if isinstance(x, Mapping | Frame) or hasattr(x, "tocsr"):
+            return x
+        if self.model._takes_objects():
+            return [x]
+        if type(x) is np.ndarray and x.ndim == 1:
+            return x[None]
+        return [x.to_dict()] if hasattr(x, "to_dict") else [x]
+
+    # ---- answers -------------------------------------------------------------------------------------------
+
+    def _started(self) -> Begun:
+        if self._began is None:
+            raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
+        return self._began
+
+    def _answer(self, verb: str, X: Any, *rest: Any) -> Any:
+        """What the learner says of events, made rows by what is known at the same moment."""
+        began = self._started()
+        return began.look(lambda: began.told(verb, getattr(began.model, verb)(began.rows(X), *rest)))
+
+    def _answer_one(self, verb: str, x: Any, *rest: Any) -> Any:
+        began = self._began
+        if began is None:
+            return getattr(self.model, verb)(x, *rest)
+        event = self._event(x)
+        return began.look(lambda: began.told(verb, getattr(began.model, verb)(_lone(began.rows(event)), *rest)))
+
+    @_as_the_model_has
+    def predict(self, X: Any) -> Any:
+        """What the learner predicts of each event, by what is known now."""
+        return self._answer("predict", X)
+
+    @_as_the_model_has
+    def decision_function(self, X: Any) -> Any:
+        """The learner's scores of each event, by what is known now."""
+        return self._answer("decision_function", X)
+
+    @_as_the_model_has
+    def predict_proba(self, X: Any) -> Any:
+        """The learner's probability of each class, by what is known now."""
+        return self._answer("predict_proba", X)
+
+    @_as_the_model_has
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba`."""
+        return self._answer("predict_log_proba", X)
+
+    @_as_the_model_has
+    def predict_proba_one(self, x: Any) -> Any:
+        """The learner's probability of each class for one event; nothing before anything was learned."""
+        return self._answer_one("predict_proba_one", x)
+
+    @_as_the_model_has
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
+        """The learner's interval for each event, by what is known now."""
+        return self._answer("predict_interval", X, coverage)
+
+    @_as_the_model_has
+    def predict_interval_one(self, x: Any, coverage: float = 0.9) -> Any:
+        """The learner's interval for one event; everything is possible before anything was learned."""
+        return self._answer_one("predict_interval_one", x, coverage)
+
+    @_as_the_model_has
+    def explain(self, x: Any, top: int | None = 10) -> Any:
+        """Why the learner says what it says of one event, by what is known now; columns are those of the rows.
+
+        With scale="relevance" it also says which columns of the table matter: `relevance`, by name.
+        """
+        began = self._started()
+        found = self._answer_one("explain", x, top)
+        if began.relevance is None:
+            return found
+        shares = dict(zip(self.table_.names, self.relevance_.tolist(), strict=True))
+        return dataclasses.replace(found, relevance=shares)
+
+    @_as_the_model_has
+    def score_samples(self, X: Any) -> Any:
+        """How familiar the learner finds each event, by what is known now."""
+        return self._answer("score_samples", X)
+
+    @_as_the_model_has
+    def transform(self, X: Any) -> Any:
+        """What the learner makes of each event, by what is known now."""
+        return self._answer("transform", X)
+
+    @_as_the_model_has
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The learner's own measure: accuracy of classes, R^2 of numbers."""
+        if self._started().targets is not None:
+            from sklearn.metrics import r2_score
+
+            return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+        return float(self._answer("score", X, y, *(() if sample_weight is None else (sample_weight,))))
+
+    @_as_the_model_has
+    def gradient(self, X: Any) -> Any:
+        """How the scores change with each column of the rows (`get_feature_names_out`) in units as they came."""
+        began = self._started()
+        return began.look(lambda: began.steep(began.model.gradient(began.rows(X)) * began.slopes()))
+
+    def predict_one(self, x: Any) -> Any:
+        """What the learner predicts of one event; before anything was learned, what it says then."""
+        return self._answer_one("predict_one", x)
+
+    def score_one(self, x: Any) -> Any:
+        """The learner's score of one event; before anything was learned, what it says then."""
+        return self._answer_one("score_one", x)
+
+    # ---- what is known -------------------------------------------------------------------------------------
+
+    @property
+    def model_(self) -> Any:
+        """The fitted learner."""
+        return self._started().model
+
+    @property
+    def table_(self) -> Table:
+        """The columns: names, kinds, values of categories."""
+        table = self._started().table
+        if table is None:
+            raise AttributeError("table_ is there for tables, and the learner takes objects")
+        return table
+
+    @property
+    def scaler_(self) -> Any:
+        """The scaling, or None."""
+        return self._started().scaler
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the table, whatever their kind."""
+        began = self._begun_or_no("n_features_in_")
+        return int(began.model.n_features_in_) if began.table is None else began.table.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of the table, where they came with any."""
+        began = self._begun_or_no("feature_names_in_")
+        if began.table is None or not began.table.named:
+            raise AttributeError("the columns came without names")
+        return began.table.feature_names_in_
+
+    def _begun_or_no(self, name: str) -> Begun:
+        if self._began is None:
+            raise AttributeError(f"'Prepared' object has no attribute {name!r} before it has learned")
+        return self._began
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns of the rows that the learner sees: size, hue=red, size:missing, when:hour sine."""
+        return self.table_.get_feature_names_out()
+
+    @property
+    def relevance_(self) -> Any:
+        """How much each column of the table moves the answer: shares that add up to 1, in the order of `table_.names`."""
+        return self._by_column()[0]
+
+    @property
+    def relevance_history_(self) -> tuple[relevance.Renewal, ...]:
+        """What was found each time the columns were looked at, oldest first."""
+        return self._by_column()[1]
+
+    def _by_column(self) -> tuple[Any, tuple[relevance.Renewal, ...]]:
+        began = self._began
+        found = None if began is None else began.relevance
+        if began is None or found is None:
+            raise AttributeError  # __getattr__ says why
+        return began.look(lambda: found.by_column(began.table))
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that the learner, the table and the scaling keep."""
+        return self._started().memory_bytes
+
+    def __getattr__(self, name: str) -> Any:
+        # What was learned is the learner's: n_support_, classes_, n_seen_, margin_ ...
+        own = name in ("feature_names_in_", "n_features_in_", "relevance_", "relevance_history_", "table_")
+        if name.endswith("_") and not name.startswith("_") and not own and self._began is not None:
+            return getattr(self._began.model, name)
+        if name in ("relevance_", "relevance_history_"):
+            raise AttributeError(f'{name} is there with scale="relevance", once something was learned')
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._began is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = self.model.__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "fill"
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+    # ---- saving --------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.model, StreamEstimator):
+            raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
+        optional(one_of("standard", "minmax", "relevance")).check("Prepared", "scale", self.scale)
+        optional(count).check("Prepared", "warmup", self.warmup)
+        one_of("fill", "raise").check("Prepared", "missing", self.missing)
+        optional(one_of("scale")).check("Prepared", "target", self.target)
+        checked_kinds(self.columns)
+        if self.scale == "relevance":
+            relevance.refuse(self.model)
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        began = self._started()
+        arrays, plain = began.look(lambda: to_file(began))
+        if self.target_name_ is not None:
+            plain["target_name"] = self.target_name_
+        return arrays, plain
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        model = clone(self.model)
+        model._check_parameters()
+        table = None if model._takes_objects() else self._table_settings()
+        self._began = from_file(model, table, self._fresh_scaler(), arrays, fitted)
+        if self._began.targets is None and model._retargets:
+            self.target = None  # a file from before there was a choice
+        name = fitted.get("target_name", fitted.get("columns", {}).get("target"))
+        if name is not None:
+            self.target_name_ = str(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        began = state.pop("_began", None)
+        return state if began is None else {**state, "_began": began.__getstate__()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("_began", None)
+        super().__setstate__(state)
+        if packed is not None:
+            self._began = Begun(**packed)
+
+
+def _lone(rows: Any) -> Any:
+    """The only row of a table."""
+    return rows if hasattr(rows, "tocsr") else rows[0]

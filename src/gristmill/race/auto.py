@@ -1,0 +1,302 @@
+"""Learners that need no settings: a race of compositions over kernel, width, rate, scaling and memory."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from .._base.estimator import Run, Scores
+from .._base.intervals import Bounding
+from .._base.predictors import Classifying, Watching
+from .._common.ranges import Range, bytes_in, count, is_real, is_whole
+from . import expert_sets
+from .core import RaceCore
+from .race import Racing, _task_of_all
+
+#: of AutoClassifier and AutoRegressor
+_PARAMETERS = """memory : int or str, default="1 MB"
+        Memory limit of the whole model, in words or as a number of bytes.
+    random_state : int, Generator, RandomState or None
+        The built-in experts draw nothing at random.
+    experts : list of learners, optional
+        Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
+    passes : int >= 1 or "auto", default="auto"
+        Number of passes of `fit` over the data; "auto": until the error on a held-out part no longer decreases, at most
+        six. `partial_fit` and `prequential` see each event once.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit."""
+
+
+class Auto(Racing):
+    """Base of the learners without settings."""
+
+    memory: Any
+    experts: Any
+    passes: Any = 1
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from X, y, in order; in several passes where `passes` says so."""
+        self._learn(X, y, fresh=True, passes=self.passes)
+        return self
+
+    def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: Any) -> Any:
+        if passes == 1:
+            return super()._pass(run, X, y, weights, want_scores, classes, 1)
+        X = self._read(X, first=True)
+        labels, numbers, known = self._targets(run, y, X.shape[0], classes)
+        core = self._begin(run, X)
+        core.learn_batch(self._rows(core, X), numbers, known, passes)
+        run.core, run.labels = core, labels
+        return None
+
+    def _memory(self) -> int:
+        name = type(self).__name__
+        if is_whole(self.memory) and self.memory > 0:
+            return int(self.memory)
+        if not isinstance(self.memory, str):
+            raise ValueError(f"{name}: memory must be bytes or words such as '1 MB', got {self.memory!r}")
+        try:
+            return bytes_in(self.memory)
+        except ValueError as error:
+            raise ValueError(f"{name}: memory must be bytes or words such as '1 MB': {error}") from error
+
+    def _parts(self) -> Any:
+        if self.passes != "auto":
+            count.check(type(self).__name__, "passes", self.passes)
+        if self.experts is not None:
+            _task_of_all(type(self).__name__, self.experts, (self._task_name,))
+            self._check_budgets()
+        return super()._parts()
+
+    def _check_budgets(self) -> None:
+        """Raise for an expert whose memory cannot be set."""
+        for expert in self.experts:
+            budget = getattr(getattr(expert, "model", expert), "budget", None)
+            if budget is not None and not hasattr(budget, "size"):
+                raise ValueError(
+                    f"{type(self).__name__}: the budget of an expert must have a size, which is then set by the memory, "
+                    f"got {budget!r}; use Merge or DropOldest, or a Race, where experts keep their budgets"
+                )
+
+
+class AutoClassifier(ClassifierMixin, Auto, Classifying):
+    __doc__ = """A classifier that needs no settings: one pass, bounded memory, columns in any units.
+
+    Several learners, the experts, run side by side: kernels of several families and widths, several rates, columns with
+    and without learned weights, budgets for data with and without drift, and trivial predictors (the most frequent
+    class, the previous class). The prediction is a mixture of theirs, weighted by their losses. All experts start with
+    a small part of the memory; after 200, 400, 800, ... events memory moves from the experts with large losses to the
+    best ones.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    leader_ : learner
+        A copy of the expert with the largest weight.
+    weights_ : array
+        Weight of each expert.
+    experts_ : list
+        The experts, without what they have learned.
+
+    References
+    ----------
+    S. de Rooij, T. van Erven, P. Grunwald, W. Koolen, Follow the Leader If You Can, Hedge If You Must, JMLR 15, 2014.
+    K. Jamieson, A. Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, AISTATS 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gristmill import AutoClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = AutoClassifier()
+    >>> scores = model.prequential(X, y)
+    >>> print(f"{(scores.argmax(axis=1) != y).mean():.3f} wrong in {model.memory_bytes_ / 1e6:.1f} MB")
+    0.037 wrong in 0.7 MB
+    """.replace("{parameters}", _PARAMETERS)
+
+    _task_name = "classification"
+
+    def __init__(
+        self,
+        memory: Any = "1 MB",
+        random_state: Any = None,
+        experts: Any = None,
+        passes: Any = "auto",
+        n_jobs: int | None = 1,
+    ) -> None:
+        self.memory = memory
+        self.random_state = random_state
+        self.experts = experts
+        self.passes = passes
+        self.n_jobs = n_jobs
+
+    def _made(self, width: int) -> list[Any]:
+        return expert_sets.for_classes(width) if self.experts is None else list(self.experts)
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> AutoClassifier:
+        """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
+        self._learn(X, y, classes=classes)
+        return self
+
+    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Scores:
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
+        return self._learn(X, y, want_scores=True, classes=classes)
+
+
+class AutoRegressor(RegressorMixin, Auto, Bounding):
+    __doc__ = """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
+
+    Experts run side by side as in `AutoClassifier`; besides kernels there are linear models of the columns and of their
+    changes, and trivial predictors (the mean so far, the previous value). Targets are centred and scaled for the
+    kernels; centre and scale are updated after 2, 4, 8, ... events.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    leader_ : learner
+        A copy of the kernel learner with the largest weight: a `Prepared` that scales targets as the race does.
+    weights_ : array
+        Weight of each expert.
+    experts_ : list
+        The experts, without what they have learned.
+
+    References
+    ----------
+    S. de Rooij, T. van Erven, P. Grunwald, W. Koolen, Follow the Leader If You Can, Hedge If You Must, JMLR 15, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AutoRegressor
+    >>> X = np.random.default_rng(0).normal(size=(2000, 3)) * [1.0, 1000.0, 0.001]
+    >>> y = 50_000 + 100 * np.sin(2 * X[:, 0])
+    >>> model = AutoRegressor()
+    >>> said = model.prequential(X, y)
+    >>> print(f"mean absolute error {np.abs(said - y)[1000:].mean():.0f}, of the mean {np.abs(y - y.mean()).mean():.0f}")
+    mean absolute error 2, of the mean 65
+    """.replace("{parameters}", _PARAMETERS)
+
+    _task_name = "regression"
+
+    def __init__(
+        self,
+        memory: Any = "1 MB",
+        random_state: Any = None,
+        experts: Any = None,
+        passes: Any = "auto",
+        n_jobs: int | None = 1,
+    ) -> None:
+        self.memory = memory
+        self.random_state = random_state
+        self.experts = experts
+        self.passes = passes
+        self.n_jobs = n_jobs
+
+    def _made(self, width: int) -> list[Any]:
+        return expert_sets.for_numbers(width) if self.experts is None else list(self.experts)
+
+    def decision_function(self, X: Any) -> Scores:
+        """The same as `predict`."""
+        return self.predict(X)
+
+    @property
+    def target_centre_(self) -> float:
+        """What is taken off the targets before a kernel learner is told."""
+        return float(self._engine.target.centre)
+
+    @property
+    def target_spread_(self) -> float:
+        """What they are divided by then; 0 before it is known."""
+        return float(self._engine.target.spread)
+
+
+_rate = Range("a number above 0 and below 1", lambda value: is_real(value) and 0 < value < 1)
+
+
+class AutoNovelty(Auto, Watching):
+    """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
+
+    Two detectors over samples of all events score an event: a kernel density with a narrow kernel,
+    with columns scaled by their range, and a local score (`Density(neighbours=0.05)`), with columns scaled by their standard
+    deviation. Each score is compared with those of the last 250 events, and the mean counts. The result is the logarithm of
+    the share of the last thousand events that were stranger, and an alarm is a share below `alarm_rate`. If there were too
+    many or too few alarms, the threshold is corrected. There is no alarm in the first 50 events.
+
+    Parameters
+    ----------
+    alarm_rate : float in (0, 1), default=0.01
+        The share of events that are alarms where nothing changes.
+    memory : int or str, default="1 MB"
+        Memory limit of the whole model, in words or as a number of bytes.
+    random_state : int, Generator, RandomState or None
+        Seeds the samples; None is 0.
+    experts : list of novelty detectors, optional
+        Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
+
+    Attributes
+    ----------
+    offset_ : float
+        `decision_function` is `score_samples` less this.
+    leader_ : learner
+        A copy of the first of the detectors.
+    weights_, experts_ : the detectors as they run, and the weight of each
+
+    References
+    ----------
+    E. Parzen, On Estimation of a Probability Density Function and Mode, Annals of Mathematical Statistics 33(3), 1962.
+    M. Breunig, H.-P. Kriegel, R. Ng, J. Sander, LOF: Identifying Density-Based Local Outliers, SIGMOD 2000.
+    I. Gibbs, E. Candes, Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021: rates kept by what happened.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import AutoNovelty
+    >>> X = np.random.default_rng(0).normal(size=(3000, 4)) * [1.0, 1000.0, 0.001, 1.0]
+    >>> model = AutoNovelty(alarm_rate=0.02)
+    >>> print(f"{(model.prequential(X) < 0).mean():.3f} of the events were alarms")
+    0.020 of the events were alarms
+    >>> model.predict([[0.0, 0.0, 0.02, 0.0]])
+    array([-1])
+    """
+
+    _task_name = "novelty"
+
+    def __init__(
+        self,
+        alarm_rate: float = 0.01,
+        memory: Any = "1 MB",
+        random_state: Any = None,
+        experts: Any = None,
+        n_jobs: int | None = 1,
+    ) -> None:
+        self.alarm_rate = alarm_rate
+        self.memory = memory
+        self.random_state = random_state
+        self.experts = experts
+        self.n_jobs = n_jobs
+
+    def _parts(self) -> Any:
+        _rate.check(type(self).__name__, "alarm_rate", self.alarm_rate)
+        return super()._parts()
+
+    def _made(self, width: int) -> list[Any]:
+        if self.experts is not None:
+            return list(self.experts)
+        return expert_sets.for_strangeness(width, float(self.alarm_rate))
+
+    def _fresh(self, width: int) -> RaceCore:
+        return RaceCore(self._made(width), self._task_name, float(self.alarm_rate), self._memory())
+
+    @property
+    def offset_(self) -> float:
+        """The logarithm of `alarm_rate`, once there are 50 events: `decision_function` is `score_samples` less this."""
+        return float(self._engine.mixture.margin)

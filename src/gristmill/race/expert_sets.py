@@ -1,0 +1,89 @@
+"""The experts of learners that need no settings: few, coarse and wide apart; the best are those of a race, not of a guess.
+
+Widths follow from the number of columns d: standardised columns lie 2 d apart, squared, in the median. The order is that in
+which experts are left out where a memory is too small for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..budgets import DropOldest, DropRandom, Merge
+from ..kernels import Gaussian, Laplacian, Linear
+from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
+from ..losses import Hinge, Squared
+from ..prepared.prepared import Prepared
+from ..rules import SGD, Density, PassiveAggressive
+from .baselines import LastValue, Majority, NoChange, RunningMean
+from .linear_experts import Line, LineOfChanges
+
+_ROOM = "1 MB"  # until room is shared out
+
+
+def for_classes(d: int) -> list[Any]:
+    """What lasts with `Merge`, at two rates (noisy labels want the lower); the newest, and their vote, for what drifts."""
+
+    def one(kernel: Any, C: float = 1.0, scale: str = "standard") -> Prepared:
+        return Prepared(KernelClassifier(kernel, PassiveAggressive(C), Merge(_ROOM)), scale)
+
+    vote = SGD(Hinge(1e6), rate=1.0, reg=0.0)  # every event votes for its class, whatever the score
+    return [
+        one(Laplacian(3 / d)),
+        one(Laplacian(3 / d), scale="relevance"),
+        one(Gaussian(2 / d), scale="relevance"),
+        one(Laplacian(9 / d), scale="relevance"),
+        one(Gaussian(0.5 / d), scale="relevance"),
+        one(Gaussian(2 / d), C=0.1, scale="relevance"),
+        one(Laplacian(3 / d), C=0.1),
+        one(Linear() * (1 / d), C=0.1),
+        Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_ROOM))),
+        Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_ROOM))),
+        Majority(),
+        NoChange(),
+    ]
+
+
+WIDEST = 60  #: columns that a line is drawn over: its time and memory are their square
+
+
+def for_numbers(d: int) -> list[Any]:
+    """Passive-Aggressive for little noise, gradient steps and a low C for much; lines for what is straight."""
+
+    def one(kernel: Any, rule: Any, scale: str = "relevance") -> Prepared:
+        return Prepared(KernelRegressor(kernel, rule, Merge(_ROOM)), scale)
+
+    firm, soft, steps = PassiveAggressive(1.0), PassiveAggressive(0.1), SGD(Squared(), rate=0.3)
+    smooth = PassiveAggressive(1.0, variant=2)
+    lines: list[Any] = [Line(), LineOfChanges()] if d <= WIDEST else []
+    return [
+        one(Laplacian(3 / d), steps),
+        one(Laplacian(3 / d), firm),
+        one(Gaussian(2 / d), soft),
+        one(Laplacian(1 / d), steps),
+        one(Laplacian(1 / d), smooth, "standard"),
+        one(Laplacian(1 / d), firm, "standard"),
+        one(Gaussian(0.5 / d), steps, "standard"),
+        one(Laplacian(3 / d), soft, "standard"),
+        one(Laplacian(9 / d), steps, "standard"),
+        *lines,
+        LastValue(),
+        RunningMean(),
+    ]
+
+
+NEAR = 0.05  #: of the stored points are neighbours: more than there are strange events of one kind
+
+
+def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
+    """A narrow density and a local one over samples of all events, columns measured by their range and by their spread.
+
+    A narrow density finds what is like nothing before; a local one, whose scores do not depend on its width, what lies
+    beside a dense group. By spread a column that hardly ever moves counts as much as any other, by range (as in a picture,
+    where columns share a unit) hardly at all. Each is right at times; two of the four pairs are kept, for the sake of time.
+    """
+
+    def one(gamma: float, scale: str, neighbours: float) -> Prepared:
+        rule, reservoir = Density(nu=alarm_rate, neighbours=neighbours), DropRandom(_ROOM, uniform=True)
+        return Prepared(KernelNovelty(Gaussian(gamma), rule, reservoir, random_state=0), scale)
+
+    return [one(500 / d, "minmax", 0.0), one(2 / d, "standard", NEAR)]

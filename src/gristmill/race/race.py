@@ -1,0 +1,241 @@
+"""Race: experts side by side, each event predicted by a mixture whose weights follow their losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from .._base.estimator import Run, Scores, StreamEstimator, task_of
+from .._base.intervals import Bounding
+from .._base.predictors import Classifying
+from .._common.ranges import Range, is_real, optional
+from .._common.threads import jobs
+from ..prepared.prepared import Prepared
+from .baselines import Trivial
+from .core import RaceCore, plan_of
+from .native import native, viewed
+from .report import RaceReport
+
+__all__ = ["Race", "RaceClassifier", "RaceRegressor"]
+
+#: of all weight goes round evenly after each event
+SHARE = {"classification": 0.001, "regression": 0.004}
+_share = Range("a number from 0 to below 1", lambda value: is_real(value) and 0 <= value < 1)
+
+
+class Racing(StreamEstimator):
+    """Base of what runs on a race: the experts, their weights, and who leads."""
+
+    widens = True
+    _takes_sparse = False
+    share: float | None = None
+    n_jobs: int | None = 1
+    _task_name: str
+
+    def _jobs(self) -> Any:
+        return self.n_jobs
+
+    def _made(self, width: int) -> list[Any]:
+        """The experts, for rows of so many columns."""
+        raise NotImplementedError
+
+    def _memory(self) -> int | None:
+        """Bytes that all may take together, or None for experts that keep their budgets."""
+        return None
+
+    def _parts(self) -> Any:
+        optional(_share).check(type(self).__name__, "share", self.share)
+        jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
+        return self._memory()
+
+    def _fresh(self, width: int) -> RaceCore:
+        share = SHARE[self._task_name] if self.share is None else float(self.share)
+        return RaceCore(self._made(width), self._task_name, share, self._memory())
+
+    def _begin(self, run: Run, X: Any) -> Any:
+        core = self._fresh(X.shape[1])
+        core.begin(X.shape[1])
+        return native(core)
+
+    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+        core = self._fresh(plan_of(state)["began"])
+        core.restore(state)
+        return native(core)
+
+    def widen(self, width: int) -> None:
+        """More columns from now on: every stored point has 0 in them."""
+        run = self._started()
+        if width < run.core.width or not all(lane.model.widens for _, lane in viewed(run.core).learning_lanes):
+            raise ValueError(f"a race of {run.core.width} columns cannot be widened to {width}")
+        run.core.widen(width)
+        self.n_features_in_ = width
+        self.__dict__.pop("feature_names_in_", None)
+
+    # ---- who is in it --------------------------------------------------------------------------------------
+
+    @property
+    def experts_(self) -> list[Any]:
+        """The experts as they run now, without what they have learned."""
+        return [lane.composition() for lane in viewed(self._engine).lanes]
+
+    @property
+    def n_support_(self) -> int:
+        """How many points all experts store."""
+        lanes = viewed(self._engine).learning_lanes
+        return sum(int(getattr(lane.core, "size", 0)) for _, lane in lanes if lane.runs)
+
+    @property
+    def weights_(self) -> npt.NDArray[np.float64]:
+        """The weight of each expert; 0 for one that rests or has left."""
+        return np.asarray(self._engine.mixture.weights)
+
+    @property
+    def leader_(self) -> Any:
+        """The learner with the largest weight, as a model of its own: a copy in its present state."""
+        run = self._started()
+        core = viewed(run.core)
+        weights = core.mixture.weights
+        running = [place for place, lane in core.learning_lanes if lane.runs]
+        if not running:
+            raise AttributeError("leader_: no learner is left in the race; report() says why")
+        best = max(running, key=lambda place: (weights[place], -place))
+        return core.lanes[best].fitted(core.scalings, run.labels, core.target)
+
+    def report(self) -> RaceReport:
+        """Weights, errors and room of the experts, and how the race went; printed, it is a table."""
+        return RaceReport.of(viewed(self._engine), self._task_name)
+
+
+class Race(Racing):
+    """A mixture of learners whose weights follow their losses (AdaHedge with fixed share).
+
+    `Race(experts)` returns a `RaceClassifier` or a `RaceRegressor`, according to its experts. Each expert learns as it
+    would alone. Scores are log odds for two classes, logarithms of probabilities for more, and the weighted mean in
+    regression. An expert whose numbers become infinite is removed, and `report()` gives the reason.
+
+    Parameters
+    ----------
+    experts : list of learners of gristmill, alone or `Prepared`, all for one task
+    share : float, default=0.001, or 0.004 for numbers
+        alpha in the paper of Herbster and Warmuth: of all weight goes round evenly after each event, so that an expert that
+        was bad can come back.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
+
+    Attributes
+    ----------
+    experts_ : list
+        The experts as they run.
+    weights_ : array
+        The weight of each.
+    leader_ : learner
+        A copy of the one with the largest weight, whose predictions are the expert's, bit for bit.
+
+    References
+    ----------
+    S. de Rooij, T. van Erven, P. Grunwald, W. Koolen, Follow the Leader If You Can, Hedge If You Must, JMLR 15, 2014.
+    M. Herbster, M. Warmuth, Tracking the Best Expert, Machine Learning 32, 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Gaussian, KernelClassifier, Race
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> race = Race([KernelClassifier(Gaussian(gamma)) for gamma in (0.001, 0.1, 1.0)])
+    >>> scores = race.prequential(X, y)
+    >>> print(f"{((scores >= 0) != y).mean():.2f} wrong, led by {race.leader_.kernel}")
+    0.05 wrong, led by Gaussian(gamma=1.0)
+    """
+
+    def __new__(cls, experts: Any = None, share: float | None = None, n_jobs: int | None = 1) -> Any:
+        if cls is not Race:
+            return super().__new__(cls)
+        return super().__new__(_KINDS[_task_of_all("Race", experts)])
+
+    def __init__(self, experts: Any, share: float | None = None, n_jobs: int | None = 1) -> None:
+        self.experts = experts
+        self.share = share
+        self.n_jobs = n_jobs
+
+    def _made(self, width: int) -> list[Any]:
+        return list(self.experts)
+
+    def _parts(self) -> Any:
+        task = _task_of_all(type(self).__name__, self.experts)
+        if task != self._task_name:
+            raise ValueError(f"{type(self).__name__} is for {self._task_name}; these experts are for {task}")
+        for expert in self.experts:
+            if not isinstance(expert, Trivial):
+                expert._check_parameters()
+        return super()._parts()
+
+
+class RaceClassifier(ClassifierMixin, Race, Classifying):
+    """What `Race` makes of classifiers.
+
+    Examples
+    --------
+    >>> from gristmill import Gaussian, KernelClassifier, Race
+    >>> race = Race([KernelClassifier(Gaussian(1.0)), KernelClassifier(Gaussian(9.0))])
+    >>> len(race.fit([[0.0], [2.0]] * 20, ["calm", "storm"] * 20).weights_)
+    2
+    """
+
+    _task_name = "classification"
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> RaceClassifier:
+        """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
+        self._learn(X, y, classes=classes)
+        return self
+
+    def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Scores:
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
+        return self._learn(X, y, want_scores=True, classes=classes)
+
+
+class RaceRegressor(RegressorMixin, Race, Bounding):
+    """What `Race` makes of regressors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gristmill import Gaussian, KernelRegressor, Race
+    >>> X = np.random.default_rng(0).uniform(0, 20, size=(2000, 1))
+    >>> y = np.sin(X[:, 0])
+    >>> race = Race([KernelRegressor(Gaussian(0.001)), KernelRegressor(Gaussian(3.0))])
+    >>> print(f"mean absolute error {np.abs(race.prequential(X, y) - y).mean():.2f}")
+    mean absolute error 0.02
+    """
+
+    _task_name = "regression"
+
+    def decision_function(self, X: Any) -> Scores:
+        """The same as `predict`."""
+        return self.predict(X)
+
+
+_KINDS: dict[str, Any] = {"classification": RaceClassifier, "regression": RaceRegressor}
+
+
+def _task_of_all(owner: str, experts: Any, allowed: Any = _KINDS) -> str:
+    """The one task of all experts; everything else is refused."""
+    if isinstance(experts, str) or not hasattr(experts, "__len__") or len(experts) == 0:
+        raise ValueError(f"{owner}: experts must be a list of one or more learners, got {experts!r}")
+    tasks = {}
+    for expert in experts:
+        inner = expert.model if isinstance(expert, Prepared) else expert
+        if not isinstance(inner, StreamEstimator | Trivial):
+            raise TypeError(f"{owner}: an expert must be a learner of gristmill, alone or Prepared, got {expert!r}")
+        if isinstance(inner, StreamEstimator) and inner._takes_objects():
+            raise TypeError(f"{owner}: experts share rows of numbers, and {expert!r} takes objects of any kind")
+        tasks[expert.task if isinstance(expert, Trivial) else task_of(inner)] = expert
+    if len(tasks) > 1:
+        raise ValueError(f"{owner}: experts must be for one task, got {', '.join(map(repr, tasks.values()))}")
+    task = next(iter(tasks))
+    if task not in allowed:
+        raise ValueError(f"{owner}: experts must be for {' or '.join(allowed)}, got {experts[0]!r}")
+    return str(task)

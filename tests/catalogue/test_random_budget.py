@@ -1,0 +1,14 @@
+"""The random budget Perceptron against its twin."""
+
+from __future__ import annotations
+
+import pytest
+from twin_cases import (
+    beside_the_twin,
+    compositions,
+)
+
+
+@pytest.mark.parametrize(("task", "rule", "budget", "kind"), list(compositions("random_budget")))
+def test_the_core_is_the_twin(task, rule, budget, kind):
+    beside_the_twin(task, rule, budget, kind)

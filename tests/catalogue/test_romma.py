@@ -1,0 +1,14 @@
+"""ROMMA against its twin."""
+
+from __future__ import annotations
+
+import pytest
+from twin_cases import (
+    beside_the_twin,
+    compositions,
+)
+
+
+@pytest.mark.parametrize(("task", "rule", "budget", "kind"), list(compositions("romma")))
+def test_the_core_is_the_twin(task, rule, budget, kind):
+    beside_the_twin(task, rule, budget, kind)

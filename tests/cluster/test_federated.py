@@ -1,0 +1,193 @@
+"""One model of data that live apart, without Ray: sources, the sample, parts, and the loss held out."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gristmill
+from gristmill import (
+    AutoClassifier,
+    AutoNovelty,
+    AutoRegressor,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    Prepared,
+    passive_aggressive,
+)
+from gristmill.cluster import federated as apart
+from gristmill.cluster.merge_tree import merged
+from gristmill.cluster.sources import chunks_of, sources_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6000, 4)) * [1.0, 100.0, 1.0, 0.01]
+Y = np.where(X[:, 0] * X[:, 1] > 0, "up", "down")
+
+
+def parts(count=4):
+    return [(X[i::count], Y[i::count]) for i in range(count)]
+
+
+def write(path, rows, labels):
+    lines = [",".join([*(repr(float(x)) for x in row), label]) for row, label in zip(rows, labels, strict=True)]
+    path.write_text("a,b,c,d,label\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def together(source, target="last"):
+    found = list(chunks_of(source, target))
+    return np.concatenate([X for X, _ in found]), np.concatenate([y for _, y in found])
+
+
+@pytest.mark.parametrize("kind", ["pair", "csv", "two files", "parquet", "url"])
+def test_a_part_is_read_where_it_is(kind, tmp_path):
+    rows, labels = X[:300], Y[:300]
+    if kind == "pair":
+        source = (rows, labels)
+    elif kind == "csv":
+        source = write(tmp_path / "a.csv", rows, labels)
+    elif kind == "two files":
+        source = [
+            write(tmp_path / "a.csv", rows[:100], labels[:100]),
+            write(tmp_path / "b.csv", rows[100:], labels[100:]),
+        ]
+    elif kind == "parquet":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = pa.table({**{name: rows[:, at] for at, name in enumerate("abcd")}, "label": labels})
+        source = str(tmp_path / "a.parquet")
+        parquet.write_table(table, source)
+    else:
+        import fsspec
+
+        local = write(tmp_path / "a.csv", rows, labels)
+        with fsspec.open("memory://parts/a.csv", "wb") as file:
+            file.write(local.read_bytes())
+        source = "memory://parts/a.csv"
+    found = together(source)
+    np.testing.assert_array_equal(found[0], rows)
+    np.testing.assert_array_equal(found[1], labels)
+    assert sources_of([source], "last", 2) == [source]
+
+
+@pytest.mark.parametrize("bad", ["a.csv", 7, [], [3], [(X, Y), 3.5]])
+def test_what_is_no_list_of_parts_is_refused(bad):
+    with pytest.raises((TypeError, ValueError), match=r"fit takes a list of shards|no shard|shard [01] is no path"):
+        sources_of(bad, "last", 2)
+
+
+def settled(learner, count=4):
+    return apart.settle(learner, [apart.sample_of(part, "last", 300, seed) for seed, part in enumerate(parts(count))])
+
+
+def test_the_sample_is_of_all_parts_and_the_same_each_time():
+    sample = apart.sample_of(parts()[1], "last", 300, 5)
+    again = apart.sample_of(parts()[1], "last", 300, 5)
+    assert sample.X.shape == (300, 4)
+    np.testing.assert_array_equal(sample.X, again.X)
+    rows = {row.tobytes() for row in parts()[1][0]}
+    assert all(row.tobytes() in rows for row in sample.X)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance"])
+def test_scaling_is_settled_and_stays(scale):
+    model = settled(Prepared(passive_aggressive(Gaussian(1.0), size=50), scale))
+    before = model.scaler_.transform(X[:5])
+    for part in parts():
+        learner, learned = apart.learn_part(model, part, "last")
+        np.testing.assert_array_equal(learner.scaler_.transform(X[:5]), before)
+        assert learned == 1350
+        assert learner.model_.n_seen_ == 1350
+    np.testing.assert_array_equal(model.scaler_.transform(X[:5]), before)
+
+
+def test_relevance_becomes_a_scaling():
+    model = Prepared(passive_aggressive(Gaussian(1.0), size=50), "relevance", warmup=2000).fit(X, Y)
+    assert model.scaler_.weights.std() > 0.1
+    found = apart._weighed(model.scaler_)
+    wanted = model.scaler_._weighed(model.scaler_.standard.transform(X[:50]))
+    usual = np.abs(wanted) < 2  # what lies far off is drawn in by its own spread
+    np.testing.assert_allclose(found.transform(X[:50])[usual], wanted[usual], rtol=1e-9)
+    assert usual.mean() > 0.5
+
+
+def test_a_width_is_found_where_no_kernel_was_said():
+    model = settled(Prepared(KernelClassifier()))
+    assert isinstance(model.model.kernel, Gaussian)
+    assert 0.05 < model.model.kernel.gamma < 1
+    assert settled(KernelRegressor(Gaussian(0.25))).kernel == Gaussian(0.25)
+
+
+def test_a_race_keeps_the_scalings_of_the_sample():
+    learner = AutoClassifier(memory="200 kB", random_state=0)
+    model = settled(learner)
+    assert model.n_seen_ == 0
+    found = [apart.learn_part(model, part, "last") for part in parts()]
+    for (how, warmup), scaler in model._engine.scalings.by_key.items():
+        after = [one._engine.scalings.by_key[how, warmup].transform(X[:9]) for one, _ in found]
+        for other in after:
+            np.testing.assert_array_equal(scaler.transform(X[:9]), other)
+    assert not any(getattr(lane, "relevance", None) for lane in model._engine.lanes)
+    assert len(model._engine.scalings.by_key) > 3  # weighed columns are scaled by what was found
+    whole = merged("150 kB", merged(None, *[one for one, _ in found[:2]]), merged(None, *[one for one, _ in found[2:]]))
+    assert whole.n_seen_ == 5400
+    assert whole.memory_bytes_ <= 150_000
+    assert (whole.predict(X[9::10]) == Y[9::10]).mean() > 0.9
+    assert gristmill.from_bytes(whole.to_bytes()).predict(X[:50]).tolist() == whole.predict(X[:50]).tolist()
+
+
+def test_races_of_every_task_can_be_sent_and_merged():
+    for learner, y in ((AutoRegressor(memory="200 kB"), X[:, 0]), (AutoNovelty(memory="200 kB"), None)):
+        samples = [apart.Sample(X[i::4][:300], None if y is None else y[i::4][:300]) for i in range(2)]
+        model = pickle.loads(pickle.dumps(apart.settle(learner, samples)))
+        found = [apart.learn_part(model, (X[i::2], None if y is None else y[i::2]), None)[0] for i in range(2)]
+        whole = merged(None, *found)
+        assert whole.n_seen_ == 5400
+        said = whole.predict(X[9::10])
+        assert (said == -1).mean() < 0.05 if y is None else np.abs(said - y[9::10]).mean() < 0.2 * np.abs(y).mean()
+
+
+def test_parts_with_other_columns_are_refused():
+    with pytest.raises(ValueError, match="part 0 has 2 and part 1 has 1"):
+        apart.settle(KernelClassifier(), [apart.Sample(X[:50, :2], Y[:50]), apart.Sample(X[:50, :1], Y[:50])])
+
+
+def test_every_tenth_event_is_held_out_and_measured():
+    seen = []
+
+    class Watch(KernelNovelty):
+        def partial_fit(self, X, y=None):
+            seen.append(X)
+            return self
+
+    apart.learn_part(Watch(), (X, None), None)
+    learned = np.concatenate(seen)
+    np.testing.assert_array_equal(learned, np.delete(X, np.arange(9, 6000, 10), axis=0))
+    model = Prepared(passive_aggressive(Gaussian(1.0), size=50)).fit(X, Y)
+    (loss,) = apart.losses_of([model], (X, Y), "last")
+    held = np.arange(9, 6000, 10)
+    assert loss == (float((model.predict(X[held]) != Y[held]).sum()), 600)
+
+
+def test_parts_become_one_model_nearly_as_good_as_one_pass():
+    learner = Prepared(passive_aggressive(Gaussian(0.5), size=200))
+    model = settled(learner)
+    found = [apart.learn_part(model, part, "last") for part in parts()]
+    models = [one for one, _ in found]
+    left, right = merged(None, *models[:2]), merged(None, *models[2:])
+    whole = merged(150, left, right)
+    assert whole.model_.n_support_ <= 150
+    assert whole.model_.n_seen_ == 5400
+    losses = [apart.losses_of([*models, whole], part, "last") for part in parts()]
+    report = apart.report_of([*models, whole], losses, [learned for _, learned in found])
+    assert report.held_out == 600
+    assert report.measure == "error"
+    assert report.learned == (1350,) * 4
+    alone = learner.fit(np.delete(X, np.arange(9, 6000, 10), axis=0), np.delete(Y, np.arange(9, 6000, 10)))
+    assert report.loss <= (alone.predict(X[9::10]) != Y[9::10]).mean() + 0.05
+    assert f"error {report.loss:.4g} on 600 events held out" in str(report)

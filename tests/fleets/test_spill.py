@@ -1,0 +1,349 @@
+"""Keys on disk: a failure changes nothing, readers see whole changes, and nobody else's file is touched."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import gristmill
+from gristmill import (
+    SGD,
+    DropOldest,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    KeyedFleet,
+    Linear,
+    Squared,
+)
+from gristmill.fleets.spill import Spill
+from gristmill.fleets.spill_lock import APPLICATION
+
+NOVELTY = KernelNovelty(Gaussian(0.5), budget=DropOldest(3), random_state=0)
+X = np.random.default_rng(0).normal(size=(200, 2))
+
+
+def spilled(path, count=20, most=4, **more):
+    return KeyedFleet(NOVELTY, max_keys=most, spill=path, **more).partial_fit(np.arange(count), X[:count])
+
+
+def whole(fleet):
+    """Everything that there is to know of a fleet."""
+    return pickle.dumps(fleet._to_file()), sorted(fleet.keys_.tolist()), fleet.n_expired_, fleet.n_dropped_
+
+
+def impatient(monkeypatch):
+    monkeypatch.setattr(Spill, "patience", 0.01)
+
+
+# ---- all or nothing -----------------------------------------------------------------------------------------------
+
+
+def test_a_locked_file_is_said_to_be_locked_and_nothing_is_learned(tmp_path, monkeypatch):
+    impatient(monkeypatch)
+    fleet, other = spilled(tmp_path / "keys.db"), spilled(tmp_path / "other.db")
+    before = whole(fleet)
+    link = sqlite3.connect(tmp_path / "keys.db", isolation_level=None)
+    link.execute("BEGIN IMMEDIATE")
+    for again in range(2):
+        with pytest.raises(OSError, match=r"keys.db.* is locked by another program.*nothing was learned"):
+            fleet.partial_fit([7, 8, 100, 101], X[:4])
+        assert whole(fleet) == before, again
+    link.execute("ROLLBACK")
+    link.close()
+    fleet.partial_fit([7, 8, 100, 101], X[:4])
+    assert whole(fleet)[0] == whole(other.partial_fit([7, 8, 100, 101], X[:4]))[0]
+    assert fleet[7].n_seen_ == 2
+
+
+def test_a_full_disk_is_said_to_be_full_and_nothing_is_learned(tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    before = whole(fleet)
+    pages = fleet._spill._link.execute("PRAGMA page_count").fetchone()[0]
+    fleet._spill._link.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(OSError, match=r"the disk is full.*nothing was learned"):
+        fleet.partial_fit(np.arange(50, 200), X[:150])
+    assert whole(fleet) == before
+    fleet._spill._link.execute("PRAGMA max_page_count=100000")
+    assert len(fleet.partial_fit(np.arange(50, 200), X[:150])) == 170
+
+
+def test_a_file_that_is_changed_is_said_to_be_damaged(tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    link = sqlite3.connect(tmp_path / "keys.db")
+    link.execute(f"DROP TABLE {fleet._spill._table}")
+    link.commit()
+    link.close()
+    with pytest.raises(OSError, match=r"is damaged, or another program has changed it.*nothing was learned"):
+        fleet.partial_fit([50], X[:1])
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_interrupt_while_the_file_is_written_undoes_the_chunk(tmp_path, monkeypatch, moment):
+    fleet = spilled(tmp_path / "keys.db")
+    before, write = whole(fleet), Spill.write
+
+    def interrupted(self, records, gone, then):
+        if moment == "after":
+            write(self, records, gone, then)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Spill, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fleet.partial_fit([7, 8, 100, 101], X[:4])
+    monkeypatch.undo()
+    if moment == "before":
+        assert whole(fleet) == before
+        fleet.partial_fit([7, 8, 100, 101], X[:4])
+    assert fleet[7].n_seen_ == fleet[8].n_seen_ == 2  # and not 1, or 3
+    assert sorted(fleet.keys_.tolist()) == [*range(20), 100, 101]
+
+
+def test_a_new_class_is_undone_too(tmp_path, monkeypatch):
+    impatient(monkeypatch)
+    model = KernelClassifier(Gaussian(0.5), budget=DropOldest(3), random_state=0)
+    y = np.arange(20) % 2
+    fleet = KeyedFleet(model, max_keys=4, spill=tmp_path / "keys.db").partial_fit(np.arange(20), X[:20], y)
+    before = whole(fleet)
+    link = sqlite3.connect(tmp_path / "keys.db", isolation_level=None)
+    link.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OSError, match="locked"):
+        fleet.partial_fit(np.arange(10), X[:10], np.arange(10) % 5)
+    link.close()
+    assert fleet.classes_.tolist() == [0, 1]
+    assert whole(fleet) == before
+
+
+def test_a_file_that_was_locked_at_the_first_events(tmp_path, monkeypatch):
+    impatient(monkeypatch)
+    other = spilled(tmp_path / "keys.db")
+    link = sqlite3.connect(tmp_path / "keys.db", isolation_level=None)
+    link.execute("BEGIN IMMEDIATE")
+    fleet = KeyedFleet(NOVELTY, max_keys=4, spill=tmp_path / "keys.db")
+    with pytest.raises(OSError, match=r"is locked by another program"):
+        fleet.partial_fit(np.arange(20), X[:20])
+    assert len(fleet) == 0
+    link.close()
+    fleet.spill = tmp_path / "another.db"
+    fleet.partial_fit(["a", "b"], X[:2])  # of another kind than those that were refused
+    assert fleet.keys_ == ["a", "b"]
+    assert len(other) == 20
+    wild = KernelRegressor(Linear(), SGD(Squared(), 5.0, 0.0), DropOldest(3))
+    fleet = KeyedFleet(wild, max_keys=1, spill=tmp_path / "keys.db")
+    with pytest.raises(ValueError, match="overflow"):
+        fleet.partial_fit([1] * 9, X[:9] * 1e3, np.full(9, 1e148))
+    fleet.spill = tmp_path / "third.db"
+    fleet.partial_fit([1, 2], X[:2], [0.0, 1.0])
+    assert (tmp_path / "third.db").exists()
+
+
+def test_members_are_set_and_keys_forgotten_all_or_nothing(tmp_path, monkeypatch):
+    impatient(monkeypatch)
+    fleet = spilled(tmp_path / "keys.db")
+    before, member = whole(fleet), fleet[3]
+    link = sqlite3.connect(tmp_path / "keys.db", isolation_level=None)
+    link.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OSError, match="locked"):
+        fleet[99] = member
+    with pytest.raises(OSError, match="locked"):
+        fleet.forget([0, 18, 19])
+    link.close()
+    assert whole(fleet) == before
+    fleet[99] = member
+    assert fleet.forget([0, 18, 19, 0, 1234]) == 3
+    assert sorted(fleet) == [*range(1, 18), 99]
+
+
+# ---- readers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_sees_every_key_while_another_thread_learns(tmp_path):
+    fleet = spilled(tmp_path / "keys.db", count=60, most=5)
+    fresh = fleet.decision_function([9999], X[:1])[0]
+    rng, end, wrong = np.random.default_rng(1), threading.Event(), []
+
+    def read():
+        keys = np.arange(60)
+        while not end.is_set():
+            missing = set(range(60)) - set(fleet.keys_.tolist())
+            scores = fleet.decision_function(keys, X[:60])
+            if missing or (scores == fresh).any() or not all(key in fleet for key in (3, 40)):
+                wrong.append((missing, np.flatnonzero(scores == fresh)))
+            assert fleet[int(keys[7])].n_seen_ > 0
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        fleet.partial_fit(rng.integers(0, 60, size=20), X[:20])
+    end.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+
+
+# ---- where the file is --------------------------------------------------------------------------------------------
+
+
+def forged(fleet, path):
+    """A model file that names a path."""
+    fleet.spill = path
+    fleet._given = (*fleet._given[:2], path)
+    return fleet.to_bytes()
+
+
+def test_a_model_file_does_not_say_where_sqlite_writes(tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    expected = fleet.decision_function(np.arange(20), X[:20])
+    for path in (tmp_path / "nowhere" / "keys.db", tmp_path / "evil.db"):
+        data = forged(copy.deepcopy(fleet), path)
+        assert os.fsencode(path) in data
+        loaded = gristmill.from_bytes(data)
+        assert not path.exists()
+        assert not path.parent.samefile(os.path.dirname(loaded.spill)) if path.parent.exists() else True
+        np.testing.assert_array_equal(loaded.decision_function(np.arange(20), X[:20]), expected)
+        loaded.partial_fit(np.arange(20), X[:20])
+        assert not path.exists()
+
+
+def test_copies_have_a_file_of_their_own_that_goes_with_them(tmp_path):
+    fleet = spilled(str(tmp_path / "keys.db"))
+    fleet.save(tmp_path / "model")
+    others = [gristmill.load(tmp_path / "model"), pickle.loads(pickle.dumps(fleet)), copy.deepcopy(fleet)]
+    others += [copy.deepcopy(others[0]), pickle.loads(pickle.dumps(others[0]))]
+    places = [os.fspath(other.spill) for other in others]
+    assert len({*places, fleet.spill}) == 6
+    assert all(os.path.exists(place) and place in repr(other) for place, other in zip(places, others, strict=True))
+    expected = fleet.prequential(np.arange(30), X[:30])
+    for other in others:
+        np.testing.assert_array_equal(other.prequential(np.arange(30), X[:30]), expected)
+    anew = clone(others[0])
+    assert os.fspath(anew.spill) not in places
+    anew.partial_fit(np.arange(20), X[:20])
+    assert anew.get_params()["spill"] is anew.spill
+    places.append(os.fspath(anew.spill))
+    del other, others, anew
+    assert not any(os.path.exists(os.path.dirname(place)) for place in places)
+
+
+def test_another_place_can_be_chosen(tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    fleet.save(tmp_path / "model")
+    loaded = gristmill.load(tmp_path / "model")
+    first = os.fspath(loaded.spill)
+    loaded.set_params(spill=tmp_path / "chosen.db")
+    loaded.partial_fit([0], X[:1])
+    assert (tmp_path / "chosen.db").exists()
+    assert not os.path.exists(first)
+    assert sorted(loaded) == list(range(20))
+    fleet.partial_fit([0], X[:1])
+    np.testing.assert_array_equal(
+        loaded.decision_function(np.arange(20), X[:20]), fleet.decision_function(np.arange(20), X[:20])
+    )
+    loaded.spill = tmp_path / "nowhere" / "keys.db"
+    with pytest.raises(OSError, match="cannot be used"):
+        loaded.predict([0], X[:1])
+    loaded.spill = None
+    with pytest.raises(ValueError, match=r"spill was .* and is now None: .* would be lost"):
+        loaded.predict([0], X[:1])
+    loaded.spill = tmp_path / "chosen.db"
+    assert sorted(loaded) == list(range(20))
+
+
+def test_a_database_of_somebody_else_is_not_touched(tmp_path):
+    path = tmp_path / "accounts.db"
+    link = sqlite3.connect(path)
+    link.execute("CREATE TABLE accounts (name TEXT)")
+    link.commit()
+    link.close()
+    before = path.read_bytes()
+    with pytest.raises(
+        OSError, match=r"accounts.db.* cannot be used: it is an SQLite database that gristmill did not make"
+    ):
+        spilled(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["accounts.db"]
+
+
+def test_the_file_goes_with_the_last_fleet(tmp_path):
+    one, two = spilled(tmp_path / "keys.db"), spilled(tmp_path / "keys.db", count=30)
+    assert len(one) == 20
+    del one
+    assert len(two) == 30
+    two.partial_fit(np.arange(30), X[:30])
+    del two
+    assert os.listdir(tmp_path) == []
+
+
+LEFT = """
+import os, signal, sys, numpy as np
+from gristmill import *
+fleet = KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3)), max_keys=4, spill=sys.argv[1])
+fleet.partial_fit(np.arange(500), np.zeros((500, 2)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_left_behind_goes(tmp_path):
+    path = tmp_path / "keys.db"
+    assert subprocess.run([sys.executable, "-c", LEFT, str(path)], check=False).returncode == -signal.SIGKILL
+    assert path.exists()
+    fleet = spilled(path)
+    link = sqlite3.connect(path)
+    assert link.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+    assert len(link.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()) == 1
+    link.close()
+    assert len(fleet) == 20
+    del fleet
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_process_that_is_forked_off_leaves_the_file_to_its_parent(tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    child = os.fork()
+    if child == 0:
+        fleet._spill.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert len(fleet.partial_fit(np.arange(20), X[:20])) == 20
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_many_keys_on_disk_are_saved_in_steps(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("gristmill.fleets.keyed_files.BATCH", 7)
+    keys = list(range(-30, 30)) if kind == "int" else [f"k{i}" for i in range(60)]
+    fleet = KeyedFleet(NOVELTY, max_keys=4, spill=tmp_path / "keys.db").partial_fit(keys, X[:60])
+    loaded = gristmill.from_bytes(fleet.to_bytes())
+    assert sorted(loaded) == sorted(keys)
+    np.testing.assert_array_equal(loaded.decision_function(keys, X[:60]), fleet.decision_function(keys, X[:60]))
+
+
+def test_many_fleets_open_the_same_file_at_once(tmp_path):
+    def work(seed):
+        for _ in range(15):
+            fleet = spilled(tmp_path / "keys.db", count=10 + seed, most=2)
+            if sorted(fleet) != list(range(10 + seed)):
+                wrong.append(seed)
+            del fleet
+
+    wrong = []
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert os.listdir(tmp_path) == []
