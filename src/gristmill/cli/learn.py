@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from . import messages, options
+from . import live, messages, options
 from .keyed import options as keyed_options
 
 
@@ -34,17 +34,30 @@ from .keyed import options as keyed_options
 @click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
 @click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
 @keyed_options.all_of_them
+@live.saving
 def learn(**given: Any) -> None:
     """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
 
     DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of
     a data set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...). With --key there may be MORE
     files of the same columns.
+
+    DATA may be a broker: kafka://host:9092/topic?group=g, redis://host:6379/0/stream, mqtt://host/plant/+/pump. Then --model
+    is saved as the stream goes on, with the position in it, and the same command goes on from there.
     """
     from .. import persist
     from .._base.estimator import task_of
     from ..evaluate.run import prequential
+    from ..streams.brokers import is_broker
 
+    if is_broker(given["data"]):
+        live.learn(given)
+        return
+    live.refuse_without_broker(given)
+    if given["proba"] or given["interval"]:
+        raise click.UsageError(
+            "--proba and --interval go with --to and a broker; `gristmill predict` has them for files"
+        )
     model = None
     if given["resume"]:
         _refuse_with_resume(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from . import options
+from . import live, options
 
 
 @click.command()
@@ -21,6 +21,8 @@ from . import options
     metavar="COVERAGE",
     help="Lower and upper end of an interval that holds so many of the targets, such as 0.9, too.",
 )
+@live.sending
+@click.option("--position", type=click.Path(dir_okay=False), help="With a broker: file that keeps how far it was read.")
 def predict(model: str, as_json: bool, proba: bool, interval: float | None, **given: Any) -> None:
     """Print what a saved model predicts, one line an event; the model does not change."""
     from .. import persist
@@ -30,6 +32,12 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
         if asked and (not hasattr(loaded, verb) or (proba and not hasattr(loaded, "classes_"))):
             raise click.UsageError(f"{option}: {model} holds {' '.join(repr(loaded).split())}, which has no {verb}")
     show = _Shown(as_json)
+    from ..streams.brokers import is_broker
+
+    if is_broker(given["data"]):
+        live.predict(loaded, given, lambda on, X, scores: _answers(on, X, scores, proba, interval), show, as_json)
+        return
+    live.refuse_without_broker(given)
     if given["key"] or hasattr(loaded, "keys_"):
         from .keyed import commands as keyed
 

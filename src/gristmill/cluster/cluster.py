@@ -31,7 +31,8 @@ class Cluster:
     Parameters
     ----------
     address : str, optional
-        Of a running Ray cluster, as `ray.init` takes it; None starts Ray on this machine, and ends it with the block.
+        Of a running Ray cluster, as `ray.init` takes it; None starts Ray on the loopback
+        address of this machine, and ends it with the block.
     shards : int, default=2
         Processes that keys are spread over.
     snapshots : path or URL, optional

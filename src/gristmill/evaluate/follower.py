@@ -135,7 +135,7 @@ class Follower:
         self._since += count
         if scores is None or unscored == count:
             return
-        said = self._said(y, scores).part(unscored, count)
+        said = self.said(y, scores).part(unscored, count)
         for tally in self._tallies:
             if tally.needs_labels and said.y is None:
                 raise ValueError(f"the metric {tally.name} needs labels, and the stream has none")
@@ -153,7 +153,8 @@ class Follower:
             self._marks = DriftMarks(self.result.task, self.result.drifts)
         self._marks.add(said, self.result.n_events - len(said.predicted))
 
-    def _said(self, y: Any, scores: Any) -> Said:
+    def said(self, y: Any, scores: Any) -> Said:
+        """Scores as predictions, beside the labels that came."""
         if self.result.task == "regression":
             return Said(np.asarray(y, dtype=float), scores, scores, None)
         if self.result.task == "novelty":

@@ -25,8 +25,8 @@ def wanted(progress: bool | None) -> bool:
 
 
 @contextmanager
-def live(followers: list[Follower], total: int | None, title: str, show: bool) -> Iterator[Tick]:
-    """Yields a function to call with the number of events done; draws a bar and the table so far."""
+def live(followers: list[Follower], total: int | None, title: str | Callable[[], str], show: bool) -> Iterator[Tick]:
+    """Yields a function to call with the number of events done; draws a bar and the table so far. A title may change."""
     if not show:
         yield lambda done: None
         return
@@ -35,7 +35,7 @@ def live(followers: list[Follower], total: int | None, title: str, show: bool) -
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    task = bar.add_task(title, total=total)
+    task = bar.add_task(title() if callable(title) else title, total=total)
 
     def picture() -> Any:
         if not followers:
@@ -45,7 +45,7 @@ def live(followers: list[Follower], total: int | None, title: str, show: bool) -
     with Live(picture(), console=Console(stderr=True), refresh_per_second=8, transient=True) as display:
 
         def tick(done: int) -> None:
-            bar.update(task, completed=done)
+            bar.update(task, completed=done, description=title() if callable(title) else title)
             display.update(picture())
 
         yield tick

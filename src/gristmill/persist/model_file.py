@@ -1,8 +1,9 @@
 """Save and load: one safetensors file of numbers, parameters as JSON, classes from a closed list, no code.
 
 Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
-version, the estimator's class, its parameters, its few fitted values, and a checksum of all that and the arrays. Anything
-that does not fit is refused. Format 1, which has no checksum, is read (`_older.py`).
+version, the estimator's class, its parameters, its few fitted values, how far it has read its streams
+(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused. Format 1, which has
+no checksum, is read (`_older.py`).
 """
 
 from __future__ import annotations
@@ -261,6 +262,8 @@ def to_bytes(model: Any) -> bytes:
         "parameters": encode_parameters(model),
         "fitted": fitted,
     }
+    if positions := getattr(model, "stream_positions_", None):
+        said["streams"] = json.loads(json.dumps(positions))  # plain values, or an error before anything is written
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
     text = json.dumps({**said, "checksum": checksum(said, arrays)})
     return bytes(packed(arrays, metadata={"gristmill": text}))
@@ -375,7 +378,16 @@ def _read(data: bytes) -> Any:
 
         arrays, said["fitted"] = upgraded(said["class"], said["parameters"], arrays, said["fitted"])
     model._from_file(arrays, said["fitted"])
+    if "streams" in said:
+        model.stream_positions_ = _positions(said["streams"])
     return model
+
+
+def _positions(said: Any) -> dict[str, Any]:
+    """How far the model has read each stream, by the name of the stream: plain values that only its reader takes apart."""
+    if not isinstance(said, dict) or not all(isinstance(entry, dict) for entry in said.values()):
+        raise ModelFileError("its positions of streams are damaged")
+    return said
 
 
 def justify(needed: float, arrays: dict[str, Any], what: str) -> None:

@@ -1,5 +1,9 @@
-"""Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators."""
+"""Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators; scaling on the way.
 
+Imports kernels and `_common`; everything that learns from files uses it. Begin with `stream.py` and `read.py`.
+"""
+
+from .brokers import connect
 from .digits import drifting_digits
 from .errors import BadRows, StreamError
 from .files.columns import Columns
@@ -24,6 +28,7 @@ __all__ = [
     "Table",
     "WidthFinder",
     "as_stream",
+    "connect",
     "drifting_digits",
     "drifting_mixture",
     "from_arrays",

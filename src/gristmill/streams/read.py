@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .brokers import is_broker
 from .errors import BadRows, StreamError
 from .files.arrow import arrow_chunks
 from .files.columns import Columns
@@ -59,8 +60,11 @@ def read(
 
     Parameters
     ----------
-    path : path or "-"
-        CSV, LIBSVM, JSON lines (each plain or packed by gz, bz2, xz or zst), Parquet or Arrow.
+    path : path, "-" or URL
+        CSV, LIBSVM, JSON lines (each plain or packed by gz, bz2, xz or zst), Parquet or Arrow. Or a broker:
+        "kafka://host:9092/topic?group=g&target=label", "redis://host:6379/0/stream", "mqtt://host/plant/+/pump", which is
+        read from its beginning to the newest message that is there then, as JSON, CSV or Arrow; always as tables
+        (`raw=True`). See `gristmill.streams.connect` and `gristmill learn` for streams without an end.
     format : {"csv", "libsvm", "jsonl", "parquet", "arrow"}, optional
         By the file's name otherwise; of standard input CSV.
     columns : Columns, optional
@@ -96,6 +100,10 @@ def read(
     >>> X.tolist(), y.tolist()
     ([[1.0, 2.0], [3.0, 4.0]], ['yes', 'no'])
     """
+    if is_broker(path):
+        from .brokers.stream import broker_stream
+
+        return broker_stream(str(path), format, target, bad, set(keep), require_target)
     if format is not None and format not in FORMATS:
         raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
     if str(path) != "-" and os.path.isdir(path):

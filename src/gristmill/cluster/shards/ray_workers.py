@@ -31,7 +31,8 @@ def start_ray(address: str | None, cpus: int) -> bool:
     before = os.environ.get(_NICENESS)
     os.environ[_NICENESS] = before or "0"  # Ray would put its workers behind everything else on the machine
     try:
-        ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+        # On the loopback address: nothing is reachable from other machines.
+        ray.init(address="local", num_cpus=cpus, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     finally:
         if before is None:
             del os.environ[_NICENESS]

@@ -1,0 +1,354 @@
+"""`gristmill learn` and `gristmill predict` on the URL of a broker: a stream without an end, gone on with after a crash."""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from . import messages, options
+from .keyed import defaults, report
+
+sending = options.together(
+    click.option("--to", metavar="URL|FILE",
+                 help="With a broker: where the answers go, each with the position of its event."),
+    click.option("--until-end", is_flag=True, help="With a broker: stop behind the newest message that is there now."),
+    click.option("--follow", is_flag=True, help="With a broker: wait for further messages; so it is unless --until-end."),
+    click.option("--max-wait", default="50ms", show_default=True,
+                 help="With a broker: an event is learned within this time, however few have come."),
+    click.option("--dead-letters", metavar="URL|FILE",
+                 help="With a broker: where messages go that cannot be learned, with the reason."),
+)  # fmt: skip
+saving = options.together(
+    sending,
+    click.option("--save-every", default="1s", show_default=True, help="With a broker: time between two savings."),
+    click.option("--replay", type=click.Path(exists=True, dir_okay=False), metavar="MODEL.order",
+                 help="With a broker: learn in the order of partitions that another run has recorded."),
+    click.option("--proba", is_flag=True, help="With --to: the probability of each class; events are learned one by one."),
+    click.option("--interval", type=click.FloatRange(0.5, 0.99), metavar="COVERAGE",
+                 help="With --to: an interval that holds so many of the targets; events are learned one by one."),
+    click.option("--reasons", type=click.IntRange(min=1), metavar="N",
+                 help="With --to: the N largest contributions to each score; events are learned one by one."),
+)  # fmt: skip
+_ONLY = ("to", "until_end", "follow", "max_wait", "dead_letters", "save_every", "replay", "reasons", "position")
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def refuse_without_broker(given: dict[str, Any]) -> None:
+    """Options that mean something for brokers only."""
+    for name in _ONLY:
+        if name in given and options.is_said(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with the URL of a broker, such as kafka://...")
+
+
+def seconds(text: str, option: str) -> float:
+    """A time such as 50ms, 2s or 1h."""
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text[len(number) :].strip() or "s"
+    try:
+        found = float(number) * _UNITS[unit]
+    except (ValueError, KeyError):
+        found = -1.0
+    if not found >= 0:
+        raise click.UsageError(f"{option} {text!r}: write a time such as 50ms, 2s, 5min or 1h")
+    return found
+
+
+class LiveOpened(options.Opened):
+    """A broker's stream with what is known about it; its first events can be looked at before anything is learned."""
+
+    def _open(self, given: dict[str, Any], model: Any) -> Any:
+        from ..streams import Stream, Table, connect
+        from ..streams.brokers import Feed
+        from ..streams.brokers.decode import Decoder
+        from ..streams.brokers.letters import DeadLetters
+        from ..streams.brokers.order import Replay
+        from ..streams.brokers.url import parse
+        from ..streams.files.fixed_width import TableRows
+        from ..streams.files.frames import Labels
+
+        self.url = url = parse(given["data"])
+        target = url.options.get("target", "last") if given["target"] == "last" else given["target"]
+        target = None if target == "none" else target
+        known = getattr(model, "table_", None)
+        if self.key is not None:
+            fresh = TableRows(Table({**options.kinds_of(given), self.key: "drop"}, missing=given["missing"]), target)
+            self.table = getattr(model, "columns_", None) or fresh
+            target, kinds = self.table.target, self.table.table.columns
+        else:
+            if known is not None and given["target"] == "last":
+                target = model.target_name_
+            self._scout = deepcopy(known) if known is not None else Table(
+                options.kinds_of(given), missing=given["missing"]
+            )  # fmt: skip
+            kinds = self._scout.columns
+        self._given, self._target = given, target
+        self._labels = Labels(target, self._learn)
+        keep = {name for name, kind in kinds.items() if kind in ("category", "text")}
+        self._decoder = Decoder(url, given["format_"], keep | ({self.key} if self.key is not None else set()))
+        place = given["dead_letters"]
+        self.letters = self.bad = DeadLetters(url.name, None if place is None else connect(place, "out"))
+        reader = Replay(url, given["replay"]) if given.get("replay") else connect(given["data"])
+        self.feed = Feed(
+            reader, wait=seconds(given["max_wait"], "--max-wait"), until_end=given["until_end"], limit=given["limit"],
+            say=lambda line: click.echo(line, err=True),
+        )  # fmt: skip
+        given["limit"] = None  # the feed counts
+        return Stream(lambda: iter(()), name=url.name)
+
+    def rows(self, labels: Any = None, letters: Any = None) -> Any:
+        """What makes rows of messages; changes the table of keys, or the table that goes along."""
+        from ..streams.brokers.stream import Rows
+        from ..streams.errors import StreamError
+        from ..streams.files.keyed_rows import KeyColumns
+        from ..streams.tables.cells import CellError
+
+        labels, letters = labels or self._labels, letters or self.letters
+        if self.key is None:
+            scout, learn = self._scout, self._learn
+
+            def plain(frame: Any) -> Any:
+                scout.check(frame, learn)
+                return replace(frame, where=None)
+
+            return Rows(self._decoder, labels, letters, plain)
+        table, key = self.table, self.key
+        named = KeyColumns(key, self._given.get("time"), labels)
+
+        def keyed(frame: Any) -> Any:
+            if not self._learn:
+                return named.of(frame, table.rows(frame), self.url.name)
+            try:
+                found = table.learn(frame)
+            except StreamError as error:  # a column that the first events did not have
+                if frame.count == 1:
+                    raise CellError(0, key, None, str(error)) from error
+                for row in range(1, frame.count):
+                    keyed_mark = table.table.mark()
+                    try:
+                        table.learn(frame[:row])
+                    except StreamError:
+                        raise CellError(row - 1, key, None, str(error)) from error
+                    table.table.back(keyed_mark)
+                raise CellError(frame.count - 1, key, None, str(error)) from error
+            return named.of(frame, found, self.url.name)
+
+        def lacking(frame: Any) -> dict[int, str]:
+            if key not in frame.names:
+                return dict.fromkeys(range(frame.count), f"column {key!r}: the key is missing")
+            return named.bad(frame, self.url.name)
+
+        return Rows(self._decoder, labels, letters, keyed, lacking)
+
+    _first: list[Any] | None = None
+
+    def peek(self, events: int = 1000) -> list[Any]:
+        """The first events: up to `events` of those that are there now, at least one; the feed begins with them again."""
+        from ..streams import Chunk
+        from ..streams.brokers.letters import DeadLetters
+        from ..streams.files.frames import Labels
+
+        if self._first is not None:
+            return self._first
+        fresh = deepcopy(self.table), deepcopy(self._scout)
+        feed, found = self.feed, list[Any]()
+        feed.open(None)
+        start = feed.position
+        rows = self.rows(Labels(self._target, self._learn), DeadLetters(self.url.name))
+        ends = feed.patiently(feed.reader.ends)
+        for batch in feed.batches():
+            found += [Chunk(part.X, part.y) for part in rows(batch.messages)]
+            there = ends is not None and feed.patiently(lambda at=batch.position: feed.reader.reached(at, ends))  # type: ignore[misc]
+            if sum(chunk.X.shape[0] for chunk in found) >= events or (found and (there or not batch.messages)):
+                break
+        self._seen_table = self.table
+        self._scout = fresh[1]
+        feed.counts.messages = 0
+        feed.open(start)
+        self._first, self._fresh = found, fresh[0]
+        return found
+
+    def begin(self) -> None:
+        """Forget what the first look has brought into the table of keys."""
+        if self._first is not None and self.key is not None:
+            self.table = self._fresh
+
+
+def learn(given: dict[str, Any]) -> None:
+    """A model, or one a key, along a broker's stream."""
+    from .._base.estimator import task_of
+    from ..evaluate import drift
+    from ..evaluate.follower import Follower
+    from ..evaluate.keyed import KeyedRun
+    from ..evaluate.live import LiveRun, position_of
+    from ..evaluate.result import Comparison
+    from ..streams import connect
+    from ..streams.brokers.url import parse
+
+    for name in ("more", "cluster", "delay"):
+        if given[name]:
+            raise click.UsageError(f"{'several files' if name == 'more' else f'--{name}'} do not go with a broker")
+    if given["follow"] and given["until_end"]:
+        raise click.UsageError("--follow and --until-end: give one of them")
+    url = parse(given["data"])
+    model = _loaded(given, url.name)
+    key = given["key"] or url.options.get("key") or getattr(model, "key_column_", None)
+    opened = LiveOpened(given, model, key=key)
+    every = seconds(given["save_every"], "--save-every")
+    if model is None:
+        made = defaults.chosen(opened, given) if key else None
+        model = made.fleet if made is not None else options.Workshop(opened, given).build(given["learner"])
+        opened.begin()
+        name = made.name if made is not None else given["learner"]
+    else:
+        name = type(getattr(model, "model", model)).__name__
+        known = position_of(model, url.name)
+        click.echo(f"going on after {known['events'] if known else 0:,} events of {url.name}", err=True)
+    run = KeyedRun(model) if key else model
+    follower = Follower(
+        run, name, given["metrics"] or None, given["window"], given["warmup"], None, url.name, drift.wanted(None)
+    )
+    path = given["model_path"]
+    live = LiveRun(
+        follower, opened.feed, opened.rows(), _saver(opened, path, key) if path else None, model,
+        connect(given["to"], "out") if given["to"] else None, _more(given, run), f"{path}.order" if path else None, every,
+    )  # fmt: skip
+    try:
+        live.run()
+    finally:
+        opened.feed.reader.close()
+        for out in (live.writer, opened.letters):
+            if out is not None:
+                out.close()
+    result = follower.finish()
+    result.stopped = live.stopped
+    if path and result.n_events:
+        click.echo(f"model: {path} after {result.n_events:,} events", err=True)
+    comparison = Comparison([result])
+    options.log_drifts(comparison)
+    if key and result.n_events:
+        worst = run.worst(given["worst"], report.LEAST)
+        if given["as_json"]:
+            click.echo(report.as_json(result, run, worst))
+        else:
+            options.show(comparison, False)
+            click.echo(report.table(run, worst, given))
+    else:
+        options.show(comparison, given["as_json"])
+    if result.n_events:
+        messages.tell(result, _nothing(task_of(getattr(model, "model", model)) if not key else run.task))
+        options.finish_report(given["report"], comparison, f"gristmill learn {url.name}", {"learner": name})
+    click.echo(opened.feed.counts.line(), err=True)
+    opened.say_bad()
+    options.end(None, live.stopped, result.n_events)
+
+
+def _nothing(task: Any) -> Any:
+    from ..evaluate.baselines import Baselines
+
+    return Baselines(str(task))
+
+
+def _loaded(given: dict[str, Any], source: str) -> Any:
+    """The model to go on with: of --resume, or of --model if it has read this stream before."""
+    from .. import persist
+    from ..evaluate.live import position_of
+
+    if given["resume"]:
+        return persist.load(given["resume"])
+    path = given["model_path"]
+    if not path or not os.path.exists(path):
+        return None
+    model = persist.load(path)
+    if position_of(model, source) is None:
+        raise click.UsageError(
+            f"--model {path}: it holds a model that has not read {source}; --resume {path} goes on with it, "
+            "another name begins anew"
+        )
+    return model
+
+
+def _saver(opened: LiveOpened, path: str, key: str | None) -> Any:
+    def save(model: Any) -> None:
+        if key:
+            model.columns_, model.key_column_ = opened.settled(), key
+        else:
+            opened.settle(model)
+        model.save(options.through_links(path))
+
+    return save
+
+
+def _more(given: dict[str, Any], model: Any) -> Any:
+    """Further answers of one event before it is learned, as columns of one row."""
+    wanted = given["proba"] or given["interval"] or given["reasons"]
+    if not wanted:
+        return None
+    if not given["to"]:
+        raise click.UsageError("--proba, --interval and --reasons go with --to")
+
+    def more(X: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if given["proba"]:
+            names = [str(name) for name in model.classes_.tolist()]
+            found["proba"] = [dict(zip(names, model.predict_proba(X)[0].tolist(), strict=True))]
+        if given["interval"]:
+            (low, high) = model.predict_interval(X, given["interval"])[0].tolist()
+            found |= {"low": [low], "high": [high]}
+        if given["reasons"]:
+            found["reasons"] = [str(model.explain(X, given["reasons"]))]
+        return found
+
+    return more
+
+
+def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: bool) -> None:
+    """What a model predicts of a broker's events, to --to or to standard output."""
+    import json
+    from pathlib import Path
+
+    from .. import persist
+    from ..evaluate.live import records
+    from ..streams import connect
+    from .keyed.commands import Members
+
+    place = Path(given["position"]) if given["position"] else None
+    key = given["key"] or getattr(model, "key_column_", None)
+    opened = LiveOpened(given, model, learn=False, key=key)
+    feed, rows = opened.feed, opened.rows()
+    asked = Members(model) if key else model
+    known = json.loads(place.read_text()) if place is not None and place.exists() else {}
+    feed.open(known.get(opened.url.name))
+    writer = connect(given["to"], "out") if given["to"] else None
+    try:
+        for batch in feed.batches():
+            for events in rows(batch.messages):
+                found = answers(asked, events.X, scores or writer is not None)
+                if writer is None:
+                    show(found)
+                    continue
+                columns = {name: values for name, values in found.items() if name != "proba"}
+                if "proba" in found:
+                    shares = found["proba"]
+                    columns["proba"] = [
+                        dict(zip(shares, row, strict=True)) for row in zip(*shares.values(), strict=True)
+                    ]
+                writer.send(records(opened.url.name, events.places, columns))
+            opened.letters.send()
+            if batch.messages:
+                for out in (writer, opened.letters):
+                    if out is not None:
+                        feed.patiently(out.flush)
+                if place is not None:
+                    known[opened.url.name] = batch.position
+                    persist.write(place, json.dumps(known).encode())
+                feed.reader.acknowledge(batch.position)
+    finally:
+        feed.reader.close()
+        for out in (writer, opened.letters):
+            if out is not None:
+                out.close()
+    opened.say_bad()

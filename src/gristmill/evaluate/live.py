@@ -1,0 +1,248 @@
+"""A model along a stream of a broker: predict, score, learn, send the answers, save model and position together."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from ..streams.brokers.contract import BrokerAway, Position, Record, Writer
+from ..streams.brokers.feed import Batch, Feed, Stopped
+from ..streams.brokers.order import OrderLog
+from ..streams.brokers.stream import Events, Rows
+from . import progress as bars
+from .follower import Follower
+
+#: a model is saved at most this share of the time
+_SHARE = 0.05
+
+
+def position_of(model: Any, source: str) -> dict[str, Any] | None:
+    """What a model keeps of a stream that it has read: `position`, `events`, and `order` with several partitions."""
+    found = getattr(model, "stream_positions_", {}).get(source)
+    return dict(found) if found is not None else None
+
+
+class LiveRun:
+    """Learns batch after batch, each message exactly once whatever dies and whenever.
+
+    Answers are flushed before the model is saved, the broker is told after. So a crash repeats answers, whose positions tell
+    it, and repeats no learning.
+
+    Parameters
+    ----------
+    follower : Follower
+        Of the model; takes down what was predicted.
+    feed : Feed
+    rows : Rows
+    save : callable, optional
+        Writes the model to its file in one atomic step.
+    saved : object, optional
+        The model that is saved, if the follower has another face of it.
+    writer : Writer, optional
+        For answers.
+    more : callable, optional
+        `more(X)` of one event: further answers before it is learned, such as probabilities; then events are learned one by
+        one.
+    order : path, optional
+        Where the order of several partitions is recorded.
+    every : float
+        Seconds between two savings, at least.
+    """
+
+    def __init__(
+        self,
+        follower: Follower,
+        feed: Feed,
+        rows: Rows,
+        save: Callable[[Any], None] | None = None,
+        saved: Any = None,
+        writer: Writer | None = None,
+        more: Callable[[Any], dict[str, Any]] | None = None,
+        order: Any = None,
+        every: float = 1.0,
+    ) -> None:
+        self.follower, self.feed, self.rows, self.writer = follower, feed, rows, writer
+        self.model, self.saved = follower.model, follower.model if saved is None else saved
+        self.stopped = ""
+        self._save, self._more, self._every = save, more, every
+        self._source = feed.reader.url.name
+        known = position_of(self.saved, self._source)
+        self.learned: Position = {} if known is None else dict(known["position"])
+        self.events = 0 if known is None else int(known["events"])
+        self._order_path, self._order_mark = order, (known or {}).get("order")
+        self._order: OrderLog | None = None
+        self._unsaved = 0
+        self._last, self._took = time.monotonic(), 0.0
+        feed.reader.release = self._release
+
+    def run(self, progress: bool | None = None) -> None:
+        """To the end of the feed, or until a signal; what was learned is saved then."""
+        if not self.feed.position:
+            self.feed.open(self.learned or None)
+        self.learned = self.feed.position | self.learned
+        with self._signals(), bars.live([self.follower], None, self._title, bars.wanted(progress)) as tick:
+            for batch in self.feed.batches():
+                if batch.messages:
+                    self._take(batch)
+                if self._unsaved and (self._is_due() or not batch.messages):
+                    self.save()
+                self.feed.lag()
+                tick(self.follower.result.n_events)
+            self.save()
+            self.feed.lag(now=True)
+        if self._order is not None:
+            self._order.close()
+
+    def _title(self) -> str:
+        return f"{self._source}: {self.feed.counts.line()}"
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first interrupt, or a request to end, lets the batch be learned and saved; the next is at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, _: Any) -> None:
+            if self.feed.stop.is_set():
+                raise KeyboardInterrupt
+            self.stopped = "interrupted" if number == signal.SIGINT else "terminated"
+            self.feed.stop.set()
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    # ---- a batch ----------------------------------------------------------------------------------------------------
+
+    def _take(self, batch: Batch) -> None:
+        answers: list[Record] = []
+        for events in self.rows(batch.messages):
+            answers += self._learn(events)
+        self.learned = self.learned | batch.position
+        self._unsaved += len(batch.messages)
+        if self._order_path is not None and self._order is None and len(self.learned) > 1:
+            self._order = OrderLog(self._order_path, self._order_mark)
+        if self._order is not None:
+            self._order.add(batch.messages)
+        if self.rows.letters is not None:
+            self.feed.counts.bad = self.rows.letters.count
+            self._patiently(self.rows.letters.send)
+        if self.writer is not None and answers:
+            writer = self.writer
+            self._patiently(lambda: writer.send(answers))
+            self.feed.counts.written += len(answers)
+
+    def _learn(self, events: Events) -> list[Record]:
+        """Learn events, and what was predicted of each before."""
+        count = len(events.places)
+        if self._more is None:
+            try:
+                scores = self.model.prequential(events.X, events.y)
+            except (ValueError, TypeError):
+                if count == 1 and not self.events:
+                    raise
+            else:
+                return self._told(events, scores, None)
+        found: list[Record] = []
+        for row in range(count):
+            alone = Events(
+                events.X[row : row + 1], None if events.y is None else events.y[row : row + 1],
+                events.places[row : row + 1], events.frame[row : row + 1],
+            )  # fmt: skip
+            try:
+                more = self._more(alone.X) if self._more is not None and self.events else None
+                scores = self.model.prequential(alone.X, alone.y)
+            except (ValueError, TypeError) as error:
+                if not self.events:
+                    raise
+                self.rows.letters.take(f"{alone.places[0]}: {error}", "")
+                continue
+            found += self._told(alone, scores, more)
+        return found
+
+    def _told(self, events: Events, scores: Any, more: dict[str, Any] | None) -> list[Record]:
+        self.events += len(events.places)
+        self.follower.note(events.y, scores, len(events.places))
+        if self.writer is None:
+            return []
+        said = self.follower.said(events.y, scores)
+        columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
+        if self.follower.result.task == "novelty":
+            columns["alarm"] = (said.predicted < 0).tolist()
+        if hasattr(events.X, "keys"):
+            columns["key"] = list(events.X.keys)
+        columns |= more or {}
+        return records(self._source, events.places, columns)
+
+    # ---- saving -----------------------------------------------------------------------------------------------------
+
+    def _is_due(self) -> bool:
+        window = self.feed.reader.window
+        if window is not None and self._unsaved >= max(1, window // 2):
+            return True
+        return time.monotonic() - self._last >= max(self._every, self._took / _SHARE)
+
+    def save(self) -> None:
+        """Answers, then model and position in one write, then the broker is told."""
+        if not self._unsaved:
+            return
+        began = time.monotonic()
+        for out in (self.rows.letters, self.writer):
+            if out is not None and hasattr(out, "flush"):
+                self._patiently(out.flush)
+        note: dict[str, Any] = {"position": self.learned, "events": self.events}
+        if self._order is not None:
+            note["order"] = self._order.sync()
+        if self._save is not None and self.events:
+            self.saved.stream_positions_ = {**getattr(self.saved, "stream_positions_", {}), self._source: note}
+            self._save(self.saved)
+            self.feed.counts.saved += 1
+        with suppress(BrokerAway):  # the next saving tells it
+            self.feed.reader.acknowledge(self.learned)
+        self._unsaved = 0
+        self._last = time.monotonic()
+        self._took = self._last - began
+
+    def _patiently(self, action: Callable[[], Any]) -> None:
+        try:
+            self.feed.patiently(action)
+        except Stopped:
+            action()  # once more, and then it is an error
+
+    def _release(self) -> Position:
+        self.save()
+        return dict(self.learned)
+
+
+def records(source: str, places: list[Any], columns: dict[str, list[Any]]) -> list[Record]:
+    """One JSON object an event; a number that JSON does not have is null."""
+    names = list(columns)
+    return [
+        Record(
+            source,
+            place.part,
+            place.offset,
+            json.dumps(dict(zip(names, map(_plain, cells), strict=True))).encode(),
+        )
+        for place, cells in zip(places, zip(*columns.values(), strict=True), strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,295 @@
+"""Kafka by confluent-kafka: partitions with offsets; a group shares partitions among processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, Written
+from .url import Url
+
+_SECONDS = 10.0  # for one question to the broker
+_LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
+
+
+def _settings(url: Url) -> dict[str, Any]:
+    found: dict[str, Any] = {"bootstrap.servers": url.hosts, "log_level": 0}
+    if url.user is not None:
+        found |= {"sasl.username": url.user, "sasl.password": url.password or "", "sasl.mechanisms": "PLAIN"}
+        found["security.protocol"] = "SASL_SSL"
+    return found | url.passed("client.")
+
+
+def _raised(url: Url, error: Any) -> Exception:
+    """What is thrown for an error of the client: one that passes by itself, or one that does not."""
+    code = error.code()
+    if code in _LOST:
+        return BrokerError(
+            f"{url}: the messages after the saved position are no longer kept by the broker; "
+            "lost=skip goes on with the oldest that is"
+        )
+    if error.retriable() or code in (
+        KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
+        KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
+    ):  # fmt: skip
+        return BrokerAway(f"{url}: {error.str()}")
+    return BrokerError(f"{url}: {error.str()}")
+
+
+class KafkaReader(Reader):
+    """A topic: all its partitions, those of the option `partitions`, or those that the group of `group` gives.
+
+    A position is the next offset of each partition.
+    """
+
+    options = ("group", "partitions", "lost")
+
+    def __init__(self, url: Url) -> None:
+        super().__init__(url)
+        self._shared = "group" in url.options and "partitions" not in url.options
+        skip = url.choice("lost", ("error", "skip")) == "skip"
+        self._latest = url.choice("start", ("earliest", "latest")) == "latest"
+        settings = {
+            "group.id": url.options.get("group", "gristmill"), "enable.auto.commit": False,
+            "enable.partition.eof": True, "auto.offset.reset": "earliest" if skip else "error",
+            "fetch.wait.max.ms": 50, "error_cb": self._failed,
+        }  # fmt: skip
+        self._consumer = Consumer(settings | _settings(url))
+        self._down: Any = None  # the error by which all brokers were lost
+        self._ended: dict[str, int] = {}  # offset at which a partition had no further message
+        self._start: Position = {}
+        self._taken: set[str] = set()
+        self._given: Position = {}
+        self._subscribed = False
+
+    def _failed(self, error: Any) -> None:
+        if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+            self._down = error
+
+    def open(self, position: Position | None) -> None:
+        known = position or {}
+        if self._shared:
+            self._start = dict(known)
+            if not self._subscribed:
+                self._subscribed = True
+                self._consumer.subscribe([self.url.path], on_assign=self._assigned, on_revoke=self._revoked)
+            elif self._consumer.assignment():
+                self._assign([int(part.partition) for part in self._consumer.assignment()], known)
+            return
+        self._assign(self._partitions(), known)
+
+    def _partitions(self) -> list[int]:
+        there = self._asked(lambda: self._consumer.list_topics(self.url.path, timeout=_SECONDS))
+        topic = there.topics[self.url.path]
+        if topic.error is not None:
+            raise _raised(self.url, topic.error)
+        wanted = [int(part) for part in self.url.listed("partitions")]
+        for partition in wanted:
+            if partition not in topic.partitions:
+                raise BrokerError(f"{self.url}: there is no partition {partition}, only {len(topic.partitions)}")
+        return wanted or sorted(topic.partitions)
+
+    def _assign(self, partitions: list[int], known: Position) -> None:
+        """Read partitions from known places, others from where the option `start` says."""
+        found: Position = {}
+        for partition in partitions:
+            place = known.get(str(partition))
+            if place is None:
+                low, high = self._watermarks(partition)
+                place = high if self._latest else low
+            found[str(partition)] = int(place)
+        self._consumer.assign([TopicPartition(self.url.path, int(p), offset) for p, offset in found.items()])
+        self._ended, self._start = {}, found
+
+    def _asked(self, question: Any) -> Any:
+        try:
+            return question()
+        except KafkaException as error:
+            raise _raised(self.url, error.args[0]) from error
+
+    def _watermarks(self, partition: int, cached: bool = False) -> tuple[int, int]:
+        place = TopicPartition(self.url.path, partition)
+        found = self._asked(lambda: self._consumer.get_watermark_offsets(place, timeout=_SECONDS, cached=cached))
+        if found is None:
+            raise BrokerAway(f"{self.url}: partition {partition} does not answer")
+        low, high = found
+        return low, high
+
+    def start(self) -> Position:
+        return dict(self._start)
+
+    def poll(self, most: int, wait: float) -> list[Message]:
+        found: list[Message] = []
+        for message in self._asked(lambda: self._consumer.consume(most, wait)):
+            error = message.error()
+            partition = str(message.partition())
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    self._ended[partition] = message.offset()
+                elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+                    self._down = error
+                else:
+                    raise _raised(self.url, error)
+                continue
+            kind, moment = message.timestamp()
+            found.append(
+                Message(
+                    partition, message.offset(), message.value() or b"", message.key(),
+                    moment / 1000 if kind else None, dict(message.headers() or ()),
+                )
+            )  # fmt: skip
+        if found:
+            self._down = None
+        elif self._down is not None:
+            self._asked(lambda: self._consumer.list_topics(self.url.path, timeout=1.0))  # raises while it is away
+            self._down = None
+        return found
+
+    def advanced(self, position: Position, messages: Sequence[Message]) -> Position:
+        return position | {message.partition: int(message.offset) + 1 for message in messages}
+
+    def ends(self) -> Position:
+        partitions = self._partitions()
+        return {str(partition): self._watermarks(partition)[1] for partition in partitions}
+
+    def reached(self, position: Position, ends: Position) -> bool:
+        mine = [str(part.partition) for part in self._consumer.assignment()]
+        # the last record may be the mark of a transaction, which is no message: then the end is told by the client
+        return bool(mine) and all(max(position.get(p, 0), self._ended.get(p, 0)) >= ends.get(p, 0) for p in mine)
+
+    def behind(self, position: Position) -> dict[str, float]:
+        ends = {str(p.partition): self._watermarks(p.partition, cached=True)[1] for p in self._consumer.assignment()}
+        return {"messages": float(sum(max(0, end - position.get(p, 0)) for p, end in ends.items() if end >= 0))}
+
+    def acknowledge(self, position: Position) -> None:
+        """The offsets of the group, for those who watch it and for the process that gets a partition next."""
+        if "group" not in self.url.options:
+            return
+        mine = {part.partition for part in self._consumer.assignment()}
+        self._commit({p: offset for p, offset in position.items() if int(p) in mine})
+
+    def _commit(self, offsets: Position) -> None:
+        if offsets:
+            places = [TopicPartition(self.url.path, int(p), offset) for p, offset in offsets.items()]
+            self._asked(lambda: self._consumer.commit(offsets=places, asynchronous=False))
+
+    # ---- partitions that a group shares ---------------------------------------------------------------------------
+
+    def _assigned(self, _: Any, parts: list[TopicPartition]) -> None:
+        """A partition goes on behind what this model has learned of it, or behind what another has, if that is more."""
+        known = self._learned()
+        committed = self._asked(lambda: self._consumer.committed(parts, timeout=_SECONDS))
+        for part in committed:
+            if part.offset >= 0:
+                known[str(part.partition)] = max(part.offset, known.get(str(part.partition), 0))
+        kept = self._start
+        self._assign([part.partition for part in parts], known)
+        self._given |= self._start
+        self._start = kept | self._start
+
+    def _revoked(self, _: Any, parts: list[TopicPartition]) -> None:
+        """What was learned is saved, then committed, then the partition may go to another process."""
+        saved = self._learned()
+        self._commit(
+            {str(part.partition): saved[str(part.partition)] for part in parts if str(part.partition) in saved}
+        )
+        self._taken |= {str(part.partition) for part in parts}
+
+    def _learned(self) -> Position:
+        return dict(self.release() if self.release is not None else self._start)
+
+    def taken(self) -> set[str]:
+        found, self._taken = self._taken, set()
+        return found
+
+    def given(self) -> Position:
+        found, self._given = self._given, {}
+        return found
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class KafkaWriter(Writer):
+    """A topic. Records of one partition of the source have one key, so that they stay in order.
+
+    With the option `transaction=ID` each flush is one transaction that also keeps, as offset of the group ID, which records
+    it holds: a record is in the topic exactly once for those who read committed messages.
+    """
+
+    options = ("transaction",)
+
+    def __init__(self, url: Url) -> None:
+        super().__init__(url)
+        self._written = Written()
+        self._failures: list[tuple[Any, Record]] = []
+        self._name = url.options.get("transaction")
+        settings = {"enable.idempotence": True, "linger.ms": 5} | _settings(url)
+        if self._name is None:
+            self._producer = Producer(settings)
+            return
+        self._producer = Producer(settings | {"transactional.id": self._name})
+        self._group = Consumer(_settings(url) | {"group.id": self._name, "enable.auto.commit": False})
+        self._open = False
+        try:
+            self._producer.init_transactions(_SECONDS)
+            mark = self._group.committed([TopicPartition(url.path, 0)], timeout=_SECONDS)[0]
+        except KafkaException as error:
+            raise _raised(url, error.args[0]) from error
+        for source, partition, offset in json.loads(mark.metadata or "[]"):
+            self._written.note(source, partition, offset)
+
+    def send(self, records: Sequence[Record]) -> None:
+        if self._name is not None:
+            records = self._written.fresh(records)
+            if records and not self._open:
+                self._producer.begin_transaction()
+                self._open = True
+        for record in records:
+            while True:
+                try:
+                    self._producer.produce(
+                        self.url.path, record.body(), key=f"{record.source}/{record.partition}".encode(),
+                        on_delivery=partial(self._arrived, record),
+                    )  # fmt: skip
+                    break
+                except BufferError:  # the queue of the client is full
+                    self._producer.poll(0.1)
+                except KafkaException as error:
+                    raise _raised(self.url, error.args[0]) from error
+            if self._name is not None:
+                self._written.note(record.source, record.partition, record.offset)
+        self._producer.poll(0)
+
+    def _arrived(self, record: Record, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failures.append((error, record))
+
+    def flush(self) -> None:
+        left = self._producer.flush(_SECONDS)
+        failures, self._failures = self._failures, []
+        if failures:
+            raised = _raised(self.url, failures[0][0])
+            if isinstance(raised, BrokerAway) and self._name is None:
+                self.send([record for _, record in failures])  # once more, with the next flush
+            raise raised
+        if left:
+            raise BrokerAway(f"{self.url}: {left} records have not arrived")
+        if self._name is not None and self._open:
+            marks = json.dumps([[*where, offset] for where, offset in self._written.last.items()])
+            place = TopicPartition(self.url.path, 0, 0, metadata=marks)
+            try:
+                self._producer.send_offsets_to_transaction([place], self._group.consumer_group_metadata(), _SECONDS)
+                self._producer.commit_transaction(_SECONDS)
+            except KafkaException as error:
+                raise _raised(self.url, error.args[0]) from error
+            self._open = False
+
+    def close(self) -> None:
+        self.flush()
+        if self._name is not None:
+            self._group.close()
