@@ -136,7 +136,8 @@ class _Races:
             if known:
                 scaler._from_file(*StreamScaler._merged(known)._to_file())
         if self.into.target is not None:
-            self.into.target = TargetScale.merged([core.target for core in self.cores])
+            known_targets = [core.target for core in self.cores if core.target is not None]
+            self.into.target = TargetScale.merged(known_targets)
 
     def _mixture(self) -> dict[str, Any]:
         states = [core.mixture.state() for core in self.cores]
@@ -240,6 +241,6 @@ class _Races:
     def _retargeted(self, at: int, place: int) -> Any:
         """A learner that says the same of targets as they are measured now."""
         model, old, new = copy.copy(self.cores[at].lanes[place].model), self.cores[at].target, self.into.target
-        if self.into.lanes[place].scales_target and old.is_known:
+        if self.into.lanes[place].scales_target and old is not None and old.is_known:
             model._run.core.retarget(*(np.array([number]) for number in old.to(new)))
         return model
