@@ -61,6 +61,13 @@ class RecentOf {
         k.order.insert(k.order.begin() + rank(value, false), place);
     }
 
+    // So that the next push needs no memory.
+    void make_room() {
+        if (!kept_) kept_ = std::make_shared<Kept>();
+        else if (kept_.use_count() > 1) kept_ = std::make_shared<Kept>(*kept_);
+        kept_->values.reserve(kMost), kept_->order.reserve(kMost);
+    }
+
     // In the order in which they came.
     std::vector<double> values() const {
         if (!kept_) return {};

@@ -117,6 +117,8 @@ class Expansion {
     void keep_scores(Sight& stored, std::span<const double> scores, double pull);
     void reserve(std::size_t n);
     void keep_partners() { partners_.emplace(); }
+    // More columns from now on, in which every stored point has 0.
+    void widen(std::size_t width) { points_ = points_->widened(width); }
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment
 
     std::size_t bytes() const;
@@ -182,7 +184,7 @@ class Expansion {
     void renormalize();
 
     Kernel kernel_;
-    std::unique_ptr<Points> points_;
+    OwnedPoints points_;
     bool track_norm_, average_;
     bool weighs_ = false;     // the rule asks for the mass
     double neighbours_ = 0;   // share of the stored points that a score is measured by; labels are how far those had theirs then

@@ -49,4 +49,52 @@ void Learner<H>::learn_alone(Chunk& chunk, std::size_t classes) {
     }
 }
 
+// requires: takes_singly(), and a row that stays where it is for as long as this lives.
+template <Hypothesis H>
+class Learner<H>::Single {
+  public:
+    Single(const Learner& learner, Batch row)
+        : row_(row), chunk_{row_, {&label_, 1}, {&weight_, 1}, nullptr, learner.hypothesis_.look(row_)} {}
+    Single(const Single&) = delete;
+    Single& operator=(const Single&) = delete;
+
+    // What may fail; nothing changes. classes: how many are known with this event, none of which brings an output. out: what is
+    // said of the event.
+    void plan(Learner& learner, double label, double weight, std::size_t classes, double* out) {
+        label_ = label, weight_ = weight, classes_ = classes;
+        learner.check(row_);
+        learner.resize(chunk_);
+        if constexpr (requires { chunk_.sight.victims.clear(); }) chunk_.sight.victims.clear();
+        learner.hypothesis_.load(chunk_.sight, 0, 1);
+        learner.score_event(chunk_, 0);
+        learner.report(chunk_, 0, out);
+        counts_ = weight != 0;
+        calibrated_ = counts_ && learner.calibrates(chunk_);
+        if (calibrated_ && learner.average_) {
+            chunk_.shown.resize(learner.outputs());
+            learner.report(chunk_, 0, chunk_.shown.data());
+        }
+        planned_.reset();
+        if (counts_) planned_.emplace(learner.plan_event(chunk_, 0));
+        learner.balance_.make_room(classes);
+    }
+    // What cannot.
+    void commit(Learner& learner) {
+        learner.counts_.classes = std::max(learner.counts_.classes, classes_);
+        if (counts_) learner.commit_event(chunk_, 0, *planned_);
+        if (calibrated_) learner.judge(chunk_, 0);
+        learner.count_event(chunk_, 0, counts_ ? 1 : 0);
+        if (const auto* window = std::get_if<Window>(&learner.budget_))
+            learner.hypothesis_.expire(chunk_.sight, 0, window->horizon(static_cast<std::int64_t>(learner.counts_.seen)));
+    }
+
+  private:
+    Batch row_;
+    double label_ = 0, weight_ = 1;
+    std::size_t classes_ = 0;
+    bool counts_ = false, calibrated_ = false;
+    Chunk chunk_;
+    std::optional<Planned> planned_;
+};
+
 }  // namespace gristmill

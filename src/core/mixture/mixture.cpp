@@ -94,6 +94,22 @@ void Mixture::meet(std::size_t classes) {
     }
 }
 
+bool Mixture::counts(std::size_t expert) const {
+    const double dealt = hedge_.dealt();
+    bool found = false;
+    each_voice(expert, [&](std::size_t v) { found = found || hedge_.weights()[v] - dealt > 0; });
+    return found;
+}
+
+void Mixture::make_room() {
+    hedge_.make_room();
+    there_.reserve(experts());
+    shares_.resize(voices() * columns());
+    losses_.reserve(voices());
+    if (history_.capacity() < history_.size() + line() && history_.size() < kLines * line())
+        history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
+}
+
 void Mixture::mark() {
     std::fill(recent_.begin(), recent_.end(), 0.0);
     std::fill(counted_.begin(), counted_.end(), 0.0);
@@ -224,7 +240,11 @@ void Mixture::remember() {
     if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
     history_.push_back(static_cast<float>(seen_));
     history_.push_back(static_cast<float>(own_errors_ / static_cast<double>(seen_)));
-    for (const double weight : weights()) history_.push_back(static_cast<float>(weight));
+    for (std::size_t e = 0; e < experts(); ++e) {
+        double weight = 0;
+        each_voice(e, [&](std::size_t v) { weight += hedge_.weights()[v]; });
+        history_.push_back(static_cast<float>(weight));
+    }
     for (std::size_t e = 0; e < experts(); ++e)
         history_.push_back(static_cast<float>(events_[e] > 0 ? errors_[e] / events_[e] : 0.0));
 }
