@@ -1,14 +1,14 @@
 // A race as Python sees it: learning and answers without Python in between, and its parts as values, out and in again.
-#include "bind/held.hpp"
+#include "bind/bound_learner.hpp"
 #include "core/race/race.hpp"
 
 namespace gristmill::bind {
 
 namespace {
 
-using HeldLearner = Held<PointLearner>;
+using HeldLearner = BoundLearner<PointLearner>;
 
-class HeldRace : public Door {
+class HeldRace : public CoreLock {
   public:
     HeldRace(const std::string& task, std::size_t experts, double share, std::size_t memory)
         : race(task_from(task), experts, share, memory) {}
@@ -86,7 +86,7 @@ Doubles probabilities(const HeldRace& h, Array2<double> scores) {
 }
 
 nb::object relevance_of(const HeldRace& h, std::size_t place) {
-    return h.look([&]() -> nb::object {
+    return h.read_with_gil([&]() -> nb::object {
         const auto& found = h.as<LearnerExpert>(place).relevance;
         if (!found) return nb::none();
         nb::list history;
@@ -146,14 +146,14 @@ void bind_race(nb::module_& m) {
         .def("score", &score)
         .def("score_one", &score_one)
         .def("probabilities", &probabilities)
-        .def("intervals", [](const HeldRace& h) { return h.look([&] { return h.race.state.errors; }); })
-        .def_prop_ro("seen", [](const HeldRace& h) { return h.look([&] { return h.race.state.seen(); }); })
-        .def_prop_ro("classes", [](const HeldRace& h) { return h.look([&] { return h.race.state.classes(); }); })
-        .def_prop_ro("outputs", [](const HeldRace& h) { return h.look([&] { return h.race.state.outputs(); }); })
-        .def_prop_ro("width", [](const HeldRace& h) { return h.look([&] { return h.race.state.width; }); })
-        .def_prop_ro("memory_bytes", [](const HeldRace& h) { return h.look([&] { return h.race.state.bytes(); }); })
+        .def("intervals", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.errors; }); })
+        .def_prop_ro("seen", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.seen(); }); })
+        .def_prop_ro("classes", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.classes(); }); })
+        .def_prop_ro("outputs", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.outputs(); }); })
+        .def_prop_ro("width", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.width; }); })
+        .def_prop_ro("memory_bytes", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.bytes(); }); })
         .def_prop_ro("sizes", [](const HeldRace& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 std::vector<std::size_t> sizes;
                 for (const auto& e : h.race.state.experts) {
                     const auto* learner = dynamic_cast<const LearnerExpert*>(e.get());
@@ -164,15 +164,15 @@ void bind_race(nb::module_& m) {
         })
         // ---- its parts as values
         .def("get_mixture", [](const HeldRace& h) -> nb::object {
-            return h.look([&]() -> nb::object {
+            return h.read_with_gil([&]() -> nb::object {
                 if (const auto* mixture = std::get_if<Mixture>(&h.race.state.mixed)) return nb::cast(Mixture(*mixture));
-                return nb::cast(Strangeness(std::get<Strangeness>(h.race.state.mixed)));
+                return nb::cast(NoveltyMixture(std::get<NoveltyMixture>(h.race.state.mixed)));
             });
         })
         .def("set_mixture", [](HeldRace& h, const Mixture& mixture) { h.write([&] { h.race.state.mixed = mixture; }); })
-        .def("set_mixture", [](HeldRace& h, const Strangeness& mixture) { h.write([&] { h.race.state.mixed = mixture; }); })
+        .def("set_mixture", [](HeldRace& h, const NoveltyMixture& mixture) { h.write([&] { h.race.state.mixed = mixture; }); })
         .def("get_scaling", [](const HeldRace& h, bool by_range, std::optional<std::uint64_t> warmup) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 for (const auto& s : h.race.state.scalings)
                     if (s.by_range == by_range && s.warmup == warmup.value_or(std::numeric_limits<std::uint64_t>::max()))
                         return ColumnScaling(s);
@@ -186,7 +186,7 @@ void bind_race(nb::module_& m) {
             });
         })
         .def("get_learner", [](const HeldRace& h, std::size_t place) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 return nb::cast(new HeldLearner(std::vector<nb::object>(), h.as<LearnerExpert>(place).learner),
                                 nb::rv_policy::take_ownership);
             });
@@ -197,19 +197,19 @@ void bind_race(nb::module_& m) {
         .def("get_relevance", &relevance_of)
         .def("set_relevance", &set_relevance)
         .def("get_flags", [](const HeldRace& h, std::size_t place) {
-            return h.look([&] { return nb::make_tuple(h.expert(place).note, h.expert(place).rests); });
+            return h.read_with_gil([&] { return nb::make_tuple(h.expert(place).note, h.expert(place).rests); });
         })
         .def("set_flags", [](HeldRace& h, std::size_t place, const std::string& note, bool rests) {
             h.write([&] { h.as<Expert>(place).note = note, h.as<Expert>(place).rests = rests; });
         })
         .def("get_numbers", [](const HeldRace& h, std::size_t place) {
-            return h.look([&] { return array_of(std::vector<double>(h.as<Baseline>(place).numbers)); });
+            return h.read_with_gil([&] { return array_of(std::vector<double>(h.as<Baseline>(place).numbers)); });
         })
         .def("set_numbers", [](HeldRace& h, std::size_t place, Array1<double> numbers) {
             h.write([&] { h.as<Baseline>(place).numbers.assign(numbers.data(), numbers.data() + numbers.size()); });
         })
         .def("get_line", [](const HeldRace& h, std::size_t place) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 const auto& e = h.as<LinearExpert>(place);
                 nb::object line = e.line ? nb::cast(LeastSquares(*e.line)) : nb::none();
                 return nb::make_tuple(line, e.first, e.last, e.seen, array_of(std::vector<double>(e.row)));
@@ -225,7 +225,7 @@ void bind_race(nb::module_& m) {
             });
         }, nb::arg("place"), nb::arg("line").none(), nb::arg("first"), nb::arg("last"), nb::arg("seen"), nb::arg("row"))
         .def("get_target", [](const HeldRace& h) {
-            return h.look([&]() -> nb::object {
+            return h.read_with_gil([&]() -> nb::object {
                 const auto& t = h.race.state.target;
                 if (!t) return nb::none();
                 return nb::make_tuple(t->first, t->count, t->sum, t->squares, t->centre, t->spread, t->next);
@@ -238,7 +238,7 @@ void bind_race(nb::module_& m) {
         })
         .def("set_intervals", [](HeldRace& h, const Intervals& errors) { h.write([&] { h.race.state.errors = errors; }); })
         .def("get_shares", [](const HeldRace& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 nb::list shares;
                 for (const auto& one : h.race.state.shares.shares) shares.append(nb::make_tuple(one.first, one.second));
                 return nb::make_tuple(shares, h.race.state.shares.tried, h.race.state.shares.begun);
@@ -258,7 +258,7 @@ void bind_race(nb::module_& m) {
             });
         })
         .def("snapshot", [](const HeldRace& h) {
-            return h.look([&] { return nb::cast(new HeldRace(h.race.state), nb::rv_policy::take_ownership); });
+            return h.read_with_gil([&] { return nb::cast(new HeldRace(h.race.state), nb::rv_policy::take_ownership); });
         }, "A copy of one moment.");
 }
 

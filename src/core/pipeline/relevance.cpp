@@ -60,12 +60,12 @@ double median_distance(const std::vector<T>& rows, std::size_t width, bool by_co
     const Kernel kernel({Node{by_coordinates ? Op::manhattan : Op::squared_euclidean}});
     const Batch batch = DenseRows<T>{rows.data(), count, width};
     DensePoints<T> points(width);
-    const auto ahead = points.ahead(kernel, batch);
-    ahead->load(0, count);  // refuses rows that are too large
+    const auto kernel_rows = points.kernel_rows(kernel, batch);
+    kernel_rows->load(0, count);  // refuses rows that are too large
     points.reserve(count);
     for (std::size_t s = 0; s < count; ++s) points.put(s, static_cast<std::int64_t>(s), batch, s);
     Lines<double> values(count * stride);
-    ahead->rows(values.data(), stride);
+    kernel_rows->rows(values.data(), stride);
     std::vector<double> pairs;
     for (std::size_t r = 0; r < count; ++r)
         for (std::size_t s = 0; s < r; ++s) pairs.push_back(-values[r * stride + s]);
@@ -116,7 +116,7 @@ void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T
         factors[c] = fresh[c] / relevance.weights[c];
     }
     relevance.history.reserve(relevance.history.size() + 1);
-    const bool taken = learner.renew(factors, kPasses, kSlack).taken;
+    const bool taken = learner.relearn(factors, kPasses, kSlack).taken;
     if (taken) relevance.weights = fresh;
     relevance.history.push_back({position, shares, taken});
 }
@@ -153,7 +153,7 @@ double exact_sum(std::span<const double> numbers) {
     return high;
 }
 
-void Relevance::renew(PointLearner& learner, std::uint64_t position, bool always) {
+void Relevance::relearn(PointLearner& learner, std::uint64_t position, bool always) {
     const Points& points = learner.hypothesis().points();
     if (const auto* single = dynamic_cast<const DensePoints<float>*>(&points)) renew_over(*this, learner, *single, position, always);
     else if (const auto* dense = dynamic_cast<const DensePoints<double>*>(&points)) renew_over(*this, learner, *dense, position, always);
@@ -162,7 +162,7 @@ void Relevance::renew(PointLearner& learner, std::uint64_t position, bool always
 
 void Relevance::widen(std::size_t width) {
     weights.resize(width, 1.0);
-    for (Renewal& renewal : history) renewal.shares.resize(width);
+    for (RelearnResult& renewal : history) renewal.shares.resize(width);
 }
 
 }  // namespace gristmill

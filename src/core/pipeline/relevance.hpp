@@ -17,7 +17,7 @@ using PointLearner = Learner<Expansion>;
 
 class Relevance {
   public:
-    struct Renewal {
+    struct RelearnResult {
         std::uint64_t position;
         std::vector<double> shares;  // of the mean square of the gradient by each column; they add up to 1
         bool taken;                  // whether the weights followed
@@ -44,11 +44,11 @@ class Relevance {
     }
 
     // New weights from what the learner knows, if they tell its stored points no worse. always: also where they hardly change.
-    void renew(PointLearner& learner, std::uint64_t position, bool always);
+    void relearn(PointLearner& learner, std::uint64_t position, bool always);
     void widen(std::size_t width);
 
     std::vector<double> weights;
-    std::vector<Renewal> history;
+    std::vector<RelearnResult> history;
 };
 
 // The sum of numbers, rounded once: the order does not matter (Shewchuk 1997).

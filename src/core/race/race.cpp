@@ -48,8 +48,8 @@ std::vector<double> widened(const std::vector<double>& scores, std::size_t rows,
 
 Intervals intervals_of(Task task) { return Intervals(task == Task::regression ? 1 : 0); }
 
-std::variant<Mixture, Strangeness> mixture_of(Task task, std::size_t experts, double share) {
-    if (task == Task::novelty) return Strangeness(experts, share);
+std::variant<Mixture, NoveltyMixture> mixture_of(Task task, std::size_t experts, double share) {
+    if (task == Task::novelty) return NoveltyMixture(experts, share);
     return Mixture(task == Task::classification ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share);
 }
 
@@ -67,7 +67,7 @@ RaceState::RaceState(const RaceState& other)
 }
 
 std::size_t RaceState::mixture_bytes_for(std::size_t classes) const {
-    if (task == Task::novelty) return std::get<Strangeness>(mixed).bytes();
+    if (task == Task::novelty) return std::get<NoveltyMixture>(mixed).bytes();
     return mixture().bytes_for(classes);
 }
 
@@ -163,7 +163,7 @@ void Race::scale(const DenseRows<double>& rows, Scaled& out, bool lone) {
     point(rows, out);
 }
 
-void Race::look(const DenseRows<double>& rows, Scaled& out) const {
+void Race::make_lookahead(const DenseRows<double>& rows, Scaled& out) const {
     out.scaled.resize(state.scalings.size());
     for (std::size_t s = 0; s < state.scalings.size(); ++s) {
         out.scaled[s].resize(rows.count * rows.width);
@@ -234,7 +234,7 @@ void Race::step(const DenseRows<double>& rows, std::span<const double> labels, s
     } else {
         for (std::size_t line = 0; line < places.size(); ++line) work(line);
     }
-    if (auto* novelty = std::get_if<Strangeness>(&state.mixed)) {
+    if (auto* novelty = std::get_if<NoveltyMixture>(&state.mixed)) {
         out.resize(rows.count);
         std::vector<double> row(state.experts.size(), elementary::kNaN);
         for (std::size_t r = 0; r < rows.count; ++r) {
@@ -263,11 +263,11 @@ void Race::settle(std::span<const double> labels) {
     for (std::size_t place = 0; place < state.experts.size(); ++place) {
         Expert& expert = *state.experts[place];
         if (moved && state.is_learner(place) && expert.runs() && expert.scales_target)
-            state.learner(place).learner.retarget({&moved->factor, 1}, {&moved->shift, 1});
+            state.learner(place).learner.rescale_targets({&moved->factor, 1}, {&moved->shift, 1});
     }
     for (const std::size_t place : to_weigh()) {
         LearnerExpert& expert = state.learner(place);
-        expert.relevance->renew(expert.learner, state.seen(), patient_);
+        expert.relevance->relearn(expert.learner, state.seen(), patient_);
     }
     if (state.shares.is_due(state.seen())) state.shares.move(state);
 }
@@ -326,13 +326,13 @@ std::vector<double> Race::learn(const DenseRows<double>& rows, std::span<const d
 void Race::learn_one(const double* row, std::size_t width, double label) {
     const DenseRows<double> rows{row, 1, width};
     check(rows);
-    if (learn_alone(row, label)) return;
+    if (learn_single(row, label)) return;
     learn(rows, {&label, 1}, false, 0);
 }
 
 // One event that brings nothing new and after which nothing is due: planned by all experts, then committed by all. False, and
 // nothing is changed, where it has to be learned as a chunk.
-bool Race::learn_alone(const double* row, double label) {
+bool Race::learn_single(const double* row, double label) {
     if (state.quiet < 2 || state.seen() == 0 || (state.target && !state.target->is_known())) return false;
     std::size_t classes = 0;
     if (state.task == Task::classification) {
@@ -376,7 +376,7 @@ bool Race::learn_alone(const double* row, double label) {
     } else {
         std::fill(mixed_.begin(), mixed_.end(), elementary::kNaN);
         for (const auto& one : heard_) mixed_[one.expert] = one.scores[0];
-        std::get<Strangeness>(state.mixed).learn(mixed_);
+        std::get<NoveltyMixture>(state.mixed).learn(mixed_);
     }
     if (state.target) state.target->learn({&label, 1});
     --state.quiet;
@@ -443,7 +443,7 @@ double Race::tail_error(const DenseRows<double>& rows, std::span<const double> l
 
 // One more pass of the learners over the events that came last.
 void Race::revisit(const DenseRows<double>& rows, std::span<const double> labels) {
-    look(rows, scaled_);
+    make_lookahead(rows, scaled_);
     const bool known = state.target && state.target->is_known();
     inside_.clear();
     if (known)
@@ -462,7 +462,7 @@ void Race::revisit(const DenseRows<double>& rows, std::span<const double> labels
 void Race::score(const DenseRows<double>& rows, double* out) const {
     check(rows);
     Scaled scaled;
-    look(rows, scaled);
+    make_lookahead(rows, scaled);
     const std::size_t classes = state.classes(), outputs = outputs_of(classes), each = rows.count * outputs;
     const auto* mixture = std::get_if<Mixture>(&state.mixed);
     std::vector<std::size_t> places;
@@ -490,7 +490,7 @@ void Race::score(const DenseRows<double>& rows, double* out) const {
     std::vector<double> row(state.experts.size(), elementary::kNaN);
     for (std::size_t r = 0; r < rows.count; ++r) {
         for (std::size_t line = 0; line < places.size(); ++line) row[places[line]] = said[line * each + r];
-        out[r] = std::get<Strangeness>(state.mixed).mix(row);
+        out[r] = std::get<NoveltyMixture>(state.mixed).mix(row);
     }
 }
 

@@ -31,7 +31,7 @@ struct RaceState {
     std::size_t width = 0;
     std::vector<ColumnScaling> scalings;
     std::vector<std::unique_ptr<Expert>> experts;
-    std::variant<Mixture, Strangeness> mixed;
+    std::variant<Mixture, NoveltyMixture> mixed;
     Intervals errors;  // of the mixture of a regression
     std::optional<TargetScale> target;
     MemoryShares shares;
@@ -87,7 +87,7 @@ class Race {
         ScaledRows rows;
     };
     void scale(const DenseRows<double>& rows, Scaled& out, bool learn);
-    void look(const DenseRows<double>& rows, Scaled& out) const;
+    void make_lookahead(const DenseRows<double>& rows, Scaled& out) const;
     void point(const DenseRows<double>& rows, Scaled& out) const;
     std::uint64_t due() const;
     Step cut(std::span<const double> labels, std::size_t start, std::size_t known);
@@ -100,7 +100,7 @@ class Race {
     void revisit(const DenseRows<double>& rows, std::span<const double> labels);
     std::size_t passes_that_help(const DenseRows<double>& rows, std::span<const double> labels, std::size_t head);
     double tail_error(const DenseRows<double>& rows, std::span<const double> labels) const;
-    bool learn_alone(const double* row, double label);
+    bool learn_single(const double* row, double label);
 
     bool patient_ = false;  // a batch is learned: results count for more than time
     // Memory to work in.

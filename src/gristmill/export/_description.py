@@ -398,7 +398,7 @@ def _strangeness(core: Any, places: list[int]) -> Strangeness:
     middles, spreads = [], []
     for place in places:
         logs = np.sort(np.asarray(state[f"logs{place}"], dtype=np.float64))
-        if len(logs) < 2 or not core.mixture.inner.is_there(place):
+        if len(logs) < 2 or not core.mixture.inner.is_active(place):
             middles.append(0.0)
             spreads.append(math.nan)
             continue
