@@ -8,7 +8,7 @@
 
 namespace gristmill {
 
-struct Balance {
+struct ClassBalance {
     bool on = false;
     std::vector<double> counts;  // events of each class
 

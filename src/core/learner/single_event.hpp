@@ -6,13 +6,13 @@
 namespace gristmill {
 
 template <Hypothesis H>
-bool Learner<H>::passes_by(Chunk& chunk) {
-    if constexpr (requires { hypothesis_.rough_score(chunk.sight, 0); }) {
+bool Learner<H>::changes_nothing(Chunk& chunk) {
+    if constexpr (requires { hypothesis_.rough_score(chunk.lookahead, 0); }) {
         if (chunk.out || average_ || chunk.weight(0) == 0 || calibrates(chunk)) return false;
         constexpr double kGuard = 1e-6;
         double largest = 0;
         for (std::size_t o = 0; o < outputs(); ++o) {
-            chunk.scores[o] = hypothesis_.rough_score(chunk.sight, o) + intercept_[o];
+            chunk.scores[o] = hypothesis_.rough_score(chunk.lookahead, o) + intercept_[o];
             largest = std::max(largest, std::abs(chunk.scores[o]));
         }
         if (!std::isfinite(largest)) return false;
@@ -36,13 +36,13 @@ bool Learner<H>::passes_by(Chunk& chunk) {
 }
 
 template <Hypothesis H>
-void Learner<H>::learn_alone(Chunk& chunk, std::size_t classes) {
+void Learner<H>::learn_single(Chunk& chunk, std::size_t classes) {
     const auto counts = counts_;
     counts_.classes = std::max(counts_.classes, classes);
     try {
         resize(chunk);
-        hypothesis_.load(chunk.sight, 0, 1);
-        if (!passes_by(chunk)) event(chunk, 0);
+        hypothesis_.load(chunk.lookahead, 0, 1);
+        if (!changes_nothing(chunk)) event(chunk, 0);
     } catch (...) {
         counts_ = counts;
         throw;

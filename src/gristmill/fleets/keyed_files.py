@@ -96,7 +96,7 @@ class KeyedFiles(KeyedRoom):
         prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
         self._kind, self._timed, self._first_seed = fitted["kind"], bool(fitted["timed"]), int(fitted["seed"])
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, self._first_seed, self._kind)
-        core.meet(len(table))
+        core.add_classes(len(table))
         self._kept(core, lambda: self._members_from_file(core, arrays, fitted))
         if "prior" in fitted:
             self.prior_ = copy.deepcopy(self.prior)

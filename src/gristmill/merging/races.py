@@ -239,5 +239,5 @@ class _Races:
         """A learner that says the same of targets as they are measured now."""
         model, old, new = copy.copy(self.cores[at].lanes[place].model), self.cores[at].target, self.into.target
         if self.into.lanes[place].scales_target and old.is_known:
-            model._run.core.retarget(*(np.array([number]) for number in old.to(new)))
+            model._run.core.rescale_targets(*(np.array([number]) for number in old.to(new)))
         return model

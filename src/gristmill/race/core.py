@@ -177,7 +177,7 @@ class RaceCore:
         met = self.classes
         if classes > max(met, 2):
             self.rooms.widen(self, classes)
-        self.mixture.meet(classes)
+        self.mixture.add_classes(classes)
         scaled = self.scalings.learn(rows)
         places = [place for place, lane in enumerate(self.lanes) if lane.runs]
         said = np.empty((len(places), len(numbers), classes if classes > 2 else 1))
@@ -205,7 +205,7 @@ class RaceCore:
             return
         for _, lane in self.learning_lanes:
             if lane.runs and moved is not None and lane.scales_target:
-                lane.core.retarget(*(np.array([number]) for number in moved))
+                lane.core.rescale_targets(*(np.array([number]) for number in moved))
         for place in self._to_weigh():
             self.lanes[place].renew(always=self._patient)
         if self.rooms.is_due(self.seen):

@@ -27,39 +27,39 @@ struct Interrupts {
 
 // One writer, or many readers, and never the same thread twice. The GIL is given up before the lock is asked for, so that a
 // kernel, rule, budget or buffer written in Python can have it.
-class Door {
+class CoreLock {
   public:
     template <class F>
     void write(F f) {
         enter();
         nb::gil_scoped_release release;
-        std::unique_lock turn(turn_);
+        std::unique_lock gate(gate_);
         std::unique_lock lock(mutex_);
-        turn.unlock();
-        const Inside inside(this);
+        gate.unlock();
+        const Entered entered(this);
         f();
     }
     template <class F>
     void read(F f) const {
         enter();
         nb::gil_scoped_release release;
-        std::unique_lock turn(turn_);
+        std::unique_lock gate(gate_);
         std::shared_lock lock(mutex_);
-        turn.unlock();
-        const Inside inside(this);
+        gate.unlock();
+        const Entered entered(this);
         f();
     }
     // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
     template <class F>
-    auto look(F f) const {
+    auto read_with_gil(F f) const {
         enter();
         std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
         {
             nb::gil_scoped_release release;
-            const std::lock_guard turn(turn_);
+            const std::lock_guard gate(gate_);
             lock.lock();
         }
-        const Inside inside(this);
+        const Entered entered(this);
         return f();
     }
 
@@ -69,21 +69,21 @@ class Door {
 
   private:
     // The learners that this thread is inside of: a lock must not be asked for twice.
-    struct Inside {
-        inline static thread_local std::vector<const Door*> doors;
-        explicit Inside(const Door* door) { doors.push_back(door); }
-        ~Inside() { doors.pop_back(); }
-        Inside(const Inside&) = delete;
-        Inside& operator=(const Inside&) = delete;
+    struct Entered {
+        inline static thread_local std::vector<const CoreLock*> locks;
+        explicit Entered(const CoreLock* lock) { locks.push_back(lock); }
+        ~Entered() { locks.pop_back(); }
+        Entered(const Entered&) = delete;
+        Entered& operator=(const Entered&) = delete;
     };
     void enter() const {
         if (collected) throw std::runtime_error("the model has been collected");
-        if (std::find(Inside::doors.begin(), Inside::doors.end(), this) != Inside::doors.end())
+        if (std::find(Entered::locks.begin(), Entered::locks.end(), this) != Entered::locks.end())
             throw std::runtime_error(
                 "the model is at work: a kernel, rule, budget or buffer must not call the model that calls it");
     }
     mutable std::shared_mutex mutex_;
-    mutable std::mutex turn_;  // held while waiting, so that a stream of readers cannot starve the writer
+    mutable std::mutex gate_;  // held while waiting, so that a stream of readers cannot starve the writer
 };
 
 // The loop of learner.hpp counts classes and takes weights; a pairwise learner takes labels as they are, or signs.
@@ -91,19 +91,19 @@ template <class L>
 concept Looping = requires(L& learner) { learner.poll; };
 
 template <class L>
-class Held : public Door {
+class BoundLearner : public CoreLock {
   public:
     template <class... A>
-    explicit Held(std::vector<nb::object> python, A&&... args) : learner(std::forward<A>(args)...) { parts = std::move(python); }
-    Held(const Held&) = delete;
+    explicit BoundLearner(std::vector<nb::object> python, A&&... args) : learner(std::forward<A>(args)...) { parts = std::move(python); }
+    BoundLearner(const BoundLearner&) = delete;
 
     L learner;
 
     std::size_t classes() const {
         if constexpr (Looping<L>) return learner.classes();
-        else return met_;
+        else return classes_;
     }
-    std::size_t told() const {  // labels a row
+    std::size_t labels_per_row() const {  // labels a row
         if constexpr (requires { learner.targets(); }) return learner.targets();
         else return 1;
     }
@@ -131,7 +131,7 @@ class Held : public Door {
                      std::size_t classes) {
         const Rows rows = checked(source);
         const std::size_t count = batch_count(rows.batch);
-        if (labels.size() != count * told() || (weights && weights->shape(0) != count))
+        if (labels.size() != count * labels_per_row() || (weights && weights->shape(0) != count))
             throw nb::value_error("rows, labels and weights must have one length");
         const std::span<const double> y(labels.data(), labels.size());
         const std::span<const double> w = weights ? std::span(weights->data(), count) : std::span<const double>();
@@ -144,7 +144,7 @@ class Held : public Door {
     // The short way for one event: no chunk, no copies.
     void learn_one(Array1<double> x, double label, double weight) {
         const Rows rows = checked(x);
-        if (told() != 1) throw nb::value_error("y must be a row of targets, as many as the model was started with");
+        if (labels_per_row() != 1) throw nb::value_error("y must be a row of targets, as many as the model was started with");
         write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 
@@ -163,9 +163,9 @@ class Held : public Door {
     }
 
     nb::dict state() const {
-        return look([&] {
+        return read_with_gil([&] {
             Archive archive;
-            const_cast<Held*>(this)->visit(archive);  // saving changes nothing
+            const_cast<BoundLearner*>(this)->visit(archive);  // saving changes nothing
             nb::dict out = to_dict(std::move(archive));
             if constexpr (requires { stored(learner); }) out["points"] = points_of_store(stored(learner));
             return out;
@@ -186,7 +186,7 @@ class Held : public Door {
   private:
     void share(std::span<const double> scores, double* out) const {
         if constexpr (requires { learner.probabilities(scores, out); }) learner.probabilities(scores, out);
-        else calibration_.probabilities(scores, met_, out);
+        else calibration_.probabilities(scores, classes_, out);
     }
     void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
              std::size_t classes) {
@@ -194,8 +194,8 @@ class Held : public Door {
             if (batch_count(batch) > 1) learner.poll = Interrupts();  // a lone event would pay more for the clock than for itself
             learner.learn(batch, labels, weights, scores, classes);
         } else {
-            std::size_t met = std::max(met_, classes);
-            for (const double code : labels) met = std::max(met, static_cast<std::size_t>(code) + 1);
+            std::size_t classes_now = std::max(classes_, classes);
+            for (const double code : labels) classes_now = std::max(classes_now, static_cast<std::size_t>(code) + 1);
             std::vector<double> signs;
             if constexpr (requires { L::kRanks; }) {  // the first class is the negative one
                 for (const double code : labels) signs.push_back(2 * code - 1);
@@ -210,7 +210,7 @@ class Held : public Door {
                 learner.learn(batch, labels, out, Interrupts());
             else
                 learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
-            met_ = met;
+            classes_ = classes_now;
             if constexpr (requires { L::kRanks; })
                 for (std::size_t i = 0; i < labels.size(); ++i)
                     calibration_.learn({out + i, 1}, labels[i] > 0 ? 1 : 0);
@@ -218,9 +218,9 @@ class Held : public Door {
     }
     void visit(Archive& archive) {
         if constexpr (!Looping<L>) {
-            std::uint64_t met = met_;
-            archive.count("classes", met);
-            met_ = met;
+            std::uint64_t classes_now = classes_;
+            archive.count("classes", classes_now);
+            classes_ = classes_now;
             std::vector<std::int64_t> width{static_cast<std::int64_t>(learner.width())};
             archive.numbers("width", width, 1);
             if (archive.loads && width[0] != static_cast<std::int64_t>(learner.width())) archive.refuse("width", "does not fit");
@@ -229,7 +229,7 @@ class Held : public Door {
         learner.visit(archive);
     }
 
-    std::size_t met_ = 0;      // classes that a pairwise learner has met
+    std::size_t classes_ = 0;      // classes that a pairwise learner has met
     Calibration calibration_;  // of a ranker
 };
 
@@ -238,21 +238,21 @@ template <class L>
 int traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     if (!nb::inst_ready(self)) return 0;
-    for (const auto& part : nb::inst_ptr<Held<L>>(self)->parts) Py_VISIT(part.ptr());
+    for (const auto& part : nb::inst_ptr<BoundLearner<L>>(self)->parts) Py_VISIT(part.ptr());
     return 0;
 }
 template <class L>
 int clear(PyObject* self) {
-    auto* held = nb::inst_ptr<Held<L>>(self);
-    held->collected = true;
-    held->parts.clear();
+    auto* bound = nb::inst_ptr<BoundLearner<L>>(self);
+    bound->collected = true;
+    bound->parts.clear();
     return 0;
 }
 
 // What every learner has.
 template <class L>
-nb::class_<Held<L>> bind_held(nb::module_& m, const char* name) {
-    using H = Held<L>;
+nb::class_<BoundLearner<L>> bind_bound_learner(nb::module_& m, const char* name) {
+    using H = BoundLearner<L>;
     static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse<L>)},
                                   {Py_tp_clear, reinterpret_cast<void*>(clear<L>)},
                                   {0, nullptr}};
@@ -265,9 +265,9 @@ nb::class_<Held<L>> bind_held(nb::module_& m, const char* name) {
         .def("state", &H::state)
         .def("restore", &H::restore)
         .def_prop_ro("is_plain", &H::is_plain)
-        .def_prop_ro("classes", [](const H& h) { return h.look([&] { return h.classes(); }); })
+        .def_prop_ro("classes", [](const H& h) { return h.read_with_gil([&] { return h.classes(); }); })
         .def_prop_ro("width", [](const H& h) { return h.learner.width(); })
-        .def_prop_ro("memory_bytes", [](const H& h) { return h.look([&] { return h.learner.bytes(); }); });
+        .def_prop_ro("memory_bytes", [](const H& h) { return h.read_with_gil([&] { return h.learner.bytes(); }); });
 }
 
 }  // namespace gristmill::bind

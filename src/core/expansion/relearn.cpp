@@ -9,7 +9,7 @@ namespace gristmill {
 namespace {
 
 // Rows that are stored already: all that is left to ask of them is k(x, x).
-class StoredRows final : public Ahead {
+class StoredRows final : public KernelRows {
   public:
     explicit StoredRows(std::vector<double> selves) : selves_(std::move(selves)) {}
     void load(std::size_t, std::size_t) override {}
@@ -22,7 +22,7 @@ class StoredRows final : public Ahead {
 };
 
 // Kernel values of the slots [first, end) at all slots before `end`, into their rows and, across, into those of earlier slots.
-void tell(const double* fresh, std::size_t stride, std::size_t first, std::size_t end, const std::vector<double*>& rows) {
+void scatter_symmetric(const double* fresh, std::size_t stride, std::size_t first, std::size_t end, const std::vector<double*>& rows) {
     for (std::size_t slot = first; slot < end; ++slot) {
         const double* from = fresh + (slot - first) * stride;
         std::copy(from, from + slot + 1, rows[slot]);
@@ -37,21 +37,21 @@ void tell(const double* fresh, std::size_t stride, std::size_t first, std::size_
 
 }  // namespace
 
-Sight Expansion::look_at_stored() const {
-    Sight sight(nullptr);
-    sight.replays = true;
-    sight.count = size();
-    sight.stride = padded(size());
-    sight.values.resize(sight.count * sight.stride);
-    sight.start = 0;
+Lookahead Expansion::make_stored_lookahead() const {
+    Lookahead lookahead(nullptr);
+    lookahead.replays = true;
+    lookahead.count = size();
+    lookahead.stride = padded(size());
+    lookahead.values.resize(lookahead.count * lookahead.stride);
+    lookahead.start = 0;
     for (std::size_t slot = oldest(); slot != Points::npos; slot = newer(slot))
-        sight.slots.emplace(static_cast<std::int64_t>(sight.slots.size()), slot);
-    look_anew(sight);
-    return sight;
+        lookahead.slots.emplace(static_cast<std::int64_t>(lookahead.slots.size()), slot);
+    refresh_lookahead(lookahead);
+    return lookahead;
 }
 
 // A kernel is symmetric: of each pair of slots the later one is asked, and the earlier one told.
-void Expansion::look_anew(Sight& stored) const {
+void Expansion::refresh_lookahead(Lookahead& stored) const {
     constexpr std::size_t block = 128;  // what is worked out of so many rows stays in the cache
     std::vector<std::size_t> slots(stored.count);
     std::vector<double*> rows(stored.count);  // by slot
@@ -65,25 +65,25 @@ void Expansion::look_anew(Sight& stored) const {
     for (std::size_t first = 0; first < stored.count; first += block) {
         const std::size_t end = std::min(first + block, stored.count);
         points_->stored_rows(kernel_, std::span(slots).subspan(first, end - first), fresh.data(), stored.stride, end);
-        tell(fresh.data(), stored.stride, first, end, rows);
+        scatter_symmetric(fresh.data(), stored.stride, first, end, rows);
     }
-    stored.ahead = std::make_unique<StoredRows>(std::move(selves));
+    stored.kernel_rows = std::make_unique<StoredRows>(std::move(selves));
 }
 
-void Expansion::pair_again(Sight& stored) {
+void Expansion::refresh_partners(Lookahead& stored) {
     if (!partners_) return;
     std::vector<double> selves(size());
     for (const auto& [i, slot] : stored.slots) selves[slot] = stored.self(static_cast<std::size_t>(i));
-    partners_->meet_again(*points_, selves);
+    partners_->recompute(*points_, selves);
     for (std::size_t i = 0; i < stored.count; ++i)
-        partners_->meet_again(*points_, stored.slots.at(static_cast<std::int64_t>(i)), stored.row(i));
+        partners_->recompute(*points_, stored.slots.at(static_cast<std::int64_t>(i)), stored.row(i));
 }
 
-void Expansion::restart() {
+void Expansion::clear_coefs() {
     for (auto& coef : coef_) std::fill(coef.begin(), coef.end(), 0.0);
     std::fill(inner_.begin(), inner_.end(), 0.0);
     scale_ = 1;
-    doubt_ = floor_ = 0;
+    error_bound_ = error_floor_ = 0;
 }
 
 std::vector<std::vector<double>> Expansion::coefs() const {
@@ -94,12 +94,12 @@ std::vector<std::vector<double>> Expansion::coefs() const {
 }
 
 void Expansion::set_coefs(const std::vector<std::vector<double>>& coefs) {
-    restart();
+    clear_coefs();
     for (std::size_t o = 0; o < coefs.size(); ++o) std::copy(coefs[o].begin(), coefs[o].end(), coef_[o].begin());
     if (track_norm_) inner_ = exact_inner();
 }
 
-void Expansion::keep_scores(Sight& stored, std::span<const double> scores, double pull) {
+void Expansion::fit_scores(Lookahead& stored, std::span<const double> scores, double pull) {
     constexpr int kSweeps = 2;
     constexpr double kRidge = 0.3;
     const auto present = coefs();
