@@ -116,7 +116,7 @@ void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T
         factors[c] = fresh[c] / relevance.weights[c];
     }
     relevance.history.reserve(relevance.history.size() + 1);
-    const bool taken = learner.relearn(factors, kPasses, kSlack).taken;
+    const bool taken = learner.relearn(factors, kPasses, kSlack).accepted;
     if (taken) relevance.weights = fresh;
     relevance.history.push_back({position, shares, taken});
 }

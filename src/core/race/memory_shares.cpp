@@ -206,7 +206,7 @@ void MemoryShares::move(RaceState& race) {
         const double noise = race.task == Task::classification ? std::sqrt(mean / counted[p]) : 1.5 * mean / std::sqrt(counted[p]);
         return mean - best > kClear * noise;
     };
-    race.mixture().mark();
+    race.mixture().reset_recent();
     if (running.empty()) return;
     const std::uint64_t seen = race.seen();
     if (seen > kFirst) {

@@ -155,7 +155,7 @@ void Race::scale(const DenseRows<double>& rows, Scaled& out, bool lone) {
     out.scaled.resize(state.scalings.size());
     for (std::size_t s = 0; s < state.scalings.size(); ++s) {
         ColumnScaling& scaling = state.scalings[s];
-        if (lone) scaling.keep();
+        if (lone) scaling.begin();
         if (scaling.seen == 0) scaling.widen({rows.data, rows.width}, 0);
         out.scaled[s].resize(numbers);
         scaling.learn(rows.data, rows.count, out.scaled[s].data());
@@ -210,7 +210,7 @@ void Race::tell(Expert& expert, const ScaledRows& rows, std::span<const double> 
 void Race::step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes, std::vector<double>& out) {
     const std::size_t met = state.classes();
     if (classes > std::max<std::size_t>(met, 2)) state.shares.add_classes(state, classes);
-    if (state.task == Task::classification) state.mixture().meet(classes);
+    if (state.task == Task::classification) state.mixture().add_classes(classes);
     scale(rows, scaled_, false);
     inside_.clear();
     if (state.target && state.target->is_known())
@@ -361,11 +361,11 @@ bool Race::learn_single(const double* row, double label) {
         }
         if (whole) std::visit([](auto& m) { m.make_room(); }, state.mixed);
     } catch (...) {
-        for (auto& scaling : state.scalings) scaling.undo();
+        for (auto& scaling : state.scalings) scaling.rollback();
         throw;
     }
     if (!whole) {
-        for (auto& scaling : state.scalings) scaling.undo();
+        for (auto& scaling : state.scalings) scaling.rollback();
         return false;
     }
     for (std::size_t place = 0; place < all; ++place)
@@ -480,7 +480,7 @@ void Race::score(const DenseRows<double>& rows, double* out) const {
     else
         for (std::size_t line = 0; line < places.size(); ++line) work(line);
     if (mixture) {
-        std::vector<Mixture::Said> heard;
+        std::vector<Mixture::ExpertScores> heard;
         for (std::size_t line = 0; line < places.size(); ++line) heard.push_back({places[line], said.data() + line * each});
         std::vector<double> mixed(rows.count * mixture->columns());
         mixture->mix(heard, rows.count, mixed.data());

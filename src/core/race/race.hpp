@@ -106,7 +106,7 @@ class Race {
     // Memory to work in.
     Scaled scaled_;
     std::vector<double> said_, inside_, mixed_;
-    std::vector<Mixture::Said> heard_;
+    std::vector<Mixture::ExpertScores> heard_;
     std::vector<std::uint8_t> planned_;
 };
 

@@ -44,7 +44,10 @@ def from_file(
         raise persist.ModelFileError("its scale of the targets does not fit its points")
     if settings is None:
         return Begun(model, None, None, targets=targets)
-    table = Table.from_file(arrays, {**fitted["table"], "settings": settings})
+    if "table" in fitted:
+        table = Table.from_file(arrays, {**fitted["table"], "settings": settings})
+    else:  # a member of a fleet, which learns from plain numbers
+        table = of_numbers(model, settings, scaler, fitted["model"].get("feature_names_in"))
     began = Begun(model, table, scaler, _room(model, table, fitted), targets)
     _check(began)
     return began
@@ -72,12 +75,14 @@ def _check(began: Begun) -> None:
         raise persist.ModelFileError("its table does not fit its points")
 
 
-def of_numbers(model: Any, settings: dict[str, Any], scaler: Any) -> Table:
+def of_numbers(model: Any, settings: dict[str, Any], scaler: Any, known: list[str] | None = None) -> Table:
     """The table of a learner that was fitted on plain numbers, none of them missing."""
     learned = model.__sklearn_is_fitted__()
     width = model.n_features_in_ if learned else scaler.n_features_in_
     seen = int(model.n_seen_ if learned else scaler.n_seen_)
-    names = [f"x{place}" for place in range(width)]
+    names = known or [f"x{place}" for place in range(width)]
+    if len(names) != width:
+        raise persist.ModelFileError("its columns do not fit its points")
     means = np.zeros((3, width))
     means[2] = seen
     if scaler is not None:
@@ -87,4 +92,4 @@ def of_numbers(model: Any, settings: dict[str, Any], scaler: Any) -> Table:
         means[0] = state[0]
         if scaler.method == "standard":
             means[1] = state[1]
-    return Table.of_numbers(names, False, means, seen, **settings)
+    return Table.of_numbers(names, known is not None, means, seen, **settings)
