@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record
 from .url import Url
 
 _SECONDS = 10.0  # for one question to the broker
+_TAIL = 100_000  # records of a partition that are looked through: more than lie between two savings
 _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
 
 
@@ -217,8 +219,8 @@ class KafkaReader(Reader):
 class KafkaWriter(Writer):
     """A topic. Records of one partition of the source have one key, so that they stay in order.
 
-    With the option `transaction=ID` each flush is one transaction that also keeps, as offset of the group ID, which records
-    it holds: a record is in the topic exactly once for those who read committed messages.
+    With the option `transaction=ID` each flush is one transaction, and records that the newest in the topic show to be there
+    are not written again: a record is there exactly once for those who read committed messages.
     """
 
     options = ("transaction",)
@@ -233,15 +235,29 @@ class KafkaWriter(Writer):
             self._producer = Producer(settings)
             return
         self._producer = Producer(settings | {"transactional.id": self._name})
-        self._group = Consumer(_settings(url) | {"group.id": self._name, "enable.auto.commit": False})
         self._open = False
         try:
             self._producer.init_transactions(_SECONDS)
-            mark = self._group.committed([TopicPartition(url.path, 0)], timeout=_SECONDS)[0]
         except KafkaException as error:
             raise _raised(url, error.args[0]) from error
-        for source, partition, offset in json.loads(mark.metadata or "[]"):
-            self._written.note(source, partition, offset)
+        self._look_back()
+
+    def _look_back(self) -> None:
+        """The newest positions in the topic: a run before this one may have written answers and then died."""
+        with KafkaReader(
+            Url(self.url.scheme, self.url.hosts, self.url.path, {}, self.url.user, self.url.password)
+        ) as reader:
+            reader.open(None)
+            ends, first = reader.ends(), reader.start()
+            position = {p: max(first[p], end - _TAIL) for p, end in ends.items()}
+            reader.open(position)
+            while not reader.reached(position, ends):
+                messages = reader.poll(1000, 1.0)
+                position = reader.advanced(position, messages)
+                for message in messages:
+                    with suppress(ValueError, KeyError, TypeError):  # written by something else
+                        place = json.loads(bytes(message.value))["position"]  # type: ignore[arg-type]
+                        self._written.note(place["source"], place["partition"], place["offset"])
 
     def send(self, records: Sequence[Record]) -> None:
         if self._name is not None:
@@ -280,10 +296,7 @@ class KafkaWriter(Writer):
         if left:
             raise BrokerAway(f"{self.url}: {left} records have not arrived")
         if self._name is not None and self._open:
-            marks = json.dumps([[*where, offset] for where, offset in self._written.last.items()])
-            place = TopicPartition(self.url.path, 0, 0, metadata=marks)
             try:
-                self._producer.send_offsets_to_transaction([place], self._group.consumer_group_metadata(), _SECONDS)
                 self._producer.commit_transaction(_SECONDS)
             except KafkaException as error:
                 raise _raised(self.url, error.args[0]) from error
@@ -291,5 +304,3 @@ class KafkaWriter(Writer):
 
     def close(self) -> None:
         self.flush()
-        if self._name is not None:
-            self._group.close()
