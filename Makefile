@@ -26,6 +26,8 @@ test: lint types core-test
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/include_order.py
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/defect.yml .github/ISSUE_TEMPLATE/wish.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
@@ -115,6 +117,7 @@ fuzz: $(VENV)/.dev build/sanitize/site/.built
 # compared each time.
 chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
+	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers/test_resume.py -s -k random_kills
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.

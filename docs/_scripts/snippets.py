@@ -4,7 +4,7 @@ A block of ``python`` is run, all blocks of a document in order as one program; 
 `$ `, each followed by what it prints. What a Python block prints stands in the block of ``text`` right after it. `...` in
 a page stands for anything, as in a doctest. Blocks of ``sh`` are only shown.
 
-`python docs/_scripts/snippets.py [FILE ...]` writes what is printed now into the pages (all that have snippets, or those named).
+`python docs/_scripts/snippets.py [FILE ...]` writes what is printed now into the pages (all, or those named).
 """
 
 from __future__ import annotations

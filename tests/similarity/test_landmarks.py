@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from gristmill import Gaussian, LandmarkClassifier, Landmarks, Manhattan, Sigmoid
 from gristmill.similarity import SimilarityError
 from gristmill.similarity.compare import Comparison, TrainingBlock
-from gristmill.similarity.selection import diverse_landmarks
+from gristmill.similarity.solvers.selection import diverse_landmarks
 
 WORDS = ["grist", "mill", "stream", "kernel", "river", "stone", "wheel", "flour", "grain", "sack"]
 

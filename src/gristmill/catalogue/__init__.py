@@ -1,4 +1,7 @@
-"""The catalogue: each published algorithm is one short function that composes kernel, rule and budget."""
+"""The published algorithms: one short function each, which returns a learner with its kernel, rule and budget.
+
+Imports `learners`, rules and budgets. Begin with `perceptrons.py`; `_compose.py` is shared by all.
+"""
 
 from .aggressive import passive_aggressive, passive_aggressive_regressor
 from .implicit import ilk_classifier, ilk_novelty, ilk_regressor

@@ -17,6 +17,7 @@ _COMMANDS = {
     "predict": ("predict", "Print what a saved model predicts, one line an event"),
     "compare": ("compare", "Run several learners along one stream"),
     "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
+    "serve": ("serve", "Serve models that learn and predict over HTTP"),
     "inspect": ("inspect", "Say what a model file holds"),
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
     "bench": ("bench", "Measure events per second on this machine"),

@@ -1,4 +1,7 @@
-"""Beyond one machine: fleets of keys over shards, data that live apart, many settings at once; by Ray (`gristmill[ray]`)."""
+"""Beyond one machine: keyed fleets over processes, data that stay where they are, many settings, on Ray.
+
+Imports fleets, merging and evaluation. Begin with `cluster.py`; `shards/` holds the durable part.
+"""
 
 from __future__ import annotations
 

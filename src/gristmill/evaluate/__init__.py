@@ -1,4 +1,7 @@
-"""Evaluation on a stream: prequential runs, comparisons, search, tables, pictures and reports."""
+"""Evaluation on a stream: test-then-train runs, metrics, comparisons, search, reports; pictures in `displays/`.
+
+Imports every learner below it; the command line and the cluster use it. Begin with `run.py`, then `follower.py`.
+"""
 
 from .displays.additive import AdditiveDisplay
 from .displays.answers import ExplanationDisplay, IntervalDisplay, ReliabilityDisplay

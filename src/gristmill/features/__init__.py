@@ -1,4 +1,7 @@
-"""Random maps for dot-product kernels, and the same online rules over explicit weights in their space."""
+"""Random Maclaurin features and other explicit feature maps, learners over them, and their error bounds.
+
+Imports `learners`; `pairwise` uses its maps. Begin with `maclaurin.py`, then `learner.py`.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from .._base.estimator import StreamEstimator
 from .._common.params import NestedParameters
 from .._common.ranges import count, one_of, optional
 from ..persist.mixin import Storable
+from ..streams.relevance import RelevanceScaler, Renewal
 from ..streams.scaling import StreamScaler
 from ..streams.tables.frame import Frame
 from ..streams.tables.layout import checked_kinds
@@ -186,7 +187,7 @@ class Prepared(Storable, NestedParameters):
     def _go_on(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
         """Be what has learned already, elsewhere, from rows of plain numbers."""
         standard = scaler
-        if isinstance(scaler, relevance.RelevanceScaler):
+        if isinstance(scaler, RelevanceScaler):
             standard, scaler.position = scaler.standard, scaler.n_seen_
         table = of_numbers(model, self._table_settings(), standard, None)
         self._began = Begun(model, table, scaler, targets=self._fresh_targets() if targets is None else targets)
@@ -199,7 +200,7 @@ class Prepared(Storable, NestedParameters):
 
     def _fresh_scaler(self) -> Any:
         if self.scale == "relevance":
-            return relevance.RelevanceScaler(self.warmup, position=0)
+            return RelevanceScaler(self.warmup, position=0)
         return None if self.scale is None else StreamScaler(self.scale, self.warmup)
 
     def _event(self, x: Any) -> Any:
@@ -361,11 +362,11 @@ class Prepared(Storable, NestedParameters):
         return self._by_column()[0]
 
     @property
-    def relevance_history_(self) -> tuple[relevance.Renewal, ...]:
+    def relevance_history_(self) -> tuple[Renewal, ...]:
         """What was found each time the columns were looked at, oldest first."""
         return self._by_column()[1]
 
-    def _by_column(self) -> tuple[Any, tuple[relevance.Renewal, ...]]:
+    def _by_column(self) -> tuple[Any, tuple[Renewal, ...]]:
         began = self._began
         found = None if began is None else began.relevance
         if began is None or found is None:

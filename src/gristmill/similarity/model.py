@@ -16,8 +16,8 @@ from .._common.params import NestedParameters
 from .._common.ranges import Range, count, flag
 from .._common.seeds import generator
 from ..persist.mixin import Storable
-from . import selection as selecting
 from .compare import Block, Comparison, Positions, TrainingBlock, default_similarity, size_of, take
+from .solvers import selection as selecting
 
 #: parameters that every landmark model shares, for the docstrings
 SHARED = """similarity : kernel, callable or "precomputed", default=Gaussian(1 / n_features)

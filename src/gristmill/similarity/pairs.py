@@ -16,9 +16,9 @@ from . import transfer
 from .classifiers import VALIDATION
 from .labels import Labelled, class_codes
 from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
-from .selection import choose, diverse_landmarks
 from .solvers import linear
 from .solvers.boost import adaboost, boosted_pairs
+from .solvers.selection import choose, diverse_landmarks
 
 Function = Callable[[Any], Any]
 Pairs = npt.NDArray[np.int64]

@@ -1,4 +1,7 @@
-"""Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators."""
+"""Streams: one protocol (chunks of X, y with names) over memory, files, pipes and generators; scaling on the way.
+
+Imports kernels and `_common`; everything that learns from files uses it. Begin with `stream.py` and `read.py`.
+"""
 
 from .brokers import connect
 from .digits import drifting_digits

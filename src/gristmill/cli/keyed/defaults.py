@@ -22,7 +22,7 @@ LEARNERS = {
 #: What all keys share must settle. `Prepared(KernelRegressor())` follows the newest event of any key, so that a key has
 #: to learn a rest that never stands still: over 17 streams of numbers and classes its error was 0.2 to 54 times that of
 #: a model a key, and up to 2.5 times with centred targets (14 streams of numbers). NORMA with falling steps, averaged,
-#: over targets that are centred per key gives 0.3 to 1.09 times: `python -m benchmarks.keyed_defaults`, docs/guide/fleets.md.
+#: over targets that are centred per key gives 0.3 to 1.09 times: `python -m benchmarks.keyed_defaults`.
 PRIORS = {
     "classification": 'KernelClassifier(rule=SGD(Hinge(), rate=1.0, schedule="inv_sqrt"), average=True)',
     "regression": 'KernelRegressor(rule=SGD(Squared(), rate=1.0, schedule="inv_sqrt"), average=True)',

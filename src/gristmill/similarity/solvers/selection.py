@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .compare import Positions, TrainingBlock
+from ..compare import Positions, TrainingBlock
 
 _GATHER = {"mean": np.add, "min": np.minimum, "max": np.maximum}
 

@@ -1,0 +1,73 @@
+"""Who may ask: tokens, the host that a request names, and the page that sends it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hmac
+import stat
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from .store.errors import ServiceError
+
+_LOCAL = {"127.0.0.1", "localhost", "::1", "testserver"}
+#: paths that hold no data
+OPEN = {"/", "/healthz", "/readyz", "/openapi.json", "/v2/health/live", "/v2/health/ready"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokens:
+    """Tokens that allow reading, and tokens that allow reading and changing."""
+
+    read: tuple[bytes, ...] = ()
+    write: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of_file(cls, path: Any) -> Tokens:
+        """Read a file of lines `read TOKEN` and `write TOKEN`; other users must not be able to read it."""
+        place = Path(path)
+        if stat.S_IMODE(place.stat().st_mode) & 0o077:
+            raise ValueError(f"{path}: other users can read this file; run chmod 600 {path}")
+        found: dict[str, list[bytes]] = {"read": [], "write": []}
+        for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 2 or words[0] not in found or len(words[1]) < 16:
+                raise ValueError(f"{path}, line {number}: write 'read TOKEN' or 'write TOKEN', 16 characters at least")
+            found[words[0]].append(words[1].encode())
+        if not found["write"]:
+            raise ValueError(f"{path}: there is no line 'write TOKEN'")
+        return cls(tuple(found["read"]), tuple(found["write"]))
+
+
+def check(tokens: Tokens | None, method: str, path: str, headers: Any) -> None:
+    """Refuse a request that may not be answered."""
+    _same_site(headers)
+    if tokens is None:
+        host = urlsplit(f"//{headers.get('host', 'localhost')}").hostname
+        if host not in _LOCAL:
+            raise ServiceError("without tokens the service answers requests to 127.0.0.1 and localhost only", 403)
+        return
+    if path in OPEN or path.startswith("/page/"):
+        return
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    sent = given.strip().encode() if scheme.lower() == "bearer" else b""
+    # Every token is compared, so that the time does not tell which one was nearly right.
+    writes = max([hmac.compare_digest(sent, token) for token in tokens.write], default=False)
+    reads = max([hmac.compare_digest(sent, token) for token in tokens.read], default=False) or writes
+    if not reads:
+        raise ServiceError("a token is needed: send 'Authorization: Bearer TOKEN'", 401)
+    asks = method in ("GET", "HEAD") or path.endswith(("/infer", "/predict"))
+    if not writes and not asks:
+        raise ServiceError("this token allows reading only", 403)
+
+
+def _same_site(headers: Any) -> None:
+    """Refuse what a page of another site sends through the browser of a user."""
+    origin = headers.get("origin")
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        raise ServiceError("requests from pages of other sites are refused", 403)
+    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        raise ServiceError("requests from pages of other sites are refused", 403)

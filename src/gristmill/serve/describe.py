@@ -1,0 +1,111 @@
+"""What a model is, how it does, and the curves of the page, as JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .meter import Meter
+from .store.contender import Contender
+from .store.writer import Writer
+
+
+def summary(writer: Writer) -> dict[str, Any]:
+    """A line about a model."""
+    served = writer.served
+    return {
+        "name": served.name, "task": served.task, "learner": served.champion.spec.get("learner", "auto"),
+        "position": served.position, "metrics": served.champion.record.metrics(), "queue": writer.depth,
+        "waiting": served.journal.waiting, "expired": served.journal.expired,
+        "status": "ready" if writer.failed is None else "failed",
+    }  # fmt: skip
+
+
+def description(writer: Writer) -> dict[str, Any]:
+    """Everything about a model but its curves."""
+    served = writer.served
+    return {
+        **summary(writer), "spec": served.champion.spec, **_state(served.champion),
+        "journal": {"bytes": served.journal.size, "start": served.journal.start, "file_bytes": served.journal.file_bytes},
+        "snapshots": served.snapshots, "created": served.journal.created, "error": writer.failed,
+    }  # fmt: skip
+
+
+def _state(contender: Contender) -> dict[str, Any]:
+    """What a learner holds; nothing while no copy of it can be read without waiting."""
+    if not contender.is_fitted:
+        return {}
+    reader = contender.reader()
+    if reader is None:
+        return {}
+    found: dict[str, Any] = {}
+    with reader as model:
+        for name, attribute in (
+            ("n_seen", "n_seen_"), ("memory_bytes", "memory_bytes_"), ("n_support", "n_support_"),
+            ("classes", "classes_"), ("weights", "weights_"), ("relevance", "relevance_"),
+        ):  # fmt: skip
+            value = _attribute(model, attribute)
+            if value is not None:
+                found[name] = value.tolist() if hasattr(value, "tolist") else value
+        table = _attribute(model, "table_")
+        if table is not None:
+            found["columns"] = {str(name): kind for name, kind in table.kinds_.items()}
+        experts = _attribute(model, "experts_")
+        if experts is not None:
+            from ..notation import written
+
+            found["experts"] = [written(one)[:120] if hasattr(one, "get_params") else str(one)[:120] for one in experts]
+    return found
+
+
+def _attribute(model: Any, name: str) -> Any:
+    """A fitted attribute; None where a learner does not have it."""
+    try:
+        return getattr(model, name)
+    except (AttributeError, ValueError, TypeError):
+        return None
+
+
+def comparison(writer: Writer) -> dict[str, Any]:
+    """Champion and challenger on the same events."""
+    served = writer.served
+    challenger = served.challenger
+    if challenger is None:
+        from .store.errors import ServiceError
+
+        raise ServiceError("there is no challenger", 404)
+    return {
+        "position": served.position,
+        **{
+            role: {
+                "spec": one.spec, "begun": one.begun, "status": one.role, "reason": one.reason,
+                "metrics": one.record.metrics(),
+            }
+            for role, one in (("champion", served.champion), ("challenger", challenger))
+        },
+    }  # fmt: skip
+
+
+def curves(writer: Writer, meter: Meter) -> dict[str, Any]:
+    """What the page draws."""
+    served = writer.served
+    record = served.champion.record
+    return {
+        **description(writer),
+        "metric": record.metric,
+        "curve": _finite(record.curve),
+        "drifts": record.drifts,
+        "calibration": record.calibration(),
+        "counts": record.classes,
+        "alarms": list(served.alarms),
+        "time": list(meter.points),
+        "challenger": None if served.challenger is None else {
+            "learner": served.challenger.spec.get("learner", "auto"), "status": served.challenger.role,
+            "reason": served.challenger.reason, "curve": _finite(served.challenger.record.curve),
+            "metrics": served.challenger.record.metrics(),
+        },
+    }  # fmt: skip
+
+
+def _finite(curve: list[list[float]]) -> list[list[float | None]]:
+    return [[value if math.isfinite(value) else None for value in entry] for entry in curve]

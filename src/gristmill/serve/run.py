@@ -1,0 +1,51 @@
+"""The service under uvicorn: one process, stopped gracefully by SIGTERM and SIGINT."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def run(application: Any, host: str, port: int, store: str) -> None:
+    """Serve until a signal ends it; requests that came are answered first.
+
+    Parameters
+    ----------
+    application : ASGI application
+    host, port : where to listen; port 0 takes a free one, which is printed
+    store : folder, for the first line
+    """
+    import uvicorn
+
+    # The thread that learns and the one that answers share the interpreter: neither may keep it for 5 ms.
+    sys.setswitchinterval(0.0005)
+    config = uvicorn.Config(
+        application, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30,
+        timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",
+    )  # fmt: skip
+    _Server(config, store).run()
+
+
+def _server() -> Any:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Says where it listens, once it does."""
+
+        def __init__(self, config: Any, store: str) -> None:
+            super().__init__(config)
+            self._store = store
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started and self.servers:
+                for socket in self.servers[0].sockets[:1]:
+                    host, port = socket.getsockname()[:2]
+                    place = f"[{host}]" if ":" in host else host
+                    print(f"gristmill serves {self._store} at http://{place}:{port}/", flush=True)
+
+    return Server
+
+
+def _Server(config: Any, store: str) -> Any:
+    return _server()(config, store)

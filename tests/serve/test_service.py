@@ -1,0 +1,306 @@
+"""The service over HTTP: bodies of every kind, late labels, idempotency, rollback, challengers, access, recovery."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sqlite3
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+import gristmill
+from gristmill.serve import Settings, Store, app
+from gristmill.serve.access import Tokens
+from gristmill.serve.store.errors import Damaged
+from gristmill.serve.store.recovery import plan, recover
+
+TEXT = "passive_aggressive(Gaussian(0.5), size=50)"
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 3))
+Y = (X[:, 0] * X[:, 1] > 0).tolist()
+ROWS = [dict(zip("abc", row, strict=True)) for row in X.tolist()]
+
+
+def fresh():
+    model = gristmill.passive_aggressive(gristmill.Gaussian(0.5), size=50, random_state=0)
+    return gristmill.Prepared(model)
+
+
+def digest(model):
+    return hashlib.sha256(model.to_bytes()).hexdigest()
+
+
+@pytest.fixture
+def client(tmp_path):
+    with TestClient(app(tmp_path / "store")) as found:
+        assert found.post("/v1/models/m", json={"learner": TEXT}).status_code == 201
+        yield found
+
+
+def served(client):
+    return client.app.state.service.store.get("m").served
+
+
+def learn(client, start, stop, **headers):
+    body = {"rows": ROWS[start:stop], "labels": Y[start:stop]}
+    return client.post("/v1/models/m/learn", json=body, headers=headers)
+
+
+def test_answers_are_the_predictions_before_learning_and_the_model_is_that_of_one_process(client):
+    answers = []
+    for start in range(0, 300, 7):
+        found = learn(client, start, min(start + 7, 300)).json()
+        assert found["position"] == min(start + 7, 300)
+        answers += found["predictions"]
+    alone = fresh()
+    scores = alone.prequential(ROWS[:300], Y[:300])
+    assert answers[1:] == (scores >= 0).tolist()[1:]
+    assert digest(served(client).champion.model) == digest(alone)
+
+
+def test_every_kind_of_body_gives_the_same_model(tmp_path):
+    lines = b"".join(msgspec.json.encode({**row, "label": y}) + b"\n" for row, y in zip(ROWS[:60], Y, strict=False))
+    table = pa.table({name: [row[name] for row in ROWS[:60]] for name in "abc"} | {"label": Y[:60]})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    text = "a,b,c,label\n" + "".join(
+        f"{row['a']!r},{row['b']!r},{row['c']!r},{int(y)}\n" for row, y in zip(ROWS[:60], Y, strict=False)
+    )
+    columns = {name: [row[name] for row in ROWS[:60]] for name in "abc"}
+    lists = {"rows": [list(row.values()) for row in ROWS[:60]], "columns": list("abc"), "labels": Y[:60]}
+    bodies = {
+        "records": ("application/json", msgspec.json.encode({"rows": ROWS[:60], "labels": Y[:60]})),
+        "columns": ("application/json", msgspec.json.encode({"rows": columns, "labels": Y[:60]})),
+        "lists": ("application/json", msgspec.json.encode(lists)),
+        "lines": ("application/x-ndjson", lines),
+        "csv": ("text/csv", text.encode()),
+        "arrow": ("application/vnd.apache.arrow.stream", sink.getvalue()),
+    }
+    found = {}
+    with TestClient(app(tmp_path / "store")) as client:
+        for name, (kind, body) in bodies.items():
+            client.post(f"/v1/models/{name}", json={"learner": TEXT})
+            answer = client.post(f"/v1/models/{name}/learn", content=body, headers={"content-type": kind})
+            assert answer.status_code == 200, answer.text
+            assert answer.headers["content-type"].startswith(kind)
+            model = client.app.state.service.store.get(name).served.champion.model
+            found[name] = model.predict(ROWS[60:]).astype(int).tolist()
+        arrow = pa.ipc.open_stream(answer.content).read_all()
+        assert (arrow.num_rows, answer.headers["gristmill-position"]) == (60, "60")
+    assert all(one == found["records"] for one in found.values())
+
+
+def test_late_labels_are_scored_against_what_was_predicted_then(client):
+    learn(client, 0, 100)
+    body = {"rows": ROWS[100:110], "ids": [f"e{place}" for place in range(10)]}
+    said = client.post("/v1/models/m/predict", json=body).json()
+    assert (said["position"], served(client).journal.waiting) == (100, 10)
+    learn(client, 200, 300)
+    labels = {f"e{place}": Y[100 + place] for place in range(10)} | {"strange": True}
+    found = client.post("/v1/models/m/labels", json={"labels": labels}).json()
+    assert found["predictions"] == said["predictions"]
+    assert (found["learned"], found["position"], found["unknown"]) == (10, 210, ["strange"])
+    again = client.post("/v1/models/m/labels", json={"labels": labels}).json()
+    assert (again["learned"], len(again["unknown"]), served(client).journal.waiting) == (0, 11, 0)
+    alone = fresh().partial_fit([*ROWS[:100], *ROWS[200:300], *ROWS[100:110]], [*Y[:100], *Y[200:300], *Y[100:110]])
+    assert digest(served(client).champion.model) == digest(alone)
+
+
+def test_a_key_that_comes_again_changes_nothing_and_gets_the_same_answer(client):
+    first = learn(client, 0, 10, **{"Idempotency-Key": "k"})
+    again = learn(client, 0, 10, **{"Idempotency-Key": "k"})
+    assert (first.content, again.headers["idempotent-replay"]) == (again.content, "true")
+    assert served(client).position == 10
+    assert learn(client, 10, 20, **{"Idempotency-Key": "k"}).status_code == 409
+
+
+def test_everything_comes_back_after_a_restart_and_after_a_rollback(tmp_path):
+    settings = Settings(snapshot_events=100, keep_snapshots=3)
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        for start in range(0, 600, 50):
+            learn(client, start, start + 50)
+        metrics = served(client).champion.record.metrics()
+        assert served(client).journal.start > 0  # pruned behind the oldest of three snapshots
+        assert client.post("/v1/models/m/rollback", json={"position": 3}).status_code == 409
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        assert served(client).champion.record.metrics() == metrics
+        assert digest(served(client).champion.model) == digest(fresh().partial_fit(ROWS, Y))
+        assert client.post("/v1/models/m/rollback", json={"position": 533}).json()["position"] == 533
+        assert digest(served(client).champion.model) == digest(fresh().partial_fit(ROWS[:533], Y[:533]))
+        assert learn(client, 533, 600).json()["position"] == 600
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        assert digest(served(client).champion.model) == digest(fresh().partial_fit(ROWS, Y))
+
+
+def test_a_challenger_learns_the_same_events_and_takes_over(client):
+    learn(client, 0, 100)
+    client.post("/v1/models/m/challenger", json={"learner": "perceptron(Gaussian(0.5))"})
+    learn(client, 100, 300)
+    found = client.get("/v1/models/m/challenger").json()
+    assert (found["challenger"]["metrics"]["scored"], found["champion"]["metrics"]["scored"]) == (200, 300)
+    assert client.post("/v1/models/m/challenger/promote").status_code == 200
+    assert "perceptron" in client.get("/v1/models/m").json()["learner"]
+    assert client.post("/v1/models/m/challenger", json={"learner": "auto", "task": "novelty"}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("row", "label", "status", "column"),
+    [({"a": "x", "b": 1, "c": 1}, True, 422, "a"), ({"a": 1, "b": 1, "c": 1}, None, 422, None),
+     ({"a": 1, "b": 1, "c": 1}, [1], 422, None), (7, True, 422, None)],
+)  # fmt: skip
+def test_a_bad_row_is_named_and_changes_nothing(client, row, label, status, column):
+    learn(client, 0, 50)
+    before = digest(served(client).champion.model)
+    answer = client.post("/v1/models/m/learn", json={"rows": [ROWS[0], row], "labels": [True, label]})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["row"], error.get("column")) == (status, 1, column)
+    assert (digest(served(client).champion.model), served(client).position) == (before, 50)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"rows":' + b"[" * 99_999, 400),
+        (b"{", 400),
+        (b'{"rows": [], "labels": []}', 422),
+        (b'{"row": 1}', 422),
+        (b"\xff", 400),
+    ],
+)
+def test_a_hostile_body_is_refused(client, body, status):
+    headers = {"content-type": "application/json"}
+    assert client.post("/v1/models/m/learn", content=body, headers=headers).status_code == status
+
+
+def test_names_cannot_leave_the_store(client, tmp_path):
+    for name in ("..", "%2e%2e", "a%2Fb", ".hidden", "a b"):
+        assert client.post(f"/v1/models/{name}", json={"learner": TEXT}).status_code in (404, 405, 422)
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["gristmill-store", "m"]
+
+
+def test_limits_of_size_are_413(tmp_path):
+    with TestClient(app(tmp_path / "store", Settings(body_bytes=1000, rows=5))) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        assert learn(client, 0, 100).status_code == 413
+        assert client.post("/v1/models/m/learn", json={"rows": [[1]] * 6, "labels": [1] * 6}).status_code == 413
+
+
+def test_tokens_and_other_sites(tmp_path):
+    tokens = Tokens((b"r" * 16,), (b"w" * 16,))
+    with TestClient(app(tmp_path / "store", tokens=tokens)) as client:
+        ask = {"authorization": "Bearer " + "r" * 16}
+        write = {"authorization": "Bearer " + "w" * 16}
+        assert client.get("/v1/models").status_code == 401
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/v1/models", headers=ask).status_code == 200
+        assert client.post("/v1/models/m", json={"learner": TEXT}, headers=ask).status_code == 403
+        assert client.post("/v1/models/m", json={"learner": TEXT}, headers=write).status_code == 201
+        assert client.get("/v1/models", headers={**ask, "origin": "http://evil.example"}).status_code == 403
+    with TestClient(app(tmp_path / "other")) as client:
+        assert client.get("/v1/models", headers={"host": "evil.example"}).status_code == 403
+
+
+def test_a_full_disk_is_told_and_nothing_is_learned(client):
+    learn(client, 0, 50)
+    before = digest(served(client).champion.model)
+    connection = served(client).journal._connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    assert learn(client, 50, 600).status_code == 503
+    assert (digest(served(client).champion.model), served(client).position) == (before, 50)
+    connection.execute("PRAGMA max_page_count = 1000000")
+    assert learn(client, 50, 60).json()["position"] == 60
+
+
+def test_a_damaged_journal_is_reported_and_recovered(tmp_path):
+    with TestClient(app(tmp_path / "store")) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        for start in range(0, 300, 100):
+            learn(client, start, start + 100)
+    folder = tmp_path / "store" / "m"
+    for path in folder.glob("*.model"):
+        path.unlink()
+    with sqlite3.connect(folder / "journal.sqlite") as connection:
+        connection.execute("UPDATE events SET body = zeroblob(50) WHERE first = 100")
+    connection.close()
+    with pytest.raises(Damaged, match="position 100 "):
+        Store(tmp_path / "store").open()
+    (loss,) = plan(tmp_path / "store")
+    assert (loss.position, loss.last) == (100, 300)
+    assert "200 events would be lost" in loss.text()
+    recover(folder, loss)
+    with TestClient(app(tmp_path / "store")) as client:
+        assert served(client).position == 100
+        assert digest(served(client).champion.model) == digest(fresh().partial_fit(ROWS[:100], Y[:100]))
+
+
+def test_a_damaged_snapshot_falls_back_on_an_older_one(tmp_path):
+    settings = Settings(snapshot_events=100)
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        for start in range(0, 300, 100):
+            learn(client, start, start + 100)
+    newest = max((tmp_path / "store" / "m").glob("*.model"), key=lambda path: int(path.stem.split("-")[-1]))
+    newest.write_bytes(b"damaged")
+    with TestClient(app(tmp_path / "store")) as client:
+        assert digest(served(client).champion.model) == digest(fresh().partial_fit(ROWS[:300], Y[:300]))
+
+
+def test_one_process_a_store(tmp_path):
+    with Store(tmp_path / "store"), pytest.raises(ValueError, match="in use"):
+        Store(tmp_path / "store")
+
+
+def test_metrics_health_page_and_description(client):
+    learn(client, 0, 100)
+    families = {family.name: family for family in text_string_to_metric_families(client.get("/metrics").text)}
+    assert families["gristmill_position"].samples[0].value == 100
+    assert client.get("/readyz").json() == {"status": "ready"}
+    page = client.get("/")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert client.get("/page/uPlot.iife.min.js").status_code == 200
+    assert client.get("/page/..%2Fapplication.py").status_code == 404
+    assert "/v1/models/{name}/learn" in client.get("/openapi.json").json()["paths"]
+    found = client.get("/v1/models/m/curves").json()
+    assert [entry[0] for entry in found["curve"]] == [50, 100]
+    assert found["columns"] == dict.fromkeys("abc", "number")
+
+
+def test_novelty_tells_alarms_with_their_reasons(client):
+    client.post("/v1/models/pump", json={"learner": "auto", "task": "novelty", "alarm_rate": 0.05})
+    client.post("/v1/models/pump/learn", json={"rows": ROWS[:400]})
+    strange = {"a": 0.0, "b": 40.0, "c": 0.0}
+    found = client.post("/v1/models/pump/learn", json={"rows": [strange]}).json()
+    assert found["predictions"] == [-1]
+    alarm = client.get("/v1/models/pump/curves").json()["alarms"][-1]
+    assert (alarm["position"], alarm["reasons"][0]["column"]) == (400, "b")
+
+
+def test_a_model_file_goes_up_and_comes_down(client):
+    alone = fresh().partial_fit(ROWS[:100], Y[:100])
+    assert client.put("/v1/models/up/file", content=alone.to_bytes()).status_code == 201
+    client.post("/v1/models/up/learn", json={"rows": ROWS[100:200], "labels": Y[100:200]})
+    down = gristmill.from_bytes(client.get("/v1/models/up/file").content)
+    assert digest(down) == digest(fresh().partial_fit(ROWS[:200], Y[:200]))
+    assert client.put("/v1/models/bad/file", content=b"no model").status_code == 422
+
+
+def test_inference_in_json(client):
+    learn(client, 0, 200)
+    body = {
+        "inputs": [
+            {"name": n, "shape": [5], "datatype": "FP64", "data": X[:5, j].tolist()} for j, n in enumerate("abc")
+        ]
+    }
+    found = client.post("/v2/models/m/infer", json=body).json()
+    expected = client.post("/v1/models/m/predict", json={"rows": ROWS[:5]}).json()["predictions"]
+    assert found["outputs"][0]["data"] == expected
+    assert json.dumps(client.get("/v2/models/m").json())
