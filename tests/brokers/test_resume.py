@@ -1,15 +1,14 @@
 """Learners on brokers that are killed: each message is learned once, and the model is that of one run, bit for bit."""
 
 import json
-import os
 import random
 import time
 
 import gristmill
 
-from .conftest import Place, events
+from .conftest import CHAOS, Place, events
 
-KILLS = int(os.environ.get("GRISTMILL_CHAOS", 4))
+KILLS = CHAOS or 4
 HOW = (
     "--learner", "passive_aggressive(size=40)", "--kernel", "Gaussian(0.5)", "--target", "label", "--drop", "id",
     "--max-wait", "10ms", "--save-every", "10ms",
@@ -156,7 +155,7 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
         follower = Follower(model, name, None, 1000, 0, None)
         path = tmp_path / f"{name}.safetensors"
         run = LiveRun(follower, feed, rows, lambda model: model.save(path), every=0.05)
-        thread = threading.Thread(target=run.run, args=[False])
+        thread = threading.Thread(target=run.run, args=[False], daemon=True)
         thread.start()
         members.append((run, thread))
         return run
@@ -169,6 +168,7 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
             if learned() >= count:
                 return
             time.sleep(0.05)
+        raise TimeoutError(f"{learned()} of {count} messages were learned within 30 s")
 
     first = member("first")
     kafka.produce("shared", events(400), partitions=4)
@@ -178,12 +178,15 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
         if second.feed.reader._consumer.assignment() and first.feed.reader._consumer.assignment():
             break
         time.sleep(0.05)
+    else:
+        raise TimeoutError("no partition was given to the second process within 15 s")
     kafka.produce("shared", events(400, seed=1), partitions=4)
     wait_for(800)
     time.sleep(0.5)
     for run, thread in members:
         run.feed.stop.set()
         thread.join(30)
+        assert not thread.is_alive()
         run.feed.reader.close()
     assert learned() == 800
     assert 400 <= first.events < 800
