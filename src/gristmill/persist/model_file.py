@@ -7,14 +7,12 @@ version, the estimator's class, its parameters, its few fitted values, how far i
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
 import math
 import os
-import secrets
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from .._common.params import NestedParameters
 from .._common.ranges import Checked
 from .._common.times import is_span, read_ttl
 from .._version import __version__
+from .atomic import write
 
 FORMAT = 1
 
@@ -276,34 +275,6 @@ def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.data if array.size else b"")
     return digest.hexdigest()
-
-
-def write(path: Path, data: bytes) -> None:
-    """All or nothing, and lasting: written beside, synced, renamed, and the directory synced."""
-    name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-        sync_directory(path.parent)  # else the new name may be lost with the power
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def sync_directory(folder: Path) -> None:
-    """Names in a folder last from now on."""
-    if os.name != "posix":  # elsewhere a directory cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def load(path: Any) -> Any:
