@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import http.server
 import io
+import shutil
 import sys
 import tempfile
 import threading
@@ -28,7 +29,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-def main(width: int = 1280, height: int = 662, file: str = "", scheme: str = "light") -> None:
+def main(width: int = 1280, height: int = 755, file: str = "", scheme: str = "light") -> None:
     """Run 2,600 events of the turning crescents and take the picture."""
     handler = functools.partial(Quiet, directory=str(ROOT / "build" / "playground"))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -37,7 +38,7 @@ def main(width: int = 1280, height: int = 662, file: str = "", scheme: str = "li
     with tempfile.TemporaryDirectory() as profile:
         for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"):
             options.add_argument(flag)
-        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

@@ -1,15 +1,14 @@
 // The playground: controls, the loop of events and frames, and drawing by hand. Learners run in the core, see gristmill.js.
 
 import { load } from "./gristmill.js";
-import { ALGORITHMS, BUDGETS, KERNELS, RULES, algorithmOf, composition, program, sentenceOf } from "./learners.js";
-import { COLOURS, CURVES, Surface, curves } from "./draw.js";
+import { ALGORITHMS, COMPARISONS, KERNELS, algorithmOf, nameOf, program } from "./learners.js";
+import { COLOURS, curves } from "./draw.js";
+import { Panel, WINDOW } from "./panel.js";
 import { Drawing, LONGEST, STREAMS, VIEW } from "./streams.js";
 
-const WINDOW = 200; // events over which the error is shown
-const SAMPLE = 20; // events between points of the curves
-const RECENT = 120; // events that are drawn
+const SURFACES = 16; // milliseconds of a frame for computing surfaces; who finds none left is first in the next
 const $ = (id) => document.getElementById(id);
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("(prefers-color-scheme: dark)"), still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const settings = {};
 const state = { stream: "turning", events: [], drawing: new Drawing(), label: 0, paused: false, down: false, cursor: { x: 0, y: 0 }, due: 0, frames: [] };
@@ -18,102 +17,48 @@ let gristmill;
 
 // ---- panels -------------------------------------------------------------------------------------------------------
 
-class Panel {
-  constructor(algorithm) {
-    const { rule, budget } = ALGORITHMS[algorithm];
-    Object.assign(this, { rule, budget });
-    this.element = $("panel").content.firstElementChild.cloneNode(true);
-    const find = (name) => this.element.querySelector(name);
-    this.surface = new Surface(find("canvas"));
-    this.fill(find(".algorithm"), [...Object.keys(ALGORITHMS), "own combination"].map((name) => [name, name]), (name) => Object.assign(this, ALGORITHMS[name]));
-    this.fill(find(".rule"), Object.entries(RULES).map(([name, { title }]) => [name, title]), (name) => (this.rule = name));
-    this.fill(find(".budget"), Object.entries(BUDGETS).map(([name, { title }]) => [name, title]), (name) => (this.budget = name));
-    listenToDrawing(find("canvas"));
-    $("panels").append(this.element);
-    this.restart();
-  }
-  fill(select, options, choose) {
-    for (const [value, title] of options) select.add(new Option(title, value));
-    select.addEventListener("change", () => {
-      choose(select.value);
-      this.restart();
-    });
-  }
-  // Learns all events so far again, with the settings of now.
-  restart() {
-    this.model?.free();
-    this.model = null;
-    this.refused = "";
-    this.wrong = 0;
-    this.misses = [];
-    this.history = [];
-    this.surface.forget();
-    const find = (name) => this.element.querySelector(name), which = panels.indexOf(this);
-    find(".algorithm").value = algorithmOf(this) ?? "own combination";
-    find(".rule").value = this.rule;
-    find(".budget").value = this.budget;
-    find(".says").textContent = sentenceOf(this);
-    find(".swatch").style.background = CURVES[which < 0 ? panels.length : which];
-    try {
-      this.model = gristmill.classifier(composition(this, settings));
-    } catch (error) {
-      this.refused = error.message;
-    }
-    state.events.forEach((event, t) => this.learn(event, t));
-  }
-  learn({ x, y, label }, t) {
-    if (this.refused) return;
-    try {
-      const miss = (this.model.seen ? this.model.predictOne([x, y]) : undefined) !== label;
-      this.model.learnOne([x, y], label);
-      this.wrong += miss;
-      this.misses.push(miss ? 1 : 0);
-    } catch (error) {
-      this.refused = error.message;
-      return;
-    }
-    if ((t + 1) % SAMPLE === 0) this.history.push({ t: t + 1, error: this.error, size: this.model.size, bytes: this.model.memoryBytes });
-  }
-  get error() {
-    const last = this.misses.slice(-WINDOW);
-    return last.length ? last.reduce((a, b) => a + b, 0) / last.length : 0;
-  }
-  show(now) {
-    const numbers = this.element.querySelector(".numbers");
-    numbers.classList.toggle("refused", Boolean(this.refused));
-    numbers.textContent = this.refused ||
-      `${(100 * this.error).toFixed(1)}% wrong · ${this.model.size} points · ${(this.model.memoryBytes / 1000).toFixed(1)} kB`;
-    this.surface.draw(this.refused ? null : this.model, state.events.slice(-RECENT), (id) => state.events[id], dark.matches, now);
-    if (state.stream === "drawing" && this.element.contains(document.activeElement)) this.cross();
-  }
-  cross() {
-    const { context, canvas } = this.surface, x = ((state.cursor.x - VIEW.left) / (VIEW.right - VIEW.left)) * canvas.width;
-    const y = ((VIEW.top - state.cursor.y) / (VIEW.top - VIEW.bottom)) * canvas.height, arm = canvas.width / 30;
-    context.strokeStyle = COLOURS[state.label];
-    context.lineWidth = canvas.width / 160;
-    context.beginPath();
-    context.moveTo(x - arm, y), context.lineTo(x + arm, y), context.moveTo(x, y - arm), context.lineTo(x, y + arm);
-    context.stroke();
-  }
-}
-
-function addPanel() {
+function addPanel(chosen) {
   if (panels.length === 4) return;
   const used = panels.map(algorithmOf), next = ["Perceptron", "Forgetron", "Merge", "NORMA", "Projectron", "Passive-aggressive"].find((name) => !used.includes(name));
-  panels.push(new Panel(next));
+  const panel = new Panel(gristmill, chosen ?? { ...ALGORITHMS[next], size: panels.at(-1)?.size ?? 40 });
+  listenToDrawing(panel.surface.canvas);
+  panel.element.addEventListener("learner", () => {
+    showSettings();
+    panel.restart(settings, state.events);
+  });
+  panel.element.querySelector(".remove").addEventListener("click", () => removePanel(panel));
+  panel.element.querySelector(".save").addEventListener("click", () => save(panel));
+  $("panels").append(panel.element);
+  panels.push(panel);
+  panel.restart(settings, state.events);
   arrange();
 }
-function removePanel() {
-  if (panels.length === 1) return;
-  const last = panels.pop();
-  last.model?.free();
-  last.element.remove();
+function removePanel(panel) {
+  panel.model?.free();
+  panel.element.remove();
+  panels.splice(panels.indexOf(panel), 1);
   arrange();
 }
 function arrange() {
-  $("panels").style.setProperty("--columns", panels.length === 4 ? 2 : panels.length);
+  $("panels").style.setProperty("--columns", panels.length);
+  $("panels").classList.toggle("many", panels.length === 4);
   $("more").disabled = panels.length === 4;
-  $("fewer").disabled = panels.length === 1;
+  for (const panel of panels) panel.element.querySelector(".remove").disabled = panels.length === 1;
+  showSettings();
+}
+// Only the settings that a learner reads.
+function showSettings() {
+  const uses = (field, value) => panels.some((panel) => panel[field] === value);
+  $("of-width").hidden = settings.kernel === "Polynomial";
+  $("of-degree").hidden = settings.kernel !== "Polynomial";
+  $("of-C").hidden = !uses("rule", "PassiveAggressive");
+  $("of-rate").hidden = !uses("rule", "SGD");
+  $("of-tolerance").hidden = !uses("budget", "Project");
+  $("of-noise").hidden = state.stream === "digits" || state.stream === "drawing";
+}
+function compare(name) {
+  for (const panel of [...panels]) removePanel(panel);
+  for (const { rule, budget, size } of COMPARISONS[name].panels) addPanel({ rule, budget, size });
 }
 
 // ---- events -------------------------------------------------------------------------------------------------------
@@ -137,14 +82,14 @@ function restart() {
   relearn();
 }
 function relearn() {
-  for (const panel of panels) panel.restart();
+  for (const panel of panels) panel.restart(settings, state.events);
 }
 
 // ---- drawing by hand ----------------------------------------------------------------------------------------------
 
 function draw(x, y) {
   if (state.stream !== "drawing") {
-    $("stream").value = state.stream = "drawing";
+    state.stream = "drawing";
     tell();
     restart();
   }
@@ -185,7 +130,7 @@ function listenToDrawing(canvas) {
 
 const power = (digits) => (value) => Number((10 ** value).toPrecision(digits));
 const SLIDERS = {
-  speed: power(2), noise: Number, width: power(2), degree: Number, size: Number, C: power(2), rate: power(2), tolerance: Number,
+  speed: power(2), noise: Number, width: power(2), degree: Number, C: power(2), rate: power(2), tolerance: Number,
 };
 function readSlider(id) {
   settings[id] = SLIDERS[id](Number($(id).value));
@@ -193,9 +138,12 @@ function readSlider(id) {
 }
 function chooseClass(label) {
   state.label = label;
-  [...$("classes").children].forEach((button, at) => button.setAttribute("aria-checked", String(at === label)));
+  [...$("classes").children].forEach((button, at) => button.setAttribute("aria-pressed", String(at === label)));
 }
+// After a change of the stream.
 function tell() {
+  $("stream").value = state.stream;
+  showSettings();
   $("about").textContent = STREAMS[state.stream]?.about ?? "Draw points of two to four classes; they are repeated in an even order, as a stream.";
 }
 function pause(paused = !state.paused) {
@@ -212,15 +160,14 @@ async function copy() {
   $("code-box").open = true;
   try {
     await navigator.clipboard.writeText($("code").textContent);
-    $("status").textContent = "Copied. The program prints the same numbers of errors and points.";
+    $("status").textContent = "Copied. The program prints the same numbers of errors and points as the learners above.";
   } catch {
     $("status").textContent = "The browser did not allow copying; the program is below the curves.";
   }
 }
-function saveModel() {
-  const panel = panels.find(({ refused, model }) => !refused && model.seen);
-  if (!panel) return;
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([panel.model.save()])), download: "playground.safetensors" });
+function save({ refused, model }) {
+  if (refused || !model.seen) return;
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([model.save()])), download: "playground.safetensors" });
   link.click();
   URL.revokeObjectURL(link.href);
   $("status").textContent = "Saved as playground.safetensors: gristmill.load reads it in Python.";
@@ -229,11 +176,13 @@ function saveModel() {
 function prepare() {
   for (const [name, { title }] of Object.entries(STREAMS)) $("stream").add(new Option(title, name));
   $("stream").add(new Option("Draw your own", "drawing"));
+  for (const [name, { title }] of Object.entries(COMPARISONS)) $("compare").add(new Option(title, name));
   for (const [name, { title }] of Object.entries(KERNELS)) $("kernel").add(new Option(title, name));
   for (const label of COLOURS.keys()) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${"●■▲◆"[label]} ${label + 1}` });
-    button.style.color = COLOURS[label];
-    button.setAttribute("role", "radio");
+    const button = Object.assign(document.createElement("button"), { type: "button" }), glyph = document.createElement("span");
+    glyph.textContent = "●■▲◆"[label];
+    glyph.style.color = COLOURS[label];
+    button.append(glyph, ` ${label + 1}`);
     button.setAttribute("aria-label", `Class ${label + 1}`);
     button.addEventListener("click", () => chooseClass(label));
     $("classes").append(button);
@@ -253,13 +202,13 @@ function prepare() {
       });
     });
   }
-  const chooseKernel = () => {
+  settings.kernel = $("kernel").value;
+  $("kernel").addEventListener("change", () => {
     settings.kernel = $("kernel").value;
-    $("of-width").hidden = settings.kernel === "Polynomial";
-    $("of-degree").hidden = settings.kernel !== "Polynomial";
-  };
-  chooseKernel();
-  $("kernel").addEventListener("change", () => (chooseKernel(), relearn()));
+    showSettings();
+    relearn();
+  });
+  $("compare").addEventListener("change", () => compare($("compare").value));
   $("stream").addEventListener("change", () => {
     state.stream = $("stream").value;
     tell();
@@ -268,10 +217,9 @@ function prepare() {
   $("pause").addEventListener("click", () => pause());
   $("step").addEventListener("click", () => (pause(true), next()));
   $("restart").addEventListener("click", restart);
-  $("more").addEventListener("click", addPanel);
-  $("fewer").addEventListener("click", removePanel);
+  $("more").addEventListener("click", () => addPanel());
   $("copy").addEventListener("click", copy);
-  $("save").addEventListener("click", saveModel);
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
     if (event.key >= "1" && event.key <= "4") chooseClass(Number(event.key) - 1);
@@ -282,7 +230,7 @@ function prepare() {
 
 // ---- the loop -----------------------------------------------------------------------------------------------------
 
-let before = 0;
+let before = 0, told = 0, first = 0;
 function frame(now) {
   const passed = Math.min(now - before, 100);
   before = now;
@@ -293,15 +241,27 @@ function frame(now) {
     while (state.due >= 1 && performance.now() < until && next()) state.due--;
     state.due = Math.min(state.due, 2);
   }
-  for (const panel of panels) panel.show(now);
-  curves($("error"), panels.map(({ history }) => history.map(({ t, error }) => ({ t, value: 100 * error }))), {
-    title: `wrong in the last ${WINDOW} events`, format: (value) => `${value.toFixed(0)}%`, dark: dark.matches, least: 10,
-  });
-  curves($("memory"), panels.map(({ history }) => history.map(({ t, bytes }) => ({ t, value: bytes / 1000 }))), {
-    title: "memory", format: (value) => `${value.toFixed(1)} kB`, dark: dark.matches, least: 1,
-  });
+  const until = performance.now() + SURFACES;
+  let waits = -1;
+  for (let turn = 0; turn < panels.length; turn++) {
+    const which = (first + turn) % panels.length, fresh = performance.now() < until;
+    if (!fresh && waits < 0) waits = which;
+    panels[which].show(which, { state, dark: dark.matches, still: still.matches, now, fresh });
+  }
+  first = Math.max(waits, 0);
+  const lines = (value) => panels.map((panel) => ({ name: nameOf(panel), points: panel.history.map((one) => ({ t: one.t, value: value(one) })) }));
+  const changes = STREAMS[state.stream]?.changes ?? [], common = { dark: dark.matches, from: WINDOW };
+  curves($("error"), lines(({ error }) => 100 * error), changes, { ...common, title: `Wrong in the last ${WINDOW} events`, format: (value) => `${value}%`, least: 4 });
+  curves($("memory"), lines(({ bytes }) => bytes / 1000), changes, { ...common, title: "Memory", format: (value) => `${value} kB`, least: 1 });
+  if (now - told > 2000) describe((told = now));
   if (state.events.length >= LONGEST) $("status").textContent = `${LONGEST.toLocaleString("en")} events: the stream ends here. Restart, or change a setting.`;
   requestAnimationFrame(frame);
+}
+// The curves in words, for those who do not see them.
+function describe() {
+  const now = (text) => panels.map((panel) => `${nameOf(panel)} ${panel.refused ? "refused" : text(panel)}`).join(", ");
+  $("error").setAttribute("aria-label", `Wrong in the last ${WINDOW} of ${state.events.length} events: ${now(({ error }) => `${(100 * error).toFixed(1)}%`)}`);
+  $("memory").setAttribute("aria-label", `Memory: ${now(({ model }) => `${(model.memoryBytes / 1000).toFixed(1)} kB`)}`);
 }
 
 gristmill = await load().catch((error) => {
@@ -309,8 +269,14 @@ gristmill = await load().catch((error) => {
   throw error;
 });
 prepare();
+// index.html#stream=switching&compare=sizes&kernel=Laplacian
+const asked = new URLSearchParams(location.hash.slice(1));
+if (asked.get("stream") in STREAMS) state.stream = asked.get("stream");
+if (asked.get("kernel") in KERNELS) $("kernel").value = settings.kernel = asked.get("kernel");
+if (asked.get("compare") in COMPARISONS) $("compare").value = asked.get("compare");
+compare($("compare").value);
 tell();
-for (let count = 0; count < 3; count++) addPanel();
+pause(still.matches);
 requestAnimationFrame(frame);
 // For tests, and for the console.
 globalThis.playground = { state, settings, panels, next, pause, restart, code };

@@ -10,6 +10,7 @@ export const LONGEST = 8000; // events; then the stream stops
 
 const turning = {
   title: "Turning crescents",
+  changes: [[2000, "half a turn"], [4000, "a full turn"]],
   about: "Two crescents hold each other and turn: half-way each lies where the other was.",
   event(t, noise) {
     const angle = Math.PI * uniform(t, 1), turn = (2 * Math.PI * t) / 4000;
@@ -29,6 +30,7 @@ X = 0.85 * np.column_stack([np.cos(turn) * a - np.sin(turn) * b, np.sin(turn) * 
 
 const switching = {
   title: "Switching blobs",
+  changes: Array.from({ length: LONGEST / 1000 - 1 }, (_, k) => [1000 * (k + 1), "switch"]),
   about: "Three groups; every 1,000 events each takes the class of its neighbour, and what was learned is wrong at once.",
   event(t, noise) {
     const blob = Math.floor(3 * uniform(t, 0)), angle = (2 * Math.PI * blob) / 3;
@@ -53,6 +55,7 @@ const entered = DIGITS.map((digit) => {
 });
 const digits = {
   title: "Digits, new ones enter",
+  changes: [[600, "3 enters"], [1200, "9 enters"]],
   about: "Handwritten digits in a plane that tells them apart: 1 and 7, from event 600 on 3, from 1,200 on 9. A new class may come at any event.",
   event(t) {
     const known = entered[Math.min(1 + Math.floor(t / 600), 3)], image = images[Math.floor(uniform(t, 0) * known)];

@@ -33,6 +33,21 @@ double factor(const Node& node, double x, double y) {
     }
 }
 
+// (a <x, y> + b)^n, with or without normalisation, of a degree whose monomials in two coordinates are few.
+struct Power {
+    double a, b;
+    std::size_t n;
+    bool normalized;
+    double of(double t) const { return std::pow(a * t + b, static_cast<double>(n)); }
+};
+std::optional<Power> power(const std::vector<Node>& kernel) {
+    constexpr int kFew = 12;
+    const Node& node = kernel.front();
+    const bool normalized = kernel.size() == 2 && kernel.back().op == Op::normalized;
+    if (node.op != Op::polynomial || node.n > kFew || !(normalized || kernel.size() == 1)) return std::nullopt;
+    return Power{node.a, node.b, static_cast<std::size_t>(node.n), normalized};
+}
+
 template <class H>
 class LearnerModel final : public Model {
   public:
@@ -81,6 +96,8 @@ class LearnerModel final : public Model {
         out.assign(grid.columns * grid.rows * outputs(), 0.0);
         const auto node = separable(kernel_);
         if (node && !local_) return factored(grid, *node, out);
+        const auto polynomial = power(kernel_);
+        if (polynomial && !local_) return expanded(grid, *polynomial, out);
         std::vector<double> line(2 * grid.columns);
         for (std::size_t j = 0; j < grid.rows; ++j) {
             for (std::size_t i = 0; i < grid.columns; ++i) line[2 * i] = grid.x(i), line[2 * i + 1] = grid.y(j);
@@ -168,6 +185,47 @@ class LearnerModel final : public Model {
                 }
             }
             for (std::size_t p = 0; p < plane.size(); ++p) out[p * outputs() + o] = plane[p];
+        }
+    }
+
+    // f on a grid as one polynomial in two variables: the stored points are read once, not at each place.
+    void expanded(const Grid& grid, const Power& kernel, std::vector<double>& out) const {
+        const Stored all = stored();
+        const std::size_t n = kernel.n, side = n + 1;
+        std::vector<double> share(side * side);  // of x^i y^j: the multinomial coefficient and the powers of a and b
+        for (std::size_t i = 0; i <= n; ++i)
+            for (std::size_t j = 0; i + j <= n; ++j) {
+                double ways = 1;
+                for (std::size_t k = 1; k <= j; ++k) ways = ways * static_cast<double>(n - j + k) / static_cast<double>(k);
+                for (std::size_t k = 1; k <= i; ++k) ways = ways * static_cast<double>(n - j - i + k) / static_cast<double>(k);
+                share[i * side + j] =
+                    ways * std::pow(kernel.a, static_cast<double>(i + j)) * std::pow(kernel.b, static_cast<double>(n - i - j));
+            }
+        std::vector<double> terms(side * side);
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            std::fill(terms.begin(), terms.end(), 0.0);
+            for (std::size_t s = 0; s < all.ids.size(); ++s) {
+                const double x = all.points[2 * s], y = all.points[2 * s + 1];
+                double c = all.coefs[s * outputs() + o];
+                if (kernel.normalized) c /= std::sqrt(kernel.of(x * x + y * y));
+                for (std::size_t i = 0; i <= n; ++i, c *= x) {
+                    double product = c;
+                    for (std::size_t j = 0; i + j <= n; ++j, product *= y) terms[i * side + j] += share[i * side + j] * product;
+                }
+            }
+            const double offset = learner_.shown_intercept(o) - learner_.margin();
+            for (std::size_t row = 0; row < grid.rows; ++row)
+                for (std::size_t column = 0; column < grid.columns; ++column) {
+                    const double x = grid.x(column), y = grid.y(row);
+                    double sum = 0;
+                    for (std::size_t i = side; i-- > 0;) {
+                        double inner = 0;
+                        for (std::size_t j = side - i; j-- > 0;) inner = inner * y + terms[i * side + j];
+                        sum = sum * x + inner;
+                    }
+                    if (kernel.normalized) sum /= std::sqrt(kernel.of(x * x + y * y));
+                    out[(row * grid.columns + column) * outputs() + o] = sum + offset;
+                }
         }
     }
 
