@@ -25,6 +25,8 @@ from .follower import Follower
 
 #: a model is saved at most this share of the time
 _SHARE = 0.05
+#: signals that end a run after the batch, and what is told of them
+_SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 
 
 def position_of(model: Any, source: str) -> dict[str, Any] | None:
@@ -124,10 +126,12 @@ class LiveRun:
         def stop(number: int, _: Any) -> None:
             if self.feed.stop.is_set():
                 raise KeyboardInterrupt
-            self.stopped = "interrupted" if number == signal.SIGINT else "terminated"
+            self.stopped = _SIGNALS[signal.Signals(number).name]
             self.feed.stop.set()
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup does
+        before = {number: signal.signal(number, stop) for number in numbers}
         try:
             yield
         finally:
