@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 
 from ..._version import __version__
 from .._description import describe
+from .._learning import learning_of
 from .._plain import LEVELS, Curves, Description, ExportError, Terms
-from . import code
+from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
  *
@@ -62,10 +62,15 @@ def to_c(model: Any, learn: bool = False, number: str = "float64", name: str = "
         raise ExportError(f"to_c: name must be a name of C, such as 'pump', got {name!r}")
     found = describe(model)
     _refuse(found)
-    if learn:
-        raise ExportError("to_c: learn=True is not available; a header predicts with what was learned before")
-    text, ram = _predicting(found, number), f"{_work(found)} numbers of work space by the caller"
     single = number == "float32"
+    if learn:
+        learns = learning_of(model)
+        text = common(found, number, direct=single) + learning.text(found, learns, single)
+        size = state.dtype_of(state.fields(found, learns, single), single).itemsize
+        work = found.rows.width + (2 if learns.budget == "Merge" else 1) * learns.capacity
+        ram = f"{size:,} bytes of state, {work} numbers of work space, both by the caller"
+    else:
+        text, ram = _predicting(found, number), f"{_work(found)} numbers of work space by the caller"
     text = _named(text, name, single)
     return _comment(found, name, number, text, ram) + _guarded(text, name)
 
@@ -105,7 +110,14 @@ def _comment(found: Description, name: str, number: str, text: str, ram: str) ->
 
 def _safe(text: str) -> str:
     """Text that can stand in a comment."""
-    return text.replace("*/", "* /").replace("\n", " ").replace("\\", "/").replace("??", "? ?")
+    plain = "".join(letter if letter.isprintable() else " " for letter in text).encode("ascii", "replace").decode()
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+
+
+def _string(text: str) -> str:
+    """Text as a string of C: UTF-8, and all that could mean something else as a number."""
+    plain = {byte for byte in range(32, 127)} - set(b'"\\?')
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'
 
 
 def _refuse(found: Description) -> None:
@@ -134,7 +146,7 @@ def _names(found: Description) -> str:
     sizes = {"FEATURES": found.rows.width, "ROW": found.rows.width, "OUTPUTS": found.outputs}
     text = "".join(f"#define @U@_{name} {size}\n" for name, size in sizes.items())
     if found.task == "classification":
-        labels = ", ".join(json.dumps(str(found.labels[at])) for at in found.order)
+        labels = ", ".join(_string(str(found.labels[at])) for at in found.order)
         text += f"#define @U@_CLASSES {len(found.labels)}\n#define @U@_SIGN ({int(found.sign)})\n"
         text += f"#define @U@_CLASS_NAMES {{{labels}}}\n"
         place = [found.order.index(at) for at in range(len(found.labels))]
@@ -172,7 +184,7 @@ def _predicting(found: Description, number: str) -> str:
     text += _scaling(found, single)
     text += _curve(body, single) if isinstance(body, Curves) else ""
     text += _scores(found, body)
-    return text + _answers(found, single) + check_code(found, single, "", "const @P@_num *x")
+    return text + _answers(found, single) + code.check(found, single, learns=False)
 
 
 def _scaling(found: Description, single: bool) -> str:
@@ -293,26 +305,4 @@ def _answers(found: Description, single: bool) -> str:
         f"\n/* Half widths of the intervals around a score, by output, for the coverages {levels}. */\n"
         + code.array("@P@_halves", found.halves, single)
         + "static inline void @P@_predict(const @P@_num *x, @P@_num *work, @P@_num *out) { @P@_scores(x, work, out); }\n"
-    )
-
-
-def check_code(found: Description, single: bool, state: str, _: str) -> str:
-    """`check`: the library's scores of the built-in row."""
-    expected = np.ravel(found.check["decision_function"]).astype(np.float64)
-    if found.task == "classification" and found.outputs == 1:
-        expected = expected * found.sign
-    elif found.task == "classification":
-        expected = expected[[found.order.index(at) for at in range(len(found.labels))]]
-    row = np.array([found.check_inputs[name] for name in found.names], dtype=np.float64)
-    tolerance = "1e-3" if single or found.experts[0].single else "1e-9"
-    return (
-        code.array("@P@_check_row", row, single)
-        + code.array("@P@_check_scores", expected, single)
-        + f"static inline int @P@_check({state + ', ' if state else ''}@P@_num *work) {{\n"
-        "    @P@_num scores[@U@_OUTPUTS];\n    int o, fine = 1;\n"
-        f"    @P@_scores({'state, ' if state else ''}@P@_check_row, work, scores);\n"
-        "    for (o = 0; o < @U@_OUTPUTS; ++o)\n"
-        f"        fine &= @P@_abs(scores[o] - @P@_check_scores[o]) <= (@P@_num){tolerance} * "
-        "(1 + @P@_abs(@P@_check_scores[o]));\n"
-        "    return fine;\n}\n"
     )
