@@ -20,68 +20,59 @@ _REFUSING = "        if (!@P@_finite(z)) return 0;\n"
 _MEAN = """
 /* What stands for a missing value. */
 static inline double @P@_mean(const @P@_state *state, int j) {
-    return @P@_first[j] + state->total[j] / (state->count[j] > 1 ? state->count[j] : 1);
+    return (double)@P@_first[j] + state->total[j] / (state->count[j] > 1 ? state->count[j] : 1);
 }
 """
 _MOMENTS = """
-/* Mean of a column less its first value, and deviation. */
-static inline void @P@_moments(double sum, double square, double count, double *mean, @P@_num *spread) {
-    const double middle = sum / count, rest = square / count - middle * middle;
-    *mean = middle;
-    *spread = (@P@_num)sqrt@S@((@P@_num)(rest > 0 ? rest : 0));
-}
-static inline @P@_num @P@_placed(@P@_num x, double centre, @P@_num spread) {
-    const @P@_num z = @P@_drawn_in((@P@_num)((double)x - centre) / (spread > 0 ? spread : 1));
+static inline @P@_num @P@_placed(@P@_num x, int j, @P@_num mean, @P@_num spread) {
+    const @P@_num z = @P@_drawn_in((@APART@) / (spread > 0 ? spread : 1));
     return @P@_finite(z) ? z : 0;
 }
 /* A value as it counts: no farther from the mean so far than five deviations, once there are a few events. */
 static inline double @P@_taken(const @P@_state *state, int j, @P@_num x) {
-    const double step = (double)x - @P@_first[j];
-    double mean;
-    @P@_num spread;
-    @P@_moments(state->sum[j], state->square[j], state->scaled > 0 ? (double)state->scaled : 1, &mean, &spread);
-    if (state->scaled < 16 || !(spread > 0)) return step;
-    return step > mean + 5 * (double)spread ? mean + 5 * (double)spread :
-           step < mean - 5 * (double)spread ? mean - 5 * (double)spread : step;
+    const double step = (double)x - (double)@P@_first[j], mean = state->mean[j], far = 5 * (double)state->spread[j];
+    if (state->scaled < 16 || !(far > 0)) return step;
+    return step > mean + far ? mean + far : step < mean - far ? mean - far : step;
 }
 """
-
-
-_KNOWN = """double mean;
-        @P@_num spread;
-        @P@_moments(state->sum[j], state->square[j], (double)@P@_in_moments(state), &mean, &spread);
-        out[j] = @P@_placed(z, mean + @P@_first[j], spread);"""
-_FRESH = """const double taken = @P@_taken(state, j, z);
-        double mean;
-        @P@_num spread;
-        @P@_moments(state->sum[j] + taken, state->square[j] + taken * taken, (double)state->scaled + 1, &mean, &spread);
-        out[j] = @P@_placed(z, mean + @P@_first[j], spread);"""
+#: the difference of a value and the mean; in double the library's own, in single precision the one that rounds least
+_APART = {False: "x - (mean + @P@_first[j])", True: "(x - @P@_first[j]) - mean"}
+_KNOWN = "out[j] = @P@_placed(z, j, state->mean[j], state->spread[j]);"
+_FRESH = """const double taken = @P@_taken(state, j, z), sum = state->sum[j] + taken;
+        const double count = (double)state->scaled + 1, square = state->square[j] + taken * taken;
+        const double mean = sum / count, rest = square / count - mean * mean;
+        fresh[j] = (@P@_num)mean, fresh[@U@_FEATURES + j] = sqrt@S@((@P@_num)(rest > 0 ? rest : 0));
+        out[j] = @P@_placed(z, j, fresh[j], fresh[@U@_FEATURES + j]);"""
 _TAKEN = """if (!@P@_is_settled(state)) {
             const double taken = @P@_taken(state, j, x[j]);
             state->sum[j] += taken, state->square[j] += taken * taken;
+            state->mean[j] = fresh[j], state->spread[j] = fresh[@U@_FEATURES + j];
         }"""
 _NEXT = """
-static inline int @P@_next_row(const @P@_state *state, const @P@_num *x, @P@_num *out) {
+static inline int @P@_next_row(const @P@_state *state, const @P@_num *x, @P@_num *out, @P@_num *fresh) {
     int j;
     for (j = 0; j < @U@_FEATURES; ++j)
         if (!@P@_finite(x[j])) return 0;
-    return @P@_is_settled(state) ? @P@_row(state, x, out) : @P@_fresh_row(state, x, out);
+    return @P@_is_settled(state) ? @P@_row(state, x, out, fresh) : @P@_fresh_row(state, x, out, fresh);
 }
 """
 
 
-def columns(learning: Learning) -> str:
-    """`row`: a row as the kernel sees it by what is known now; `next_row`: by that and itself; `take`: it counts."""
+def columns(learning: Learning, single: bool) -> str:
+    """`row`: a row as the kernel sees it by what is known now; `next_row`: by that and itself; `take`: it counts.
+
+    Means and deviations with the row itself go by `fresh`, twice as many numbers as there are columns.
+    """
     first = learning.moments if learning.moments is not None else learning.means
-    text = "" if first is None else code.array("@P@_first", first[0], False, "double")
+    text = "" if first is None else code.array("@P@_first", first[0], single)
     gaps, taking = _REFUSING, []
     if learning.means is not None:
         text, gaps = text + _MEAN, _GAPS
-        taking.append("state->total[j] += (double)x[j] - @P@_first[j], state->count[j] += 1;")
+        taking.append("state->total[j] += (double)x[j] - (double)@P@_first[j], state->count[j] += 1;")
     if learning.moments is None:
         text += _row("row", gaps, "out[j] = z;") + _row("next_row", _REFUSING, "out[j] = z;")
     else:
-        text += code.DRAW + _warm(learning.warmup) + _MOMENTS
+        text += code.DRAW + _warm(learning.warmup) + _MOMENTS.replace("@APART@", _APART[single])
         text += _row("row", gaps, _KNOWN) + _row("fresh_row", _REFUSING, _FRESH) + _NEXT
         taking.append(_TAKEN)
     lines = "".join(f"        {line}\n" for line in taking)
@@ -90,25 +81,22 @@ def columns(learning: Learning) -> str:
     return (
         text
         + "\n/* A row that was learned counts in what the columns are scaled by. */\n"
-        + "static inline void @P@_take(@P@_state *state, const @P@_num *x) {\n    int j;\n    (void)state, (void)x;\n"
+        + "static inline void @P@_take(@P@_state *state, const @P@_num *x, const @P@_num *fresh) {\n    int j;\n"
+        + "    (void)state, (void)x, (void)fresh;\n"
         + f"{loop}{count}}}\n"
     )
 
 
 def _warm(warmup: int | None) -> str:
-    """Events in the moments, and whether these stay as they are."""
-    events = "state->scaled" if warmup is None else f"(state->scaled < {warmup}u ? state->scaled : {warmup}u)"
+    """Whether the moments stay as they are."""
     settled = "((void)state, 0)" if warmup is None else f"state->scaled >= {warmup}u"
-    return (
-        f"static inline uint64_t @P@_in_moments(const @P@_state *state) {{ return {events}; }}\n"
-        f"static inline int @P@_is_settled(const @P@_state *state) {{ return {settled}; }}\n"
-    )
+    return f"static inline int @P@_is_settled(const @P@_state *state) {{ return {settled}; }}\n"
 
 
 def _row(name: str, gaps: str, out: str) -> str:
     return (
-        f"static inline int @P@_{name}(const @P@_state *state, const @P@_num *x, @P@_num *out) {{\n    int j;\n"
-        "    (void)state;\n    for (j = 0; j < @U@_FEATURES; ++j) {\n        @P@_num z = x[j];\n"
+        f"static inline int @P@_{name}(const @P@_state *state, const @P@_num *x, @P@_num *out, @P@_num *fresh) {{\n"
+        "    int j;\n    (void)state, (void)fresh;\n    for (j = 0; j < @U@_FEATURES; ++j) {\n        @P@_num z = x[j];\n"
         f"{gaps}        {{ {out} }}\n    }}\n    return 1;\n}}\n"
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import Description, Node
+from .._plain import Description, Near, Node
 
 #: @P@ is the prefix of all names, @N@ the number type, @S@ the suffix of functions and constants in single precision
 HEAD = """
@@ -285,6 +285,38 @@ static inline void @P@_calibrated(const @P@_num *scores, @P@_num slope, const @P
 #endif
 }
 """
+
+NEAR = """
+/* The logarithm of how far a kernel value is. */
+static inline @P@_num @P@_farness(@P@_num value) {
+    return log@S@(@P@_max(-log@S@(@P@_max(value, @LEAST@)), 0) + @TOUCHING@);
+}
+/* How near the nearest stored points are, beside how near those were to theirs; work: @U@_WORK numbers. */
+static inline void @P@_scores(const @P@_num *x, @P@_num *work, @P@_num *scores) {
+    @P@_num *const values = work + @U@_ROW, *const nearest = values + @U@_POINTS; /* largest first */
+    const @P@_num xx = @P@_norm2((@P@_row(x, work), work));
+    @P@_num sum = 0, known = 0;
+    int i, k;
+    for (i = 0; i < @U@_POINTS; ++i) {
+        const @P@_num value = values[i] = @P@_pair(work, xx, @P@_points[i], @P@_norms[i]);
+        if (i >= @U@_NEIGHBOURS && !(value > nearest[@U@_NEIGHBOURS - 1])) continue;
+        for (k = i < @U@_NEIGHBOURS ? i : @U@_NEIGHBOURS - 1; k > 0 && nearest[k - 1] < value; --k)
+            nearest[k] = nearest[k - 1];
+        nearest[k] = value;
+    }
+    for (i = 0; i < @U@_POINTS; ++i)
+        if (values[i] >= nearest[@U@_NEIGHBOURS - 1] && @P@_reaches[i] == @P@_reaches[i]) sum += @P@_reaches[i], known += 1;
+    scores[0] = (known > 0 ? @P@_exp(sum / known - @P@_farness(nearest[@U@_NEIGHBOURS - 1])) : 1) + @P@_intercept[0];
+}
+"""
+
+
+def near(body: Near, single: bool) -> str:
+    """Scores by neighbours. requires: one point at least, which `Density` has after its first event."""
+    text = f"#define @U@_NEIGHBOURS {body.count}\n" + array("@P@_reaches", body.reaches, single)
+    text += NEAR.replace("@LEAST@", literal(1e-37 if single else 1e-290, single))
+    return text.replace("@TOUCHING@", literal(1e-3, single))
+
 
 LABELS = """
 /* The class of scores: its place in @U@_CLASS_NAMES. */

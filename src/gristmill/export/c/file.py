@@ -10,7 +10,7 @@ import numpy as np
 from ..._version import __version__
 from .._description import describe
 from .._learning import learning_of
-from .._plain import LEVELS, Curves, Description, ExportError, Terms
+from .._plain import LEVELS, Curves, Description, ExportError, Near, Terms
 from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
@@ -67,8 +67,7 @@ def to_c(model: Any, learn: bool = False, number: str = "float64", name: str = "
         learns = learning_of(model)
         text = common(found, number, direct=single) + learning.text(found, learns, single)
         size = state.dtype_of(state.fields(found, learns, single), single).itemsize
-        work = found.rows.width + (2 if learns.budget == "Merge" else 1) * learns.capacity
-        ram = f"{size:,} bytes of state, {work} numbers of work space, both by the caller"
+        ram = f"{size:,} bytes of state, {learning.work(found, learns)} numbers of work space, both by the caller"
     else:
         text, ram = _predicting(found, number), f"{_work(found)} numbers of work space by the caller"
     text = _named(text, name, single)
@@ -88,9 +87,9 @@ def _guarded(text: str, name: str) -> str:
 
 def _comment(found: Description, name: str, number: str, text: str, ram: str) -> str:
     body: Any = found.experts[0].body
-    size = 4 if number == "float32" else 8
-    used = [part for part in ("sqrt", "fma") if re.search(rf"\b{part}f?\(", text)]
-    told = {"sqrt": "sqrt", "fma": "fma where FP_FAST_FMA says that it is quick"}
+    size, near = 4 if number == "float32" else 8, isinstance(body, Near)
+    used = [part for part in ("sqrt", "fma", "log") if re.search(rf"\b{part}f?\(", text)]
+    told = {"sqrt": "sqrt", "log": "log", "fma": "fma where FP_FAST_FMA says that it is quick"}
     libm = ", ".join(told[part] for part in used) or "nothing"
     return _COMMENT.format(
         name=name,
@@ -102,7 +101,7 @@ def _comment(found: Description, name: str, number: str, text: str, ram: str) ->
         classes=_safe(", ".join(str(found.labels[at]) for at in found.order)) or "none",
         number=number,
         points=f"{len(body.points)} points of {found.rows.width} columns",
-        flash=size * (body.points.size + body.coefs.size + len(body.points)),
+        flash=size * (body.points.size + len(body.points) + (len(body.points) if near else body.coefs.size)),
         ram=ram,
         libm=libm,
     )
@@ -124,9 +123,8 @@ def _refuse(found: Description) -> None:
     if found.mixture is not None:
         raise ExportError(f"{found.kind}: a mixture of experts is exported to ONNX; in C export its leader_")
     body = found.experts[0].body
-    if not isinstance(body, Terms | Curves):
+    if not isinstance(body, Terms | Curves | Near):
         kinds = {
-            "Near": "Density(neighbours=...)",
             "Products": "a map of random features",
             "Waves": "a map of random features",
         }
@@ -139,7 +137,9 @@ def _refuse(found: Description) -> None:
 
 
 def _work(found: Description) -> int:
-    return max(found.rows.width, 1)
+    """Numbers of work space of a header that predicts: a row; of neighbours their kernel values as well."""
+    body = found.experts[0].body
+    return max(found.rows.width, 1) + (len(body.points) + body.count if isinstance(body, Near) else 0)
 
 
 def _names(found: Description) -> str:
@@ -160,7 +160,7 @@ def common(found: Description, number: str, direct: bool) -> str:
     single = number == "float32"
     body: Any = found.experts[0].body
     text = _names(found) + code.HEAD + (code.EXP_SINGLE if single else code.EXP_DOUBLE) + code.NORM
-    if isinstance(body, Terms):
+    if isinstance(body, Terms | Near):
         text += code.kernel(body.program, single, direct) + code.row_kernel(body.program, direct)
     if found.task == "classification":
         text += code.LABELS + (code.PROBABILITIES if len(found.labels) > 1 else "")
@@ -173,17 +173,18 @@ def common(found: Description, number: str, direct: bool) -> str:
 def _predicting(found: Description, number: str) -> str:
     single = number == "float32"
     expert, body = found.experts[0], found.experts[0].body
-    assert isinstance(body, Terms | Curves)
+    assert isinstance(body, Terms | Curves | Near)
     text = common(found, number, direct=single)
     text += f"#define @U@_POINTS {len(body.points)}\n#define @U@_WORK {_work(found)}\n"
     text += code.array("@P@_points", body.points, single) if len(body.points) else ""
-    text += code.array("@P@_coefs", body.coefs, single) if len(body.points) else ""
-    if len(body.points) and isinstance(body, Terms):
+    if len(body.points) and not isinstance(body, Near):
+        text += code.array("@P@_coefs", body.coefs, single)
+    if len(body.points) and not isinstance(body, Curves):
         text += code.array("@P@_norms", (body.points * body.points).sum(axis=1), single)
     text += code.array("@P@_intercept", expert.intercept - found.offset, single)
     text += _scaling(found, single)
     text += _curve(body, single) if isinstance(body, Curves) else ""
-    text += _scores(found, body)
+    text += code.near(body, single) if isinstance(body, Near) else _scores(found, body)
     return text + _answers(found, single) + code.check(found, single, learns=False)
 
 

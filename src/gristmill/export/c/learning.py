@@ -51,7 +51,7 @@ static inline void @P@_raw(const @P@_state *state, const @P@_num *row, const @P@
 
 /* The scores of a row, an output each; work: @U@_WORK numbers. 1, or 0 where the row holds what is no number. */
 static inline int @P@_scores(const @P@_state *state, const @P@_num *x, @P@_num *work, @P@_num *scores) {
-    if (!@P@_row(state, x, work)) return 0;
+    if (!@P@_row(state, x, work, 0)) return 0;
     @P@_raw(state, work, 0, scores);
 @OUTSIDE@    return 1;
 }
@@ -106,12 +106,12 @@ _LEARN = """
 /* One event: @ABOUT@. work: @U@_WORK numbers. 1 where it was learned; 0 where something in it is no number, is out of range
    or would make a coefficient overflow, and nothing has changed. */
 static inline int @P@_learn(@P@_state *state, const @P@_num *x, @ARGUMENT@@P@_num *work) {
-    @P@_num *const row = work, *const values = work + @U@_ROW, scores[@U@_OUTPUTS], coefs[@U@_OUTPUTS], self, f, y, told;
-    @P@_num xx = 0;
+    @P@_num *const row = work, *const values = work + @U@_ROW, *const fresh = work + @U@_FRESH;
+    @P@_num scores[@U@_OUTPUTS], coefs[@U@_OUTPUTS], self, f, y, told, xx = 0;
     @P@_step step;
     @P@_entry entry = {0, -1, 0};
     int o, own = 0, rival = 0, full, stores;
-@DECLARED@    if (!@P@_next_row(state, x, row)) return 0;
+@DECLARED@    if (!@P@_next_row(state, x, row, fresh)) return 0;
 @TOLD@    @NORM2@
     @P@_values(state, row, xx, values);
     @P@_raw(state, row, values, scores);
@@ -128,7 +128,7 @@ static inline int @P@_learn(@P@_state *state, const @P@_num *x, @ARGUMENT@@P@_nu
     full = stores && step.shrink != 0 && state->size == @U@_CAPACITY;
 @ENTER@    state->intercept[own] += step.intercept;
     if (rival != own) state->intercept[rival] -= step.intercept;
-@KEEP_WIDTH@@JUDGE@    @P@_take(state, x);
+@KEEP_WIDTH@@JUDGE@    @P@_take(state, x, fresh);
     ++state->steps, ++state->seen;
 @AFTER@    return 1;
 }
@@ -146,11 +146,10 @@ def text(found: Description, learning: Learning, single: bool) -> str:
     body: Any = found.experts[0].body
     norms = state.has_norms(found, single)
     scaled = learning.target is not None
-    double = learning.budget == "Merge"
-    made = f"#define @U@_CAPACITY {learning.capacity}\n"
-    made += f"#define @U@_WORK (@U@_ROW + {2 if double else 1} * @U@_CAPACITY)\n"
+    made = f"#define @U@_CAPACITY {learning.capacity}\n#define @U@_WORK {work(found, learning)}\n"
+    made += f"#define @U@_FRESH (@U@_WORK - {_fresh(found, learning)})\n"
     made += state.struct(state.fields(found, learning, single), single)
-    made += adapt.columns(learning)
+    made += adapt.columns(learning, single)
     made += _MEAN_TARGET if scaled else ""
     parts = _VALUES + _SHRINK + _SCORES.replace("@OUTSIDE@", _outside(found, scaled)) + _STORE
     parts = parts.replace("@XX_DECLARED@", "const @P@_num xx = @P@_norm2(row);" if norms else "(void)row;")
@@ -162,6 +161,16 @@ def text(found: Description, learning: Learning, single: bool) -> str:
     made += _answers(found, learning, single)
     made += _learn(found, learning, single, _uses_self(body.program))
     return made + code.check(found, single, learns=True)
+
+
+def _fresh(found: Description, learning: Learning) -> int:
+    return 0 if learning.moments is None else 2 * found.rows.width
+
+
+def work(found: Description, learning: Learning) -> int:
+    """Numbers of work space: a row, its kernel values, those of a stored point to merge, new moments."""
+    rows = 2 if learning.budget == "Merge" else 1
+    return found.rows.width + rows * learning.capacity + _fresh(found, learning)
 
 
 def _uses_self(program: Any) -> bool:
@@ -239,7 +248,7 @@ def _learn(found: Description, learning: Learning, single: bool, uses_self: bool
             told = (
                 "    if (!(@P@_abs(target) <= @LARGEST@)) return 0;\n"
                 "    if (!(state->target[5] > 0)) { /* nothing is known about the units of the targets yet */\n"
-                "        @P@_take(state, x), @P@_take_target(state, (double)target);\n"
+                "        @P@_take(state, x, fresh), @P@_take_target(state, (double)target);\n"
                 "        ++state->seen;\n        return 1;\n    }\n"
                 "    told = (@P@_num)(((double)target - state->target[4]) / state->target[5]);\n"
             )

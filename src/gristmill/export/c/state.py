@@ -81,6 +81,12 @@ def _numbers(found: Description, learning: Learning, single: bool) -> list[Field
     ]
     if "rule.width" in core:
         made.append(Field("width", "num", (), float(core["rule.width"][0]), "margin, tube or sigma of the loss"))
+    if learning.moments is not None:
+        mean, spread = _measured(learning)
+        made += [
+            Field("mean", "num", (width,), mean, "of each column, less its first value: what it is centred by"),
+            Field("spread", "num", (width,), spread, "what it is divided by"),
+        ]
     if found.task == "classification":
         made += [
             Field("calibration", "num", (5,), core["calibration"], "count, square, slope, curvature, cross"),
@@ -106,6 +112,13 @@ def _numbers(found: Description, learning: Learning, single: bool) -> list[Field
             Field("selves", "num", (n,), core["selves"], "k(v,v)"),
         ]
     return made
+
+
+def _measured(learning: Learning) -> tuple[Any, Any]:
+    assert learning.moments is not None
+    events = max(learning.scaled if learning.warmup is None else min(learning.scaled, learning.warmup), 1)
+    mean = learning.moments[1] / events
+    return mean, np.sqrt(np.maximum(learning.moments[2] / events - mean * mean, 0.0))
 
 
 def has_norms(found: Description, single: bool) -> bool:
