@@ -9,7 +9,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz chaos docs \
+.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz chaos docs \
   wheel quickest stub clean
 
 run: $(VENV)/.run
@@ -119,6 +119,12 @@ chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers/test_resume.py -s -k random_kills
+
+# Exported models that go on learning on an emulated Cortex-M4: equal to the library, and what they take.
+test-micro: $(VENV)/.dev
+	@command -v arm-none-eabi-gcc qemu-system-arm >/dev/null || \
+	  { echo "make test-micro needs: apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"; exit 1; }
+	$(BIN)/python -m pytest tests/export/micro/emulated.py
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
