@@ -1,0 +1,2 @@
+def run(requests):
+    return []
