@@ -11,6 +11,7 @@ from typing import Any
 import fastapi
 import pydantic
 import uvicorn
+
 from river import forest
 
 

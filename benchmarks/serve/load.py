@@ -99,7 +99,8 @@ class Connection:
         if len(self._held) < end + 4 + length:
             return None
         self._held = self._held[end + 4 + length :]
-        return int(head[9:12])
+        status = int(head[9:12])
+        return None if status < 200 else status  # 100: go on
 
 
 def drive(port: int, requests: list[bytes], connections: int, seconds: float, pause: float = 0.0) -> Measured:

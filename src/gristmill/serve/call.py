@@ -208,8 +208,11 @@ class Endpoint:
         headers = [(b"content-type", _TYPES[found.kind]), (b"content-length", b"%d" % len(found.body)), _SNIFF]
         if found.headers:
             headers += [(name.encode("latin-1"), text.encode("latin-1")) for name, text in found.headers.items()]
-        await send({"type": "http.response.start", "status": found.status, "headers": headers})
-        await send({"type": "http.response.body", "body": found.body})
+        try:
+            await send({"type": "http.response.start", "status": found.status, "headers": headers})
+            await send({"type": "http.response.body", "body": found.body})
+        except (OSError, RuntimeError):  # uvloop raises what asyncio drops: the client has gone
+            log.debug("a client left before its answer")
 
 
 def _refusal(error: ServiceError) -> Reply:
