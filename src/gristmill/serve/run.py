@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 
@@ -17,6 +18,7 @@ def run(application: Any, host: str, port: int, store: str) -> None:
     """
     import uvicorn
 
+    warnings.simplefilter("ignore", UserWarning)  # one for each strange request would fill the log
     # The thread that learns and the one that answers share the interpreter: neither may keep it for 5 ms.
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
