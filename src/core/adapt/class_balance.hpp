@@ -24,6 +24,10 @@ struct ClassBalance {
         }
         return events / (static_cast<double>(classes_seen) * own);
     }
+    // So that counting an event of any of these classes needs no memory.
+    void make_room(std::size_t classes) {
+        if (on) counts.reserve(classes);
+    }
     void count(std::size_t label) {
         if (!on) return;
         if (label >= counts.size()) counts.resize(label + 1);

@@ -159,7 +159,7 @@ class Intervals {
     }
 
     void visit(Archive& archive) {
-        if (archive.loads && !archive.has("intervals")) return;  // an older file
+        if (archive.loads && !archive.has("intervals")) return;  // an expert of a race is saved without them
         std::vector<double> numbers;
         for (auto& one : each_) one.each([&](double& x) { numbers.push_back(x); });
         archive.numbers("intervals", numbers, each_.size() * Interval::kNumbers);

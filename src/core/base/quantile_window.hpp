@@ -64,6 +64,14 @@ class BasicQuantileWindow {
         k.order.insert(k.order.begin() + rank(value, false), place);
     }
 
+    // Allocates, so that the next push() cannot fail.
+    void make_room() {
+        if (!storage_) storage_ = std::make_shared<Storage>();
+        else if (storage_.use_count() > 1) storage_ = std::make_shared<Storage>(*storage_);
+        storage_->values.reserve(kMost);
+        storage_->order.reserve(kMost);
+    }
+
     // In order of arrival.
     std::vector<double> values() const {
         if (!storage_) return {};

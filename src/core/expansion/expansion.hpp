@@ -127,6 +127,8 @@ class Expansion {
     void fit_scores(Lookahead& stored, std::span<const double> scores, double pull);
     void reserve(std::size_t n);
     void keep_partners() { partners_.emplace(); }
+    // Adds columns in which every stored point has 0.
+    void widen(std::size_t width) { points_ = points_->widened(width); }
     // a window holds one more point temporarily
     void set_limit(std::size_t limit) {
         limit_ = limit;
@@ -197,7 +199,7 @@ class Expansion {
     void renormalize();
 
     Kernel kernel_;
-    std::unique_ptr<Points> points_;
+    OwnedPoints points_;
     bool track_norm_, average_;
     bool needs_mass_ = false;     // the rule needs the mass
     // share of stored points used by nearest-neighbour scores; labels then hold the reach of each point

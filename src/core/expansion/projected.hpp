@@ -18,6 +18,7 @@ class ProjectedExpansion {
     ProjectedExpansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
 
     const Expansion& expansion() const { return store_; }
+    void widen(std::size_t width) { store_.widen(width); }
     std::size_t outputs() const { return spans_.size(); }
     std::size_t coefs_per_term() const { return spans_.size(); }
     std::size_t width() const { return store_.width(); }

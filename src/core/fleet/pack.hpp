@@ -67,9 +67,7 @@ struct MemberPack {
         for (std::size_t i = 0; i < scaling_numbers(shape); ++i)
             member.scaling(i / shape.width, i % shape.width) = scaling[k * scaling_numbers(shape) + i];
         const std::size_t each = shape.calibration();
-        for (std::size_t i = 0; i < each && !calibration.empty(); ++i) member.calibration(i) = calibration[k * each + i];
-        if (each && calibration.empty())  // an older file
-            Calibration::of(shape.outputs).save([&](std::size_t i) -> double& { return member.calibration(i); });
+        for (std::size_t i = 0; i < each; ++i) member.calibration(i) = calibration[k * each + i];
         const auto size = static_cast<std::size_t>(sizes[k]);
         member.set_size(size);
         if (shape.merges) member.partner_rows() = partner_rows[k];
@@ -103,7 +101,7 @@ struct MemberPack {
         fits(seen, n, "seen"), fits(steps, n, "steps"), fits(seeds, n, "seeds"), fits(counters, n, "counters");
         fits(scale, n, "scale"), fits(numbers, n * shape.numbers, "numbers"), fits(intercept, n * shape.outputs, "intercept");
         fits(scaling, n * scaling_numbers(shape), "scaling");
-        if (!calibration.empty()) fits(calibration, n * shape.calibration(), "calibration");
+        fits(calibration, n * shape.calibration(), "calibration");
         const std::size_t merged = shape.merges ? total : 0;
         fits(partners, merged, "partners"), fits(likeness, merged, "likeness"), fits(shares, merged, "shares");
         fits(selves, merged, "selves"), fits(stale, merged, "stale"), fits(partner_rows, shape.merges ? n : 0, "partner_rows");
@@ -149,7 +147,7 @@ struct MemberPack {
     void check_calibration(const MemberShape& shape, std::size_t n) const {
         const std::size_t each = shape.calibration();
         Calibration one;
-        for (std::size_t k = 0; !calibration.empty() && k < n; ++k) {
+        for (std::size_t k = 0; each && k < n; ++k) {
             one.load(shape.outputs, [&](std::size_t i) { return calibration[k * each + i]; });
             if (!one.is_valid()) refuse("calibration", "holds a number out of range");
         }

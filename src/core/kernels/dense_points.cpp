@@ -95,6 +95,12 @@ void Points::rescale_data(std::size_t, std::span<const double>) {
     throw std::invalid_argument("points that are kept sparse, or that are objects, cannot be rescaled by columns");
 }
 
+std::unique_ptr<Points> Points::clone() const { throw std::invalid_argument("points that are objects cannot be copied"); }
+
+std::unique_ptr<Points> Points::widened(std::size_t) const {
+    throw std::invalid_argument("points that are objects cannot get more columns");
+}
+
 void Points::clear() {
     while (size() > 0) remove(size() - 1);
 }
@@ -168,6 +174,22 @@ void DensePoints<T>::reserve(std::size_t n) {
     if (n <= norm2_.size()) return;
     settle();
     resize_slots(padded(capacity_for(n, norm2_.size())));
+}
+
+template <class T>
+std::unique_ptr<Points> DensePoints<T>::widened(std::size_t width) const {
+    auto wide = std::make_unique<DensePoints>(width);
+    static_cast<Points&>(*wide).set_limit(limit());
+    wide->reserve(size());
+    std::vector<T> row(width);
+    const Batch batch = DenseRows<T>{row.data(), 1, width};
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+        copy_out(slot, row.data());
+        wide->put(slot, id(slot), batch, 0, false);
+        wide->sparse_[slot] = sparse_[slot];
+    }
+    wide->order_by_id();
+    return wide;
 }
 
 template <class T>

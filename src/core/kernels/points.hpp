@@ -65,6 +65,10 @@ class Points {
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
     virtual ~Points() = default;
+    // A copy outside of any transaction. requires: no transaction is open and nothing is lent.
+    virtual std::unique_ptr<Points> clone() const;
+    // The same points with zeros in additional columns at the end.
+    virtual std::unique_ptr<Points> widened(std::size_t width) const;
     virtual std::size_t width() const = 0;  // number of features; 0 for objects
     std::size_t size() const { return ids_.size(); }
     std::int64_t id(std::size_t slot) const { return ids_[slot]; }
@@ -120,6 +124,10 @@ class Points {
     void commit() { undo_log_.reset(); }
 
   protected:
+    Points() = default;
+    Points(const Points& other)
+        : ids_(other.ids_), older_(other.older_), newer_(other.newer_), oldest_(other.oldest_), newest_(other.newest_),
+          limit_(other.limit_) {}
     // The data of a slot; `put_data` may be called with slot == size() before the id is added.
     virtual void put_data(std::size_t slot, const Batch& batch, std::size_t row) = 0;
     virtual void move_data(std::size_t from, std::size_t to) = 0;
@@ -162,6 +170,8 @@ template <class T>
 class DensePoints final : public Points {
   public:
     explicit DensePoints(std::size_t width) : width_(width) {}
+    std::unique_ptr<Points> clone() const override { return std::make_unique<DensePoints>(*this); }
+    std::unique_ptr<Points> widened(std::size_t width) const override;
     std::size_t width() const override { return width_; }
     void reserve(std::size_t n) override;
     std::size_t bytes() const override;
@@ -204,6 +214,16 @@ class DensePoints final : public Points {
     Lines<T> blocks_;         // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
     Lines<T> norm2_, norm1_;  // by slot; 0 if unused
     std::vector<std::uint8_t> sparse_;  // by slot: whether it arrived as a sparse row
+};
+
+// Owned points that are cloned when their owner is copied.
+struct OwnedPoints : std::unique_ptr<Points> {
+    using std::unique_ptr<Points>::unique_ptr;
+    OwnedPoints(std::unique_ptr<Points> points) : std::unique_ptr<Points>(std::move(points)) {}
+    OwnedPoints(OwnedPoints&&) = default;
+    OwnedPoints& operator=(OwnedPoints&&) = default;
+    OwnedPoints(const OwnedPoints& other) : std::unique_ptr<Points>(other ? other->clone() : nullptr) {}
+    OwnedPoints& operator=(const OwnedPoints& other) { return *this = OwnedPoints(other); }
 };
 
 // The store for a width: blocks of lanes, or an index of non-zeros for very wide sparse data.

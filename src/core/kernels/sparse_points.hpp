@@ -17,6 +17,12 @@ class SparsePoints final : public Points {
     };
 
     explicit SparsePoints(std::size_t width) : width_(width) {}
+    std::unique_ptr<Points> clone() const override { return std::make_unique<SparsePoints>(*this); }
+    std::unique_ptr<Points> widened(std::size_t width) const override {
+        auto wide = std::make_unique<SparsePoints>(*this);
+        wide->width_ = width;
+        return wide;
+    }
     std::size_t width() const override { return width_; }
     const Row& row(std::size_t slot) const { return rows_[slot]; }
     std::size_t bytes() const override;

@@ -51,6 +51,56 @@ void Learner<H>::learn_single(Chunk& chunk, std::size_t classes) {
     }
 }
 
+// requires: takes_singly(), and a row that outlives this object.
+template <Hypothesis H>
+class Learner<H>::Single {
+  public:
+    Single(const Learner& learner, Batch row)
+        : row_(row), chunk_{row_, {&label_, 1}, {&weight_, 1}, nullptr, learner.hypothesis_.make_lookahead(row_)} {}
+    Single(const Single&) = delete;
+    Single& operator=(const Single&) = delete;
+
+    // Everything that may fail; changes nothing. classes: number of classes known with this event, which must not add
+    // an output. out: receives the scores of the event.
+    void plan(Learner& learner, double label, double weight, std::size_t classes, double* out) {
+        label_ = label;
+        weight_ = weight;
+        classes_ = classes;
+        learner.check(row_);
+        learner.resize(chunk_);
+        if constexpr (requires { chunk_.lookahead.evicted_rows.clear(); }) chunk_.lookahead.evicted_rows.clear();
+        learner.hypothesis_.load(chunk_.lookahead, 0, 1);
+        learner.score_event(chunk_, 0);
+        learner.report(chunk_, 0, out);
+        counts_ = weight != 0;
+        calibrated_ = counts_ && learner.calibrates(chunk_);
+        if (calibrated_ && learner.average_) {
+            chunk_.shown.resize(learner.outputs());
+            learner.report(chunk_, 0, chunk_.shown.data());
+        }
+        planned_.reset();
+        if (counts_) planned_.emplace(learner.plan_event(chunk_, 0));
+        learner.class_balance_.make_room(classes);
+    }
+    // Applies the plan. Cannot fail.
+    void commit(Learner& learner) {
+        learner.counts_.classes = std::max(learner.counts_.classes, classes_);
+        if (counts_) learner.commit_event(chunk_, 0, *planned_);
+        if (calibrated_) learner.update_calibration(chunk_, 0);
+        learner.count_event(chunk_, 0, counts_ ? 1 : 0);
+        if (const auto* window = std::get_if<Window>(&learner.budget_))
+            learner.hypothesis_.expire(chunk_.lookahead, 0, window->horizon(static_cast<std::int64_t>(learner.counts_.seen)));
+    }
+
+  private:
+    Batch row_;
+    double label_ = 0, weight_ = 1;
+    std::size_t classes_ = 0;
+    bool counts_ = false, calibrated_ = false;
+    Chunk chunk_;
+    std::optional<Planned> planned_;
+};
+
 // ---- classes that appear in mid-stream: each is added at its first event ------------------------------------------
 
 template <Hypothesis H>

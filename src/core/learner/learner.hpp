@@ -171,6 +171,21 @@ class Learner {
     // Saves or loads all state that changes while learning, but the points. requires, to load: a new learner.
     void visit(Archive& archive);
 
+    // One event in two steps: plan(), which may fail and changes nothing, and commit(), which cannot fail. Its memory
+    // is reused from event to event.
+    class Single;
+    // Whether Single can be used: no norm is repaired and no Python code runs.
+    bool takes_singly() const {
+        return hypothesis_.plan_is_readonly() && targets() == 1 && !needs_.norm && !needs_.span &&
+               !std::holds_alternative<Foreign>(rule_) && !std::holds_alternative<ForeignBudgetPart>(budget_);
+    }
+    // Adds columns that were 0 in all earlier events; a size in bytes is not checked until `resize`.
+    void widen(std::size_t width)
+        requires requires(H h) { h.widen(width); }
+    {
+        hypothesis_.widen(width);
+    }
+
     // Called between blocks of rows of a long chunk; may throw to stop it.
     std::function<void()> poll;
 
@@ -291,13 +306,17 @@ class Learner {
         if (steps > 0) class_balance_.count(label);
     }
 
-    void event(Chunk& chunk, std::size_t i) {
-        const std::size_t at = chunk.first + i;
+    void score_event(Chunk& chunk, std::size_t i) {
         for (std::size_t o = 0; o < outputs(); ++o) {
             chunk.scores[o] = intercept_[o] + hypothesis_.score(chunk.lookahead, i, o);
             if (!std::isfinite(chunk.scores[o]))
-                fail(at, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
+                fail(chunk.first + i, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
         }
+    }
+
+    void event(Chunk& chunk, std::size_t i) {
+        const std::size_t at = chunk.first + i;
+        score_event(chunk, i);
         if (chunk.out) report(chunk, i, chunk.out->data() + at * outputs());
         const bool counts = chunk.weight(at) != 0, calibrated = counts && calibrates(chunk);
         if (calibrated && average_) {  // without averaging the scores are the predictions
@@ -365,7 +384,13 @@ class Learner {
         if (decision.rival != decision.own) chunk.coefs[decision.rival] = -own;
     }
 
-    void learn_event(Chunk& chunk, std::size_t i) {
+    // All that an event is going to change, worked out before anything changes.
+    struct Planned {
+        Decision decision;
+        Term term;
+        typename H::Plan plan;
+    };
+    Planned plan_event(Chunk& chunk, std::size_t i) {
         const std::size_t at = chunk.first + i;
         Decision decision{rule_, budget_, counts_.random};
         Trial trial = this->trial(chunk, i, decision);
@@ -374,14 +399,20 @@ class Learner {
         const Step step = std::visit([&](auto& r) { return r(trial); }, decision.rule);
         check_step(at, trial, step);
         set_coefs(chunk, decision, step.coefficient);
-        const std::int64_t id = position(chunk, at);
         const double self = outputs() > 1 ? trial.self / 2 : trial.self;
-        Term term{id, chunk.labels_of(at), self, step, chunk.coefs};
+        Term term{position(chunk, at), chunk.labels_of(at), self, step, chunk.coefs};
         typename H::Plan plan = hypothesis_.plan(chunk.lookahead, i, term, decision.budget, decision.random);
-
-        commit(chunk, i, decision, plan, term);
-        intercept_[decision.own] += step.intercept;
-        if (decision.rival != decision.own) intercept_[decision.rival] -= step.intercept;
+        return {std::move(decision), term, std::move(plan)};
+    }
+    void commit_event(Chunk& chunk, std::size_t i, Planned& planned) {
+        commit(chunk, i, planned.decision, planned.plan, planned.term);
+        const double offset = planned.term.step.intercept;
+        intercept_[planned.decision.own] += offset;
+        if (planned.decision.rival != planned.decision.own) intercept_[planned.decision.rival] -= offset;
+    }
+    void learn_event(Chunk& chunk, std::size_t i) {
+        Planned planned = plan_event(chunk, i);
+        commit_event(chunk, i, planned);
     }
 
     std::int64_t position(const Chunk& chunk, std::size_t at) const {  // position in the stream

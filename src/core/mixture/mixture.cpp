@@ -51,11 +51,6 @@ void Hedge::visit(Archive& archive) {
     const std::size_t variants = weights_.size();
     archive.numbers("hedge_weights", weights_);
     if (!archive.loads) return;
-    if (2 * weights_.size() == variants) {  // an older file: each expert had one voice
-        for (double& weight : weights_) weight /= 2;
-        weights_.resize(variants);
-        std::copy_n(weights_.begin(), variants / 2, weights_.begin() + static_cast<std::ptrdiff_t>(variants / 2));
-    }
     if (weights_.size() != variants) archive.refuse("hedge_weights", "does not fit the others");
     const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
     if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
@@ -97,6 +92,22 @@ void Mixture::add_classes(std::size_t classes) {
             calibration.add();
         }
     }
+}
+
+bool Mixture::counts(std::size_t expert) const {
+    const double uniform_share = hedge_.uniform_share();
+    bool found = false;
+    each_variant(expert, [&](std::size_t v) { found = found || hedge_.weights()[v] - uniform_share > 0; });
+    return found;
+}
+
+void Mixture::make_room() {
+    hedge_.make_room();
+    active_.reserve(experts());
+    shares_.resize(variants() * columns());
+    losses_.reserve(variants());
+    if (history_.capacity() < history_.size() + line() && history_.size() < kLines * line())
+        history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
 }
 
 void Mixture::reset_recent() {
@@ -229,7 +240,11 @@ void Mixture::append_history() {
     if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
     history_.push_back(static_cast<float>(seen_));
     history_.push_back(static_cast<float>(own_errors_ / static_cast<double>(seen_)));
-    for (const double weight : weights()) history_.push_back(static_cast<float>(weight));
+    for (std::size_t e = 0; e < experts(); ++e) {
+        double weight = 0;
+        each_variant(e, [&](std::size_t v) { weight += hedge_.weights()[v]; });
+        history_.push_back(static_cast<float>(weight));
+    }
     for (std::size_t e = 0; e < experts(); ++e)
         history_.push_back(static_cast<float>(events_[e] > 0 ? errors_[e] / events_[e] : 0.0));
 }
@@ -249,10 +264,6 @@ void Mixture::visit(Archive& archive) {
     archive.count("classes", classes);
     archive.count("seen", seen_);
     archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
-    if (archive.loads && recent_.size() == m && variants() > m) {  // an older file: each expert had one voice
-        recent_.resize(variants());
-        std::copy_n(recent_.begin(), m, recent_.begin() + static_cast<std::ptrdiff_t>(m));
-    }
     if (archive.loads && recent_.size() != variants()) archive.refuse("recent", "does not fit the others");
     archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
     archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);

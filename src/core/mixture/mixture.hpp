@@ -36,6 +36,8 @@ class Hedge {
     double uniform_share() const;
     void visit(Archive& archive);
 
+    void make_room() { trial_.resize(weights_.size()); }
+
   private:
     void normalise();
 
@@ -67,6 +69,8 @@ class Mixture {
     // classes(). met: how many classes had been met before the first row. out: classes() probabilities a row (at least two), or one
     // number a row.
     void learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels, std::size_t known_classes, double* out);
+    // Takes the memory that learning one more row needs, so that it cannot fail.
+    void make_room();
     // The same for rows that are not learned.
     void mix(std::span<const ExpertScores> expert_scores, std::size_t rows, double* out) const;
 
@@ -80,6 +84,8 @@ class Mixture {
     std::size_t columns() const { return kind_ == Kind::numbers ? 1 : std::max<std::size_t>(classes_, 2); }
     std::size_t outputs() const { return kind_ == Kind::numbers || classes_ <= 2 ? 1 : classes_; }
     std::vector<double> weights() const;  // of both voices
+    // Whether an expert's scores have any weight in `mix`.
+    bool counts(std::size_t expert) const;
     std::vector<double> recent() const;   // sum of losses since the mark, of the better voice
     std::span<const double> counted() const { return counted_; } // events since the mark
     std::span<const double> errors() const { return errors_; }   // all mistakes (without a shift), or all absolute errors

@@ -54,6 +54,12 @@ class NoveltyMixture {
         return shown;
     }
 
+    // Takes the memory that learning one more event needs, so that it cannot fail.
+    void make_room() {
+        for (Logs& logs : logs_) logs.make_room();
+        scores_.make_room();
+    }
+
     void visit(Archive& archive) {
         archive.count("seen", seen_);
         archive.number("alarms", alarms_);

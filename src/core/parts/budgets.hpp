@@ -2,7 +2,7 @@
 //
 // A budget works on a store: slots with ages and magnitudes. Expansions, trees, rankers and fleets are stores. To add a
 // budget: a struct with `Entry choose(...)` and `limit()`, and `needs()` for what it needs beyond a store; its name in
-// `Budget` at the end; a line in src/bind/parts.cpp; a class in budgets.py.
+// `Budget` at the end; a line in parts/named.hpp; a class in budgets.py.
 #pragma once
 
 #include <cmath>

@@ -3,7 +3,7 @@
 // Begin with this file: a rule maps a trial to a step. It changes only its own state.
 //
 // To add a rule: a struct with `Step operator()(const Trial&)` (and `needs`, `state` where the defaults do not
-// suffice); its name in `Rule` at the end; a line in src/bind/parts.cpp; a class in rules.py. CONTRIBUTING.md has an
+// suffice); its name in `Rule` at the end; a line in parts/named.hpp; a class in rules.py. CONTRIBUTING.md has an
 // example.
 #pragma once
 

@@ -116,12 +116,11 @@ class KeyedFiles(KeyedRoom):
         if not math.isfinite(now) or not np.isfinite(last).all():
             raise persist.ModelFileError("its clock holds something else than finite numbers")
         core.set_now(now)
-        if order[0] is None:  # an older file, or a fleet that no key has to leave
+        if order[0] is None:  # no limit on keys: the order of slots decides nothing
             core.set_members(keys, arrays, last, [])
         else:
             core.restore(keys, arrays, last, *order, int(fitted["hand"]))
-        core.set_now(now)  # older files hold keys past their time
-        core.set_counts(int(fitted.get("dropped", 0)), int(fitted.get("expired", 0)))
+        core.set_counts(int(fitted["dropped"]), int(fitted["expired"]))
 
     def _keys_from_file(self, arrays: dict[str, Any]) -> Any:
         keys, lengths = arrays.pop("keys"), arrays.pop("key_lengths")

@@ -221,7 +221,7 @@ class Rooms:
     def from_json(self, found: Any, lanes: int) -> None:
         self.shares = {int(place): int(room) for place, room in found["shares"]}
         self.tried = [int(place) for place in found["tried"]]
-        self.begun = int(found.get("begun", 0))  # older files: windows grow
+        self.begun = int(found["begun"])
         if not all(0 <= place < lanes for place in (*self.shares, *self.tried)):
             raise ValueError("its room is that of experts that it does not have")
 
