@@ -212,10 +212,13 @@ def _task_of(model: Any) -> str:
 
 def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     """A learner on rows: a kernel or feature learner, or a race of them."""
+    from ..race.native import viewed
+
     task = _task_of(model)
     run = model._run
     core = run.core
     if hasattr(core, "lanes"):
+        core = viewed(core)
         found = _race(model, core, rows, names)
     else:
         expert = _expert(model, core)
@@ -398,7 +401,7 @@ def _strangeness(core: Any, places: list[int]) -> Strangeness:
     middles, spreads = [], []
     for place in places:
         logs = np.sort(np.asarray(state[f"logs{place}"], dtype=np.float64))
-        if len(logs) < 2 or not core.mixture.inner.is_there(place):
+        if len(logs) < 2 or not core.mixture.inner.is_active(place):
             middles.append(0.0)
             spreads.append(math.nan)
             continue
