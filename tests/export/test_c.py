@@ -118,6 +118,11 @@ def test_single_precision_has_the_same_labels(tmp_path):
     assert (model.classes_[said[:, -1].astype(int)] == model.predict(X[1000:] + 1000)).mean() >= 0.999
 
 
+def test_one_class(tmp_path):
+    X, *_ = stream(6)
+    agree(g.KernelClassifier(g.Gaussian(0.5)).fit(X, ["only"] * len(X)), X[:20], tmp_path)
+
+
 def test_json_holds_the_model():
     X, _, _, number = stream(7)
     model = g.KernelRegressor(g.Gaussian(0.5), budget=g.DropOldest(30)).fit(X, number)

@@ -293,6 +293,11 @@ def _answers(found: Description, single: bool) -> str:
                 "    @P@_num scores[@U@_OUTPUTS];\n    @P@_scores(x, work, scores);\n"
                 f"    @P@_calibrated(scores, {slope}, @P@_offsets, out);\n}}\n"
             )
+        else:
+            text += (
+                "static inline void @P@_probabilities(const @P@_num *x, @P@_num *work, @P@_num *out) {\n"
+                "    (void)x, (void)work;\n    out[0] = 1;\n}\n"
+            )
         return text
     if found.task == "novelty":
         return (
