@@ -1,6 +1,6 @@
 """Hostile requests: those of schemathesis over /openapi.json, and bytes that no client of good will sends.
 
-Every answer must be whole and of another status than 500, a refusal must be JSON, the memory of the server must not grow, and
+Every answer must be whole and of another status than 500, a refusal must be JSON, its memory must not grow, and
 afterwards the model must still learn. Traffic goes to this machine only and is bounded in count.
 """
 
