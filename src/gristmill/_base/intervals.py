@@ -11,7 +11,7 @@ from .. import _core
 from .._common import inputs, labels
 from .._common.ranges import is_real
 from .estimator import Scores
-from .predictors import Measuring
+from .predictors import RegressionMixin
 
 #: the coverages that are tracked; what lies between them is interpolated
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -30,7 +30,7 @@ def around(scores: Scores, halves: Scores) -> Scores:
     return np.stack([scores - halves, scores + halves], axis=-1)
 
 
-class Bounding(Measuring):
+class IntervalMixin(RegressionMixin):
     """A learner of numbers that says how far it may be off."""
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Scores:

@@ -14,7 +14,7 @@ from .._common.labels import LabelTable, LabelView
 from .estimator import Run, Scores, StreamEstimator, vector_of
 
 
-class Scoring(StreamEstimator):
+class ScoreMixin(StreamEstimator):
     """A learner that says a number, or one a class, of each event."""
 
     def _scores(self, X: Any) -> tuple[Any, LabelView]:
@@ -54,7 +54,7 @@ class Scoring(StreamEstimator):
         return float(score) if isinstance(score, float) else score
 
 
-class Labelled(StreamEstimator):
+class LabelMixin(StreamEstimator):
     """A learner that is told classes. New ones may come at any event."""
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
@@ -77,7 +77,7 @@ class Labelled(StreamEstimator):
         return run.labels.view(run.core.classes)
 
 
-class Classifying(Labelled, Scoring):
+class ClassificationMixin(LabelMixin, ScoreMixin):
     """A learner that answers with a class."""
 
     def _shown(self, scores: Scores, view: LabelView) -> Any:
@@ -182,7 +182,7 @@ class Classifying(Labelled, Scoring):
         return view.classes[(scores >= self._cut()).astype(int)]
 
 
-class Measuring(Scoring):
+class RegressionMixin(ScoreMixin):
     """A learner that is told numbers and answers with one, or with several."""
 
     def _shown(self, scores: Scores, view: LabelView) -> Any:
@@ -208,7 +208,7 @@ class Measuring(Scoring):
         return float(score) if np.ndim(score) == 0 else score
 
 
-class Watching(OutlierMixin, Scoring):
+class NoveltyMixin(OutlierMixin, ScoreMixin):
     """A learner that is told nothing and answers with an alarm; `offset_` is where a score becomes one."""
 
     @property

@@ -21,7 +21,7 @@ class _Level(NamedTuple):
     values: tuple[Any, ...]
 
 
-class RunsWith:
+class FrozenParams:
     """Parameters of an estimator, and those of estimators inside them, as they were when it began.
 
     `set_params`, an assignment, and a change of a learner that is itself a parameter are all seen. A look costs about a

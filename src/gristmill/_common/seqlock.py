@@ -10,7 +10,7 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-class Turns:
+class SeqLock:
     """For what is kept in several places that change together. Readers do not wait for each other.
 
     `write` does for a chunk; a lone event has no time for it, and its writer holds `lock` and counts `moment` up, to an odd

@@ -71,16 +71,16 @@ def learn(**given: Any) -> None:
         keyed.learn(given, model)
         return
     keyed_options.refuse_without_key(given)
-    opened = options.Opened(given, model)
+    opened = options.OpenedSource(given, model)
     about: dict[str, str] = {"stream": opened.stream.name}
     if model is None:
         name = given["learner"]
-        workshop = options.Workshop(opened, given)
+        workshop = options.LearnerFactory(opened, given)
         model = workshop.build(name)
         about = workshop.about()
     else:
         name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
-    guarded = options.Guarded(opened.stream)
+    guarded = options.GuardedStream(opened.stream)
     watched, baselines = messages.watched(guarded.stream, task_of(getattr(model, "model", model)))
     try:
         result = prequential(

@@ -149,7 +149,7 @@ def save(model: Any, path: str, n_events: int) -> None:
     click.echo(f"model: {path} after {n_events:,} events", err=True)
 
 
-class Opened:
+class OpenedSource:
     """A stream with what is known about where it came from.
 
     Parameters
@@ -316,7 +316,7 @@ def kinds_of(options: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-class Guarded:
+class GuardedStream:
     """Reads on until something is amiss, and remembers what, so that what was learned before is not lost."""
 
     def __init__(self, source: Any) -> None:
@@ -333,10 +333,10 @@ class Guarded:
             self.error = error
 
 
-class Workshop:
+class LearnerFactory:
     """Builds learners for a stream: kernel found where none was said, scaling put in front."""
 
-    def __init__(self, opened: Opened, options: dict[str, Any]) -> None:
+    def __init__(self, opened: OpenedSource, options: dict[str, Any]) -> None:
         from ..kernels import Gaussian
         from ..notation import parse
         from ..streams import WidthFinder

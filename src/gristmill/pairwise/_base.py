@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .. import persist
 from .._base.estimator import Run
-from .._base.predictors import Labelled
+from .._base.predictors import LabelMixin
 from .._common.labels import LabelTable
 from .._common.ranges import Range
 from .._common.seeds import seed_of
@@ -17,7 +17,7 @@ from .._common.seeds import seed_of
 Array = npt.NDArray[np.float64]
 
 
-class PairStreamLearner(Labelled):
+class PairStreamLearner(LabelMixin):
     """Base of the pairwise learners. Its parts are a kind of core and what to make it with: `(kind, named)`."""
 
     #: how many classes there may be

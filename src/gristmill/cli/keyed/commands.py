@@ -25,14 +25,14 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
         raise click.UsageError("--spill takes what --max-keys leaves no room for; give --max-keys too")
     if given["time"] and not (given["ttl"] or resumed is not None):
         raise click.UsageError("--time is the clock of --ttl; give --ttl too")
-    opened = options.Opened(given, resumed, key=_key_of(given, resumed, "--resume"))
+    opened = options.OpenedSource(given, resumed, key=_key_of(given, resumed, "--resume"))
     if opened.table is None:
         raise click.UsageError(_TABLE)
     chosen = _resumed(given, resumed, opened) if resumed is not None else keyed_fleet.chosen(opened, given)
     opened.stream = spread.chained(opened, given)
     with spread.over(chosen.fleet, given) as held:
         run = KeyedRun(held)
-        guarded = options.Guarded(spread.after(opened.stream, held))
+        guarded = options.GuardedStream(spread.after(opened.stream, held))
         watched, baselines = messages.watched(guarded.stream, run.task)
         try:
             result = prequential(
@@ -140,7 +140,7 @@ class Members:
 
 def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:
     """What each row's own model says of it; a key that never came has seen nothing."""
-    opened = options.Opened(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
+    opened = options.OpenedSource(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
     if opened.table is None:
         raise click.UsageError(_TABLE)
     members = Members(fleet)

@@ -45,7 +45,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     from ...notation import written
     from ...prepared.prepared import Prepared
 
-    workshop = options.Workshop(opened, given)
+    workshop = options.LearnerFactory(opened, given)
     scale = None if workshop.scale == "none" else workshop.scale
     name, model = _learner(workshop, opened, given)
     task = str(task_of(model))
