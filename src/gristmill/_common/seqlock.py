@@ -1,4 +1,4 @@
-"""One writer at a time, and readers who see what there is before a change or after it, never half of it."""
+"""A seqlock: one writer at a time; readers see the state before or after an update, never a part of it."""
 
 from __future__ import annotations
 

@@ -88,13 +88,13 @@ def learn(**given: Any) -> None:
             warmup=given["warmup"], name=name,
         )  # fmt: skip
     except ValueError as error:
-        # An empty stream because its first row was bad: that is the error to tell.
+        # The stream is empty because its first row is bad: report that error.
         raise guarded.error or error from None
     _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error, baselines)
 
 
 def _refuse_with_resume(*names: str) -> None:
-    """What a saved model has settled cannot be said again."""
+    """Refuse options that the saved model has fixed already."""
     for name in names:
         if options.is_said(name):
             option = "column" if name == "kinds" else name.replace("_", "-")

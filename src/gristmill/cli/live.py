@@ -65,7 +65,7 @@ def seconds(text: str, option: str) -> float:
 
 
 class LiveSource(options.OpenedSource):
-    """A broker's stream with what is known about it; its first events can be looked at before anything is learned."""
+    """A broker's stream; its first messages can be inspected before anything is learned."""
 
     def _open(self, given: dict[str, Any], model: Any) -> Any:
         from ..streams import Stream, Table, connect
@@ -194,7 +194,7 @@ class LiveSource(options.OpenedSource):
         return found
 
     def begin(self) -> None:
-        """Forget what the first look has brought into the table of keys."""
+        """Discard what the inspection added to the table of keys."""
         if self._first is not None and self.key is not None:
             self.table = self._fresh
 
@@ -329,7 +329,7 @@ def _loaded(given: dict[str, Any], source: str) -> Any:
 
 
 def _check_labels(given: dict[str, Any], model: Any, source: str) -> None:
-    """A model goes on with --labels if it began with it, and with the events that wait."""
+    """A model that began with --labels continues with it, and with the samples that wait for labels."""
     from ..evaluate.live import position_of
 
     known = None if model is None else position_of(model, source)

@@ -1,4 +1,4 @@
-"""`gristmill predict`: what a saved model says of new events."""
+"""`gristmill predict`: predictions of a saved model for new samples."""
 
 from __future__ import annotations
 

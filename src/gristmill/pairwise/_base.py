@@ -1,4 +1,4 @@
-"""What the pairwise learners share: a core that meets events in order and keeps a buffer of them."""
+"""Base of the pairwise learners: a core that pairs each sample with a buffer of earlier ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PairStreamLearner(LabelMixin):
 
     @property
     def n_pairs_(self) -> int:
-        """How many pairs that can teach something have been met; 0 while only one class has come."""
+        """Number of informative pairs so far; 0 while there is only one class."""
         return int(self._report()["pairs"])
 
     @property

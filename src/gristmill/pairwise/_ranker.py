@@ -45,7 +45,7 @@ class Ranker(ClassifierMixin, PairStreamLearner, ClassificationMixin):
     def _cut(self) -> float:
         return self.threshold_
 
-    # ---- what the buffer says ----------------------------------------------------------------------------
+    # ---- estimates from the buffer ----------------------------------------------------------------------------
 
     def _buffer_scores(self) -> tuple[Array, Array]:
         """f at the buffer's points and their labels, with the outward sign."""

@@ -79,7 +79,7 @@ class JointCore:
             )
 
     def answers(self, rows: Any, scores: bool) -> list[Any]:
-        """What is said of each event: all scores where they are asked for and there is a list of labels, or a label."""
+        """Prediction of each sample: all scores if requested and there is a list of labels, else the best label."""
         f, found = self.f, []
         for first in range(0, row_count(rows), _BLOCK):
             piece = rows[first : first + _BLOCK]

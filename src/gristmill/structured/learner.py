@@ -204,7 +204,7 @@ class StructuredLearner(WeightedStream):
         return JointCore(self.kernel, run.parts, f)
 
     def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn as `partial_fit` does, and return what was said of each event before it was learned.
+        """Learn as `partial_fit` does, and return the prediction of each sample before it was learned.
 
         With a label list these are the scores of `decision_function`, a column a label; without one, the list
         of labels that `predict` would have given.

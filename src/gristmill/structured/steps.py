@@ -73,7 +73,7 @@ class Search:
         return found
 
     def answer(self, f: Hypothesis, event: Event, scores: bool) -> Any:
-        """What is said of an event: all scores where there is a list of labels, else the best label."""
+        """Prediction of a sample: all scores if there is a list of labels, else the best label."""
         score = event.score(f, self.average)
         return [score(label) for label in f.numbers] if scores and f.closed else self.best(score, f, event)
 

@@ -48,7 +48,7 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
 
 
 def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
-    """The column of the keys: as said, or as the model was trained; the two may not differ."""
+    """The key column: as given, or as the model was trained; the two must not differ."""
     from ...fleets.keyed import KeyedFleet
 
     if model is not None and not isinstance(model, KeyedFleet):
@@ -66,7 +66,7 @@ def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
 
 
 def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chosen:
-    """A model that goes on, on the clock that it has."""
+    """A saved model that continues with its own clock."""
     if fleet.ttl is not None and fleet._timed is not None and fleet._timed != bool(given["time"]):
         raise click.UsageError(
             "the model of --resume was learned with --time: say the column again"
@@ -101,7 +101,7 @@ def _finish(given: Any, opened: Any, result: Any, run: Any, about: dict[str, str
 
 
 class Members:
-    """A fleet as one model of `KeyedRows`, which counts the keys that it never met."""
+    """A fleet as one model of `KeyedRows`; counts unknown keys."""
 
     def __init__(self, fleet: Any) -> None:
         self.fleet = fleet
@@ -139,7 +139,7 @@ class Members:
 
 
 def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:
-    """What each row's own model says of it; a key that never came has seen nothing."""
+    """Predict each row by the model of its key; an unknown key has an empty model."""
     opened = options.OpenedSource(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
     if opened.table is None:
         raise click.UsageError(_TABLE)
