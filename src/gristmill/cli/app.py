@@ -20,11 +20,11 @@ _COMMANDS = {
     "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
     "serve": ("serve", "Serve models that learn and predict over HTTP"),
     "inspect": ("inspect", "Say what a model file holds"),
+    "export": ("export", "Write a saved model as an ONNX graph, a C header or JSON"),
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
     "bench": ("bench", "Measure events per second on this machine"),
 }
 #: a command that is no more -> where to find what it did
-_MOVED = {"reproduce": "The papers are in papers/ of the source code: python -m papers --list."}
 
 
 class _Refused(click.ClickException):
@@ -79,8 +79,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in _MOVED:
-            ctx.fail(_MOVED[name])
         if name not in _COMMANDS and not name.startswith("-"):
             import difflib
 

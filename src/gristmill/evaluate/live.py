@@ -82,6 +82,7 @@ class LiveRun:
         self._order_path, self._order_mark = order, (known or {}).get("order")
         self._order: OrderLog | None = None
         self._unsaved = 0
+        self._untold = False  # the broker does not know yet what was saved
         self._last, self._took = time.monotonic(), 0.0
         feed.reader.release = self._release
 
@@ -96,6 +97,8 @@ class LiveRun:
                     self._take(batch)
                 if self._unsaved and (self._is_due() or not batch.messages):
                     self.save()
+                elif self._untold:
+                    self._tell()
                 self.feed.lag()
                 tick(self.follower.result.n_events)
             self.save()
@@ -213,11 +216,17 @@ class LiveRun:
             self.saved.stream_positions_ = {**getattr(self.saved, "stream_positions_", {}), self._source: note}
             self._save(self.saved)
             self.feed.counts.saved += 1
-        with suppress(BrokerAway):  # the next saving tells it
-            self.feed.reader.acknowledge(self.learned)
+        self._tell()
         self._unsaved = 0
         self._last = time.monotonic()
         self._took = self._last - began
+
+    def _tell(self) -> None:
+        """Tell the broker what is saved; if it is away, again with the next batch."""
+        self._untold = True
+        with suppress(BrokerAway):
+            self.feed.reader.acknowledge(self.learned)
+            self._untold = False
 
     def _patiently(self, action: Callable[[], Any]) -> None:
         try:

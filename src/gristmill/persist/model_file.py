@@ -2,8 +2,7 @@
 
 Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
 version, the estimator's class, its parameters, its few fitted values, how far it has read its streams
-(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused. Format 1, which has
-no checksum, is read (`format1.py`).
+(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .._common.times import is_span, read_ttl
 from .._version import __version__
 from .atomic import write
 
-FORMAT = 2
+FORMAT = 1
 
 
 class ModelFileError(ValueError):
@@ -334,20 +333,16 @@ def _read(data: bytes) -> Any:
     if "gristmill" not in header.get("__metadata__", {}):
         raise ModelFileError("it has no gristmill metadata")
     said = json.loads(header["__metadata__"]["gristmill"])
-    if said["format"] not in (1, FORMAT):
+    if said["format"] != FORMAT:
         raise ModelFileError(
             f"it has format {said['format']} (written by gristmill {said.get('version')}), "
-            f"and gristmill {__version__} reads formats 1 and {FORMAT}"
+            f"and gristmill {__version__} reads format {FORMAT}"
         )
-    if said.pop("checksum", None) != (checksum(said, arrays) if said["format"] == FORMAT else None):
+    if said.pop("checksum", None) != checksum(said, arrays):
         raise ModelFileError("its checksum is wrong, so it is damaged")
     cls = estimator(said["class"])
     model = cls(**{name: decode(value) for name, value in said["parameters"].items()})
     model._check_parameters()
-    if said["format"] == 1:
-        from .format1 import upgraded
-
-        arrays, said["fitted"] = upgraded(said["class"], said["parameters"], arrays, said["fitted"])
     model._from_file(arrays, said["fitted"])
     if "streams" in said:
         model.stream_positions_ = _positions(said["streams"])
