@@ -38,8 +38,8 @@ def position_of(model: Any, source: str) -> dict[str, Any] | None:
 class LiveRun:
     """Learns batch after batch, each message exactly once whatever dies and whenever.
 
-    Predictions are flushed before the model is saved, and acknowledged after. A crash repeats predictions; their positions tell
-    it, and repeats no learning.
+    Predictions are flushed before the model is saved, and acknowledged after. A crash may repeat predictions, which carry
+    their positions, but never learning.
 
     Parameters
     ----------

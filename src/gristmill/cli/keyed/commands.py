@@ -32,19 +32,34 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
     opened.stream = spread.chained(opened, given)
     with spread.over(chosen.fleet, given) as held:
         run = KeyedRun(held)
-        guarded = options.GuardedStream(spread.after(opened.stream, held))
+        rest = spread.Rest(opened.stream, held)
+        guarded = options.GuardedStream(rest.stream)
         watched, baselines = messages.watched(guarded.stream, run.task)
         try:
             result = prequential(
                 run, watched, given["metrics"] or None, given["window"], None, warmup=given["warmup"], name=chosen.name
             )
         except ValueError as error:
-            raise guarded.error or error from None
+            if guarded.error is not None or not rest.is_empty:
+                raise guarded.error or error from None
+            _nothing_new(given, opened, held)
+            return
         _finish(given, opened, result, run, chosen.about, guarded.error)
         if guarded.error is None:  # a bad row is one line
             messages.tell(result, baselines)
     opened.say_bad()
     options.end(guarded.error, result.stopped, result.n_events)
+
+
+def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
+    """All was learned by an earlier run: the model is saved all the same."""
+    fleet.columns_, fleet.key_column_ = opened.settled(), opened.key
+    click.echo("nothing is new: every event was learned before", err=True)
+    if given["model_path"]:
+        options.save(fleet, given["model_path"], fleet.n_seen_)
+    if given["report"]:
+        click.echo("no report is written, because there is nothing to report", err=True)
+    opened.say_bad()
 
 
 def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
