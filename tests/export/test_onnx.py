@@ -154,8 +154,8 @@ def test_tables(scale):
     rows, labels = table(700)
     model = g.Prepared(g.KernelClassifier(), scale).fit(rows[:600], labels[:600])
     agree(model, rows[600:], fed(rows[600:]))
-    strange = [{**row, "label": "violet"} for row in rows[600:]]
-    agree(model, strange, fed(strange))
+    novelty_score = [{**row, "label": "violet"} for row in rows[600:]]
+    agree(model, novelty_score, fed(novelty_score))
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
