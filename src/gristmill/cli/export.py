@@ -25,7 +25,10 @@ _ENDINGS = (".onnx", ".h", ".json")
 @click.option("--name", help="Prefix of all names in C; by default the name of OUT.")
 @click.option("--force", is_flag=True, help="Replace OUT where it exists.")
 def export(model: str, out: str, number: str, learn: bool, name: str | None, force: bool) -> None:
-    """Write a saved model as OUT, by its ending: .onnx, .h (C99) or .json."""
+    """Write a saved model as an ONNX graph, a C header or JSON.
+
+    The ending of OUT decides: .onnx, .h (C99) or .json.
+    """
     from .. import persist
 
     ending = Path(out).suffix.lower()
