@@ -70,7 +70,7 @@ class StructuredLearner(WeightedStream):
     >>> def best(score, word, exclude):
     ...     found = ""  # letter by letter, because this kernel is a sum over letters
     ...     for i in range(len(word)):
-    ...         found += max("CV", key=lambda tag: score("?" * i + tag + "?" * (len(word) - i - 1)))
+    ...         found += max("CV", key=lambda tag: round(score("?" * i + tag + "?" * (len(word) - i - 1)), 9))
     ...     flip = found[:-1] + ("C" if found[-1] == "V" else "V")
     ...     return found if found != exclude else flip
     >>> model = StructuredLearner(joint, argmax=best, rule=MarginProjection(), budget=Project(0.1))
