@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from typing import Any
@@ -25,7 +26,8 @@ def run(application: Any, host: str, port: int, store: str) -> None:
         application, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30,
         timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",
     )  # fmt: skip
-    _server(application)(config, store).run()
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again after it has stopped gracefully
+        _server(application)(config, store).run()
 
 
 def _server(application: Any) -> Any:
