@@ -76,7 +76,7 @@ class StructuredLearner(WeightedStream):
     >>> model = StructuredLearner(joint, argmax=best, rule=MarginProjection(), budget=Project(0.1))
     >>> words, tags = ["grist", "mill", "rig", "slim"] * 5, ["CCVCC", "CVCC", "CVC", "CCVC"] * 5
     >>> model.fit(words, tags).predict(["grill", "strim"]), model.n_support_
-    (['CCVCC', 'CCCVC'], 6)
+    (['CCVCC', 'CCCVC'], 5)
     """
 
     _rules: ClassVar[tuple[type, ...]] = (Perceptron, MarginProjection, Implicit)
