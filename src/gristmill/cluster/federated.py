@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A sum of losses over events that nobody has learned."""
+    """Sum of losses over held-out samples."""
 
     total: float
     events: int
@@ -158,7 +158,7 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
 
 
 def _weighed(relevance: Any) -> StreamScaler:
-    """A standard scaling that says what weighed columns say."""
+    """A standard scaling equivalent to weighted columns."""
     scaler: StreamScaler = copy.deepcopy(relevance.standard)
     count = min(scaler.n_seen_, scaler.warmup or scaler.n_seen_)
     first, sums, squares = scaler._state
@@ -203,7 +203,7 @@ def _frozen(rows: Any, method: str, count: int, weights: Any) -> StreamScaler:
 
 
 def _with_width(model: Any, X: Any) -> Any:
-    """A Gaussian as wide as the median distance of the sample, where no kernel was said."""
+    """A Gaussian with the median distance of the sample as width, if no kernel is given."""
     if "kernel" in model.get_params(deep=False) and model.kernel is None:
         finder = WidthFinder(random_state=0)
         finder.update(X)

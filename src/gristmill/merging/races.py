@@ -146,7 +146,7 @@ class _Races:
         there = np.array([[lane.runs for lane in core.lanes] for core in self.cores])
         return mixture(states, self.shares, there, self.codes, len(self.labels))
 
-    # ---- who runs, and with how much room -------------------------------------------------------------------
+    # ---- active experts and their memory -------------------------------------------------------------------
 
     def _ran(self, place: int) -> list[int]:
         """The races in which an expert runs and has learned."""
@@ -157,7 +157,7 @@ class _Races:
         ]
 
     def _running(self) -> list[int]:
-        """Who goes on, the best first."""
+        """Experts that continue, best first."""
         places = [place for place, lane in enumerate(self.into.lanes) if isinstance(lane, Lane) and self._ran(place)]
         if self.into.rooms.memory is None or self.into.task == "novelty":
             return places
@@ -239,7 +239,7 @@ class _Races:
         lane._lay_bare()
 
     def _retargeted(self, at: int, place: int) -> Any:
-        """A learner that says the same of targets as they are measured now."""
+        """An equivalent learner in the present target units."""
         model, old, new = copy.copy(self.cores[at].lanes[place].model), self.cores[at].target, self.into.target
         if self.into.lanes[place].scales_target and old is not None and old.is_known:
             model._run.core.rescale_targets(*(np.array([number]) for number in old.to(new)))
