@@ -44,6 +44,14 @@ class RecentOf {
         return each * (static_cast<double>(below) + (value - low) / (high - low));
     }
 
+    // How far those below a number are from it in the mean; 0 if there are none.
+    double mean_below(double value) const {
+        const std::ptrdiff_t count = rank(value, true);
+        double sum = 0;
+        for (std::ptrdiff_t i = 0; i < count; ++i) sum += value - ranked(static_cast<std::size_t>(i));
+        return count == 0 ? 0.0 : sum / static_cast<double>(count);
+    }
+
     void push(double value) {
         if (!kept_) kept_ = std::make_shared<Kept>();
         else if (kept_.use_count() > 1) kept_ = std::make_shared<Kept>(*kept_);

@@ -314,12 +314,12 @@ class Workshop:
 
     def _auto(self) -> Any:
         """The learner without settings for what the target is."""
-        from ..race import auto
+        from ..race import auto, auto_novelty
 
         task = messages.found_out(self.labels, self._said_task)
         memory = self._memory
         if task == "novelty":
-            return auto.AutoNovelty(memory=memory)
+            return auto_novelty.AutoNovelty(memory=memory)
         return auto.AutoRegressor(memory) if task == "regression" else auto.AutoClassifier(memory)
 
     def model(self, text: str) -> Any:

@@ -1,0 +1,65 @@
+// The detector of anomalies, as Python sees it.
+#include "bind/bind.hpp"
+#include "bind/held.hpp"
+#include "core/novelty/detector.hpp"
+
+namespace gristmill::bind {
+
+namespace {
+
+using novelty::Detector;
+using Py = Held<Detector>;
+
+Doubles scores_of(const Py& held, const Rows& rows) {
+    std::vector<double> scores(batch_count(rows.batch));
+    held.read([&] { held.learner.score(rows.batch, scores.data()); });
+    const std::size_t count = scores.size();
+    return array_of(std::move(scores), {count, 1});
+}
+
+nb::tuple explain(const Py& held, nb::handle source) {
+    const Rows rows = held.checked(source);
+    const std::size_t count = batch_count(rows.batch), width = held.learner.width();
+    std::vector<double> columns(count * width), usual(count * width), views(count * Detector::kViews);
+    held.read([&] { held.learner.explain(rows.batch, columns.data(), usual.data(), views.data()); });
+    return nb::make_tuple(array_of(std::move(columns), {count, width}), array_of(std::move(usual), {count, width}),
+                          array_of(std::move(views), {count, Detector::kViews}));
+}
+
+}  // namespace
+
+void bind_novelty(nb::module_& m) {
+    bind_held<Detector>(m, "Detector")
+        .def("__init__", [](Py* self, std::size_t width, std::size_t memory, double rate, std::uint64_t seed) {
+            new (self) Py({}, width, memory, rate, seed);
+        }, nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"))
+        .def("score", [](const Py& held, nb::handle source) { return nb::make_tuple(scores_of(held, held.checked(source)), 0); })
+        .def("score_one", [](const Py& held, Array1<double> x) { return scores_of(held, held.checked(x)).data()[0]; })
+        .def("explain", &explain, "Part of each column in the distance, usual values, and views, by row.")
+        .def("widen", [](Py& held, std::size_t width) { held.write([&] { held.learner.widen(width); }); })
+        .def_static("merged", [](const std::vector<const Py*>& parts, const std::vector<double>& shares, std::size_t memory) {
+            std::vector<Detector> copies;
+            copies.reserve(parts.size());
+            for (const Py* part : parts) part->read([&] { copies.push_back(part->learner); });
+            std::vector<const Detector*> found;
+            for (const Detector& copy : copies) found.push_back(&copy);
+            if (found.empty() || shares.size() != found.size()) throw nb::value_error("as many shares as parts");
+            return new Py({}, Detector::merged(found, shares, memory));
+        }, nb::rv_policy::take_ownership)
+        .def_prop_ro("plan", [](const Py& held) {
+            return held.look([&] {
+                const novelty::Plan& plan = held.learner.plan();
+                nb::dict found;
+                found["events"] = plan.events, found["first"] = plan.first, found["trees"] = plan.trees;
+                found["window"] = plan.window, found["as_bytes"] = plan.as_bytes;
+                return found;
+            });
+        })
+        .def_prop_ro("outputs", [](const Py&) { return 1; })
+        .def_prop_ro("seen", [](const Py& held) { return held.look([&] { return held.learner.seen(); }); })
+        .def_prop_ro("size", [](const Py& held) { return held.look([&] { return held.learner.size(); }); })
+        .def_prop_ro("margin", [](const Py& held) { return held.look([&] { return held.learner.margin(); }); })
+        .def_prop_ro("alarms", [](const Py& held) { return held.look([&] { return held.learner.alarms(); }); });
+}
+
+}  // namespace gristmill::bind
