@@ -9,7 +9,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz chaos docs \
+.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz chaos docs \
   wheel quickest stub clean
 
 run: $(VENV)/.run
@@ -122,7 +122,23 @@ chaos: $(VENV)/.dev
 
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
+	if command -v emcmake >/dev/null; then $(MAKE) playground; else echo "without the playground, which needs: apt-get install emscripten"; fi
 	$(BIN)/sphinx-build -b html -W --keep-going docs site
+
+# The core for browsers and the playground, in build/playground: serve that folder, or let `make docs` take it in. On Debian:
+# apt-get install emscripten (NODE_PATH: its acorn, where Node.js is not Debian's own)
+playground:
+	@command -v emcmake >/dev/null || { echo "make playground needs: apt-get install emscripten"; exit 1; }
+	NODE_PATH=/usr/share/nodejs emcmake cmake -S . -B build/web -DGRISTMILL_PYTHON=OFF
+	NODE_PATH=/usr/share/nodejs cmake --build build/web --target gristmill_web --parallel $(JOBS)
+	mkdir -p build/playground/playground
+	cp docs/playground/*.html docs/playground/*.css docs/playground/*.js src/web/*.js build/web/src/web/gristmill.wasm build/playground/playground
+
+# The playground in a headless browser, against the Python package. On Debian: apt-get install chromium-driver
+test-playground: $(VENV)/.dev playground
+	@command -v chromedriver >/dev/null || { echo "make test-playground needs: apt-get install chromium-driver"; exit 1; }
+	$(BIN)/pip install --quiet selenium
+	$(BIN)/python -m pytest tests/browser/test_playground.py
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)

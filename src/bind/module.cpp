@@ -9,6 +9,7 @@ void bind_novelty(nb::module_& m);
 void bind_intervals(nb::module_& m);
 void bind_compress(nb::module_& m);
 void bind_scaling(nb::module_& m);
+void bind_race(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
@@ -35,4 +36,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_intervals(m);
     gristmill::bind::bind_compress(m);
     gristmill::bind::bind_scaling(m);
+    gristmill::bind::bind_race(m);
 }

@@ -1,29 +1,28 @@
 // Kernels, rules and budgets from their Python values.
-#include <cmath>
 #include <map>
 
 #include "bind/bind.hpp"
 #include "bind/fleet.hpp"
 #include "core/expansion/expansion.hpp"
+#include "core/parts/named.hpp"
 
 namespace gristmill::bind {
 
 namespace {
 
-Loss loss_from(nb::dict spec, const std::string& task) {
-    static const std::map<std::string, LossKind> kinds = {{"Hinge", LossKind::hinge},
-                                                          {"Logistic", LossKind::logistic},
-                                                          {"Squared", LossKind::squared},
-                                                          {"EpsilonInsensitive", LossKind::epsilon_insensitive},
-                                                          {"Huber", LossKind::huber},
-                                                          {"Pinball", LossKind::pinball}};
-    Loss loss;
-    loss.kind = kinds.at(get<std::string>(spec, "loss"));
-    if (spec.contains("width")) loss.width = get<double>(spec, "width");
-    if (spec.contains("nu")) loss.nu = get<std::optional<double>>(spec, "nu");
-    loss.strict = task == "novelty";
-    return loss;
-}
+// Settings as a Python dict: None is a setting that is not given.
+class DictSettings {
+  public:
+    explicit DictSettings(nb::dict values) : values_(values) {}
+    bool given(const char* name) const { return values_.contains(name) && !values_[name].is_none(); }
+    std::string text(const char* name) const { return get<std::string>(values_, name); }
+    double number(const char* name) const { return get<double>(values_, name); }
+    std::int64_t whole(const char* name) const { return get<std::int64_t>(values_, name); }
+    bool flag(const char* name) const { return get<bool>(values_, name); }
+
+  private:
+    nb::dict values_;
+};
 
 double number_of(nb::handle step, const char* name) {
     const nb::object value = step.attr(name);
@@ -103,15 +102,10 @@ class PythonBudget final : public ForeignBudget {
 }  // namespace
 
 std::vector<Node> nodes_from(nb::handle program) {
-    static const std::map<std::string, Op> ops = {
-        {"linear", Op::linear}, {"polynomial", Op::polynomial}, {"gaussian", Op::gaussian},
-        {"laplacian", Op::laplacian}, {"exponential", Op::exponential}, {"vovk", Op::vovk},
-        {"sigmoid", Op::sigmoid}, {"manhattan", Op::manhattan}, {"squared_euclidean", Op::squared_euclidean},
-        {"normalized", Op::normalized}, {"sum", Op::sum}, {"product", Op::product}, {"multiple", Op::multiple}};
     std::vector<Node> nodes;
     for (const nb::handle item : program) {
         const auto node = nb::cast<nb::tuple>(item);
-        nodes.push_back({ops.at(nb::cast<std::string>(node[0])), nb::cast<std::int32_t>(node[1]),
+        nodes.push_back({op_named(nb::cast<std::string>(node[0])), nb::cast<std::int32_t>(node[1]),
                          nb::cast<std::int32_t>(node[2]), nb::cast<std::int32_t>(node[3]), nb::cast<double>(node[4]),
                          nb::cast<double>(node[5])});
     }
@@ -131,56 +125,13 @@ Rule rule_from(nb::handle source, const std::string& task) {
         const bool norm = nb::hasattr(source, "needs_norm") && nb::cast<bool>(source.attr("needs_norm"));
         return Foreign{{}, std::make_shared<PythonRule>(source), norm};
     }
-    const auto spec = nb::borrow<nb::dict>(source);
-    const auto name = get<std::string>(spec, "rule");
-    const bool regression = task == "regression";
-    auto number = [&](const char* field) { return get<double>(spec, field); };
-    auto optional = [&](const char* field, double otherwise) {
-        return get<std::optional<double>>(spec, field).value_or(otherwise);
-    };
-    if (name == "Perceptron") return Perceptron{};
-    if (name == "SGD") {
-        const auto schedule =
-            get<std::string>(spec, "schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt;
-        return Sgd{{}, loss_from(spec, task), number("rate"), number("reg"), schedule, get<bool>(spec, "intercept")};
-    }
-    if (name == "PassiveAggressive")
-        return PassiveAggressive{{}, number("C"), get<int>(spec, "variant"), number("epsilon"), regression};
-    if (name == "FeasibleSet")
-        return FeasibleSet{{}, optional("epsilon", 0.0), optional("radius", kInfinity), regression};
-    if (name == "Implicit") return Implicit{{}, loss_from(spec, task), number("C"), number("rate"), number("reg")};
-    if (name == "Alma") {
-        const double alpha = number("alpha");
-        return Alma{{}, alpha, optional("B", std::sqrt(8.0) / alpha), optional("C", std::sqrt(2.0))};
-    }
-    if (name == "Romma") return Romma{{}, get<bool>(spec, "aggressive")};
-    if (name == "MarginProjection") return MarginProjection{{}, get<bool>(spec, "squared")};
-    if (name == "Adatron") return Adatron{{}, number("rate"), number("C")};
-    if (name == "StepSizeAdaptation")
-        return StepSizeAdaptation{{}, loss_from(spec, task), number("rate"), number("reg"), number("meta_rate"),
-                                  number("decay"), get<std::string>(spec, "form") == "linear"};
-    if (name == "Density") return Density{{}, number("decay"), number("nu"), number("neighbours")};
-    throw nb::value_error(("unknown rule " + name).c_str());
+    return gristmill::rule_from(DictSettings(nb::borrow<nb::dict>(source)), task);
 }
 
 Budget budget_from(nb::handle source) {
     if (!nb::isinstance<nb::dict>(source))
         return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(source)};
-    const auto spec = nb::borrow<nb::dict>(source);
-    const auto name = get<std::string>(spec, "budget");
-    const BudgetBase base{spec.contains("bytes") ? get<std::size_t>(spec, "bytes") : 0};
-    if (name == "Unbounded") return Unbounded{};
-    if (name == "Window")
-        return Window{{}, get<std::optional<std::int64_t>>(spec, "steps").value_or(0),
-                      get<std::optional<double>>(spec, "growth").value_or(0)};
-    if (name == "DropOldest") return DropOldest{base, get<std::size_t>(spec, "size")};
-    if (name == "DropSmallest") return DropSmallest{base, get<std::size_t>(spec, "size")};
-    if (name == "DropRandom") return DropRandom{base, get<std::size_t>(spec, "size"), get<bool>(spec, "uniform")};
-    if (name == "Merge") return Merge{base, get<std::size_t>(spec, "size")};
-    if (name == "Forget") return Forget{{}, get<std::size_t>(spec, "size"), get<bool>(spec, "basic")};
-    if (name == "Project")
-        return Project{{}, get<double>(spec, "tolerance"), get<std::optional<std::size_t>>(spec, "size").value_or(kNoLimit)};
-    throw nb::value_error(("unknown budget " + name).c_str());
+    return gristmill::budget_from(DictSettings(nb::borrow<nb::dict>(source)));
 }
 
 }  // namespace gristmill::bind

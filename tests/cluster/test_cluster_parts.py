@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import zlib
 
 import numpy as np
@@ -183,6 +184,78 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
     log.append(plain_batch(2), State(2, 2, 6))
     assert log.state.number == 2
     log.close()
+
+
+@pytest.mark.parametrize("name", ["log.db", "run[1].log", "run*.log", "a?.db", "-x.db"])
+def test_the_log_touches_no_file_but_its_own(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(Segments, "LIMIT", 1500)
+    path = tmp_path / name
+    others = [
+        f"{name}.bak", f"{name}.b", f"{name}.b1", f"{name}.b00000000000000x", f"{name}.b0000000000000012", "run1.log",
+        f"other{name}.b000000000000001", f"{name}.b000000000000001.bak", "run1.log.b000000000000001", "log.db.notes",
+    ]  # fmt: skip
+    for other in others:
+        (tmp_path / other).write_bytes(b"the only copy of " + other.encode() * 50)
+    for number in range(1, 13):
+        log = Log(path)
+        assert log.state.number == number - 1
+        log.append(plain_batch(number), State(number, number, 3 * number), Start("int", 2, "float64", 5, False))
+        log.prune(number - 5)
+        log.close()
+    log = Log(path)
+    assert [batch.number for batch in log.read(8, 12)] == [9, 10, 11, 12]
+    log.close()
+    for other in others:
+        assert (tmp_path / other).read_bytes() == b"the only copy of " + other.encode() * 50
+
+
+def test_the_log_refuses_files_of_others_under_its_names(tmp_path):
+    path = tmp_path / "log.db"
+    strange = tmp_path / "log.db.b000000000000007"
+    strange.write_bytes(b"my only notes" * 100)
+    with pytest.raises(LogError, match=r"b000000000000007 does not begin as a file of batches"):
+        Log(path)
+    assert strange.read_bytes() == b"my only notes" * 100
+    strange.unlink()
+    log = Log(path)
+    strange = tmp_path / "log.db.b000000000000001"
+    strange.write_bytes(b"it came later")
+    with pytest.raises(FileExistsError):
+        log.append(plain_batch(1), State(1, 1, 3), Start("int", 2, "float64", 5, False))
+    assert strange.read_bytes() == b"it came later"
+    log.close()
+
+
+def test_the_log_refuses_databases_of_others(tmp_path):
+    path = tmp_path / "mine.db"
+    link = sqlite3.connect(path)
+    link.execute("CREATE TABLE meta (name TEXT, value TEXT)")
+    link.execute("INSERT INTO meta VALUES ('shards', 'mine')")
+    link.commit()
+    link.close()
+    before = path.read_bytes()
+    with pytest.raises(LogError, match="did not make; give log="):
+        Log(path)
+    assert path.read_bytes() == before
+    path.write_bytes(b"no database at all" * 100)
+    for _ in range(2):  # the lock is free again
+        with pytest.raises(LogError, match="cannot be opened: file is not a database"):
+            Log(path)
+    assert path.read_bytes() == b"no database at all" * 100
+
+
+def test_a_shard_removes_no_part_file_but_its_own(tmp_path):
+    store = Store(tmp_path)
+    kept = [
+        "0002-0001-000000000005.snapshot.bak",
+        ".0002-0001-notes.part",
+        ".0002-0000-000000000005.snapshot.0123456789abcdef.part",
+    ]
+    left = ".0002-0001-000000000005.snapshot.0123456789abcdef.part"
+    for name in [*kept, left]:
+        (tmp_path / name).write_bytes(b"x")
+    store.sweep(2, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
 # ---- snapshots -------------------------------------------------------------------------------------------------------

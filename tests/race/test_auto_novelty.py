@@ -295,23 +295,52 @@ def quantile(values, share):
     return ranked[below - 1] + (place - below) * (ranked[min(below, n - 1)] - ranked[below - 1])
 
 
+def share(values, value):
+    """The share of which a value is the quantile, tails falling by e with each unit."""
+    ranked, n = np.sort(values), len(values)
+    if value < ranked[0]:
+        return np.exp(value - ranked[0]) / (n + 1)
+    if value >= ranked[-1]:
+        return 1 - np.exp(ranked[-1] - value) / (n + 1)
+    below = int(np.searchsorted(ranked, value, side="right"))
+    return (below + (value - ranked[below - 1]) / (ranked[below] - ranked[below - 1])) / (n + 1)
+
+
 def tamed(x):
     """Beyond one unit by the logarithm."""
     return np.where(np.abs(x) <= 1, x, np.copysign(1 + np.log(np.maximum(np.abs(x), 1)), x))
 
 
+def drawn(score, rate, surplus):
+    """The share at which an alarm begins, moved by alarms too many, becomes the rate; what is far from it stays."""
+    level, reach = np.log(rate), min(-np.log(rate), 3.0)
+    return (
+        level + np.interp(score - level, [-reach, -0.35 * surplus, reach], [-reach, 0.0, reach])
+        if abs(score - level) < reach
+        else score
+    )
+
+
 def race_twin(densities, rate):
-    """(rows, experts) of densities -> score of each row."""
-    alarm, logs, found = anomaly_twin.Alarm(rate), [], []
+    """(rows, experts) of densities -> what is said of each row."""
+    logs, scores, said, surplus = [], [], [], 0.0
+    most = min(-np.log(rate), 3.0) / 2 / 0.35
     for row in np.log(np.maximum(densities, 1e-290)):
-        past, score = np.array(logs[-250:]), 0.0
+        past = np.array(logs[-250:])
+        score = 0.0
         if len(past) >= 2:
             middle = np.array([quantile(column, 0.5) for column in past.T])
             spread = np.maximum(middle - [quantile(column, 0.1) for column in past.T], 1e-9)
             score = tamed((row - middle) / spread).mean()
-        found.append(alarm.learn(score))
+        margin = -1e6 if len(scores) < 50 else np.log(rate)
+        said.append(
+            drawn(np.log(share(np.array(scores[-1000:]), score)) if len(scores) >= 2 else 0.0, rate, surplus) - margin
+        )
+        if len(scores) >= 50:
+            surplus = np.clip(surplus + (said[-1] < 0) - rate, -most, most)
         logs.append(row)
-    return np.array(found)
+        scores.append(score)
+    return np.array(said)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.4])
@@ -319,7 +348,7 @@ def test_scores_of_several_detectors_are_mixed_as_by_the_twin(rate):
     rng = np.random.default_rng(1)
     densities = np.exp(rng.normal(size=(1300, 3)) * [1.0, 5.0, 0.1])
     densities[700:] *= [0.3, 1.0, 1.0]  # what comes is stranger for a while, and there are too many alarms
-    mixture = _core.Strangeness(3, rate)
+    mixture = _core.NoveltyMixture(3, rate)
     scores = np.ascontiguousarray(densities.T[:, :, None])
     out = np.concatenate([mixture.learn(scores[:, a:b].copy(), [0, 1, 2]) for a, b in ((0, 7), (7, 1300))]).ravel()
     np.testing.assert_allclose(out, race_twin(densities, rate), rtol=1e-9, atol=1e-9)

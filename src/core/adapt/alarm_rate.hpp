@@ -24,7 +24,7 @@ class AlarmRate {
     explicit AlarmRate(double rate) : rate_(rate), level_(elementary::log(rate)) {}
 
     static constexpr std::size_t kQuiet = 50;  // events without an alarm
-    static constexpr std::size_t bytes() { return Recent::bytes(); }
+    static constexpr std::size_t bytes() { return QuantileWindow::bytes(); }
     double alarms() const { return alarms_; }
     // What a level is measured from: nothing is below it in the first events.
     double margin() const { return scores_.size() < kQuiet ? -kFarthest : level_; }
@@ -40,12 +40,14 @@ class AlarmRate {
         return found;
     }
 
+    // Takes the memory that learning one more event needs, so that it cannot fail.
+    void make_room() { scores_.make_room(); }
     // Goes on from the last scores of several streams, of each as many as its share says.
     void merge(std::span<const AlarmRate* const> parts, std::span<const double> shares) {
         scores_ = {}, alarms_ = 0, surplus_ = 0;
         for (std::size_t i = 0; i < parts.size(); ++i) {
             const std::vector<double> values = parts[i]->scores_.values();
-            const auto count = static_cast<std::size_t>(shares[i] * static_cast<double>(Recent::kMost) + 0.5);
+            const auto count = static_cast<std::size_t>(shares[i] * static_cast<double>(QuantileWindow::kMost) + 0.5);
             for (std::size_t at = values.size() - std::min(count, values.size()); at < values.size(); ++at) scores_.push(values[at]);
             alarms_ += parts[i]->alarms_;
             surplus_ = bounded(surplus_ + parts[i]->surplus_);
@@ -59,7 +61,7 @@ class AlarmRate {
         std::vector<double> values = scores_.values();
         archive.numbers("scores", values);
         if (!archive.loads) return;
-        if (values.size() > Recent::kMost) archive.refuse("scores", "has too many entries");
+        if (values.size() > QuantileWindow::kMost) archive.refuse("scores", "has too many entries");
         scores_ = {};
         for (const double value : values) scores_.push(value);
     }
@@ -88,7 +90,7 @@ class AlarmRate {
     }
 
     double rate_, level_;  // and its logarithm
-    Recent scores_;
+    QuantileWindow scores_;
     double alarms_ = 0;
     double surplus_ = 0;  // alarms, less those that were asked for; within bounds
 };

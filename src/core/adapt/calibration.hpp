@@ -100,7 +100,6 @@ class Calibration {
     }
 
     void visit(Archive& archive) {
-        if (archive.loads && !archive.has("calibration")) return;  // an older file
         std::vector<double> numbers{count_, square_, slope_, curvature_, cross_};
         const std::size_t outputs = offsets_.size();
         archive.numbers("calibration", numbers, numbers.size());

@@ -8,7 +8,7 @@
 
 namespace gristmill {
 
-struct Balance {
+struct ClassBalance {
     bool on = false;
     std::vector<double> counts;  // events of each class
 
@@ -23,6 +23,10 @@ struct Balance {
             if (counts[c] > 0) ++met;
         }
         return events / (static_cast<double>(met) * own);
+    }
+    // So that counting an event of any of these classes needs no memory.
+    void make_room(std::size_t classes) {
+        if (on) counts.reserve(classes);
     }
     void count(std::size_t label) {
         if (!on) return;

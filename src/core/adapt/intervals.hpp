@@ -29,8 +29,8 @@ class Interval {
         if (!(size < kLargest)) return;
         if (mean_ > 0) {  // else nothing was ever off
             const double units = std::min(size / mean_, kFar);
-            const Row said = thresholds();
-            for (std::size_t l = 0; l < kCount; ++l) adapt(l, units, said[l]);
+            const Row predicted = thresholds();
+            for (std::size_t l = 0; l < kCount; ++l) adapt(l, units, predicted[l]);
         }
         count_ += 1;
         mean_ += (size - mean_) / std::min(count_, kMemory);
@@ -114,9 +114,9 @@ class Interval {
         return out;
     }
 
-    void adapt(std::size_t l, double units, double said) noexcept {
+    void adapt(std::size_t l, double units, double predicted) noexcept {
         const Factors& by = factors();
-        const double level = kLevels[l], unit = 1 / (said * (1 - level));
+        const double level = kLevels[l], unit = 1 / (predicted * (1 - level));
         double sum = 0;
         for (std::size_t k = 0; k < kCount; ++k) {
             double &threshold = experts_[l][k], &share = shares_[l][k];
@@ -127,7 +127,7 @@ class Interval {
         }
         const double scale = (1 - kMixed) / sum;
         for (double& share : shares_[l]) share = scale * share + kMixed / static_cast<double>(kCount);
-        corrections_[l] = std::clamp(corrections_[l] * (units > said ? by.last_up : by.last_down)[l], kLastLeast, kLastMost);
+        corrections_[l] = std::clamp(corrections_[l] * (units > predicted ? by.last_up : by.last_down)[l], kLastLeast, kLastMost);
     }
 
     static constexpr Row same(double x) { return {x, x, x, x, x}; }
@@ -143,8 +143,8 @@ class Intervals {
     explicit Intervals(std::size_t targets = 0) : each_(targets) {}
     std::size_t targets() const { return each_.size(); }
     std::size_t bytes() const { return each_.size() * sizeof(Interval); }
-    void learn(std::span<const double> said, const double* targets) noexcept {
-        for (std::size_t o = 0; o < each_.size(); ++o) each_[o].learn(targets[o] - said[o]);
+    void learn(std::span<const double> predicted, const double* targets) noexcept {
+        for (std::size_t o = 0; o < each_.size(); ++o) each_[o].learn(targets[o] - predicted[o]);
     }
     double half(std::size_t target, double coverage) const { return each_[target].half(coverage); }
     void rescale(std::size_t target, double factor) {
@@ -152,7 +152,7 @@ class Intervals {
     }
 
     void visit(Archive& archive) {
-        if (archive.loads && !archive.has("intervals")) return;  // an older file
+        if (archive.loads && !archive.has("intervals")) return;  // an expert of a race is saved without them
         std::vector<double> numbers;
         for (auto& one : each_) one.each([&](double& x) { numbers.push_back(x); });
         archive.numbers("intervals", numbers, each_.size() * Interval::kNumbers);

@@ -29,12 +29,12 @@ class Means {
         for (double& seen : count) seen += static_cast<double>(n);
     }
     // Rows with gaps, which get the mean at that time.
-    void learn(const double* rows, const bool* gone, std::size_t n, double* out) {
+    void learn(const double* rows, const bool* missing, std::size_t n, double* out) {
         for (std::size_t at = 0; at < n * width(); at += width())
             for (std::size_t c = 0; c < width(); ++c) {
-                total[c] += gone[at + c] ? 0.0 : rows[at + c] - first[c];
-                count[c] += gone[at + c] ? 0.0 : 1.0;
-                out[at + c] = gone[at + c] ? mean(c) : rows[at + c];
+                total[c] += missing[at + c] ? 0.0 : rows[at + c] - first[c];
+                count[c] += missing[at + c] ? 0.0 : 1.0;
+                out[at + c] = missing[at + c] ? mean(c) : rows[at + c];
             }
     }
     double mean(std::size_t c) const {
@@ -43,44 +43,44 @@ class Means {
     }
 
     // A lone event can be taken back: `keep` before it, `undo` after.
-    void keep() { kept_total_ = total, kept_count_ = count; }
-    void undo() { total = kept_total_, count = kept_count_; }
+    void begin() { saved_total_ = total, saved_count_ = count; }
+    void rollback() { total = saved_total_, count = saved_count_; }
 
     std::vector<double> first;  // differences from it: a large offset would drown small ones
     std::vector<double> total, count;
 
   private:
-    std::vector<double> kept_total_, kept_count_;
+    std::vector<double> saved_total_, saved_count_;
 };
 
 // How far out a value may be. In the running moments it counts as at most kFar deviations from the mean, once there are a few
 // events; and what is farther out than that is drawn in, to less than twice as many. One value of a heavy tail, or the first
 // that moves after many equal ones, would otherwise take a column, or the whole distance, for itself.
-namespace reach {
-constexpr double kFar = 5;
-constexpr std::uint64_t kFew = 16;
+namespace clipping {
+constexpr double kClip = 5;
+constexpr std::uint64_t kMinEvents = 16;
 
-inline double limit(std::uint64_t seen) { return seen >= kFew ? kFar : std::numeric_limits<double>::infinity(); }
+inline double limit(std::uint64_t seen) { return seen >= kMinEvents ? kClip : std::numeric_limits<double>::infinity(); }
 // A step from the first value as it counts, by mean and deviation so far.
-inline double taken(double step, double mean, double spread, double far) {
-    const double reach = spread > 0 ? far * spread : std::numeric_limits<double>::infinity();
-    const double below = std::min(step, mean + reach);
-    return std::max(below, mean - reach);
+inline double clipped(double step, double mean, double spread, double far) {
+    const double clipping = spread > 0 ? far * spread : std::numeric_limits<double>::infinity();
+    const double below = std::min(step, mean + clipping);
+    return std::max(below, mean - clipping);
 }
-inline double drawn_in(double z) {
-    const double over = std::abs(z) - kFar;
-    const double inside = kFar + over / (1 + over / kFar);
+inline double compressed(double z) {
+    const double over = std::abs(z) - kClip;
+    const double inside = kClip + over / (1 + over / kClip);
     return over > 0 ? (z > 0 ? inside : -inside) : z;
 }
 inline double deviation(double square) { return std::sqrt(square > 0 ? square : 0.0); }
 // A column that has not moved is left where its centre puts it: at zero.
-inline double usable(double spread) { return spread > 0 ? spread : 1.0; }
+inline double nonzero(double spread) { return spread > 0 ? spread : 1.0; }
 // Mean and deviation of so many numbers, by their sum and the sum of their squares.
 inline void moments(double sum, double squares, double count, double& mean, double& spread) {
     mean = sum / count;
     spread = deviation(squares / count - mean * mean);
 }
-inline double placed(double x, double centre, double spread) { return (x - centre) / usable(spread); }
+inline double standardized(double x, double centre, double spread) { return (x - centre) / nonzero(spread); }
 }  // namespace reach
 
 // Centre and spread of each column: mean and standard deviation, or least and largest value.
@@ -134,12 +134,12 @@ class ColumnScaling {
     std::vector<double> slopes() const {
         std::vector<double> centre(width()), spread(width());
         measure(centre.data(), spread.data());
-        for (std::size_t c = 0; c < width(); ++c) centre[c] = 1 / reach::usable(spread[c]);
+        for (std::size_t c = 0; c < width(); ++c) centre[c] = 1 / clipping::nonzero(spread[c]);
         return centre;
     }
 
-    void keep() { kept_low_ = low, kept_high_ = high, kept_seen_ = seen; }
-    void undo() { low = kept_low_, high = kept_high_, seen = kept_seen_; }
+    void begin() { saved_low_ = low, saved_high_ = high, saved_seen_ = seen; }
+    void rollback() { low = saved_low_, high = saved_high_, seen = saved_seen_; }
 
     bool by_range;
     std::uint64_t warmup;  // events after which everything stays as it is
@@ -148,8 +148,8 @@ class ColumnScaling {
     std::vector<double> low, high;  // of the range; or sum and sum of squares of differences from the first
 
   private:
-    std::uint64_t kept_seen_ = 0;
-    std::vector<double> kept_low_, kept_high_;
+    std::uint64_t saved_seen_ = 0;
+    std::vector<double> saved_low_, saved_high_;
 
     void measure(double* centre, double* spread) const {
         if (by_range) {
@@ -162,7 +162,7 @@ class ColumnScaling {
     // Mean, less the first value, and deviation.
     void moments(double count, double* __restrict mean, double* __restrict spread) const {
         const double *sums = low.data(), *squares = high.data();
-        for (std::size_t c = 0, n = width(); c < n; ++c) reach::moments(sums[c], squares[c], count, mean[c], spread[c]);
+        for (std::size_t c = 0, n = width(); c < n; ++c) clipping::moments(sums[c], squares[c], count, mean[c], spread[c]);
     }
 
     // One value of a column that was 0 in all events that did not tell it.
@@ -172,26 +172,26 @@ class ColumnScaling {
             return;
         }
         const double count = static_cast<double>(std::max<std::uint64_t>(seen, 1));
-        const double taken = reach::taken(x, 0, reach::deviation(high[c] / count), reach::limit(seen));
-        low[c] += taken, high[c] += taken * taken;
+        const double clipped = clipping::clipped(x, 0, clipping::deviation(high[c] / count), clipping::limit(seen));
+        low[c] += clipped, high[c] += clipped * clipped;
     }
     double divided(std::size_t c, double x, std::uint64_t events) const {
-        if (by_range) return x / reach::usable(high[c] - low[c]);
-        const double z = reach::drawn_in(x / reach::usable(reach::deviation(high[c] / static_cast<double>(events))));
+        if (by_range) return x / clipping::nonzero(high[c] - low[c]);
+        const double z = clipping::compressed(x / clipping::nonzero(clipping::deviation(high[c] / static_cast<double>(events))));
         return std::isfinite(z) ? z : 0.0;
     }
 
     void place(const double* row, const double* centre, const double* spread, double* __restrict out) const {
         std::int64_t beyond = 0;
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            out[c] = reach::placed(row[c], centre[c], spread[c]);
-            beyond |= std::abs(out[c]) <= reach::kFar ? 0 : 1;  // or it is no number
+            out[c] = clipping::standardized(row[c], centre[c], spread[c]);
+            beyond |= std::abs(out[c]) <= clipping::kClip ? 0 : 1;  // or it is no number
         }
-        if (beyond) draw_in(out);
+        if (beyond) compress(out);
     }
-    void draw_in(double* out) const {
+    void compress(double* out) const {
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            if (!by_range) out[c] = reach::drawn_in(out[c]);
+            if (!by_range) out[c] = clipping::compressed(out[c]);
             if (!std::isfinite(out[c])) out[c] = 0;  // sums that have overflowed tell nothing any more
         }
     }
@@ -212,7 +212,7 @@ class ColumnScaling {
         std::vector<double> mean(width()), spread(width());
         moments(static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean.data(), spread.data());
         for (std::size_t r = 0; r < n; ++r, rows += width(), out += width()) {
-            if (add(rows, reach::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(), out)) draw_in(out);
+            if (add(rows, clipping::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(), out)) compress(out);
         }
     }
     // An event into the sums, none farther from the mean so far than so many deviations, and out again scaled: one pass over the
@@ -223,13 +223,13 @@ class ColumnScaling {
         const double* begin = first.data();
         std::int64_t beyond = 0;
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            const double taken = reach::taken(row[c] - begin[c], mean[c], spread[c], far);
-            const double sum = sums[c] + taken, total = squares[c] + taken * taken;
+            const double clipped = clipping::clipped(row[c] - begin[c], mean[c], spread[c], far);
+            const double sum = sums[c] + clipped, total = squares[c] + clipped * clipped;
             double middle, deviation;
-            reach::moments(sum, total, count, middle, deviation);
-            const double z = reach::placed(row[c], middle + begin[c], deviation);
+            clipping::moments(sum, total, count, middle, deviation);
+            const double z = clipping::standardized(row[c], middle + begin[c], deviation);
             sums[c] = sum, squares[c] = total, mean[c] = middle, spread[c] = deviation, out[c] = z;
-            beyond |= std::abs(z) <= reach::kFar ? 0 : 1;
+            beyond |= std::abs(z) <= clipping::kClip ? 0 : 1;
         }
         return beyond != 0;
     }

@@ -13,13 +13,13 @@
 namespace gristmill {
 
 template <std::size_t Most>
-class RecentOf {
+class BasicQuantileWindow {
   public:
     static constexpr std::size_t kMost = Most;
 
-    std::size_t size() const { return kept_ ? kept_->values.size() : 0; }
+    std::size_t size() const { return storage_ ? storage_->values.size() : 0; }
     // Bytes at most, whatever has come by now.
-    static constexpr std::size_t bytes() { return sizeof(Kept) + kMost * (sizeof(double) + sizeof(std::uint16_t)); }
+    static constexpr std::size_t bytes() { return sizeof(Storage) + kMost * (sizeof(double) + sizeof(std::uint16_t)); }
 
     // The number of which a share of the next ones is expected below, if they are like these: the (n + 1) share-th
     // smallest, between two of them by their distance (Weibull's plotting position). requires: size() > 0.
@@ -53,9 +53,9 @@ class RecentOf {
     }
 
     void push(double value) {
-        if (!kept_) kept_ = std::make_shared<Kept>();
-        else if (kept_.use_count() > 1) kept_ = std::make_shared<Kept>(*kept_);
-        Kept& k = *kept_;
+        if (!storage_) storage_ = std::make_shared<Storage>();
+        else if (storage_.use_count() > 1) storage_ = std::make_shared<Storage>(*storage_);
+        Storage& k = *storage_;
         if (k.values.capacity() < kMost) k.values.reserve(kMost), k.order.reserve(kMost);
         auto place = static_cast<std::uint16_t>(k.oldest);
         if (k.values.size() < kMost) {
@@ -69,32 +69,39 @@ class RecentOf {
         k.order.insert(k.order.begin() + rank(value, false), place);
     }
 
+    // So that the next push needs no memory.
+    void make_room() {
+        if (!storage_) storage_ = std::make_shared<Storage>();
+        else if (storage_.use_count() > 1) storage_ = std::make_shared<Storage>(*storage_);
+        storage_->values.reserve(kMost), storage_->order.reserve(kMost);
+    }
+
     // In the order in which they came.
     std::vector<double> values() const {
-        if (!kept_) return {};
-        std::vector<double> list(kept_->values);
-        std::rotate(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept_->oldest), list.end());
+        if (!storage_) return {};
+        std::vector<double> list(storage_->values);
+        std::rotate(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(storage_->oldest), list.end());
         return list;
     }
 
   private:
     static constexpr double kTail = 600;  // units: nothing is farther out
-    struct Kept {
+    struct Storage {
         std::vector<double> values;        // a ring
         std::vector<std::uint16_t> order;  // places in it, by value
         std::size_t oldest = 0;            // its place, once the ring is full
     };
-    double ranked(std::size_t i) const { return kept_->values[kept_->order[i]]; }
+    double ranked(std::size_t i) const { return storage_->values[storage_->order[i]]; }
     // How many are below a number, or not above it.
     std::ptrdiff_t rank(double value, bool below) const {
-        const Kept& k = *kept_;
+        const Storage& k = *storage_;
         auto before = [&](std::uint16_t place, double v) { return below ? k.values[place] < v : k.values[place] <= v; };
         return std::lower_bound(k.order.begin(), k.order.end(), value, before) - k.order.begin();
     }
 
-    std::shared_ptr<Kept> kept_;
+    std::shared_ptr<Storage> storage_;
 };
 
-using Recent = RecentOf<1000>;
+using QuantileWindow = BasicQuantileWindow<1000>;
 
 }  // namespace gristmill

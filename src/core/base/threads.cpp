@@ -20,7 +20,7 @@ namespace {
 
 thread_local std::size_t allowed = 1;
 thread_local bool at_work = false;  // inside a piece of work: what it asks for is done at once
-thread_local std::size_t taken_seat = 0;
+thread_local std::size_t current_worker = 0;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ struct Job {
 
     std::size_t count;
     std::function<void(std::size_t)> work;
-    std::atomic<std::size_t> next{0}, seats{0};
+    std::atomic<std::size_t> next{0}, workers{0};
     std::mutex mutex = {};
     std::size_t failed = static_cast<std::size_t>(-1);
     std::exception_ptr error = nullptr;
@@ -37,7 +37,7 @@ struct Job {
     // Pieces are taken in order, so when one fails all before it are under way, and none after it need begin.
     void run() {
         at_work = true;
-        taken_seat = seats.fetch_add(1);
+        current_worker = workers.fetch_add(1);
         for (std::size_t i; (i = next.fetch_add(1)) < count;) {
             try {
                 work(i);
@@ -48,7 +48,7 @@ struct Job {
             }
         }
         at_work = false;
-        taken_seat = 0;
+        current_worker = 0;
     }
 };
 
@@ -64,7 +64,7 @@ class Watch {
     template <class Seen>
     bool see(Seen seen) const {
         for (;;) {
-            for (int look = 0; look < 64; ++look) {
+            for (int spin = 0; spin < 64; ++spin) {
                 if (seen()) return true;
                 pause();
             }
@@ -190,7 +190,7 @@ Pool& the_pool() {
 }  // namespace
 
 std::size_t threads_allowed() { return at_work ? 1 : allowed; }
-std::size_t seat() { return taken_seat; }
+std::size_t worker_index() { return current_worker; }
 void allow_threads(std::size_t count) { allowed = std::max<std::size_t>(count, 1); }
 
 void parallel(std::size_t count, const std::function<void(std::size_t)>& work) { parallel(count, threads_allowed(), work); }
@@ -208,10 +208,10 @@ void parallel(std::size_t count, std::size_t threads, const std::function<void(s
     for (std::size_t i = 0; i < count; ++i) work(i);
 }
 
-Beside::Beside() = default;
-Beside::~Beside() { finish(); }
+BackgroundWork::BackgroundWork() = default;
+BackgroundWork::~BackgroundWork() { finish(); }
 
-bool Beside::start(std::size_t count, std::function<void(std::size_t)> work) {
+bool BackgroundWork::start(std::size_t count, std::function<void(std::size_t)> work) {
     const std::size_t threads = threads_allowed();
     if (threads <= 1 || job_) return false;
     auto job = std::make_unique<Job>(count, std::move(work));
@@ -220,7 +220,7 @@ bool Beside::start(std::size_t count, std::function<void(std::size_t)> work) {
     return true;
 }
 
-void Beside::finish() noexcept {
+void BackgroundWork::finish() noexcept {
     if (!job_) return;
     the_pool().end(*job_);
     job_.reset();

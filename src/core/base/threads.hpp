@@ -14,7 +14,7 @@ namespace gristmill {
 std::size_t threads_allowed();
 void allow_threads(std::size_t count);
 // Inside a piece of work: a number below that of the threads at work on it, which no other of them has. 0 elsewhere.
-std::size_t seat();
+std::size_t worker_index();
 
 // So many multiplications must be ahead before a second thread is worth waking, which takes longer than a few of them: an
 // estimate, not a measurement.
@@ -27,12 +27,12 @@ void parallel(std::size_t count, std::size_t threads, const std::function<void(s
 
 // Work that others do while its owner goes on with something else.
 struct Job;
-class Beside {
+class BackgroundWork {
   public:
-    Beside();
-    ~Beside();
-    Beside(const Beside&) = delete;
-    Beside& operator=(const Beside&) = delete;
+    BackgroundWork();
+    ~BackgroundWork();
+    BackgroundWork(const BackgroundWork&) = delete;
+    BackgroundWork& operator=(const BackgroundWork&) = delete;
     // Whether it began; not where one thread is all that is allowed, or the pool is taken. requires: `work` does not throw.
     bool start(std::size_t count, std::function<void(std::size_t)> work);
     // What nobody has begun is done by this thread. ensures: all of it is done.

@@ -18,7 +18,7 @@
 
 namespace gristmill {
 
-class Span {
+class CholeskySpan {
   public:
     // A squared residual below this share of k(x,x) is rounding: the point is in the span.
     static constexpr double kDependent = 1e-10;
@@ -54,12 +54,12 @@ class Span {
 
     std::size_t bytes() const;
 
-    struct Mark {  // enough to come back to
+    struct Snapshot {  // enough to come back to
         std::size_t size;
         Lines<double> g, sum;
     };
-    Mark mark() const { return {members_.size(), g_, sum_}; }
-    void rollback(Mark mark);
+    Snapshot snapshot() const { return {members_.size(), g_, sum_}; }
+    void rollback(Snapshot snapshot);
 
   private:
     struct Stair {
@@ -68,7 +68,7 @@ class Span {
         Lines<double> inverse;   // 1 / delta; 0 where there is no member yet
     };
     double& entry(std::size_t row, std::size_t column);
-    double entry(std::size_t row, std::size_t column) const { return const_cast<Span*>(this)->entry(row, column); }
+    double entry(std::size_t row, std::size_t column) const { return const_cast<CholeskySpan*>(this)->entry(row, column); }
 
     std::vector<std::size_t> members_;  // slots
     std::vector<Stair> stairs_;

@@ -87,7 +87,7 @@ class Among {
         for (std::size_t r = 0; r < slots_.size(); ++r) dense->copy_out(slots_[r], rows->data() + r * dense->width());
         batch_ = DenseRows<T>{rows->data(), slots_.size(), dense->width()};
         rows_ = rows;
-        ahead_ = points_.ahead(kernel_, batch_);
+        ahead_ = points_.kernel_rows(kernel_, batch_);
         ahead_->load(0, slots_.size());
         return true;
     }
@@ -97,7 +97,7 @@ class Among {
     const std::vector<std::size_t>& slots_;
     std::shared_ptr<void> rows_;  // what the batch looks at
     Batch batch_;
-    std::unique_ptr<Ahead> ahead_;
+    std::unique_ptr<KernelRows> ahead_;
     Lines<double> row_;
 };
 

@@ -56,7 +56,7 @@ class Expansion {
     std::size_t smallest() const;
     // requires: it keeps partners. may_go: the slots that may leave.
     Entry cheapest_fold(const Newcomer& newcomer) const;
-    Partners::Fold cheapest_fold(std::span<const std::uint8_t> may_go) const;
+    MergePartners::Fold cheapest_fold(std::span<const std::uint8_t> may_go) const;
     std::uint64_t rows_for_partners() const { return partners_ ? partners_->rows() : 0; }
     double magnitude(std::size_t slot) const;  // the largest |coefficient| of a point in a visible output
 
@@ -73,7 +73,7 @@ class Expansion {
     // f_o <- f_o + c_o k(x, .) in slot `slot` (== size: append; else what is there must have been emptied by `release`).
     // values: kernel values at the stored points, used for the norm only.
     void add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, std::span<const double> coefs,
-             const double* values, double self, std::span<const double> told = {});
+             const double* values, double self, std::span<const double> labels = {});
     // f_o <- f_o + c k(x_slot, .) for a point that is stored. requires: !tracks_norm(), for the norm would need a score.
     void adjust(std::size_t slot, std::size_t output, double c) { change(slot, output, c / scale_); }
     // Takes the term of a slot out of f but leaves the slot, for `add` to fill. row: its kernel row, for the norm only.
@@ -96,27 +96,29 @@ class Expansion {
     void add_output();                 // one more, all zero
     void split_output(double factor);  // one output f becomes two: -factor f and factor f
     // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
-    bool has_room_for(double coefficient, double factor) const;
+    bool stays_in_range(double coefficient, double factor) const;
     // Columns of the stored points times these factors; f is another one then.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
     // f_o <- factor_o f_o, past hypotheses too. Several factors: not with a tracked norm.
-    void retell(std::span<const double> factors);
+    void scale_outputs(std::span<const double> factors);
     // The labels of the stored points, y_o as factor_o y_o + shift_o.
-    void relabel(std::span<const double> factors, std::span<const double> shifts) {
+    void rescale_labels(std::span<const double> factors, std::span<const double> shifts) {
         for (std::size_t t = 0; t < label_.size(); ++t)
             for (double& y : label_[t]) y = factors[t] * y + shifts[t];
     }
-    void pair_again(Sight& stored);  // after that, with the points as they are now
-    void restart();  // all coefficients 0, the points still there
+    void refresh_partners(Lookahead& stored);  // after that, with the points as they are now
+    void clear_coefs();  // all coefficients 0, the points still there
     // All coefficients at their true scale, by output, then slot.
     std::vector<std::vector<double>> coefs() const;
     void set_coefs(const std::vector<std::vector<double>>& coefs);
     // f changes so that it has these scores at the stored points (a row each, as they are seen), nearly: a few sweeps of
     // Gauss-Seidel on (K + ridge diag K) c = scores + pull ridge diag K c_0 from the present coefficients c_0, to which (pull 1)
     // or to 0 (pull 0) the ridge draws. Not with a tracked norm: set_coefs follows.
-    void keep_scores(Sight& stored, std::span<const double> scores, double pull);
+    void fit_scores(Lookahead& stored, std::span<const double> scores, double pull);
     void reserve(std::size_t n);
     void keep_partners() { partners_.emplace(); }
+    // More columns from now on, in which every stored point has 0.
+    void widen(std::size_t width) { points_ = points_->widened(width); }
     void set_limit(std::size_t limit) { limit_ = limit, points_->set_limit(limit); }  // a window holds one more for a moment
 
     std::size_t bytes() const;
@@ -128,29 +130,29 @@ class Expansion {
     std::vector<double> exact_inner(double* terms = nullptr) const;
 
     // ---- as a hypothesis, see learner/hypothesis.hpp
-    using Sight = gristmill::Sight;
+    using Lookahead = gristmill::Lookahead;
     struct Plan {
         Entry entry = {Entry::Kind::refuse};
         std::size_t present = Points::npos;  // the event's own slot, if it came by before
-        Lines<double> victim_row, partner_row;  // for the norm only
+        Lines<double> evicted_row, partner_row;  // for the norm only
     };
     void check(const Batch& batch) const;
-    Sight look(const Batch& batch) const { return Sight(*points_, kernel_, batch); }
-    Sight look_again(const Batch& batch, std::int64_t start) const;
-    Sight look_at_stored() const;  // the stored points as rows, oldest first, to be learned again
-    void look_anew(Sight& stored) const;  // at the same points, after their columns have changed
-    std::size_t window(std::size_t left) const { return Sight::length(size(), left); }
-    void load(Sight& sight, std::size_t first, std::size_t count) const;
-    double score(Sight& sight, std::size_t i, std::size_t output) const { return said(output, sight.row(i)); }
-    double average_score(Sight& sight, std::size_t i, std::size_t output) const { return average_score(output, sight.row(i)); }
-    double self(Sight& sight, std::size_t i) const { return sight.self(i); }
-    void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
+    Lookahead make_lookahead(const Batch& batch) const { return Lookahead(*points_, kernel_, batch); }
+    Lookahead make_revisit_lookahead(const Batch& batch, std::int64_t start) const;
+    Lookahead make_stored_lookahead() const;  // the stored points as rows, oldest first, to be learned again
+    void refresh_lookahead(Lookahead& stored) const;  // at the same points, after their columns have changed
+    std::size_t window(std::size_t left) const { return Lookahead::length(size(), left); }
+    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const;
+    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return output_score(output, lookahead.row(i)); }
+    double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return average_score(output, lookahead.row(i)); }
+    double self(Lookahead& lookahead, std::size_t i) const { return lookahead.self(i); }
+    void measure(Lookahead& lookahead, std::size_t i, std::span<const double> direction, Trial& trial);
     bool overflows(const Trial& trial, const Step& step) const;
-    Plan plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random);
-    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
-    void expire(Sight& sight, std::size_t i, std::int64_t horizon);
-    void finish(Sight&) {}
-    bool plans_alone() const { return !points_->may_fail(); }
+    Plan plan(Lookahead& lookahead, std::size_t i, Term& term, Budget& budget, Random& random);
+    void commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Lookahead& lookahead, std::size_t i, std::int64_t horizon);
+    void finish(Lookahead&) {}
+    bool plan_is_readonly() const { return !points_->may_fail(); }
     void scores(const Batch& batch, double* out) const;
     void gradients(const Batch& batch, double* out) const;  // of what is shown: (row, output, feature)
     void split_output() { split_output(0.5); }
@@ -166,28 +168,28 @@ class Expansion {
         std::vector<Lines<double>> coef, lag, sum;
         std::vector<Lines<double>> label;
         std::vector<double> inner;
-        double scale, doubt, floor, weight;
+        double scale, error_bound, error_floor, weight;
         std::uint64_t ticks;
-        std::optional<Partners> partners;
+        std::optional<MergePartners> partners;
     };
     // The score, or how near the neighbours are where the rule asks for that.
-    double said(std::size_t output, const double* row) const {
+    double output_score(std::size_t output, const double* row) const {
         return neighbours_ > 0 ? neighbours::score(row, label_[0].data(), size(), neighbours_) : score(output, row);
     }
     void square_coefs(double factor) const;  // into squares_, times the square of the scale and of `factor`
-    void adjust_present(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
+    void adjust_present(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term);
     void change(std::size_t slot, std::size_t output, double by);  // of the unscaled coefficient
     // The inner products after f_o gains c_o k(x, .), from f_o(x) before and k(x, x).
     void count_term(std::span<const double> coefs, std::span<const double> scores, double self);
     void renormalize();
 
     Kernel kernel_;
-    std::unique_ptr<Points> points_;
+    OwnedPoints points_;
     bool track_norm_, average_;
-    bool weighs_ = false;     // the rule asks for the mass
+    bool needs_mass_ = false;     // the rule asks for the mass
     double neighbours_ = 0;   // share of the stored points that a score is measured by; labels are how far those had theirs then
     bool windowed_ = false;   // points leave by age alone, and others move about then
-    bool only_puts_ = false;  // neither rule nor budget looks at stored points, which others may read while one learns
+    bool inserts_only_ = false;  // neither rule nor budget looks at stored points, which others may read while one learns
     std::size_t hidden_ = 0;  // the last outputs, which are auxiliary
     std::size_t limit_ = Points::npos;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
@@ -195,11 +197,11 @@ class Expansion {
     std::vector<Lines<double>> label_ = std::vector<Lines<double>>(1);  // by target and slot
     std::vector<double> inner_;              // <f_a, f_b> at (a, b), if tracked
     double scale_ = 1;
-    double doubt_ = 0;   // what rounding may have done to inner_
-    double floor_ = 0;   // what it does even to a fresh norm
+    double error_bound_ = 0;   // what rounding may have done to inner_
+    double error_floor_ = 0;   // what it does even to a fresh norm
     double weight_ = 0;  // sum of the scales since the last renormalisation
     std::uint64_t ticks_ = 0;
-    mutable std::optional<Partners> partners_;  // with Merge; what is known of them grows while they are asked
+    mutable std::optional<MergePartners> partners_;  // with Merge; what is known of them grows while they are asked
     mutable std::vector<double> squares_;       // scratch: squared coefficients by slot
     std::optional<State> saved_;
 };

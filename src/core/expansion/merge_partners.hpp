@@ -17,7 +17,7 @@
 namespace gristmill {
 
 // Points, below: anything with size(), id(slot) and stored_row(kernel, slot, out).
-class Partners {
+class MergePartners {
   public:
     static constexpr std::size_t kNone = Points::npos;
 
@@ -43,21 +43,21 @@ class Partners {
     void clear();
     // All points have other kernel values now: first every k(v,v), then a row each.
     template <class P>
-    void meet_again(const P& points, std::span<const double> selves);
+    void recompute(const P& points, std::span<const double> selves);
     template <class P>
-    void meet_again(const P& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
+    void recompute(const P& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
 
     std::uint64_t rows() const { return rows_; }  // worked out beyond those of newcomers
 
     // What is known of one point, for who keeps it elsewhere.
-    struct Known {
+    struct PartnerState {
         std::size_t partner = kNone;
         double likeness = 0, share = 0, self = 0;
         bool stale = false;
     };
-    Known known(std::size_t slot) const { return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0}; }
+    PartnerState partner_state(std::size_t slot) const { return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0}; }
     void begin(std::uint64_t rows) { clear(), newcomer_ = {}, rows_ = rows; }
-    void add(const Known& one) {
+    void add(const PartnerState& one) {
         partner_.push_back(one.partner), likeness_.push_back(one.likeness), share_.push_back(one.share);
         self_.push_back(one.self), inverse_.push_back(inverse_of(one.self)), stale_.push_back(one.stale);
     }
@@ -99,7 +99,7 @@ class Partners {
 
 // One pass over lanes that a compiler can keep in registers finds the least number, another the oldest slot that has it.
 template <class P>
-std::size_t Partners::least(const P& points, const double* numbers) const {
+std::size_t MergePartners::least(const P& points, const double* numbers) const {
     constexpr std::size_t lanes = 8;
     const std::size_t n = points.size();
     double lows[lanes];
@@ -116,7 +116,7 @@ std::size_t Partners::least(const P& points, const double* numbers) const {
 }
 
 template <class P>
-Partners::Best Partners::best(const P& points, const double* row, std::size_t self) {
+MergePartners::Best MergePartners::best(const P& points, const double* row, std::size_t self) {
     const std::size_t n = points.size();
     if (n == 0) return {};
     numbers_.resize(padded(n));
@@ -127,12 +127,12 @@ Partners::Best Partners::best(const P& points, const double* row, std::size_t se
     return {found, -numbers_[found], row[found] * inverse_[found]};
 }
 
-inline void Partners::set(std::size_t slot, const Best& best) {
+inline void MergePartners::set(std::size_t slot, const Best& best) {
     partner_[slot] = best.slot, likeness_[slot] = best.likeness, share_[slot] = best.share, stale_[slot] = 0;
 }
 
 template <class P>
-void Partners::refresh(const P& points, const Kernel& kernel, std::size_t slot) {
+void MergePartners::refresh(const P& points, const Kernel& kernel, std::size_t slot) {
     row_.resize(padded(points.size()));
     points.stored_row(kernel, slot, row_.data());
     ++rows_;
@@ -140,7 +140,7 @@ void Partners::refresh(const P& points, const Kernel& kernel, std::size_t slot) 
 }
 
 template <class P>
-std::size_t Partners::cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
+std::size_t MergePartners::cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
                                std::span<const std::uint8_t> may_go, double most) {
     const std::size_t n = points.size();
     numbers_.resize(padded(n));
@@ -159,7 +159,7 @@ std::size_t Partners::cheapest(const P& points, const Kernel& kernel, std::span<
 }
 
 template <class P>
-Partners::Fold Partners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
+MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
                                 double newcomer2, const double* row, double self) {
     newcomer_ = best(points, row, kNone);
     const double own = newcomer2 * std::max(self - newcomer_.likeness, 0.0);
@@ -169,14 +169,14 @@ Partners::Fold Partners::choose(const P& points, const Kernel& kernel, std::span
 }
 
 template <class P>
-Partners::Fold Partners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
+MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
                                 std::span<const std::uint8_t> may_go) {
     const std::size_t chosen = cheapest(points, kernel, weights2, may_go, std::numeric_limits<double>::infinity());
     return {chosen, partner_[chosen], share_[chosen]};
 }
 
 template <class P>
-void Partners::stored(const P& points, std::size_t slot, const double* row, double self) {
+void MergePartners::stored(const P& points, std::size_t slot, const double* row, double self) {
     const bool known = slot < partner_.size();
     if (!known) {
         partner_.push_back(kNone), likeness_.push_back(0), share_.push_back(0), stale_.push_back(0);
@@ -195,7 +195,7 @@ void Partners::stored(const P& points, std::size_t slot, const double* row, doub
 }
 
 template <class P>
-void Partners::meet_again(const P& points, std::span<const double> selves) {
+void MergePartners::recompute(const P& points, std::span<const double> selves) {
     newcomer_ = {};
     const std::size_t n = points.size();
     partner_.resize(n, kNone), likeness_.resize(n), share_.resize(n), stale_.resize(n), self_.resize(n), inverse_.resize(n);

@@ -10,21 +10,21 @@ namespace gristmill {
 namespace {
 
 // Who is most like whom, of points that were put together from other models.
-void meet(Partners& partners, const Points& points, const Kernel& kernel) {
+void derive_partners(MergePartners& partners, const Points& points, const Kernel& kernel) {
     std::vector<double> selves(points.size());
     for (std::size_t slot = 0; slot < points.size(); ++slot) selves[slot] = points.stored_self(kernel, slot);
-    partners.meet_again(points, selves);
+    partners.recompute(points, selves);
     Lines<double> row(padded(points.size()));
     for (std::size_t slot = 0; slot < points.size(); ++slot) {
         points.stored_row(kernel, slot, row.data());
-        partners.meet_again(points, slot, row.data());
+        partners.recompute(points, slot, row.data());
     }
 }
 
 }  // namespace
 
 void Expansion::begin(std::size_t, bool) {
-    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_,
+    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, error_bound_, error_floor_, weight_, ticks_,
                    partners_};
     points_->begin();
 }
@@ -36,7 +36,7 @@ void Expansion::rollback() {
     sum_ = std::move(saved_->sum);
     label_ = std::move(saved_->label);
     inner_ = std::move(saved_->inner);
-    scale_ = saved_->scale, doubt_ = saved_->doubt, floor_ = saved_->floor, weight_ = saved_->weight;
+    scale_ = saved_->scale, error_bound_ = saved_->error_bound, error_floor_ = saved_->error_floor, weight_ = saved_->weight;
     ticks_ = saved_->ticks;
     partners_ = std::move(saved_->partners);
     saved_.reset();
@@ -73,8 +73,8 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     const bool derive = archive.loads && archive.has("derive");
     if (!derive) archive.numbers("inner", inner_, inner_.size());
     archive.number("scale", scale_);
-    archive.number("doubt", doubt_);
-    archive.number("floor", floor_);
+    archive.number("doubt", error_bound_);
+    archive.number("floor", error_floor_);
     archive.number("weight", weight_);
     archive.count("ticks", ticks_);
     if (partners_ && !derive) partners_->visit(archive, n);
@@ -82,10 +82,10 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     if (!archive.loads) return;
     reserve(n);
     if (derive && track_norm_) {
-        doubt_ = std::numeric_limits<double>::max();
+        error_bound_ = std::numeric_limits<double>::max();
         repair_norm();
     }
-    if (derive && partners_) meet(*partners_, *points_, kernel_);
+    if (derive && partners_) derive_partners(*partners_, *points_, kernel_);
     if (partners_) partners_->reserve(label_[0].size());
 }
 

@@ -12,7 +12,7 @@
 
 namespace gristmill {
 
-class VictimRows {
+class EvictedRows {
   public:
     // How many may leave before the chunk ends: no more are worked out ahead.
     std::size_t left = 1;

@@ -92,8 +92,8 @@ class PointWeights {
         std::vector<T*> to(count);
         for (std::size_t k = 0; k < count; ++k) l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums_.data() + k * stride_;
         if (by_l1_) {
-            room_.resize(sign_room<T>(n_blocks, count));
-            isa_gradient<T>().signs(l1s.data(), xs.data(), count, outputs > 1, blocks, n_blocks, width, room_.data(), to.data());
+            sign_scratch_.resize(sign_scratch_size<T>(n_blocks, count));
+            isa_gradient<T>().signs(l1s.data(), xs.data(), count, outputs > 1, blocks, n_blocks, width, sign_scratch_.data(), to.data());
         }
         for (std::size_t k = 0; k < count; ++k, out += width) isa_gradient<T>().plus(to[k], norm_[k], xs[k], width, out);
     }
@@ -120,7 +120,7 @@ class PointWeights {
     Lines<double> slopes_;
     std::vector<std::vector<std::vector<std::uint32_t>>> places_;  // by output and panel: the points that it has a coefficient for
     std::vector<Lines<T>> short_;  // the coefficients as the points are kept
-    Lines<T> sums_, room_;
+    Lines<T> sums_, sign_scratch_;
     mutable Lines<T> zeros_;
 };
 

@@ -15,37 +15,37 @@
 
 namespace gristmill {
 
-struct Sight {
+struct Lookahead {
     const Batch* batch;
-    std::unique_ptr<Ahead> ahead;
+    std::unique_ptr<KernelRows> kernel_rows;
     std::size_t first = 0, count = 0, stride = 0;  // the rows now in `values`
     Lines<double> values, column;
-    VictimRows victims;
+    EvictedRows evicted_rows;
     // Later passes: the position of the batch's first event, and where its events are.
     std::optional<std::int64_t> start;
     std::unordered_map<std::int64_t, std::size_t> slots;
 
-    Sight(const Points& points, const Kernel& kernel, const Batch& batch)
-        : batch(&batch), ahead(points.ahead(kernel, batch)) {}
+    Lookahead(const Points& points, const Kernel& kernel, const Batch& batch)
+        : batch(&batch), kernel_rows(points.kernel_rows(kernel, batch)) {}
 
     // The rows after these, under way; the points are lent until it goes.
     struct Next {
         Points& points;
-        std::unique_ptr<Ahead> ahead;
+        std::unique_ptr<KernelRows> kernel_rows;
         std::size_t first = 0, count = 0, stride = 0;
         Lines<double> values = {};
         bool begun = false;
-        Beside others = {};
+        BackgroundWork others = {};
         ~Next() { if (begun) points.settle(); }
     };
     std::unique_ptr<Next> next;
-    std::vector<Taken> taken;  // what was stored since the next rows were begun
+    std::vector<StoredRow> stored_since;  // what was stored since the next rows were begun
 
     bool replays = false;  // the rows are the stored points themselves, which stay whatever becomes of them
 
-    explicit Sight(std::unique_ptr<Ahead> ahead) : batch(nullptr), ahead(std::move(ahead)) {}
+    explicit Lookahead(std::unique_ptr<KernelRows> kernel_rows) : batch(nullptr), kernel_rows(std::move(kernel_rows)) {}
     double* row(std::size_t i) { return values.data() + i * stride; }
-    double self(std::size_t i) { return ahead->self(i); }
+    double self(std::size_t i) { return kernel_rows->self(i); }
 
     // Rows long enough for a matrix product's efficiency, few enough that rows against rows cost little beside rows
     // against the stored points.
@@ -54,33 +54,33 @@ struct Sight {
     }
     // Others begin with rows [from, from + rows). requires: nobody looks at the points until
     // these rows are loaded; putting new ones is no look.
-    void foresee(Points& points, const Kernel& kernel, std::size_t from, std::size_t rows, std::size_t slots_wanted) {
-        if (!next) next.reset(new Next{points, points.ahead(kernel, *batch)});
+    void start_next(Points& points, const Kernel& kernel, std::size_t from, std::size_t rows, std::size_t slots_wanted) {
+        if (!next) next.reset(new Next{points, points.kernel_rows(kernel, *batch)});
         Next& to = *next;
-        taken.clear();
+        stored_since.clear();
         try {
-            to.ahead->load(from, rows);
+            to.kernel_rows->load(from, rows);
         } catch (const RowError&) {  // when it is its turn
             return;
         }
-        const std::size_t pieces = to.ahead->cut(threads_allowed()), known = padded(points.size());
+        const std::size_t pieces = to.kernel_rows->cut(threads_allowed()), known = padded(points.size());
         if (pieces <= 1) return;
         to.first = from;
         to.count = rows;
         to.stride = padded(slots_wanted);
         if (to.values.size() < rows * to.stride) to.values.resize(rows * to.stride);
         for (std::size_t r = 0; r < rows; ++r) std::fill_n(to.values.data() + r * to.stride + known, to.stride - known, 0.0);
-        to.begun = to.others.start(pieces, [&to](std::size_t p) { to.ahead->rows_of_piece(p, seat(), to.values.data(), to.stride); });
+        to.begun = to.others.start(pieces, [&to](std::size_t p) { to.kernel_rows->rows_of_piece(p, worker_index(), to.values.data(), to.stride); });
         if (to.begun) points.lend(to.others);
     }
     // Whether these are the rows that others have begun; they are loaded then.
-    bool come(std::size_t from, std::size_t rows) {
+    bool take_next(std::size_t from, std::size_t rows) {
         if (!next || !next->begun) return false;
         next->points.settle();
         next->begun = false;
         if (next->first != from || next->count != rows) return false;
-        next->ahead->against(*ahead, taken, next->values.data(), next->stride);
-        std::swap(ahead, next->ahead);
+        next->kernel_rows->against(*kernel_rows, stored_since, next->values.data(), next->stride);
+        std::swap(kernel_rows, next->kernel_rows);
         std::swap(values, next->values);
         first = from;
         count = rows;
@@ -92,26 +92,26 @@ struct Sight {
         first = from;
         count = rows;
         stride = padded(slots_wanted);
-        ahead->load(from, rows);
+        kernel_rows->load(from, rows);
         if (values.size() < rows * stride) values.resize(rows * stride);
         // Slots that will be filled on the way are read before they are, with coefficient 0: they must be finite.
         const std::size_t known = padded(points.size());
         for (std::size_t r = 0; r < rows; ++r) std::fill(row(r) + known, row(r) + stride, 0.0);
-        ahead->rows(values.data(), stride);
+        kernel_rows->rows(values.data(), stride);
     }
     // Row i has gone into a slot: the rows still to come see it there, and so do those that will leave.
     void stored(std::size_t i, std::size_t slot) {
-        victims.stored(row(i), slot);
-        if (next && next->begun) taken.push_back({i, slot});
+        evicted_rows.stored(row(i), slot);
+        if (next && next->begun) stored_since.push_back({i, slot});
         if (i + 1 >= count) return;
         column.resize(padded(count));
-        ahead->among(i, column.data());
+        kernel_rows->among(i, column.data());
         for (std::size_t r = i + 1; r < count; ++r) row(r)[slot] = column[r];
     }
     // The last slot has moved into a removed one, as rows from i on see it; what it leaves behind may be infinite, and
     // 0 * infinity is no score.
     void moved(std::size_t i, std::size_t from, std::size_t to) {
-        victims.clear();
+        evicted_rows.clear();
         next.reset();
         for (std::size_t r = i; r < count; ++r) {
             row(r)[to] = row(r)[from];
@@ -119,7 +119,7 @@ struct Sight {
         }
     }
     void cleared(std::size_t i, std::size_t slots_then) {
-        victims.clear();
+        evicted_rows.clear();
         next.reset();
         for (std::size_t r = i; r < count; ++r) std::fill(row(r), row(r) + slots_then, 0.0);
     }

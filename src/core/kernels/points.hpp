@@ -14,15 +14,15 @@
 namespace gristmill {
 
 // Row i of those that are loaded has gone into a slot.
-struct Taken {
+struct StoredRow {
     std::size_t i, slot;
 };
 
 // The next rows of a chunk against the stored points and against each other: what the look-ahead works with.
 // Holds all scratch memory, so that the points themselves stay const while many threads predict.
-class Ahead {
+class KernelRows {
   public:
-    virtual ~Ahead() = default;
+    virtual ~KernelRows() = default;
     virtual void load(std::size_t first, std::size_t count) = 0;  // rows [first, first + count) of the batch
     // out[r * stride + slot] for the loaded rows and all slots, padded(size) entries a row
     virtual void rows(double* out, std::size_t stride) = 0;
@@ -33,7 +33,7 @@ class Ahead {
     virtual std::size_t cut(std::size_t) { return 1; }
     virtual void rows_of_piece(std::size_t, std::size_t, double*, std::size_t) {}
     // out[r * stride + slot] = k(loaded row r, row i of `others`) for each (i, slot). requires: the same kind of Ahead, which can cut.
-    virtual void against(Ahead&, std::span<const Taken>, double*, std::size_t) {}
+    virtual void against(KernelRows&, std::span<const StoredRow>, double*, std::size_t) {}
     // d f_o / d x at the loaded rows, (row, output, feature) in order; coefs: one line an output, padded(size) numbers each,
     // the same ones whenever it is asked, and never more rows than the first time.
     virtual void gradients(std::span<const Lines<double>> coefs, double* out);
@@ -60,6 +60,10 @@ class Points {
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
     virtual ~Points() = default;
+    // A copy outside of any transaction. requires: no transaction is open and nothing is lent.
+    virtual std::unique_ptr<Points> clone() const;
+    // The same points with zeros in more columns behind those that there are.
+    virtual std::unique_ptr<Points> widened(std::size_t width) const;
     virtual std::size_t width() const = 0;  // features of a point; 0 for objects
     std::size_t size() const { return ids_.size(); }
     std::int64_t id(std::size_t slot) const { return ids_[slot]; }
@@ -76,13 +80,13 @@ class Points {
     virtual void reserve(std::size_t n);
     void set_limit(std::size_t limit) { limit_ = limit; }  // no more points than this will ever be stored
     // Room to ask for when n slots are needed: doubling, but never above the limit.
-    std::size_t room(std::size_t n, std::size_t present) const;
+    std::size_t capacity_for(std::size_t n, std::size_t present) const;
     virtual std::size_t bytes() const;
     // What bytes() is when n points are all that will ever be stored; 0 where that depends on the points.
     virtual std::size_t bytes_for(std::size_t) const { return 0; }
-    virtual void shrink_room() {}  // gives back what the limit leaves unused
+    virtual void shrink_to_limit() {}  // gives back what the limit leaves unused
 
-    virtual std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const = 0;
+    virtual std::unique_ptr<KernelRows> kernel_rows(const Kernel& kernel, const Batch& batch) const = 0;
     virtual void stored_row(const Kernel& kernel, std::size_t slot, double* out) const = 0;  // against all slots
     // Several, against the slots before `end` at least.
     virtual void stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out, std::size_t stride,
@@ -105,7 +109,7 @@ class Points {
 
     // Others read the points until settle(): what is put in the meantime waits until then, and its batch must live so long. Whatever
     // else changes the points settles first; who would read them must.
-    void lend(Beside& readers) { readers_ = &readers; }
+    void lend(BackgroundWork& readers) { readers_ = &readers; }
     void settle();
 
     // A chunk is one transaction: after begin(), rollback() brings the points back as they were, commit() lets go.
@@ -114,6 +118,10 @@ class Points {
     void commit() { journal_.reset(); }
 
   protected:
+    Points() = default;
+    Points(const Points& other)
+        : ids_(other.ids_), older_(other.older_), newer_(other.newer_), oldest_(other.oldest_), newest_(other.newest_),
+          limit_(other.limit_) {}
     // The data behind a slot; `put_data` may be given slot == size() before the id is added.
     virtual void put_data(std::size_t slot, const Batch& batch, std::size_t row) = 0;
     virtual void move_data(std::size_t from, std::size_t to) = 0;
@@ -148,7 +156,7 @@ class Points {
         const Batch* batch;
         std::size_t row;
     };
-    Beside* readers_ = nullptr;
+    BackgroundWork* readers_ = nullptr;
     std::vector<Waiting> waiting_;
 };
 
@@ -156,14 +164,16 @@ template <class T>
 class DensePoints final : public Points {
   public:
     explicit DensePoints(std::size_t width) : width_(width) {}
+    std::unique_ptr<Points> clone() const override { return std::make_unique<DensePoints>(*this); }
+    std::unique_ptr<Points> widened(std::size_t width) const override;
     std::size_t width() const override { return width_; }
     void reserve(std::size_t n) override;
     std::size_t bytes() const override;
     std::size_t bytes_for(std::size_t n) const override {
         return ages_bytes_for(n) + padded(n) * ((width_ + 2) * sizeof(T) + 1);
     }
-    void shrink_room() override;
-    std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;
+    void shrink_to_limit() override;
+    std::unique_ptr<KernelRows> kernel_rows(const Kernel& kernel, const Batch& batch) const override;
     void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override {
         stored_rows(kernel, {&slot, 1}, out, padded(size()));
     }
@@ -184,13 +194,13 @@ class DensePoints final : public Points {
 
   private:
     template <class>
-    friend class DenseAhead;
+    friend class DenseKernelRows;
     struct Copy {
         std::vector<T> row;
         std::uint8_t sparse;
     };
     void write(std::size_t slot, const T* row);
-    void make_room(std::size_t slots);  // exactly so many, whole blocks, zero-filled
+    void resize_slots(std::size_t slots);  // exactly so many, whole blocks, zero-filled
     T* lane(std::size_t slot) { return blocks_.data() + slot / kLanes<T> * width_ * kLanes<T> + slot % kLanes<T>; }
     const T* lane(std::size_t slot) const { return const_cast<DensePoints*>(this)->lane(slot); }
 
@@ -198,6 +208,16 @@ class DensePoints final : public Points {
     Lines<T> blocks_;         // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
     Lines<T> norm2_, norm1_;  // by slot; unused are 0
     std::vector<std::uint8_t> sparse_;  // by slot: whether it came as a sparse row
+};
+
+// Points that are copied with their owner.
+struct OwnedPoints : std::unique_ptr<Points> {
+    using std::unique_ptr<Points>::unique_ptr;
+    OwnedPoints(std::unique_ptr<Points> points) : std::unique_ptr<Points>(std::move(points)) {}
+    OwnedPoints(OwnedPoints&&) = default;
+    OwnedPoints& operator=(OwnedPoints&&) = default;
+    OwnedPoints(const OwnedPoints& other) : std::unique_ptr<Points>(other ? other->clone() : nullptr) {}
+    OwnedPoints& operator=(const OwnedPoints& other) { return *this = OwnedPoints(other); }
 };
 
 // The store that suits the width: blocks of lanes, or an index of non-zeros for very wide sparse data.

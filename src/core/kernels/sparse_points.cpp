@@ -99,9 +99,9 @@ void SparsePoints<T>::restore_data(std::size_t slot, const std::shared_ptr<void>
 // ---- the look-ahead over sparse points ----------------------------------------------------------------------------
 
 template <class T>
-class SparseAhead final : public Ahead {
+class SparseKernelRows final : public KernelRows {
   public:
-    SparseAhead(const SparsePoints<T>& points, const Kernel& kernel, const Batch& batch)
+    SparseKernelRows(const SparsePoints<T>& points, const Kernel& kernel, const Batch& batch)
         : points_(points), kernel_(kernel), batch_(std::get<SparseRows<T>>(batch)) {}
 
     void load(std::size_t first, std::size_t count) override {
@@ -238,8 +238,8 @@ class SparseAhead final : public Ahead {
 };
 
 template <class T>
-std::unique_ptr<Ahead> SparsePoints<T>::ahead(const Kernel& kernel, const Batch& batch) const {
-    return std::make_unique<SparseAhead<T>>(*this, kernel, batch);
+std::unique_ptr<KernelRows> SparsePoints<T>::kernel_rows(const Kernel& kernel, const Batch& batch) const {
+    return std::make_unique<SparseKernelRows<T>>(*this, kernel, batch);
 }
 
 template <class T>
@@ -247,9 +247,9 @@ void SparsePoints<T>::stored_row(const Kernel& kernel, std::size_t slot, double*
     const Row& row = rows_[slot];
     const std::int64_t start[] = {0, static_cast<std::int64_t>(row.columns.size())};
     const Batch batch = SparseRows<T>{start, row.columns.data(), row.values.data(), 1, width_};
-    SparseAhead<T> ahead(*this, kernel, batch);
-    ahead.load(0, 1);
-    ahead.rows(out, padded(size()));
+    SparseKernelRows<T> kernel_rows(*this, kernel, batch);
+    kernel_rows.load(0, 1);
+    kernel_rows.rows(out, padded(size()));
 }
 
 template class SparsePoints<double>;

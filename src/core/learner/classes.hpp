@@ -14,7 +14,7 @@ bool Learner<H>::brings_output(std::span<const double> labels, std::size_t class
 }
 
 template <Hypothesis H>
-void Learner<H>::meet(Chunk& chunk, std::size_t classes, std::size_t at) {
+void Learner<H>::add_classes(Chunk& chunk, std::size_t classes, std::size_t at) {
     const std::size_t before = outputs();
     while (counts_.classes < classes) add_class();
     const std::size_t now = outputs();

@@ -16,7 +16,7 @@ namespace gristmill {
 // One event's step on its way into a hypothesis.
 struct Term {
     std::int64_t id;          // position in the stream
-    std::span<const double> told;  // as it came: a class number, the targets, or 1
+    std::span<const double> labels;  // as it came: a class number, the targets, or 1
     double self;              // k(x, x)
     Step step;
     std::span<double> coefs;  // of the new point, one an output; more where the hypothesis keeps hidden ones
@@ -32,7 +32,7 @@ struct Composition {
 // A hypothesis has a Sight of the rows of a chunk and makes a Plan for each event. Scores are those of f without intercept.
 // look, score, measure and plan may throw; commit and expire may not.
 template <class H>
-concept Hypothesis = requires(H h, const H c, typename H::Sight& sight, typename H::Plan& plan, const Batch& batch,
+concept Hypothesis = requires(H h, const H c, typename H::Lookahead& lookahead, typename H::Plan& plan, const Batch& batch,
                               std::size_t n, Trial& trial, Term& term, Budget& budget, Random& random, Archive& archive,
                               std::span<const double> direction, const Step& step, double* out) {
     { H::kSupports } -> std::convertible_to<Needs>;
@@ -40,21 +40,21 @@ concept Hypothesis = requires(H h, const H c, typename H::Sight& sight, typename
     { c.coefs_per_term() } -> std::same_as<std::size_t>;
     { c.width() } -> std::same_as<std::size_t>;
     { c.check(batch) };                            // throws RowError for the first row that cannot be taken
-    { c.look(batch) } -> std::same_as<typename H::Sight>;
+    { c.make_lookahead(batch) } -> std::same_as<typename H::Lookahead>;
     { c.window(n) } -> std::same_as<std::size_t>;  // how many of n rows to load next
-    { c.load(sight, n, n) };                       // rows [first, first + count) of the batch
-    { c.score(sight, n, n) } -> std::same_as<double>;          // of row i, output o
-    { c.average_score(sight, n, n) } -> std::same_as<double>;  // requires: it averages
-    { c.self(sight, n) } -> std::same_as<double>;
-    { h.measure(sight, n, direction, trial) };     // what the rule said it needs; direction: the unit step
+    { c.load(lookahead, n, n) };                       // rows [first, first + count) of the batch
+    { c.score(lookahead, n, n) } -> std::same_as<double>;          // of row i, output o
+    { c.average_score(lookahead, n, n) } -> std::same_as<double>;  // requires: it averages
+    { c.self(lookahead, n) } -> std::same_as<double>;
+    { h.measure(lookahead, n, direction, trial) };     // what the rule said it needs; direction: the unit step
     { c.overflows(trial, step) } -> std::same_as<bool>;
-    { h.plan(sight, n, term, budget, random) } -> std::same_as<typename H::Plan>;
-    { h.commit(sight, n, plan, term) };
-    { h.expire(sight, n, std::int64_t{}) };        // points older than a position leave, as seen by row i + 1
-    { h.finish(sight) };                           // after the last row of a chunk that is kept
+    { h.plan(lookahead, n, term, budget, random) } -> std::same_as<typename H::Plan>;
+    { h.commit(lookahead, n, plan, term) };
+    { h.expire(lookahead, n, std::int64_t{}) };        // points older than a position leave, as seen by row i + 1
+    { h.finish(lookahead) };                           // after the last row of a chunk that is kept
     { h.tick() };                                  // the present f is one of those averaged
     { c.ticks() } -> std::same_as<std::uint64_t>;
-    { c.plans_alone() } -> std::same_as<bool>;     // whether an event by itself changes nothing before its commit
+    { c.plan_is_readonly() } -> std::same_as<bool>;     // whether an event by itself changes nothing before its commit
     { h.begin(n, bool{}) };                        // a transaction over n rows, in which outputs may be added
     { h.keep() };
     { h.rollback() };

@@ -26,9 +26,9 @@ enum class Task { classification, regression, novelty };
 }
 
 // What came of new factors on the columns: the error of one pass over the stored points, before and with them.
-struct Renewal {
+struct RelearnResult {
     double before = 0, after = 0;
-    bool taken = false;
+    bool accepted = false;
 };
 
 template <class Part>
@@ -62,44 +62,44 @@ class Learner {
     // for classes that had not been met by then.
     void learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
                std::vector<double>* scores, std::size_t classes = 0) {
-        Chunk chunk{batch, labels, weights, scores, hypothesis_.look(batch)};
+        Chunk chunk{batch, labels, weights, scores, hypothesis_.make_lookahead(batch)};
         const std::size_t rows = batch_count(batch);
         if (scores) scores->assign(rows * outputs(), 0.0);
         const bool grows = brings_output(labels, classes);
         // A norm is repaired before the rule is asked, and a foreign rule may throw thereafter.
         const bool repairs = needs_.norm && std::holds_alternative<Foreign>(rule_);
-        if (rows == 1 && hypothesis_.plans_alone() && !grows && !repairs) {
-            learn_alone(chunk, classes);  // planned, then committed: nothing to roll back
+        if (rows == 1 && hypothesis_.plan_is_readonly() && !grows && !repairs) {
+            learn_single(chunk, classes);  // planned, then committed: nothing to roll back
         } else {
             transact(rows, grows, [&] {
-                meet(chunk, classes);
+                add_classes(chunk, classes);
                 learn_rows(chunk);
             });
         }
-        hypothesis_.finish(chunk.sight);
+        hypothesis_.finish(chunk.lookahead);
     }
 
     // One more pass over events that came before, the first of them at position `start` of the stream.
     void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::int64_t start)
-        requires requires(const H h) { h.look_again(batch, start); }
+        requires requires(const H h) { h.make_revisit_lookahead(batch, start); }
     {
-        Chunk chunk{batch, labels, weights, nullptr, hypothesis_.look_again(batch, start)};
+        Chunk chunk{batch, labels, weights, nullptr, hypothesis_.make_revisit_lookahead(batch, start)};
         chunk.start = start;
         transact(batch_count(batch), false, [&] { learn_rows(chunk); });
-        hypothesis_.finish(chunk.sight);
+        hypothesis_.finish(chunk.lookahead);
     }
 
     // Targets are measured otherwise from now on, y_o as factor_o y_o + shift_o: f, its offset, what adapts to errors and the labels of
     // the stored points follow, so that the same is said in the new units. requires: a factor above 0 and a shift a target.
-    void retarget(std::span<const double> factors, std::span<const double> shifts)
-        requires requires(H h) { h.retell(factors); };
+    void rescale_targets(std::span<const double> factors, std::span<const double> shifts)
+        requires requires(H h) { h.scale_outputs(factors); };
 
     // Columns of the stored points times factors, and f a part of what it was, its scores at the stored points kept as well as
     // they can be, and a part, at most half, of what it learns anew: `passes` over the stored points with their labels, oldest
     // first, from f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget
     // what the points that are gone had taught. Counters, ages and random state stay. Nothing changes where the first pass
     // tells the points worse than a pass did before, by more than a share `slack`.
-    Renewal renew(std::span<const double> factors, std::size_t passes, double slack)
+    RelearnResult relearn(std::span<const double> factors, std::size_t passes, double slack)
         requires(H::kSupports.present);
 
     // outputs() numbers a row.
@@ -133,9 +133,9 @@ class Learner {
     }
     const Intervals& intervals() const { return intervals_; }  // of a regressor, one a target
     // From now on a novelty score is f itself, measured from nothing: others say when to alarm. Not saved.
-    void bare() { bare_ = true; }
+    void report_raw_scores() { raw_scores_ = true; }
     // From now on every class weighs alike. requires: nothing was learned yet.
-    void balance() { balance_.on = true; }
+    void balance_classes() { class_balance_.on = true; }
 
     const H& hypothesis() const { return hypothesis_; }
     H& hypothesis() { return hypothesis_; }
@@ -143,14 +143,14 @@ class Learner {
     std::size_t width() const { return hypothesis_.width(); }
     std::size_t outputs() const { return intercept_.size(); }
     std::size_t classes() const { return counts_.classes; }
-    std::size_t targets() const { return 1 + others_.size(); }
+    std::size_t targets() const { return 1 + other_rules_.size(); }
     double shown_intercept(std::size_t output) const {
         if (!average_) return intercept_[output];
         return hypothesis_.ticks() == 0 ? 0.0 : intercept_sum_[output] / static_cast<double>(hypothesis_.ticks());
     }
     // What a novelty score is measured from: of now, or the mean over time.
     double margin() const {
-        if (task_ != Task::novelty || bare_) return 0.0;
+        if (task_ != Task::novelty || raw_scores_) return 0.0;
         return average_ && hypothesis_.ticks() > 0 ? counts_.margins / static_cast<double>(hypothesis_.ticks())
                                                    : novelty_margin(rule_);
     }
@@ -167,6 +167,20 @@ class Learner {
     // Everything that changes while learning, but for the points. requires, to load: a fresh learner.
     void visit(Archive& archive);
 
+    // One event in two steps: what may fail, which changes nothing, and what cannot. The memory is kept from event to event.
+    class Single;
+    // Whether an event can be taken so: no norm is repaired on the way, nothing foreign is asked.
+    bool takes_singly() const {
+        return hypothesis_.plan_is_readonly() && targets() == 1 && !needs_.norm && !needs_.span &&
+               !std::holds_alternative<Foreign>(rule_) && !std::holds_alternative<ForeignBudgetPart>(budget_);
+    }
+    // More columns from now on, in which everything so far was 0; a size in bytes is not looked at until `resize`.
+    void widen(std::size_t width)
+        requires requires(H h) { h.widen(width); }
+    {
+        hypothesis_.widen(width);
+    }
+
     // Called between rows of a long chunk; may throw to stop it.
     std::function<void()> poll;
 
@@ -182,16 +196,16 @@ class Learner {
         const Batch& batch;
         std::span<const double> labels, weights;
         std::vector<double>* out;
-        typename H::Sight sight;
+        typename H::Lookahead lookahead;
         std::size_t first = 0;               // of the rows that are loaded
         std::optional<std::int64_t> start = {};  // of a later pass
         std::size_t targets = 1;             // labels a row
         std::vector<double> scores = {}, coefs = {}, shown = {}, offsets = {};
-        std::vector<Rule> others = {};
+        std::vector<Rule> other_rules = {};
 
         double label(std::size_t at) const { return labels.empty() ? 1.0 : labels[at * targets]; }
         // All that a row is to be told to be; the one of novelty is not kept.
-        std::span<const double> told(std::size_t at) const {
+        std::span<const double> labels_of(std::size_t at) const {
             static constexpr double kOne = 1.0;
             return labels.empty() ? std::span(&kOne, 1) : labels.subspan(at * targets, targets);
         }
@@ -216,18 +230,18 @@ class Learner {
     bool brings_output(std::span<const double> labels, std::size_t classes) const;
 
     // What a transaction has to bring back beside the hypothesis.
-    struct Saved {
+    struct Snapshot {
         Rule rule;
-        std::vector<Rule> others;
+        std::vector<Rule> other_rules;
         Budget budget;
         Counts counts;
         std::vector<double> intercept, intercept_sum;
         Calibration calibration;
-        Balance balance;
+        ClassBalance class_balance;
         Intervals intervals;
     };
-    Saved mark() const { return {rule_, others_, budget_, counts_, intercept_, intercept_sum_, calibration_, balance_, intervals_}; }
-    void undo(const Saved& saved);
+    Snapshot snapshot() const { return {rule_, other_rules_, budget_, counts_, intercept_, intercept_sum_, calibration_, class_balance_, intervals_}; }
+    void rollback(const Snapshot& snapshot);
     void transact(std::size_t rows, bool grows, const std::function<void()>& work);
 
     struct Replay;
@@ -235,20 +249,20 @@ class Learner {
     void blend(Replay& stored, std::span<const double> scores, const std::vector<std::vector<double>>& present,
                std::span<const double> intercept)
         requires(H::kSupports.present);
-    double error_of(std::span<const double> scores, std::span<const double> told) const;
+    double error_of(std::span<const double> scores, std::span<const double> labels) const;
 
-    void learn_alone(Chunk& chunk, std::size_t classes);
+    void learn_single(Chunk& chunk, std::size_t classes);
     void learn_rows(Chunk& chunk) {
         const std::size_t rows = batch_count(chunk.batch);
         resize(chunk);
         for (std::size_t first = 0; first < rows;) {
             // A row that brings an output begins a window of its own.
-            if (new_output(chunk, first)) meet(chunk, static_cast<std::size_t>(chunk.labels[first]) + 1, first);
+            if (new_output(chunk, first)) add_classes(chunk, static_cast<std::size_t>(chunk.labels[first]) + 1, first);
             std::size_t count = hypothesis_.window(rows - first);
             for (std::size_t i = 1; i < count; ++i)
                 if (new_output(chunk, first + i)) count = i;
             chunk.first = first;
-            hypothesis_.load(chunk.sight, first, count);
+            hypothesis_.load(chunk.lookahead, first, count);
             for (std::size_t i = 0; i < count; ++i) event(chunk, i);
             first += count;
             if (poll) poll();
@@ -266,7 +280,7 @@ class Learner {
     }
 
     // From here on so many classes are known; rows before `at` have been reported.
-    void meet(Chunk& chunk, std::size_t classes, std::size_t at = 0);
+    void add_classes(Chunk& chunk, std::size_t classes, std::size_t at = 0);
     // A third class turns one output into a score a class: f into (-f/2, f/2), and 0 for the new one.
     void add_class();
 
@@ -275,7 +289,7 @@ class Learner {
     std::size_t least_memory(std::size_t points) const;
 
     // A lone event may be told from cheaper scores that it changes nothing; a wide guard keeps rounding from deciding.
-    bool passes_by(Chunk& chunk);
+    bool changes_nothing(Chunk& chunk);
     void count_event(const Chunk& chunk, std::size_t at, std::uint64_t steps) {
         counts_.steps += steps;
         if (chunk.start) return;
@@ -283,16 +297,20 @@ class Learner {
         if (task_ != Task::classification) return;
         const auto label = static_cast<std::size_t>(chunk.labels[at]);
         counts_.classes = std::max(counts_.classes, label + 1);
-        if (steps > 0) balance_.count(label);
+        if (steps > 0) class_balance_.count(label);
+    }
+
+    void score_event(Chunk& chunk, std::size_t i) {
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            chunk.scores[o] = intercept_[o] + hypothesis_.score(chunk.lookahead, i, o);
+            if (!std::isfinite(chunk.scores[o]))
+                fail(chunk.first + i, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
+        }
     }
 
     void event(Chunk& chunk, std::size_t i) {
         const std::size_t at = chunk.first + i;
-        for (std::size_t o = 0; o < outputs(); ++o) {
-            chunk.scores[o] = intercept_[o] + hypothesis_.score(chunk.sight, i, o);
-            if (!std::isfinite(chunk.scores[o]))
-                fail(at, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
-        }
+        score_event(chunk, i);
         if (chunk.out) report(chunk, i, chunk.out->data() + at * outputs());
         const bool counts = chunk.weight(at) != 0, calibrated = counts && calibrates(chunk);
         if (calibrated && average_) {  // else the scores are what is shown
@@ -301,17 +319,17 @@ class Learner {
         }
         if (counts && targets() > 1) learn_targets(chunk, i);
         else if (counts) learn_event(chunk, i);
-        if (calibrated) judge(chunk, at);
+        if (calibrated) update_calibration(chunk, at);
         count_event(chunk, at, counts ? 1 : 0);
         if (const auto* window = std::get_if<Window>(&budget_))
-            hypothesis_.expire(chunk.sight, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
+            hypothesis_.expire(chunk.lookahead, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
     }
 
     // What was said, and what came: probabilities and intervals learn from it.
-    void judge(const Chunk& chunk, std::size_t at) noexcept {
-        const std::span<const double> said = average_ ? chunk.shown : chunk.scores;
-        if (task_ == Task::regression) intervals_.learn(said, chunk.told(at).data());
-        else calibration_.learn(said, static_cast<std::size_t>(chunk.label(at)));
+    void update_calibration(const Chunk& chunk, std::size_t at) noexcept {
+        const std::span<const double> predicted = average_ ? chunk.shown : chunk.scores;
+        if (task_ == Task::regression) intervals_.learn(predicted, chunk.labels_of(at).data());
+        else calibration_.learn(predicted, static_cast<std::size_t>(chunk.label(at)));
     }
 
     // Probabilities and intervals are learned in the first pass. Where the scores that are shown cost more than the event is
@@ -319,13 +337,13 @@ class Learner {
     bool calibrates(const Chunk& chunk) const {
         if (task_ == Task::novelty || chunk.start) return false;
         if (task_ == Task::regression) return true;
-        constexpr bool rough = requires(typename H::Sight& sight, const H& h) { h.rough_score(sight, 0); };
+        constexpr bool rough = requires(typename H::Lookahead& lookahead, const H& h) { h.rough_score(lookahead, 0); };
         return !(rough || average_) || counts_.seen < 512 || counts_.seen % 8 == 0;
     }
 
     void report(Chunk& chunk, std::size_t i, double* out) const {
         for (std::size_t o = 0; o < outputs(); ++o) {
-            out[o] = average_ ? shown_intercept(o) + hypothesis_.average_score(chunk.sight, i, o) : chunk.scores[o];
+            out[o] = average_ ? shown_intercept(o) + hypothesis_.average_score(chunk.lookahead, i, o) : chunk.scores[o];
             out[o] -= margin();
         }
     }
@@ -333,11 +351,11 @@ class Learner {
     Trial trial(Chunk& chunk, std::size_t i, Decision& decision) const {
         const std::size_t at = chunk.first + i;
         const double label = chunk.label(at);
-        Trial trial{.score = chunk.scores[0], .label = label, .self = hypothesis_.self(chunk.sight, i),
+        Trial trial{.score = chunk.scores[0], .label = label, .self = hypothesis_.self(chunk.lookahead, i),
                     .step = counts_.steps + 1, .weight = chunk.weight(at)};
         if (!std::isfinite(trial.self)) fail(at, "k(x, x) is not finite (scale the inputs, or choose another kernel):", trial.self);
         if (task_ != Task::classification) return trial;
-        trial.weight *= balance_.weight(static_cast<std::size_t>(label), !chunk.start);
+        trial.weight *= class_balance_.weight(static_cast<std::size_t>(label), !chunk.start);
         if (outputs() == 1) {
             trial.label = 2 * label - 1;
             return trial;
@@ -354,29 +372,41 @@ class Learner {
     }
 
     // The new point's coefficients, one an output.
-    void give(Chunk& chunk, const Decision& decision, double own) const {
+    void set_coefs(Chunk& chunk, const Decision& decision, double own) const {
         std::fill(chunk.coefs.begin(), chunk.coefs.end(), 0.0);
         chunk.coefs[decision.own] = own;
         if (decision.rival != decision.own) chunk.coefs[decision.rival] = -own;
     }
 
-    void learn_event(Chunk& chunk, std::size_t i) {
+    // All that an event is going to change, worked out before anything changes.
+    struct Planned {
+        Decision decision;
+        Term term;
+        typename H::Plan plan;
+    };
+    Planned plan_event(Chunk& chunk, std::size_t i) {
         const std::size_t at = chunk.first + i;
         Decision decision{rule_, budget_, counts_.random};
         Trial trial = this->trial(chunk, i, decision);
-        give(chunk, decision, 1.0);
-        hypothesis_.measure(chunk.sight, i, chunk.coefs, trial);
+        set_coefs(chunk, decision, 1.0);
+        hypothesis_.measure(chunk.lookahead, i, chunk.coefs, trial);
         const Step step = std::visit([&](auto& r) { return r(trial); }, decision.rule);
         check_step(at, trial, step);
-        give(chunk, decision, step.coefficient);
-        const std::int64_t id = position(chunk, at);
+        set_coefs(chunk, decision, step.coefficient);
         const double self = outputs() > 1 ? trial.self / 2 : trial.self;
-        Term term{id, chunk.told(at), self, step, chunk.coefs};
-        typename H::Plan plan = hypothesis_.plan(chunk.sight, i, term, decision.budget, decision.random);
-
-        commit(chunk, i, decision, plan, term);
-        intercept_[decision.own] += step.intercept;
-        if (decision.rival != decision.own) intercept_[decision.rival] -= step.intercept;
+        Term term{position(chunk, at), chunk.labels_of(at), self, step, chunk.coefs};
+        typename H::Plan plan = hypothesis_.plan(chunk.lookahead, i, term, decision.budget, decision.random);
+        return {std::move(decision), term, std::move(plan)};
+    }
+    void commit_event(Chunk& chunk, std::size_t i, Planned& planned) {
+        commit(chunk, i, planned.decision, planned.plan, planned.term);
+        const double offset = planned.term.step.intercept;
+        intercept_[planned.decision.own] += offset;
+        if (planned.decision.rival != planned.decision.own) intercept_[planned.decision.rival] -= offset;
+    }
+    void learn_event(Chunk& chunk, std::size_t i) {
+        Planned planned = plan_event(chunk, i);
+        commit_event(chunk, i, planned);
     }
 
     std::int64_t position(const Chunk& chunk, std::size_t at) const {  // in the stream
@@ -396,7 +426,7 @@ class Learner {
         rule_ = std::move(decision.rule);
         budget_ = std::move(decision.budget);
         counts_.random = decision.random;
-        hypothesis_.commit(chunk.sight, i, plan, term);
+        hypothesis_.commit(chunk.lookahead, i, plan, term);
         settle(rule_);
     }
 
@@ -414,17 +444,17 @@ class Learner {
 
     Rule first_rule_;  // as it was before the first event
     Rule rule_;
-    std::vector<Rule> others_;  // of the second target and those after it
+    std::vector<Rule> other_rules_;  // of the second target and those after it
     Budget budget_;
     Needs needs_;
     Task task_;
     bool average_;
-    bool bare_ = false;
+    bool raw_scores_ = false;
     H hypothesis_;
     std::vector<double> intercept_, intercept_sum_;
     Counts counts_;
     Calibration calibration_;
-    Balance balance_;
+    ClassBalance class_balance_;
     Intervals intervals_;
 };
 
@@ -433,6 +463,6 @@ class Learner {
 #include "core/learner/single_event.hpp"
 #include "core/learner/classes.hpp"
 #include "core/learner/memory.hpp"
-#include "core/learner/renewal.hpp"
+#include "core/learner/relearn.hpp"
 #include "core/learner/saving.hpp"
 #include "core/learner/targets.hpp"

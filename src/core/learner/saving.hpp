@@ -25,13 +25,13 @@ void Learner<H>::visit(Archive& archive) {
         while (counts_.classes < classes) add_class();
     }
     archive.part("rule", rule_);
-    for (std::size_t o = 0; o < others_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), others_[o]);
+    for (std::size_t o = 0; o < other_rules_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), other_rules_[o]);
     archive.part("budget", budget_);
     archive.numbers("intercept", intercept_, outputs());
     archive.numbers("intercept_sum", intercept_sum_, outputs());
     if (task_ == Task::classification) {
         calibration_.visit(archive);
-        balance_.visit(archive, counts_.classes);
+        class_balance_.visit(archive, counts_.classes);
     }
     if (task_ == Task::regression) intervals_.visit(archive);
     hypothesis_.visit(archive, counts_.seen);
@@ -39,27 +39,27 @@ void Learner<H>::visit(Archive& archive) {
 }
 
 template <Hypothesis H>
-void Learner<H>::undo(const Saved& saved) {
+void Learner<H>::rollback(const Snapshot& snapshot) {
     hypothesis_.rollback();
-    rule_ = saved.rule;
-    others_ = saved.others;
-    budget_ = saved.budget;
-    counts_ = saved.counts;
-    intercept_ = saved.intercept;
-    intercept_sum_ = saved.intercept_sum;
-    calibration_ = saved.calibration;
-    balance_ = saved.balance;
-    intervals_ = saved.intervals;
+    rule_ = snapshot.rule;
+    other_rules_ = snapshot.other_rules;
+    budget_ = snapshot.budget;
+    counts_ = snapshot.counts;
+    intercept_ = snapshot.intercept;
+    intercept_sum_ = snapshot.intercept_sum;
+    calibration_ = snapshot.calibration;
+    class_balance_ = snapshot.class_balance;
+    intervals_ = snapshot.intervals;
 }
 
 template <Hypothesis H>
 void Learner<H>::transact(std::size_t rows, bool grows, const std::function<void()>& work) {
-    const Saved before = mark();
+    const Snapshot before = snapshot();
     hypothesis_.begin(rows, grows);
     try {
         work();
     } catch (...) {
-        undo(before);
+        rollback(before);
         throw;
     }
     hypothesis_.keep();

@@ -100,6 +100,7 @@ void Detector::learn(const Batch& batch, std::span<const double>, std::span<cons
         const double found = learn_one(rows.row(r), scratch_);
         if (scores) (*scores)[r] = found;
     };
+    alarm_.make_room();
     if (ready() && rows.count < kSafe) {
         for (std::size_t r = 0; r < rows.count; ++r) learn_row(r);
         return;

@@ -2,7 +2,7 @@
 //
 // A budget looks at a store: what is kept, by slot, with ages and magnitudes. Expansions, trees, rankers and fleets are
 // stores. To add a budget: a struct with `Entry choose(...)` and `limit()`, which says in `needs()` what it asks of a
-// hypothesis beyond that; its name in `Budget` at the end; a line in src/bind/parts.cpp; a value in budgets.py.
+// hypothesis beyond that; its name in `Budget` at the end; a line in parts/named.hpp; a value in budgets.py.
 #pragma once
 
 #include <cmath>
@@ -40,7 +40,7 @@ struct Newcomer {
     double shrink;
     const double* row;  // its kernel values at the stored points
     double self;        // k(x, x)
-    VictimRows* victims = nullptr;  // rows of those that leave, for budgets that look at them
+    EvictedRows* evicted_rows = nullptr;  // rows of those that leave, for budgets that look at them
 
     double magnitude() const {
         double largest = 0;
@@ -102,9 +102,9 @@ struct DropSmallest : BudgetBase {
     std::size_t size = 1;
     Entry choose(const Store auto& store, const Newcomer& newcomer, Random&) {
         if (store.size() < size) return {};
-        const std::size_t victim = store.smallest();
-        if (newcomer.magnitude() < store.magnitude(victim) * std::abs(newcomer.shrink)) return {Entry::Kind::refuse};
-        return Entry::into(victim);
+        const std::size_t evicted = store.smallest();
+        if (newcomer.magnitude() < store.magnitude(evicted) * std::abs(newcomer.shrink)) return {Entry::Kind::refuse};
+        return Entry::into(evicted);
     }
     Entry leave(const Store auto& store, Random&) const { return Entry::into(store.smallest()); }
     std::size_t limit() const { return size; }
@@ -161,7 +161,7 @@ struct Forget : BudgetBase {
         mistakes += 1;
         if (f.size() < size) return {};
         Entry entry = Entry::into(f.oldest());
-        const double* row = newcomer.victims->row(f.points(), f.kernel(), entry.slot);
+        const double* row = newcomer.evicted_rows->row(f.points(), f.kernel(), entry.slot);
         const double oldest = f.coef(entry.slot, 0), sigma = std::abs(oldest);
         // mu = y_r f'(x_r), f' with the newcomer already in it
         const double mu =

@@ -1,7 +1,7 @@
 // Rules: a trial in, a step out. A rule keeps its own few numbers and touches nothing else.
 //
 // To add one: a struct with `Step operator()(const Trial&)` (and `needs`, `state` where the defaults do not do); its name
-// in `Rule` at the end; a line in src/bind/parts.cpp; a value in rules.py. CONTRIBUTING.md walks through it.
+// in `Rule` at the end; a line in parts/named.hpp; a value in rules.py. CONTRIBUTING.md walks through it.
 #pragma once
 
 #include <cmath>
@@ -247,7 +247,7 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate d
 struct Density : RuleBase {
     double decay = 0, nu = 0.01, neighbours = 0;
     double total = 0;  // weight of what is in f
-    Recent scores = {};
+    QuantileWindow scores = {};
     double latest = 0;  // the score of the event that is on its way
     static constexpr std::size_t kQuiet = 50;  // events without an alarm
 
@@ -267,12 +267,12 @@ struct Density : RuleBase {
         std::vector<double> recent = scores.values();
         archive.numbers("recent", recent);
         if (!archive.loads) return;
-        if (recent.size() > Recent::kMost) archive.refuse("recent", "has too many entries");
+        if (recent.size() > QuantileWindow::kMost) archive.refuse("recent", "has too many entries");
         scores = {};
         for (const double score : recent) scores.push(score);
     }
     double novelty_margin() const { return scores.size() < kQuiet ? 0.0 : scores.quantile(nu); }
-    std::size_t bytes() const { return Recent::bytes(); }
+    std::size_t bytes() const { return QuantileWindow::bytes(); }
 };
 
 // A rule from outside the core.

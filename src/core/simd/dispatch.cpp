@@ -30,6 +30,25 @@ GRISTMILL_DECLARE(avx2)
 GRISTMILL_DECLARE(avx512)
 #endif
 
+#if defined(__wasm__)
+// One set, nothing to choose; each table is named where it is asked for, so that those that a module never asks for are not linked.
+template <>
+const Isa<double>& isa<double>() { return baseline::kDouble; }
+template <>
+const Isa<float>& isa<float>() { return baseline::kFloat; }
+template <>
+const IsaGradient<double>& isa_gradient<double>() { return baseline::kDoubleGradient; }
+template <>
+const IsaGradient<float>& isa_gradient<float>() { return baseline::kFloatGradient; }
+template <>
+const IsaFleet<double>& isa_fleet<double>() { return baseline::kFleetDouble; }
+template <>
+const IsaFleet<float>& isa_fleet<float>() { return baseline::kFleetFloat; }
+const IsaScore& isa_score() { return baseline::kScore; }
+const char* isa_name() { return baseline::kDouble.name; }
+IsaNames isas() { return {{isa_name()}, 1}; }
+
+#else
 namespace {
 
 struct Choice {
@@ -105,5 +124,6 @@ IsaNames isas() {
     for (const Choice& choice : available()) names.name[names.count++] = choice.doubles->name;
     return names;
 }
+#endif
 
 }  // namespace gristmill

@@ -109,14 +109,14 @@ struct IsaGradient {
     // out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_i[j]), the sign of 0 being 0; shared: weights of one and the same row
     // lie side by side, and its signs are found once for several of them. room: sign_room<T>() numbers.
     void (*signs)(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
-                  std::size_t n_blocks, std::size_t width, T* room, T* const* out);
+                  std::size_t n_blocks, std::size_t width, T* scratch, T* const* out);
     void (*times)(const T* a, const T* b, std::size_t n, T* out);                                // out_i = a_i b_i
     void (*plus)(const T* a, double c, const T* b, std::size_t n, double* out);                  // out_i = a_i + c b_i
 };
 inline constexpr std::size_t kSlopeScratch = 6;
 inline constexpr std::size_t kSignStripe = 4;  // the most features that are copied side by side
 template <class T>
-constexpr std::size_t sign_room(std::size_t n_blocks, std::size_t count) {
+constexpr std::size_t sign_scratch_size(std::size_t n_blocks, std::size_t count) {
     return kSignStripe * kLanes<T> * (n_blocks + count) + padded(kSignStripe * count);
 }
 

@@ -9,8 +9,8 @@ namespace gristmill {
 enum class LaneRule : std::int32_t { none, perceptron, implicit_hinge, sgd_hinge, sgd_squared, passive_aggressive };
 
 // Most points of a learner that is stepped together with others: the number of a slot has so many bits.
-inline constexpr int kTogetherBits = 6;
-inline constexpr std::size_t kMostTogether = std::size_t{1} << kTogetherBits;
+inline constexpr int kLaneSlotBits = 6;
+inline constexpr std::size_t kMostLaneSlots = std::size_t{1} << kLaneSlotBits;
 
 // What one event a lane is learned by.
 struct LaneSettings {

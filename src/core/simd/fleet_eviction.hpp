@@ -17,16 +17,16 @@ struct Weakest {
 };
 
 struct SlotNumbers {
-    long long at[kMostTogether];
+    long long at[kMostLaneSlots];
     constexpr SlotNumbers() : at() {
-        for (std::size_t s = 0; s < kMostTogether; ++s) at[s] = static_cast<long long>(s);
+        for (std::size_t s = 0; s < kMostLaneSlots; ++s) at[s] = static_cast<long long>(s);
     }
 };
 inline constexpr SlotNumbers kSlotNumbers;
 
 // The size of a coefficient with the number of its slot in the place of its lowest bits.
 inline Real marked(Real coef, const long long* slot) {
-    constexpr long long kept = 0x7fffffffffffffffll & ~static_cast<long long>(kMostTogether - 1);
+    constexpr long long kept = 0x7fffffffffffffffll & ~static_cast<long long>(kMostLaneSlots - 1);
 #if defined(__AVX512F__)
     return (Real)_mm512_ternarylogic_epi64((__m512i)coef, _mm512_set1_epi64(kept), _mm512_set1_epi64(*slot), 0xEA);
 #else
@@ -38,7 +38,7 @@ inline Real marked(Real coef, const long long* slot) {
 template <class T>
 inline void weakest(const double* coef, std::size_t slots, Weakest<T>& out) {
     constexpr std::size_t lanes = kLanes<T>, parts = Weakest<T>::parts, chains = 2;  // even and odd slots: one chain waits for itself
-    constexpr long long number = kMostTogether - 1;
+    constexpr long long number = kMostLaneSlots - 1;
     Real least[chains][parts], next[chains][parts];
     for (std::size_t c = 0; c < chains; ++c)
         for (std::size_t p = 0; p < parts; ++p) least[c][p] = next[c][p] = splat(__builtin_inf());
@@ -57,7 +57,7 @@ inline void weakest(const double* coef, std::size_t slots, Weakest<T>& out) {
         const Mask first = (Mask)lesser(least[0][p], least[1][p]);
         const Mask second = (Mask)lesser(greater(least[0][p], least[1][p]), lesser(next[0][p], next[1][p]));
         *reinterpret_cast<Counts*>(out.slot + p * kWidth<double>) = __builtin_convertvector(first & number, Counts);
-        out.tied |= bits(at_most((second >> kTogetherBits) - (first >> kTogetherBits), Mask{} + 1)) << p * kWidth<double>;
+        out.tied |= bits(at_most((second >> kLaneSlotBits) - (first >> kLaneSlotBits), Mask{} + 1)) << p * kWidth<double>;
         out.high[p] = (Real)(first | number);
     }
 }
@@ -74,7 +74,7 @@ inline Halves upper(const double* coef) { return (Halves)_mm512_shuffle_ps((__m5
 inline Halves in_order(Halves v) { return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0), v); }
 inline Halves marked(Halves upper, Halves kept, Halves slot) { return _mm512_ternarylogic_epi32(upper, kept, slot, 0xEA); }
 inline std::uint32_t within_one(Halves a, Halves b) {
-    return _mm512_cmple_epi32_mask(_mm512_sub_epi32(_mm512_srai_epi32(b, kTogetherBits), _mm512_srai_epi32(a, kTogetherBits)), halves(1));
+    return _mm512_cmple_epi32_mask(_mm512_sub_epi32(_mm512_srai_epi32(b, kLaneSlotBits), _mm512_srai_epi32(a, kLaneSlotBits)), halves(1));
 }
 inline Real as_upper(Halves v, int part) {
     return (Real)_mm512_slli_epi64(_mm512_cvtepi32_epi64(part ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v)), 32);
@@ -89,7 +89,7 @@ inline Halves upper(const double* coef) { return (Halves)_mm256_shuffle_ps((__m2
 inline Halves in_order(Halves v) { return _mm256_permute4x64_epi64(v, 0xD8); }
 inline Halves marked(Halves upper, Halves kept, Halves slot) { return _mm256_or_si256(_mm256_and_si256(upper, kept), slot); }
 inline std::uint32_t within_one(Halves a, Halves b) {
-    const Halves apart = _mm256_sub_epi32(_mm256_srai_epi32(b, kTogetherBits), _mm256_srai_epi32(a, kTogetherBits));
+    const Halves apart = _mm256_sub_epi32(_mm256_srai_epi32(b, kLaneSlotBits), _mm256_srai_epi32(a, kLaneSlotBits));
     return static_cast<std::uint32_t>(_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32(halves(2), apart)));
 }
 inline Real as_upper(Halves v, int part) {
@@ -101,7 +101,7 @@ inline Real as_upper(Halves v, int part) {
 // is none.
 inline void weakest_by_halves(const double* coef, std::size_t slots, Weakest<float>& out) {
     constexpr std::size_t lanes = kLanes<float>, wide = kWidth<float>, groups = lanes / wide, chains = 2;
-    constexpr int number = kMostTogether - 1;
+    constexpr int number = kMostLaneSlots - 1;
     Halves least[chains][groups], next[chains][groups];
     for (std::size_t c = 0; c < chains; ++c)
         for (std::size_t g = 0; g < groups; ++g) least[c][g] = next[c][g] = halves(0x7fffffff);

@@ -72,10 +72,10 @@ inline V sign_of(V d) {
 
 // What a call works in: S features of all points; of each row and output, those features of the row, and S sums by lanes.
 template <int S, class T>
-struct SignRoom {
+struct SignScratch {
     T *points, *x, *sums;
-    SignRoom(T* room, std::size_t n_blocks, std::size_t count)
-        : points(room), x(points + n_blocks * S * kLanes<T>), sums(x + padded(count * S)) {}
+    SignScratch(T* scratch, std::size_t n_blocks, std::size_t count)
+        : points(scratch), x(points + n_blocks * S * kLanes<T>), sums(x + padded(count * S)) {}
 };
 
 // out[f] += the sum of the lanes of each of J <= 4 lines, by one tree: of halves, their halves, and so on.
@@ -98,18 +98,18 @@ inline void add_trees(const T* lines, T* out) {
 
 // K rows (`Shared`: K outputs of one row, whose signs are found once) by J features over blocks [from, to), k and j the first.
 template <bool Shared, int K, int S, int J, class T>
-inline void sign_tile(const T* const* weights, const SignRoom<S, T>& room, std::size_t k, std::size_t from, std::size_t to, bool last,
+inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch, std::size_t k, std::size_t from, std::size_t to, bool last,
                       std::size_t j, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     constexpr int P = kPerBlock;
     Vec<T> sum[K][J][P], x[Shared ? 1 : K][J];
-    T* kept = room.sums + k * S * lanes;
+    T* kept = scratch.sums + k * S * lanes;
     for (int i = 0; i < K; ++i)
         for (int f = 0; f < J; ++f) {
             for (int p = 0; p < P; ++p) sum[i][f][p] = from == 0 ? Vec<T>{} : load(kept + (i * S + f) * lanes + p * kWidth<T>);
-            if (i == 0 || !Shared) x[i][f] = splat(room.x[(k + i) * S + f]);
+            if (i == 0 || !Shared) x[i][f] = splat(scratch.x[(k + i) * S + f]);
         }
-    const T* at = room.points + from * S * lanes;
+    const T* at = scratch.points + from * S * lanes;
     for (std::size_t b = from; b < to; ++b, at += S * lanes)
         for (int p = 0; p < P; ++p) {
             Vec<T> w[K];
@@ -137,7 +137,7 @@ inline void sign_tile(const T* const* weights, const SignRoom<S, T>& room, std::
 
 template <bool Shared, int K, int S, int J, class T>
 inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_t count, std::size_t n_blocks,
-                       const SignRoom<S, T>& room, std::size_t j, const T* next, std::size_t stride, T* const* out) {
+                       const SignScratch<S, T>& scratch, std::size_t j, const T* next, std::size_t stride, T* const* out) {
     constexpr std::size_t kDeep = 64;  // so many blocks of a stripe stay in the first-level cache while all sums pass by
     for (std::size_t from = 0; from < n_blocks; from += kDeep) {
         const std::size_t to = from + kDeep < n_blocks ? from + kDeep : n_blocks;
@@ -149,7 +149,7 @@ inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_
                 for (; k + W <= end; k += W) {
                     for (; fetched < from + (to - from) * (k + W) / count; ++fetched)  // the next stripe comes meanwhile
                         for (int f = 0; f < S; ++f) __builtin_prefetch(next + fetched * stride + f * kLanes<T>, 0, 2);
-                    sign_tile<Shared, W, S, J>(weights, room, k, from, to, to == n_blocks, j, out);
+                    sign_tile<Shared, W, S, J>(weights, scratch, k, from, to, to == n_blocks, j, out);
                 }
             };
             tiles.template operator()<K>();
@@ -164,22 +164,22 @@ inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_
 // J of S features from j on.
 template <bool Shared, int K, int S, int J, class T>
 inline void sign_stripe(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-                        std::size_t width, std::size_t j, const SignRoom<S, T>& room, T* const* out) {
+                        std::size_t width, std::size_t j, const SignScratch<S, T>& scratch, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const T* at = blocks + j * lanes;
     for (std::size_t b = 0; b < n_blocks; ++b)
         for (std::size_t l = 0; l < J * lanes; l += kWidth<T>)
-            store(room.points + b * S * lanes + l, comparable<T>(load(at + b * width * lanes + l)));
+            store(scratch.points + b * S * lanes + l, comparable<T>(load(at + b * width * lanes + l)));
     for (std::size_t k = 0; k < count; ++k)
-        for (int f = 0; f < J; ++f) room.x[k * S + f] = rows[k][j + f];
-    for (std::size_t i = 0; i < padded(count * S); i += kWidth<T>) store(room.x + i, comparable<T>(load(room.x + i)));
-    sign_tiles<Shared, K, S, J>(weights, rows, count, n_blocks, room, j, at + J * lanes, width * lanes, out);
+        for (int f = 0; f < J; ++f) scratch.x[k * S + f] = rows[k][j + f];
+    for (std::size_t i = 0; i < padded(count * S); i += kWidth<T>) store(scratch.x + i, comparable<T>(load(scratch.x + i)));
+    sign_tiles<Shared, K, S, J>(weights, rows, count, n_blocks, scratch, j, at + J * lanes, width * lanes, out);
 }
 
 template <bool Shared, int K, int S, class T>
 void sum_signs(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-               std::size_t width, T* room, T* const* out) {
-    const SignRoom<S, T> in(room, n_blocks, count);
+               std::size_t width, T* scratch, T* const* out) {
+    const SignScratch<S, T> in(scratch, n_blocks, count);
     std::size_t j = 0;
     const auto stripe = [&]<int J>() { sign_stripe<Shared, K, S, J>(weights, rows, count, blocks, n_blocks, width, j, in, out); };
     for (; j + S <= width; j += S) stripe.template operator()<S>();
@@ -192,10 +192,10 @@ void sum_signs(const T* const* weights, const T* const* rows, std::size_t count,
 
 template <class T>
 void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
-                    std::size_t n_blocks, std::size_t width, T* room, T* const* out) {
+                    std::size_t n_blocks, std::size_t width, T* scratch, T* const* out) {
     constexpr bool wide = kPerBlock == 1;  // sums of whole blocks are registers
-    if (shared) sum_signs<true, wide ? 5 : 2, wide ? 4 : 2>(weights, rows, count, blocks, n_blocks, width, room, out);
-    else sum_signs<false, wide ? 2 : 1, 4>(weights, rows, count, blocks, n_blocks, width, room, out);
+    if (shared) sum_signs<true, wide ? 5 : 2, wide ? 4 : 2>(weights, rows, count, blocks, n_blocks, width, scratch, out);
+    else sum_signs<false, wide ? 2 : 1, 4>(weights, rows, count, blocks, n_blocks, width, scratch, out);
 }
 
 }  // namespace gristmill::GRISTMILL_ISA

@@ -22,6 +22,8 @@ from .follower import Follower
 
 #: a model is saved at most this share of the time
 _SHARE = 0.05
+#: signals that end a run after the batch, and what is told of them
+_SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 
 
 def position_of(model: Any, source: str) -> dict[str, Any] | None:
@@ -80,6 +82,7 @@ class LiveRun:
         self._order_path, self._order_mark = order, (known or {}).get("order")
         self._order: OrderLog | None = None
         self._unsaved = 0
+        self._untold = False  # the broker does not know yet what was saved
         self._last, self._took = time.monotonic(), 0.0
         feed.reader.release = self._release
 
@@ -94,6 +97,8 @@ class LiveRun:
                     self._take(batch)
                 if self._unsaved and (self._is_due() or not batch.messages):
                     self.save()
+                elif self._untold:
+                    self._tell()
                 self.feed.lag()
                 tick(self.follower.result.n_events)
             self.save()
@@ -114,10 +119,12 @@ class LiveRun:
         def stop(number: int, _: Any) -> None:
             if self.feed.stop.is_set():
                 raise KeyboardInterrupt
-            self.stopped = "interrupted" if number == signal.SIGINT else "terminated"
+            self.stopped = _SIGNALS[signal.Signals(number).name]
             self.feed.stop.set()
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup does
+        before = {number: signal.signal(number, stop) for number in numbers}
         try:
             yield
         finally:
@@ -209,11 +216,17 @@ class LiveRun:
             self.saved.stream_positions_ = {**getattr(self.saved, "stream_positions_", {}), self._source: note}
             self._save(self.saved)
             self.feed.counts.saved += 1
-        with suppress(BrokerAway):  # the next saving tells it
-            self.feed.reader.acknowledge(self.learned)
+        self._tell()
         self._unsaved = 0
         self._last = time.monotonic()
         self._took = self._last - began
+
+    def _tell(self) -> None:
+        """Tell the broker what is saved; if it is away, again with the next batch."""
+        self._untold = True
+        with suppress(BrokerAway):
+            self.feed.reader.acknowledge(self.learned)
+            self._untold = False
 
     def _patiently(self, action: Callable[[], Any]) -> None:
         try:

@@ -151,9 +151,6 @@ class AutoNovelty(Auto, Watching):
         _rate.check(type(self).__name__, "alarm_rate", self.alarm_rate)
         return super()._parts()
 
-    def _jobs(self) -> Any:
-        return self.n_jobs
-
     # ---- the core: a detector, or a race of `experts` --------------------------------------------------------------
 
     @property

@@ -25,6 +25,7 @@ from .openapi import document
 from .store import batch as batches
 from .store.answers import Reply, as_json, in_kind
 from .store.batch import Batch, Query
+from .store.contender import Contender, Reader
 from .store.errors import ServiceError, refused
 from .store.learners import Spec, explanation
 from .store.settings import Settings
@@ -37,7 +38,7 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_PAGE = {"page.js", "page.css", "uPlot.iife.min.js", "uPlot.min.css"}
+_PAGE = {"grafana.json", "page.js", "page.css", "uPlot.iife.min.js", "uPlot.min.css"}
 #: rows above which predictions leave the event loop
 _MANY = 200
 _WATCHERS = 64
@@ -59,6 +60,7 @@ class Service:
         self.store, self.tokens = store, tokens
         self.meters: collections.defaultdict[str, Meter] = collections.defaultdict(Meter)
         self.watchers = 0
+        self.stopping = False  #: streams of server-sent events end
         self.registry = CollectorRegistry()
         self.registry.register(Collector(self))
         self.requests = Counter("gristmill_requests", "Requests by status", ["status"], registry=self.registry)
@@ -83,8 +85,8 @@ class Service:
     async def tick(self) -> None:
         while True:
             await asyncio.sleep(1.0)
-            for meter in list(self.meters.values()):
-                meter.tick()
+            for name, writer in list(self.store.writers.items()):
+                self.meters[name].tick(writer.served.champion.size())
 
 
 def app(store: Any, settings: Settings | None = None, tokens: access.Tokens | None = None) -> Starlette:
@@ -121,6 +123,7 @@ def app(store: Any, settings: Settings | None = None, tokens: access.Tokens | No
         try:
             yield
         finally:
+            service.stopping = True
             ticking.cancel()
             await asyncio.to_thread(opened.close)
 
@@ -173,7 +176,9 @@ class Handlers:
 
         async def handle(request: Request) -> Response:
             try:
-                access.check(self.service.tokens, request.method, request.url.path, request.headers)
+                request.state.writes = access.check(
+                    self.service.tokens, request.method, request.url.path, request.headers
+                )
                 response = await call(request)
             except ServiceError as error:
                 headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
@@ -275,45 +280,54 @@ class Handlers:
             batch = batches.read(kind, {name: value for name, value in options.items() if value}, body)
             query = Query([], proba=asked.get("proba") == "true", explain=asked.get("explain") == "true")
             query.interval = _share(asked.get("interval"))
-        reply = await self._predicted(writer, kind, self._limited(batch), query)
+        if batch.ids is not None and not request.state.writes:
+            raise ServiceError(f"{access.READS_ONLY}, and ids keep events on disk", 403)
+        key = {} if batch.ids is None else self._key(request, "predict", body)
+        reply = await self._predicted(writer, kind, self._limited(batch), query, key)
         self.service.measured(writer.served.name, "predict", batch.count, start)
         return _response(reply)
 
-    async def _predicted(self, writer: Writer, kind: str, batch: Batch, query: Query) -> Reply:
+    async def _predicted(self, writer: Writer, kind: str, batch: Batch, query: Query, key: dict[str, Any]) -> Reply:
         if query.explain and batch.count > 100:
             raise ServiceError(f"explain is for at most 100 rows, got {batch.count}")
         if query.interval is not None and not 0 < query.interval < 1:
             raise ServiceError(f"interval must be a number above 0 and below 1, got {query.interval}")
-        position, columns = await self._asked(writer.served.champion, batch, query)
-        if batch.ids is not None:
-            said = {str(writer.served.champion.id): columns["predictions"]}
-            challenger = writer.served.challenger
-            if challenger is not None and challenger.role == "challenger" and challenger.is_fitted:
-                said[str(challenger.id)] = (await self._asked(challenger, batch, Query([])))[1]["predictions"]
-            encode = msgspec.json.encode
-            try:
-                events = [
-                    (id_, encode(batch.row(place)), encode({who: values[place] for who, values in said.items()}))
-                    for place, id_ in enumerate(batch.ids)
-                ]
-            except (TypeError, ValueError) as error:
-                raise ServiceError(f"these rows cannot be kept for a label: {error}") from None
-            size = b"".join(event[1] for event in events)
-            await self._done(writer, Work("keep", body=size, events=events))
-        return in_kind(kind, columns, {"position": position})
+        champion = writer.served.champion
+        if batch.ids is None:
+            position, columns = await self._asked(champion, batch, query)
+            return in_kind(kind, columns, {"position": position})
+        if not champion.is_fitted:  # the first labels may come late, too
+            position, columns = writer.served.position, {"predictions": [None] * batch.count}
+        else:
+            position, columns = await self._asked(champion, batch, query)
+        said = {str(champion.id): columns["predictions"]}
+        challenger = writer.served.challenger
+        if challenger is not None and challenger.role == "challenger" and challenger.is_fitted:
+            said[str(challenger.id)] = (await self._asked(challenger, batch, Query([])))[1]["predictions"]
+        encode = msgspec.json.encode
+        try:
+            events = [
+                (id_, encode(batch.row(place)), encode({who: values[place] for who, values in said.items()}))
+                for place, id_ in enumerate(batch.ids)
+            ]
+        except (TypeError, ValueError) as error:
+            raise ServiceError(f"these rows cannot be kept for a label: {error}") from None
+        size = b"".join(event[1] for event in events)
+        reply = in_kind(kind, columns, {"position": position})
+        return await self._done(writer, Work("keep", body=size, events=events, answer=reply, **key))
 
-    async def _asked(self, contender: Any, batch: Batch, query: Query) -> tuple[int, dict[str, Any]]:
+    async def _asked(self, contender: Contender, batch: Batch, query: Query) -> tuple[int, dict[str, Any]]:
         """What a learner predicts, without waiting for what it learns."""
-        deadline = time.perf_counter() + self.settings.timeout
-        reader = contender.reader()
-        while reader is None:
-            if time.perf_counter() > deadline:
-                raise ServiceError("the model is busy; try again", 503, 1)
-            await asyncio.sleep(0.002)
-            reader = contender.reader()
         if batch.count > _MANY or query.explain:
-            return await asyncio.to_thread(_ask, reader, batch, query)
+            return await self._with_reader(contender, _ask, batch, query)
+        reader = contender.reader()
+        if reader is None:
+            return await self._with_reader(contender, _ask, batch, query)
         return _ask(reader, batch, query)
+
+    async def _with_reader(self, contender: Contender, call: Callable[..., Any], *given: Any) -> Any:
+        """Let another thread ask a learner. That thread takes and releases the lock, so a cancelled request leaves none."""
+        return await asyncio.to_thread(_read_by, contender, self.settings.timeout, call, *given)
 
     async def labels(self, request: Request) -> Response:
         start = time.perf_counter()
@@ -351,12 +365,7 @@ class Handlers:
         contender = self._writer(request).served.champion
         if not contender.is_fitted:
             raise ServiceError("the model has learned nothing yet", 409)
-        reader = contender.reader()
-        while reader is None:
-            await asyncio.sleep(0.002)
-            reader = contender.reader()
-        position = reader.position
-        data = await asyncio.to_thread(_bytes, reader)
+        position, data = await self._with_reader(contender, _bytes)
         return Response(data, 200, {"gristmill-position": str(position)}, "application/octet-stream")
 
     async def delete(self, request: Request) -> Response:
@@ -414,7 +423,7 @@ class Handlers:
         self.service.watchers += 1
         name = writer.served.name
         try:
-            while self.store.writers.get(name) is writer and not writer.ending:
+            while self.store.writers.get(name) is writer and not writer.ending and not self.service.stopping:
                 for number, what, details in list(writer.served.notices):
                     if number > last:
                         last = number
@@ -497,12 +506,22 @@ def _share(text: str | None) -> float | None:
         raise ServiceError(f"interval must be a number above 0 and below 1, got {text[:50]!r}") from None  # type: ignore[index]
 
 
-def _bytes(reader: Any) -> bytes:
+def _read_by(contender: Contender, seconds: float, call: Callable[..., Any], *given: Any) -> Any:
+    """Call with a reader, as soon as there is one."""
+    deadline = time.monotonic() + seconds
+    while (reader := contender.reader()) is None:
+        if time.monotonic() > deadline:
+            raise ServiceError("the model is busy; try again", 503, 1)
+        time.sleep(0.002)
+    return call(reader, *given)
+
+
+def _bytes(reader: Reader) -> tuple[int, bytes]:
     with reader as model:
-        return bytes(model.to_bytes())
+        return reader.position, bytes(model.to_bytes())
 
 
-def _ask(reader: Any, batch: Batch, query: Query) -> tuple[int, dict[str, Any]]:
+def _ask(reader: Reader, batch: Batch, query: Query) -> tuple[int, dict[str, Any]]:
     """What a model predicts of rows, and how sure it is."""
     with reader as model:
         if not model.__sklearn_is_fitted__():

@@ -28,8 +28,8 @@ class Meter:
         if len(self._now[what]) < 5000:
             self._now[what].append(seconds)
 
-    def tick(self) -> dict[str, float | None]:
-        """The point of the second that ends now."""
+    def tick(self, size: tuple[int, int] | None = None) -> dict[str, float | None]:
+        """The point of the second that ends now; `size` is bytes and stored points of the model."""
         now = time.time()
         moment, learned, predicted = self._last
         span = max(now - moment, 1e-3)
@@ -38,6 +38,7 @@ class Meter:
             "learned_per_second": (self.learned - learned) / span,
             "predicted_per_second": (self.predicted - predicted) / span,
         }
+        point["memory_bytes"], point["n_support"] = (None, None) if size is None else size
         for what, values in self._now.items():
             ordered = sorted(values)
             for share in (50, 99):
@@ -74,6 +75,12 @@ class Collector:
                 lambda w, m: w.served.champion.record.rolling,
             ),
             "gristmill_error": ("Mean loss of all events", lambda w, m: w.served.champion.record.overall),
+            "gristmill_challenger_error_recent": (
+                "Mean loss of the challenger over the last 1,000 events",
+                lambda w, m: _challenger(w),
+            ),
+            "gristmill_memory_bytes": ("Bytes of the model", lambda w, m: _size(w, 0)),
+            "gristmill_support_vectors": ("Stored points of the model", lambda w, m: _size(w, 1)),
             "gristmill_queue_requests": ("Requests that wait for the writer", lambda w, m: w.depth),
             "gristmill_waiting_labels": ("Events that wait for a label", lambda w, m: w.served.journal.waiting),
             "gristmill_journal_bytes": ("Bytes of the events in the journal", lambda w, m: w.served.journal.size),
@@ -84,5 +91,17 @@ class Collector:
             for name, (text, find) in table.items():
                 found = family(name, text, labels=["model"])
                 for model, writer in sorted(self._service.store.writers.items()):
-                    found.add_metric([model], float(find(writer, self._service.meters[model])))
+                    value = find(writer, self._service.meters[model])
+                    if value is not None:
+                        found.add_metric([model], float(value))
                 yield found
+
+
+def _size(writer: Any, place: int) -> int | None:
+    size = writer.served.champion.size()
+    return None if size is None else size[place]
+
+
+def _challenger(writer: Any) -> float | None:
+    challenger = writer.served.challenger
+    return None if challenger is None else challenger.record.rolling

@@ -23,14 +23,14 @@ def run(application: Any, host: str, port: int, store: str) -> None:
         application, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30,
         timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",
     )  # fmt: skip
-    _Server(config, store).run()
+    _server(application)(config, store).run()
 
 
-def _server() -> Any:
+def _server(application: Any) -> Any:
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Says where it listens, once it does."""
+        """Prints where it listens, and ends server-sent events before it waits for open requests."""
 
         def __init__(self, config: Any, store: str) -> None:
             super().__init__(config)
@@ -44,8 +44,8 @@ def _server() -> Any:
                     place = f"[{host}]" if ":" in host else host
                     print(f"gristmill serves {self._store} at http://{place}:{port}/", flush=True)
 
+        async def shutdown(self, sockets: Any = None) -> None:
+            application.state.service.stopping = True
+            await super().shutdown(sockets)
+
     return Server
-
-
-def _Server(config: Any, store: str) -> Any:
-    return _server()(config, store)

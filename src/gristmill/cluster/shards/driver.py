@@ -83,7 +83,7 @@ class Driver:
             reader._core_, reader._first_seed, reader._kind, reader._timed = core, start.seed, start.kind, start.timed
             reader.n_features_in_ = start.width
         reader._table = LabelTable(self._state.names)
-        reader._core_.meet(len(self._state.names))
+        reader._core_.add_classes(len(self._state.names))
         self._start = start
 
     def _drop(self, number: int) -> None:

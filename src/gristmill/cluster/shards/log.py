@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 from .batch import Batch, Start
 from .segments import SegmentError, Segments
 
+#: SQLite's mark of the program that a database belongs to: "GRMB"
+_APPLICATION = 0x47524D42
+
 
 class LogError(RuntimeError):
     """The log cannot be used; the message says why."""
@@ -47,16 +50,32 @@ class Log:
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
         self._lock = _lock(self.path.with_name(f"{self.path.name}.lock"))
-        self._link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        self._link.execute("PRAGMA journal_mode=WAL")
-        # A batch is safe once it is here, from a loss of power too: a snapshot must never know more than the log.
-        self._link.execute("PRAGMA synchronous=FULL")
-        self._link.execute("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
         try:
+            self._link = self._opened()
             self._batches = Segments(self.path)
         except SegmentError as error:
             self.close()
             raise LogError(str(error)) from None
+        except sqlite3.Error as error:
+            self.close()
+            raise LogError(f"{self.path} cannot be opened: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _opened(self) -> sqlite3.Connection:
+        link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        try:
+            _refuse_foreign(link, self.path)
+            link.execute(f"PRAGMA application_id={_APPLICATION}")
+            link.execute("PRAGMA journal_mode=WAL")
+            # A batch is safe once it is here, from a loss of power too: a snapshot must never know more than the log.
+            link.execute("PRAGMA synchronous=FULL")
+            link.execute("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        except BaseException:
+            link.close()
+            raise
+        return link
 
     # ---- what holds for the whole run -------------------------------------------------------------------------------
 
@@ -115,12 +134,19 @@ class Log:
         return len(self._batches)
 
     def close(self) -> None:
-        self._link.close()
-        if hasattr(self, "_batches"):
-            self._batches.close()
+        for part in ("_link", "_batches"):  # a log that could not be opened lacks some
+            if hasattr(self, part):
+                getattr(self, part).close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _refuse_foreign(link: sqlite3.Connection, path: Path) -> None:
+    """Raise where there is a database that gristmill did not make; reading changes nothing."""
+    found = link.execute("PRAGMA application_id").fetchone()[0]
+    if found != _APPLICATION and (found or link.execute("SELECT 1 FROM sqlite_master").fetchone()):
+        raise LogError(f"{path} is an SQLite database that gristmill did not make; give log= a path of its own")
 
 
 def _lock(path: Path) -> int | None:

@@ -7,12 +7,13 @@ opened.
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from ...persist.model_file import sync_directory
+from ...persist import sync_directory
 
 _HEAD = struct.Struct("<8sqQQI")  # mark, number, bytes of the state and of the data, their CRC-32
 _MARK = b"grist\0b1"
@@ -43,7 +44,9 @@ class Segments:
         self._file: int | None = None
         self._current: Path | None = None
         self._end = 0
-        found = sorted(path.parent.glob(f"{path.name}.b*"))
+        found = segments_of(path)
+        for segment in found:
+            _refuse_foreign(segment)
         for segment in found:
             self._scan(segment, segment == found[-1])
 
@@ -137,7 +140,7 @@ class Segments:
             return self._file
         self.close()
         path = self._path.with_name(f"{self._path.name}.b{number:015d}")
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         self._current, self._end = path, 0
         sync_directory(path.parent)
         return self._file
@@ -165,6 +168,22 @@ class Segments:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def segments_of(path: Path) -> list[Path]:
+    """The files of batches that belong to a log, the oldest first; their names are exact."""
+    name = re.compile(re.escape(path.name) + r"\.b[0-9]{15}", re.DOTALL)
+    return sorted(found for found in path.parent.iterdir() if name.fullmatch(found.name))
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise where a file does not begin as a file of batches does; an empty one is a file that was just begun."""
+    if not path.is_file() or path.is_symlink():
+        raise SegmentError(f"{path} is not a file of batches; move it away")
+    with path.open("rb") as file:
+        start = file.read(len(_MARK))
+    if not _MARK.startswith(start):
+        raise SegmentError(f"{path} does not begin as a file of batches does: it is damaged, or not gristmill's")
 
 
 def _write(file: int, place: int, parts: list[memoryview]) -> None:

@@ -133,7 +133,7 @@ class Shard:
         scores = []
         ends = [first for first, _ in part.segments[1:]] + [len(part)]
         for (first, known), end in zip(part.segments, ends, strict=True):
-            core.meet(known)
+            core.add_classes(known)
             span = slice(first, end)
             if part.X is None:
                 if end > first:
@@ -150,7 +150,7 @@ class Shard:
                 except ValueError as error:
                     raise ValueError(with_row(str(error), first + row_in(str(error)))) from None
             scores.append(scored)
-        core.meet(len(part.names))
+        core.add_classes(len(part.names))
         core.set_now(part.now)
         fleet._table = LabelTable(part.names)
         return scores if want else None
@@ -246,7 +246,7 @@ class Shard:
             bool(other._timed),
         )  # fmt: skip
         core = self._begun(start)
-        core.meet(theirs.classes)
+        core.add_classes(theirs.classes)
         core.set_now(theirs.now)
         fleet._table = other._table
         rows = self.rows_of(other)

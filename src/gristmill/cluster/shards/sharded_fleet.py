@@ -149,7 +149,7 @@ class ShardedFleet(Driver):
         whole._first_seed, whole._kind, whole._timed = start.seed, start.kind, start.timed
         whole.n_features_in_, whole._table = start.width, LabelTable(state.names)
         whole._run_with()
-        whole._core_.meet(len(state.names))
+        whole._core_.add_classes(len(state.names))
         whole._core_.set_now(state.now)
         for data in self._feed.ask_all("members"):
             if data is not None:

@@ -88,8 +88,7 @@ class Store:
     def sweep(self, shards: int, shard: int) -> None:
         """Remove what a shard that died in the middle of a snapshot has left."""
         if not self._remote:
-            for left in Path(self.place).glob(f".{shards:04d}-{shard:04d}-*.part"):
-                left.unlink(missing_ok=True)
+            persist.remove_parts(Path(self.place), re.compile(rf"{shards:04d}-{shard:04d}-\d{{12}}\.snapshot"))
 
     def remove(self, snapshot: Snapshot) -> None:
         if not self._remote:

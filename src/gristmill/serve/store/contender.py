@@ -46,6 +46,7 @@ class Contender:
         self._published: tuple[int, Any] | None = None
         self.wanted = False  #: a reader found no copy, or an old one
         self._uncalibrated = 0
+        self._size: tuple[int, int] | None = None
 
     @property
     def is_fitted(self) -> bool:
@@ -92,6 +93,15 @@ class Contender:
         self.wanted = True
         published = self._published
         return None if published is None else Reader(*published, None)
+
+    def size(self) -> tuple[int, int] | None:
+        """Bytes and stored points of the model, or what they were when it was last free; None before the first event."""
+        if self.is_fitted and self.lock.acquire(blocking=False):
+            try:
+                self._size = int(self.model.memory_bytes_), int(getattr(self.model, "n_support_", 0))
+            finally:
+                self.lock.release()
+        return self._size
 
     def alarm(self, batch: Batch, place: int) -> list[dict[str, Any]]:
         """Why an event is an alarm."""

@@ -45,6 +45,7 @@ class Request:
         Rows to learn.
     kind, options, body : the body as the journal keeps it, and the kind of the answer
     events : waiting events to keep, or late labels by id
+    answer : the predictions of events to keep, which are answered once the events are on disk
     act : what else to do, for "control"
     key, digest : idempotency key, and a digest of the request
     """
@@ -55,6 +56,7 @@ class Request:
     options: str | None = None
     body: bytes = b""
     events: Any = None
+    answer: Reply | None = None
     act: Callable[[], dict[str, Any]] | None = None
     key: str | None = None
     digest: bytes = b""
@@ -291,7 +293,7 @@ class Writer:
             journal.keep([Waiting(id_, moment, row, said) for id_, row, said in request.events])
             if journal.waiting_bytes > self.served.settings.label_space:
                 journal.expire(0.0, self.served.settings.label_space)
-            request.reply = as_json({"kept": len(request.events)})
+            request.reply = request.answer
             return
         events, unknown = [], []
         for id_, label in request.events.items():

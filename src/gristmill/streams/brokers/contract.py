@@ -88,6 +88,9 @@ class Reader(ABC):
     def acknowledge(self, position: Position) -> None:  # noqa: B027  # a broker that keeps no account of it needs nothing
         """Tell the broker that everything before a position is learned and saved; never called before it is."""
 
+    #: set by the feed: takes a line for the user
+    say: Callable[[str], None] = staticmethod(lambda line: None)
+
     #: set by the feed: saves what was learned, and returns the position that was saved. A reader whose partitions are
     #: shared calls it inside `poll`, before it lets a partition go.
     release: Callable[[], Position] | None = None

@@ -79,6 +79,7 @@ class Feed:
     ) -> None:
         self.reader, self.most, self.wait, self.until_end, self.limit = reader, most, wait, until_end, limit
         self.say = say or (lambda line: print(line, file=sys.stderr))
+        reader.say = self.say
         self.counts = Counts()
         self.position: Position = {}
         self.stop = threading.Event()  #: set by a signal: the feed ends behind the batch that is being learned

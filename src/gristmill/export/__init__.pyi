@@ -1,0 +1,4 @@
+from ._plain import ExportError as ExportError
+from .c.file import to_c as to_c
+from .json_file import to_json as to_json
+from .onnx.file import to_onnx as to_onnx
