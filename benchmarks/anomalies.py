@@ -37,8 +37,8 @@ def measured(source: Source, events: int) -> dict[str, Any] | None:
 def lines(records: dict[str, dict[str, Any]]) -> list[str]:
     """A table: areas, how far the first detector is behind the better of the others, and times."""
     names = [entry.name for entry in entries()]
-    out = [f"{'':34s}" + "".join(f"{name:>17s}" for name in names) + f"{'behind':>9s}" + "".join(f"{name:>17s}" for name in names)]
-    out[0] += f"{'forest / ours':>15s}"
+    titles = "".join(f"{name:>17s}" for name in names)
+    out = [f"{'':34s}{titles}{'behind':>9s}{titles}{'forest / ours':>15s}"]
     for stream, record in records.items():
         areas = [record[name]["whole"] for name in names]
         times = [record[name]["microseconds"] for name in names]

@@ -1,6 +1,6 @@
 // The detector of anomalies, as Python sees it.
 #include "bind/bind.hpp"
-#include "bind/held.hpp"
+#include "bind/bound_learner.hpp"
 #include "core/novelty/detector.hpp"
 
 namespace gristmill::bind {
@@ -8,7 +8,7 @@ namespace gristmill::bind {
 namespace {
 
 using novelty::Detector;
-using Py = Held<Detector>;
+using Py = BoundLearner<Detector>;
 
 Doubles scores_of(const Py& held, const Rows& rows) {
     std::vector<double> scores(batch_count(rows.batch));
@@ -29,7 +29,7 @@ nb::tuple explain(const Py& held, nb::handle source) {
 }  // namespace
 
 void bind_novelty(nb::module_& m) {
-    bind_held<Detector>(m, "Detector")
+    bind_bound_learner<Detector>(m, "Detector")
         .def("__init__", [](Py* self, std::size_t width, std::size_t memory, double rate, std::uint64_t seed) {
             new (self) Py({}, width, memory, rate, seed);
         }, nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"))
@@ -47,7 +47,7 @@ void bind_novelty(nb::module_& m) {
             return new Py({}, Detector::merged(found, shares, memory));
         }, nb::rv_policy::take_ownership)
         .def_prop_ro("plan", [](const Py& held) {
-            return held.look([&] {
+            return held.read_with_gil([&] {
                 const novelty::Plan& plan = held.learner.plan();
                 nb::dict found;
                 found["events"] = plan.events, found["first"] = plan.first, found["trees"] = plan.trees;
@@ -56,10 +56,10 @@ void bind_novelty(nb::module_& m) {
             });
         })
         .def_prop_ro("outputs", [](const Py&) { return 1; })
-        .def_prop_ro("seen", [](const Py& held) { return held.look([&] { return held.learner.seen(); }); })
-        .def_prop_ro("size", [](const Py& held) { return held.look([&] { return held.learner.size(); }); })
-        .def_prop_ro("margin", [](const Py& held) { return held.look([&] { return held.learner.margin(); }); })
-        .def_prop_ro("alarms", [](const Py& held) { return held.look([&] { return held.learner.alarms(); }); });
+        .def_prop_ro("seen", [](const Py& held) { return held.read_with_gil([&] { return held.learner.seen(); }); })
+        .def_prop_ro("size", [](const Py& held) { return held.read_with_gil([&] { return held.learner.size(); }); })
+        .def_prop_ro("margin", [](const Py& held) { return held.read_with_gil([&] { return held.learner.margin(); }); })
+        .def_prop_ro("alarms", [](const Py& held) { return held.read_with_gil([&] { return held.learner.alarms(); }); });
 }
 
 }  // namespace gristmill::bind

@@ -1,4 +1,4 @@
-"""AutoNovelty: alarms as often as asked, three views of one sample, recovery from drift, and the promises of every learner."""
+"""AutoNovelty: alarms as often as asked, three views of one sample, recovery from drift, the promises of every learner."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_the_memory_that_an_error_names_is_enough():
 
 
 def test_detectors_of_parts_become_one():
-    X, odd = events(3000)
+    X, _ = events(3000)
     parts = [AutoNovelty(0.02, "100 kB").fit(X[i::3]) for i in range(3)]
     whole = merge(parts)
     assert whole.n_seen_ == 3000
@@ -280,7 +280,7 @@ def test_detectors_of_parts_become_one():
     early = merge([AutoNovelty().fit(X[:20]), AutoNovelty().fit(X[20:40])])
     assert early.n_seen_ == 40
     assert early.partial_fit(X[40:400]).n_seen_ == 400
-    with pytest.raises(ValueError, match="alarm_rate is 0.02 and 0.05"):
+    with pytest.raises(ValueError, match=r"alarm_rate is 0\.02 and 0\.05"):
         merge([parts[0], AutoNovelty(0.05, "100 kB").fit(X)])
 
 

@@ -94,7 +94,12 @@ class Tree:
             if low < high:
                 split = low + random.below(high - low)
                 left = codes[:, column] <= split
-                return [column, split, self.grown(codes[left], depth + 1, random), self.grown(codes[~left], depth + 1, random)]
+                return [
+                    column,
+                    split,
+                    self.grown(codes[left], depth + 1, random),
+                    self.grown(codes[~left], depth + 1, random),
+                ]
         return path
 
     def path(self, codes):

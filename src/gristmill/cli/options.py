@@ -47,7 +47,7 @@ reading = together(
 running = together(
     click.option("--kernel", default="auto", show_default=True,
                  help="For learners that name none; auto: a Gaussian as wide as the median distance."),
-    click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "none"]), default="auto",
+    click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "rank", "none"]), default="auto",
                  show_default=True, help="Online scaling; auto: standard for tables, none for LIBSVM."),
     click.option("--metric", "metrics", multiple=True, help="error, roc_auc, mae, ...; may be repeated."),
     click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1),

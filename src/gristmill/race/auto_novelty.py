@@ -69,7 +69,8 @@ class AnomalyExplanation:
         lines += [f"  {name}: {value:+.3g} spreads" for name, value in self.views.items()]
         total = float(self.columns.sum()) or 1.0
         lines += [
-            f"  column {c}: {self.columns[c] / total:.0%} of the distance, usual {self.usual[c]:.4g}" for c in self.order
+            f"  column {c}: {self.columns[c] / total:.0%} of the distance, usual {self.usual[c]:.4g}"
+            for c in self.order
         ]
         return "\n".join(lines)
 
