@@ -30,36 +30,45 @@ nb::tuple explain(const Py& held, nb::handle source) {
 
 void bind_novelty(nb::module_& m) {
     bind_bound_learner<Detector>(m, "Detector")
-        .def("__init__", [](Py* self, std::size_t width, std::size_t memory, double rate, std::uint64_t seed) {
-            new (self) Py({}, width, memory, rate, seed);
-        }, nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"))
-        .def("score", [](const Py& held, nb::handle source) { return nb::make_tuple(scores_of(held, held.checked(source)), 0); })
+        .def(
+            "__init__",
+            [](Py* self, std::size_t width, std::size_t memory, double rate, std::uint64_t seed) {
+                new (self) Py({}, width, memory, rate, seed);
+            },
+            nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"))
+        .def("score",
+             [](const Py& held, nb::handle source) { return nb::make_tuple(scores_of(held, held.checked(source)), 0); })
         .def("score_one", [](const Py& held, Array1<double> x) { return scores_of(held, held.checked(x)).data()[0]; })
         .def("explain", &explain, "Part of each column in the distance, usual values, and views, by row.")
         .def("widen", [](Py& held, std::size_t width) { held.write([&] { held.learner.widen(width); }); })
-        .def_static("merged", [](const std::vector<const Py*>& parts, const std::vector<double>& shares, std::size_t memory) {
-            std::vector<Detector> copies;
-            copies.reserve(parts.size());
-            for (const Py* part : parts) part->read([&] { copies.push_back(part->learner); });
-            std::vector<const Detector*> found;
-            for (const Detector& copy : copies) found.push_back(&copy);
-            if (found.empty() || shares.size() != found.size()) throw nb::value_error("as many shares as parts");
-            return new Py({}, Detector::merged(found, shares, memory));
-        }, nb::rv_policy::take_ownership)
-        .def_prop_ro("plan", [](const Py& held) {
-            return held.read_with_gil([&] {
-                const novelty::Plan& plan = held.learner.plan();
-                nb::dict found;
-                found["events"] = plan.events, found["first"] = plan.first, found["trees"] = plan.trees;
-                found["window"] = plan.window, found["as_bytes"] = plan.as_bytes;
-                return found;
-            });
-        })
+        .def_static(
+            "merged",
+            [](const std::vector<const Py*>& parts, const std::vector<double>& shares, std::size_t memory) {
+                std::vector<Detector> copies;
+                copies.reserve(parts.size());
+                for (const Py* part : parts) part->read([&] { copies.push_back(part->learner); });
+                std::vector<const Detector*> found;
+                for (const Detector& copy : copies) found.push_back(&copy);
+                if (found.empty() || shares.size() != found.size()) throw nb::value_error("as many shares as parts");
+                return new Py({}, Detector::merged(found, shares, memory));
+            },
+            nb::rv_policy::take_ownership)
+        .def_prop_ro("plan",
+                     [](const Py& held) {
+                         return held.read_with_gil([&] {
+                             const novelty::Plan& plan = held.learner.plan();
+                             nb::dict found;
+                             found["events"] = plan.events, found["first"] = plan.first, found["trees"] = plan.trees;
+                             found["window"] = plan.window, found["as_bytes"] = plan.as_bytes;
+                             return found;
+                         });
+                     })
         .def_prop_ro("outputs", [](const Py&) { return 1; })
         .def_prop_ro("seen", [](const Py& held) { return held.read_with_gil([&] { return held.learner.seen(); }); })
         .def_prop_ro("size", [](const Py& held) { return held.read_with_gil([&] { return held.learner.size(); }); })
         .def_prop_ro("margin", [](const Py& held) { return held.read_with_gil([&] { return held.learner.margin(); }); })
-        .def_prop_ro("alarms", [](const Py& held) { return held.read_with_gil([&] { return held.learner.alarms(); }); });
+        .def_prop_ro("alarms",
+                     [](const Py& held) { return held.read_with_gil([&] { return held.learner.alarms(); }); });
 }
 
 }  // namespace gristmill::bind

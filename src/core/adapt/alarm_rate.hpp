@@ -48,7 +48,8 @@ class AlarmRate {
         for (std::size_t i = 0; i < parts.size(); ++i) {
             const std::vector<double> values = parts[i]->scores_.values();
             const auto count = static_cast<std::size_t>(shares[i] * static_cast<double>(QuantileWindow::kMost) + 0.5);
-            for (std::size_t at = values.size() - std::min(count, values.size()); at < values.size(); ++at) scores_.push(values[at]);
+            for (std::size_t at = values.size() - std::min(count, values.size()); at < values.size(); ++at)
+                scores_.push(values[at]);
             alarms_ += parts[i]->alarms_;
             surplus_ = bounded(surplus_ + parts[i]->surplus_);
         }

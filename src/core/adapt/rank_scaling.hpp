@@ -25,18 +25,39 @@ inline double normal_quantile(double share) {
         for (int i = 6; i >= 0; --i) above = above * r + up[i], below = below * r + down[i];
         return above / below;
     };
-    constexpr double a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,
-                            4.5921953931549871457e+4, 6.7265770927008700853e+4, 3.3430575583588128105e+4, 2.5090809287301226727e+3};
-    constexpr double b[] = {1.0,                      4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
-                            2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4, 5.2264952788528545610e+3};
-    constexpr double c[] = {1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
-                            1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4};
-    constexpr double d[] = {1.0,                      2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-                            1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9};
-    constexpr double e[] = {6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
-                            2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7};
-    constexpr double f[] = {1.0,                      5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-                            7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15};
+    constexpr double a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                            1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                            3.3430575583588128105e+4, 2.5090809287301226727e+3};
+    constexpr double b[] = {1.0,
+                            4.2313330701600911252e+1,
+                            6.8718700749205790830e+2,
+                            5.3941960214247511077e+3,
+                            2.1213794301586595867e+4,
+                            3.9307895800092710610e+4,
+                            2.8729085735721942674e+4,
+                            5.2264952788528545610e+3};
+    constexpr double c[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
+                            3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
+                            2.27238449892691845833e-2, 7.74545014278341407640e-4};
+    constexpr double d[] = {1.0,
+                            2.05319162663775882187e0,
+                            1.67638483018380384940e0,
+                            6.89767334985100004550e-1,
+                            1.48103976427480074590e-1,
+                            1.51986665636164571966e-2,
+                            5.47593808499534494600e-4,
+                            1.05075007164441684324e-9};
+    constexpr double e[] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
+                            2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+                            2.71155556874348757815e-5, 2.01033439929228813265e-7};
+    constexpr double f[] = {1.0,
+                            5.99832206555887937690e-1,
+                            1.36929880922735805310e-1,
+                            1.48753612908506148525e-2,
+                            7.86869131145613259100e-4,
+                            1.84631831751005468180e-5,
+                            1.42151175831644588870e-7,
+                            2.04426310338993978564e-15};
     const double from = share - 0.5;
     if (std::abs(from) <= 0.425) return from * ratio(0.180625 - from * from, a, b);
     const double r = std::sqrt(-elementary::log(from < 0 ? share : 1 - share));
@@ -84,7 +105,7 @@ class RankMap {
     // How fast the scaled value moves with the value.
     double slope(double x) const {
         if (count_ < 2) return 0;
-        const bool low = x < knots_[0], high = x > knots_[count_ - 1];
+        const bool low = x<knots_[0], high = x> knots_[count_ - 1];
         if (!low && !high) {
             const std::size_t i = segment(x, knots_);
             return (scores_[i + 1] - scores_[i]) / (knots_[i + 1] - knots_[i]);
@@ -113,10 +134,12 @@ class RankMap {
         const auto n = static_cast<double>(sorted.size());
         std::size_t equal = 0;
         for (std::size_t i = 0; i < kKnots; ++i) {
-            const double share = (static_cast<double>(i) + 0.5) / kKnots, place = std::clamp(share * n - 0.5, 0.0, n - 1);
+            const double share = (static_cast<double>(i) + 0.5) / kKnots,
+                         place = std::clamp(share * n - 0.5, 0.0, n - 1);
             const auto below = static_cast<std::size_t>(place);
             const double low = sorted[below], high = sorted[std::min(below + 1, sorted.size() - 1)];
-            const double value = low + (place - static_cast<double>(below)) * (high - low), score = normal_quantile(share);
+            const double value = low + (place - static_cast<double>(below)) * (high - low),
+                         score = normal_quantile(share);
             if (!values.empty() && !(value > values.back())) {
                 ++equal;
                 scores.back() += (score - scores.back()) / static_cast<double>(equal + 1);
@@ -185,10 +208,12 @@ class RankScaling {
     void widen(std::span<const double> fresh, std::uint64_t events) {
         if (width() == 0) seen = events, next_ = following(std::max<std::uint64_t>(events, 1) - 1);
         const std::size_t before = width(), now = before + fresh.size();
-        const std::size_t rows = before == 0 ? static_cast<std::size_t>(std::min<std::uint64_t>(events, kSample)) : sample_.size() / before;
+        const std::size_t rows =
+            before == 0 ? static_cast<std::size_t>(std::min<std::uint64_t>(events, kSample)) : sample_.size() / before;
         std::vector<double> wider(rows * now);
         for (std::size_t r = 0; r < rows; ++r) {
-            std::copy_n(sample_.begin() + static_cast<std::ptrdiff_t>(r * before), before, wider.begin() + static_cast<std::ptrdiff_t>(r * now));
+            std::copy_n(sample_.begin() + static_cast<std::ptrdiff_t>(r * before), before,
+                        wider.begin() + static_cast<std::ptrdiff_t>(r * now));
             std::copy(fresh.begin(), fresh.end(), wider.begin() + static_cast<std::ptrdiff_t>(r * now + before));
         }
         sample_.swap(wider);
@@ -238,7 +263,8 @@ class RankScaling {
         std::vector<double> numbers;
         std::vector<std::int64_t> counts;
         if (!archive.loads) save(numbers, counts);
-        archive.numbers("maps", numbers, archive.loads ? static_cast<std::size_t>(columns) * 4 * RankMap::kKnots : numbers.size());
+        archive.numbers("maps", numbers,
+                        archive.loads ? static_cast<std::size_t>(columns) * 4 * RankMap::kKnots : numbers.size());
         archive.numbers("counts", counts, archive.loads ? static_cast<std::size_t>(columns) * 2 : counts.size());
         if (!archive.loads) return;
         if (columns == 0 || sample_.size() % columns != 0 || sample_.size() / columns > kSample || sample_.empty())
@@ -248,7 +274,8 @@ class RankScaling {
         for (std::size_t c = 0, at = 0; c < columns; ++c)
             for (RankMap* map : {&maps_[c], &before_[c]}) {
                 std::size_t unused = 0;
-                if (counts[at] < 0 || counts[at] > static_cast<std::int64_t>(RankMap::kKnots)) archive.refuse("counts", "is out of range");
+                if (counts[at] < 0 || counts[at] > static_cast<std::int64_t>(RankMap::kKnots))
+                    archive.refuse("counts", "is out of range");
                 map->visit([&](double& number) { number = *from++; }, unused);
                 map->set_count(static_cast<std::size_t>(counts[at++]));
                 if (!map->is_fine()) archive.refuse("maps", "does not ascend");
@@ -259,14 +286,12 @@ class RankScaling {
     std::uint64_t seen = 0;
 
   private:
-    static constexpr std::uint64_t kRecent = 4096;    // events that the sample is drawn from
+    static constexpr std::uint64_t kRecent = 4096;  // events that the sample is drawn from
     static constexpr std::uint64_t kOften = 2048, kDense = 8192;
-    static constexpr std::uint64_t kAlways = 64;      // events up to which every due renewal happens
-    static constexpr double kChanged = 0.3;           // mean change of a scaled column that is worth a renewal
+    static constexpr std::uint64_t kAlways = 64;  // events up to which every due renewal happens
+    static constexpr double kChanged = 0.3;       // mean change of a scaled column that is worth a renewal
 
-    static std::uint64_t following(std::uint64_t n) {
-        return n < kDense ? std::max(n + 1, n + n / 4) : n + kOften;
-    }
+    static std::uint64_t following(std::uint64_t n) { return n < kDense ? std::max(n + 1, n + n / 4) : n + kOften; }
     void save(std::vector<double>& numbers, std::vector<std::int64_t>& counts) {
         for (std::size_t c = 0; c < width(); ++c)
             for (RankMap* map : {&maps_[c], &before_[c]}) {
@@ -297,7 +322,8 @@ class RankScaling {
             fresh[c].measure(values);
             double moved = 0;
             for (const double x : values) moved += std::abs(fresh[c].scaled(x) - maps_[c].scaled(x));
-            changed = changed || moved > kChanged * static_cast<double>(rows) || (maps_[c].count() < 2 && fresh[c].count() > 1);
+            changed = changed || moved > kChanged * static_cast<double>(rows) ||
+                      (maps_[c].count() < 2 && fresh[c].count() > 1);
         }
         if (!changed) return;
         before_.swap(maps_);

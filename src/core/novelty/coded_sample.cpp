@@ -18,8 +18,10 @@ double Nearest::mean(std::size_t k, double step) const {
 CodedSample::CodedSample(std::size_t width, std::size_t capacity, bool as_bytes)
     : width_(width), capacity_(capacity), as_bytes_(as_bytes), centre_(width), unit_(width) {
     stride_ = as_bytes ? (width + 15) / 16 * 16 : padded_slots();
-    if (as_bytes) bytes_.assign(capacity * stride_, 128);
-    else codes_.assign(width * stride_, 0);
+    if (as_bytes)
+        bytes_.assign(capacity * stride_, 128);
+    else
+        codes_.assign(width * stride_, 0);
 }
 
 std::size_t CodedSample::bytes_per_event(std::size_t width, bool as_bytes) {
@@ -78,13 +80,16 @@ void CodedSample::coded(std::size_t slot, Coded& out) const {
     out.codes.resize(width_);
     out.beyond = 0;
     for (std::size_t c = 0; c < width_; ++c) out.codes[c] = code(slot, c);
-    if (as_bytes_) out.bytes.assign(bytes_.begin() + static_cast<std::ptrdiff_t>(slot * stride_),
-                                    bytes_.begin() + static_cast<std::ptrdiff_t>((slot + 1) * stride_));
+    if (as_bytes_)
+        out.bytes.assign(bytes_.begin() + static_cast<std::ptrdiff_t>(slot * stride_),
+                         bytes_.begin() + static_cast<std::ptrdiff_t>((slot + 1) * stride_));
 }
 
 void CodedSample::set(std::size_t slot, std::size_t column, std::int32_t code) {
-    if (as_bytes_) bytes_[slot * stride_ + column] = static_cast<std::uint8_t>(code + 128);
-    else codes_[column * stride_ + slot] = code;
+    if (as_bytes_)
+        bytes_[slot * stride_ + column] = static_cast<std::uint8_t>(code + 128);
+    else
+        codes_[column * stride_ + slot] = code;
 }
 
 void CodedSample::put(std::size_t slot, const double* row, Coded& event) {
@@ -99,8 +104,10 @@ void CodedSample::put(std::size_t slot, const double* row, Coded& event) {
 }
 
 void CodedSample::distances(const Coded& event, std::uint32_t* out) const {
-    if (as_bytes_) isa_codes().bytes(event.bytes.data(), bytes_.data(), size_, stride_, out);
-    else isa_codes().fine(event.codes.data(), codes_.data(), width_, stride_, out);
+    if (as_bytes_)
+        isa_codes().bytes(event.bytes.data(), bytes_.data(), size_, stride_, out);
+    else
+        isa_codes().fine(event.codes.data(), codes_.data(), width_, stride_, out);
 }
 
 void CodedSample::nearest(const std::uint32_t* distances, std::size_t without, Nearest& out) const {
@@ -154,9 +161,12 @@ void CodedSample::begin(const double* rows, std::size_t count) {
         for (std::size_t r = 0; r < count; ++r) values[r] = rows[r * width_ + c];
         const Ends ends = ends_of(values);
         Change change;
-        const bool moves = spread_of(ends, count, [&](auto f) {
-            for (std::size_t r = 0; r < count; ++r) f(rows[r * width_ + c], 1);
-        }, change);
+        const bool moves = spread_of(
+            ends, count,
+            [&](auto f) {
+                for (std::size_t r = 0; r < count; ++r) f(rows[r * width_ + c], 1);
+            },
+            change);
         centre_[c] = change.centre, unit_[c] = moves ? 1 / change.spread : 0.0;
     }
     Coded event;
@@ -185,16 +195,22 @@ bool CodedSample::changes(std::size_t column, double* room, Change& change) {
             reach(size_ - 1 - tail(size_), byte, ends.high), reach(size_ - 1, byte, ends.most);
             before += counts[byte];
         }
-        moves = spread_of(ends, size_, [&](auto f) {
-            for (std::size_t byte = 0; byte < 256; ++byte)
-                if (counts[byte] > 0) f(value(byte), counts[byte]);
-        }, change);
+        moves = spread_of(
+            ends, size_,
+            [&](auto f) {
+                for (std::size_t byte = 0; byte < 256; ++byte)
+                    if (counts[byte] > 0) f(value(byte), counts[byte]);
+            },
+            change);
     } else {
         const std::int32_t* codes = codes_.data() + column * stride_;
         for (std::size_t slot = 0; slot < size_; ++slot) room[slot] = hard(codes[slot] * step());
-        moves = spread_of(ends_of({room, size_}), size_, [&](auto f) {
-            for (std::size_t slot = 0; slot < size_; ++slot) f(hard(codes[slot] * step()), 1);
-        }, change);
+        moves = spread_of(
+            ends_of({room, size_}), size_,
+            [&](auto f) {
+                for (std::size_t slot = 0; slot < size_; ++slot) f(hard(codes[slot] * step()), 1);
+            },
+            change);
     }
     if (!moves) {  // one value only
         centre_[column] += change.centre / unit_[column];
@@ -230,7 +246,8 @@ CodedSample CodedSample::widened(std::size_t width, std::size_t capacity, bool a
 void CodedSample::visit(Archive& archive) {
     archive.numbers("centre", centre_, width_);
     archive.numbers("unit", unit_, width_);
-    if (std::any_of(unit_.begin(), unit_.end(), [](double unit) { return unit < 0; })) archive.refuse("unit", "is negative");
+    if (std::any_of(unit_.begin(), unit_.end(), [](double unit) { return unit < 0; }))
+        archive.refuse("unit", "is negative");
     std::uint64_t size = size_;
     archive.count("size", size);
     if (size > capacity_) archive.refuse("size", "is more than the memory holds");

@@ -60,7 +60,8 @@ class CodedSample {
     // The value of a column that a stored event has, as far as it is kept.
     double value(std::size_t slot, std::size_t column) const { return decoded(column, code(slot, column)); }
     std::int32_t code(std::size_t slot, std::size_t column) const {
-        return as_bytes_ ? static_cast<std::int32_t>(bytes_[slot * stride_ + column]) - 128 : codes_[column * stride_ + slot];
+        return as_bytes_ ? static_cast<std::int32_t>(bytes_[slot * stride_ + column]) - 128
+                         : codes_[column * stride_ + slot];
     }
     void coded(std::size_t slot, Coded& out) const;
     // Stores an event in a slot, at most size(). A column that had one value only is measured by the first other one.
@@ -91,10 +92,12 @@ class CodedSample {
     void visit(Archive& archive);
 
   private:
-    static constexpr double kLinear = 8;  // spreads up to which a number grows with the value itself, beyond with its logarithm
+    static constexpr double kLinear =
+        8;  // spreads up to which a number grows with the value itself, beyond with its logarithm
     static constexpr double kFarthest = 1e6;
-    static constexpr double kRare = 6;      // spreads between the ends of a column in which hardly any event differs
-    static constexpr double kStill = 0.02;  // spreads by which centre or spread must have changed before a column is measured anew
+    static constexpr double kRare = 6;  // spreads between the ends of a column in which hardly any event differs
+    static constexpr double kStill =
+        0.02;  // spreads by which centre or spread must have changed before a column is measured anew
     static constexpr double kLeastSpread = 1e-290;  // less cannot be divided by
     static constexpr double kFirst = 6;  // spreads of the first value that differs in a column that had one value only
 

@@ -14,25 +14,27 @@ namespace gristmill::novelty {
 
 namespace {
 
-constexpr double kLargest = 1e140;                // of a value: its square can still be added
-constexpr std::size_t kMostEvents = 1000;         // of a sample
-constexpr std::size_t kLeastEvents = 64;          // with fewer the memory is too small
-constexpr std::size_t kFirst = 50, kLeastFirst = 8;  // events that are compared with each other before others are with them
-constexpr std::size_t kFewColumns = 64;           // too few for coarse numbers
-constexpr std::size_t kNear = 10;                 // events that a distance is the mean of
-constexpr double kLeast = 1e-9;                   // spreads: a distance that is less is this
+constexpr double kLargest = 1e140;         // of a value: its square can still be added
+constexpr std::size_t kMostEvents = 1000;  // of a sample
+constexpr std::size_t kLeastEvents = 64;   // with fewer the memory is too small
+constexpr std::size_t kFirst = 50,
+                      kLeastFirst = 8;   // events that are compared with each other before others are with them
+constexpr std::size_t kFewColumns = 64;  // too few for coarse numbers
+constexpr std::size_t kNear = 10;        // events that a distance is the mean of
+constexpr double kLeast = 1e-9;          // spreads: a distance that is less is this
 constexpr double kWeight[Detector::kViews] = {1, 1, 0.5}, kWeights = 2.5;  // of the views
-constexpr double kNarrow[Detector::kViews] = {0.01, 0.01, 0.4};  // a spread of a view that is less is this: trees that hardly differ say little
-constexpr double kSharp = 1.5;                    // of the soft minimum
-constexpr double kPatience = 600;                 // events of the running share that would not have been admitted
-constexpr double kMoved = 0.25;                   // share from which on the stream has moved
-constexpr std::uint64_t kLonger = 5;              // times the sample: how many events it is drawn from
-constexpr std::uint64_t kOften = 50;              // events after which views are measured and some trees grow anew
-constexpr std::uint64_t kColumns = 500;           // events after which columns are measured
-constexpr std::uint64_t kLastDoubling = 800;      // event at which everything is measured anew for the last time
-constexpr std::size_t kSafe = 256;                // rows from which on a copy of everything costs less than learning them
-constexpr std::uint64_t kPoll = 64;               // rows
-constexpr std::size_t kPiece = 64;                // rows that one thread scores at a time
+constexpr double kNarrow[Detector::kViews] = {
+    0.01, 0.01, 0.4};                    // a spread of a view that is less is this: trees that hardly differ say little
+constexpr double kSharp = 1.5;           // of the soft minimum
+constexpr double kPatience = 600;        // events of the running share that would not have been admitted
+constexpr double kMoved = 0.25;          // share from which on the stream has moved
+constexpr std::uint64_t kLonger = 5;     // times the sample: how many events it is drawn from
+constexpr std::uint64_t kOften = 50;     // events after which views are measured and some trees grow anew
+constexpr std::uint64_t kColumns = 500;  // events after which columns are measured
+constexpr std::uint64_t kLastDoubling = 800;  // event at which everything is measured anew for the last time
+constexpr std::size_t kSafe = 256;            // rows from which on a copy of everything costs less than learning them
+constexpr std::uint64_t kPoll = 64;           // rows
+constexpr std::size_t kPiece = 64;            // rows that one thread scores at a time
 
 std::uint64_t neighbours_often(const Plan& plan) { return plan.as_bytes ? 4 : 2; }
 
@@ -47,7 +49,9 @@ Plan Plan::of(std::size_t width, std::size_t memory) {
                               plan.window * sizeof(double) + plan.trees * IsolationTrees::bytes_per_tree() +
                               3 * width * sizeof(double) + 64;
     // A stored event, its usual distance, its distance from another one, and its value of a column.
-    auto each = [&](bool as_bytes) { return CodedSample::bytes_per_event(width, as_bytes) + 2 * sizeof(double) + sizeof(std::uint32_t); };
+    auto each = [&](bool as_bytes) {
+        return CodedSample::bytes_per_event(width, as_bytes) + 2 * sizeof(double) + sizeof(std::uint32_t);
+    };
     auto events = [&](bool as_bytes) {
         std::size_t room = memory > other ? memory - other : 0;
         if (as_bytes) room = std::min(room, memory / 5 * 3);  // more takes too long
@@ -55,11 +59,12 @@ Plan Plan::of(std::size_t width, std::size_t memory) {
     };
     plan.as_bytes = width > CodedSample::kWidest || (width > kFewColumns && events(false) < events(true));
     plan.events = events(plan.as_bytes);
-    plan.first = std::min(kFirst, plan.events * CodedSample::bytes_per_event(width, plan.as_bytes) / (width * sizeof(double)));
+    plan.first =
+        std::min(kFirst, plan.events * CodedSample::bytes_per_event(width, plan.as_bytes) / (width * sizeof(double)));
     if (plan.events < kLeastEvents || plan.first < kLeastFirst) {
         const std::size_t needed = std::max(other + 80 * each(width > kFewColumns), 80 * each(true) * 5 / 3);
-        throw std::invalid_argument("memory: " + std::to_string(memory) + " bytes are too few for rows of " + std::to_string(width) +
-                                    " columns; " + std::to_string(needed) + " would do");
+        throw std::invalid_argument("memory: " + std::to_string(memory) + " bytes are too few for rows of " +
+                                    std::to_string(width) + " columns; " + std::to_string(needed) + " would do");
     }
     return plan;
 }
@@ -71,7 +76,8 @@ std::size_t Detector::bytes() const {
     std::size_t total = sizeof *this + AlarmRate::bytes() + waiting_.capacity() * sizeof(double);
     if (!ready()) return total;
     for (const auto& ring : last_) total += ring.capacity() * sizeof(double);
-    return total + sample_.bytes() + trees_.bytes() + (usual_.capacity() + scratch_.values.capacity()) * sizeof(double) +
+    return total + sample_.bytes() + trees_.bytes() +
+           (usual_.capacity() + scratch_.values.capacity()) * sizeof(double) +
            scratch_.event.codes.capacity() * sizeof(std::int32_t) + scratch_.event.bytes.capacity() +
            scratch_.distances.capacity() * sizeof(std::uint32_t);
 }
@@ -84,16 +90,20 @@ void Detector::check(const Batch& batch) const {
         for (std::size_t c = 0; c < rows->width; ++c) {
             const double value = rows->row(r)[c];
             if (std::abs(value) < kLargest) continue;
-            const char* kind = std::isnan(value) ? "NaN" : std::isinf(value) ? "infinity" : "a number that is too large";
+            const char* kind = std::isnan(value)   ? "NaN"
+                               : std::isinf(value) ? "infinity"
+                                                   : "a number that is too large";
             char text[200];
-            std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g; impute or drop such rows first", kind, r, c,
+            std::snprintf(text, sizeof text,
+                          "Input X contains %s: row %zu, column %zu is %g; impute or drop such rows first", kind, r, c,
                           value);
             throw RowError(r, text);
         }
 }
 
 // A long chunk, and one in which memory may be allocated, is undone from a copy; nothing can go wrong in others.
-void Detector::learn(const Batch& batch, std::span<const double>, std::span<const double>, std::vector<double>* scores, std::size_t) {
+void Detector::learn(const Batch& batch, std::span<const double>, std::span<const double>, std::vector<double>* scores,
+                     std::size_t) {
     const auto& rows = std::get<DenseRows<double>>(batch);
     if (scores) scores->assign(rows.count, 0.0);
     auto learn_row = [&](std::size_t r) {
@@ -158,7 +168,8 @@ void Detector::explain(const Batch& batch, double* columns, double* usual, doubl
                 sum += static_cast<std::uint64_t>(std::abs(room.event.codes[c] - sample_.code(slot, c)));
                 usual[c] += sample_.value(slot, c) / static_cast<double>(near);
             }
-            columns[c] = static_cast<double>(sum) * sample_.step() / static_cast<double>(near) + sample_.beyond(c, rows.row(r)[c]);
+            columns[c] = static_cast<double>(sum) * sample_.step() / static_cast<double>(near) +
+                         sample_.beyond(c, rows.row(r)[c]);
         }
     }
 }
@@ -334,11 +345,13 @@ Detector Detector::merged(std::span<const Detector* const> parts, std::span<cons
     }
     whole.admitted_ = std::min<std::uint64_t>(whole.admitted_, kLonger * whole.plan_.events);
     const std::uint64_t admitted = whole.admitted_;
-    for (std::size_t i = 0; i < parts.size(); ++i) {  // events of a random slot each: the first ones are as good as others
+    for (std::size_t i = 0; i < parts.size();
+         ++i) {  // events of a random slot each: the first ones are as good as others
         const std::vector<double> rows = parts[i]->rows();
         const auto even = static_cast<std::size_t>(shares[i] * static_cast<double>(whole.plan_.events));
         const std::size_t count = stored <= whole.plan_.events ? parts[i]->size() : std::min(even, parts[i]->size());
-        whole.waiting_.insert(whole.waiting_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count * first.plan_.width));
+        whole.waiting_.insert(whole.waiting_.end(), rows.begin(),
+                              rows.begin() + static_cast<std::ptrdiff_t>(count * first.plan_.width));
     }
     whole.alarm_.merge(alarms, shares);
     if (whole.size() < whole.plan_.first) return whole;
@@ -379,7 +392,8 @@ void Detector::visit(Archive& archive) {
     archive.count("begun", begun);
     if (begun) return visit_begun(archive);
     archive.numbers("waiting", waiting_);
-    if (waiting_.size() != seen_ * plan_.width || seen_ >= plan_.first) archive.refuse("waiting", "does not fit the others");
+    if (waiting_.size() != seen_ * plan_.width || seen_ >= plan_.first)
+        archive.refuse("waiting", "does not fit the others");
 }
 
 void Detector::visit_begun(Archive& archive) {
@@ -397,13 +411,15 @@ void Detector::visit_begun(Archive& archive) {
     sample_.visit(archive);
     if (!ready()) archive.refuse("size", "is no sample");
     archive.numbers("usual", usual_, plan_.events);
-    if (std::any_of(usual_.begin(), usual_.end(), [](double usual) { return usual < 0; })) archive.refuse("usual", "is negative");
+    if (std::any_of(usual_.begin(), usual_.end(), [](double usual) { return usual < 0; }))
+        archive.refuse("usual", "is negative");
     trees_.visit(archive, plan_.width);
     counted("filled", filled_, plan_.window);
     counted("oldest", oldest_, plan_.window - 1);
     counted("admitted", admitted_, kLonger * plan_.events);
     counted("next", next_, sample_.size() - 1);
-    for (std::size_t v = 0; v < kViews; ++v) archive.numbers(("view" + std::to_string(v)).c_str(), last_[v], plan_.window);
+    for (std::size_t v = 0; v < kViews; ++v)
+        archive.numbers(("view" + std::to_string(v)).c_str(), last_[v], plan_.window);
     auto fixed = [&](const char* name, double* values, std::size_t count) {
         std::vector<double> list(values, values + count);
         archive.numbers(name, list, count);
@@ -414,7 +430,8 @@ void Detector::visit_begun(Archive& archive) {
     fixed("thresholds", thresholds_, kThresholds);
     counted("known", known_, kThresholds);
     archive.number("late", late_);
-    if (filled_ == 0 || known_ == 0 || !std::all_of(spread_, spread_ + kViews, [](double spread) { return spread > 0; }))
+    if (filled_ == 0 || known_ == 0 ||
+        !std::all_of(spread_, spread_ + kViews, [](double spread) { return spread > 0; }))
         archive.refuse("spread", "is not positive");
 }
 

@@ -58,8 +58,8 @@ class Detector {
     // Throws for rows of another width or kind, and for values that are not finite or too large.
     void check(const Batch& batch) const;
     // Scores each event, then learns it; all or nothing. Labels and weights are not looked at.
-    void learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
-               std::size_t classes);
+    void learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
+               std::vector<double>* scores, std::size_t classes);
     void score(const Batch& batch, double* out) const;
     // Why events are strange or not. columns, usual: (rows, width). columns: the part of each column in the mean distance to the nearest
     // events, in spreads; usual: the mean value that these have. views: (rows, kViews), in units of their own spread, 0 for what is usual.
@@ -103,17 +103,18 @@ class Detector {
     std::uint64_t seen_ = 0;
     std::vector<double> waiting_;  // rows before anything is scored
     CodedSample sample_;
-    std::vector<double> usual_;    // a stored event's mean distance to its nearest, in spreads
+    std::vector<double> usual_;  // a stored event's mean distance to its nearest, in spreads
     IsolationTrees trees_;
     std::vector<double> last_[kViews];  // rings of as many values as the window holds
     std::size_t filled_ = 0, oldest_ = 0;
     double middle_[kViews] = {}, spread_[kViews] = {1, 1, 1};
-    double thresholds_[kThresholds] = {};  // of the distance, below which nothing is admitted: of the last thousand events, the newest last
-    std::size_t known_ = 0;                // of them
-    double late_ = 0;                   // running share of events that would not have been admitted a thousand events ago
-    std::uint64_t admitted_ = 0;        // bounded: how much the sample still changes
-    std::uint64_t next_ = 0;            // slot whose neighbours are measured next
-    Scratch scratch_;                   // of what is learned
+    double thresholds_[kThresholds] =
+        {};  // of the distance, below which nothing is admitted: of the last thousand events, the newest last
+    std::size_t known_ = 0;       // of them
+    double late_ = 0;             // running share of events that would not have been admitted a thousand events ago
+    std::uint64_t admitted_ = 0;  // bounded: how much the sample still changes
+    std::uint64_t next_ = 0;      // slot whose neighbours are measured next
+    Scratch scratch_;             // of what is learned
 };
 
 }  // namespace gristmill::novelty

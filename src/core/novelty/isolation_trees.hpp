@@ -14,11 +14,13 @@ namespace gristmill::novelty {
 
 class IsolationTrees {
   public:
-    static constexpr std::size_t kEvents = 128, kDepth = 7;  // of the sample that a tree is grown from, and its largest depth
+    static constexpr std::size_t kEvents = 128,
+                                 kDepth = 7;  // of the sample that a tree is grown from, and its largest depth
     static constexpr std::size_t kInner = (1u << kDepth) - 1, kNodes = 2 * kInner + 1;
 
     IsolationTrees() = default;
-    explicit IsolationTrees(std::size_t trees) : trees_(trees), column_(trees * kInner, -1), split_(trees * kInner), path_(trees * kNodes) {
+    explicit IsolationTrees(std::size_t trees)
+        : trees_(trees), column_(trees * kInner, -1), split_(trees * kInner), path_(trees * kNodes) {
         double harmonic = 0;
         for (std::size_t n = 2; n <= kEvents; ++n) {  // mean depth of an unsuccessful search among n
             harmonic += 1 / static_cast<double>(n - 1);
@@ -54,15 +56,18 @@ class IsolationTrees {
     }
 
     void visit(Archive& archive, std::size_t width) {
-        std::vector<std::int64_t> columns(column_.begin(), column_.end()), splits(split_.begin(), split_.end()), paths(path_.begin(), path_.end());
+        std::vector<std::int64_t> columns(column_.begin(), column_.end()), splits(split_.begin(), split_.end()),
+            paths(path_.begin(), path_.end());
         archive.numbers("tree_columns", columns, column_.size());
         archive.numbers("tree_splits", splits, split_.size());
         archive.numbers("tree_paths", paths, path_.size());
         auto within = [](const std::vector<std::int64_t>& list, std::int64_t low, std::int64_t high) {
             return std::all_of(list.begin(), list.end(), [&](std::int64_t x) { return x >= low && x <= high; });
         };
-        if (!within(columns, -1, static_cast<std::int64_t>(width) - 1)) archive.refuse("tree_columns", "names a column that is not there");
-        if (!within(splits, -(1 << 22), 1 << 22) || !within(paths, 0, 1 << 20)) archive.refuse("tree_splits", "holds a number that is out of range");
+        if (!within(columns, -1, static_cast<std::int64_t>(width) - 1))
+            archive.refuse("tree_columns", "names a column that is not there");
+        if (!within(splits, -(1 << 22), 1 << 22) || !within(paths, 0, 1 << 20))
+            archive.refuse("tree_splits", "holds a number that is out of range");
         column_.assign(columns.begin(), columns.end());
         split_.assign(splits.begin(), splits.end());
         path_.assign(paths.begin(), paths.end());
@@ -90,8 +95,8 @@ class IsolationTrees {
         }
         grow(tree, 0, 0, slots, n, sample, random);
     }
-    void grow(std::size_t tree, std::size_t node, std::size_t depth, std::uint32_t* slots, std::size_t n, const CodedSample& sample,
-              Random& random) {
+    void grow(std::size_t tree, std::size_t node, std::size_t depth, std::uint32_t* slots, std::size_t n,
+              const CodedSample& sample, Random& random) {
         path_[tree * kNodes + node] = static_cast<std::int32_t>(depth) * kUnit + length_[n];
         if (depth == kDepth) return;
         std::int32_t& column = column_[tree * kInner + node];
@@ -105,10 +110,12 @@ class IsolationTrees {
                 low = std::min(low, code), high = std::max(high, code);
             }
             if (low == high) continue;
-            const std::int32_t split = low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low)));
+            const std::int32_t split =
+                low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low)));
             column = static_cast<std::int32_t>(c);
             split_[tree * kInner + node] = split;
-            std::uint32_t* middle = std::partition(slots, slots + n, [&](std::uint32_t slot) { return sample.code(slot, c) <= split; });
+            std::uint32_t* middle =
+                std::partition(slots, slots + n, [&](std::uint32_t slot) { return sample.code(slot, c) <= split; });
             const auto left = static_cast<std::size_t>(middle - slots);
             grow(tree, 2 * node + 1, depth + 1, slots, left, sample, random);
             grow(tree, 2 * node + 2, depth + 1, middle, n - left, sample, random);
