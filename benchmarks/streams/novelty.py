@@ -38,6 +38,19 @@ def kdd_http(events: int) -> Any:
     return shuffled(*arrays("kdd-http"), events)
 
 
+def _as_it_lies(name: str) -> None:
+    """A file in random order, in which 1 is an anomaly."""
+
+    @source(name.removeprefix("novelty-"), "novelty", needs=name)
+    def make(events: int) -> Any:
+        X, y = arrays(name)
+        return X[:events], np.where(y[:events] == 1, -1, 1)
+
+
+for _name in ("novelty-thyroid", "novelty-mammography", "novelty-vowels", "novelty-shuttle"):
+    _as_it_lies(_name)
+
+
 @source("digits, 8-9 strange", "novelty")
 def digits(events: int) -> Any:
     from sklearn.datasets import load_digits

@@ -5,6 +5,7 @@
 namespace gristmill::bind {
 void bind_calibration(nb::module_& m);
 void bind_mixture(nb::module_& m);
+void bind_novelty(nb::module_& m);
 void bind_intervals(nb::module_& m);
 void bind_compress(nb::module_& m);
 void bind_scaling(nb::module_& m);
@@ -31,6 +32,7 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_keyed(m);
     gristmill::bind::bind_calibration(m);
     gristmill::bind::bind_mixture(m);
+    gristmill::bind::bind_novelty(m);
     gristmill::bind::bind_intervals(m);
     gristmill::bind::bind_compress(m);
     gristmill::bind::bind_scaling(m);

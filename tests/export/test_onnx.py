@@ -197,7 +197,11 @@ def test_learners_without_settings():
     for labels in (two, three):
         agree(g.AutoClassifier().fit(X[:700], labels[:700]), X[700:], limit=1e-5)
     agree(g.AutoRegressor().fit(X[:700], 50 * number[:700] + 7), X[700:], limit=1e-5)
-    agree(g.AutoNovelty(0.05).fit(X[:700]), X[700:] * 2, limit=1e-4)
+    rule, sample = g.Density(neighbours=0.05), g.DropRandom(200, uniform=True)
+    own = [g.Prepared(g.KernelNovelty(g.Gaussian(w), rule, sample, random_state=0)) for w in (0.5, 100.0)]
+    agree(g.AutoNovelty(0.05, experts=own).fit(X[:700]), X[700:] * 2, limit=1e-4)
+    with pytest.raises(ExportError, match="AutoNovelty compares events with a sample"):
+        to_onnx(g.AutoNovelty(0.05).fit(X[:700]))
     rows, labels = table(700)
     agree(g.Prepared(g.AutoClassifier(), None).fit(rows[:600], labels[:600]), rows[600:], fed(rows[600:]), limit=1e-5)
 

@@ -28,15 +28,7 @@ from gristmill import (
 from gristmill.similarity import StreamLandmarkClassifier, StreamLandmarkRegressor
 
 #: checks that an estimator cannot pass, and why
-CALIBRATED = (
-    "probabilities are calibrated by class: near a tie the most probable class is not the one with the highest score"
-)
 EXPECTED_FAILURES = {
-    "StreamLandmarkClassifier": {
-        "check_classifiers_train": CALIBRATED,
-        "check_classifiers_train(readonly_memmap=True)": CALIBRATED,
-        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": CALIBRATED,
-    },
     "LandmarkOrdinal": {
         "check_classifiers_classes": "asks for words as labels, whose order nobody stated: refused by design",
     },

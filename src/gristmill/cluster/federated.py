@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 from .._base.estimator import Run
 from ..kernels import Gaussian
 from ..prepared.prepared import Prepared
+from ..race.auto_novelty import AutoNovelty
 from ..race.native import native
 from ..race.race import Racing
 from ..streams.scaling import StreamScaler, WidthFinder
@@ -142,6 +143,8 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
     y = None if samples[0].y is None else np.concatenate([sample.y for sample in samples])
     order = np.random.default_rng(0).permutation(len(X))  # else the parts would come one after the other
     X, y = X[order], None if y is None else y[order]
+    if isinstance(learner, AutoNovelty) and learner.experts is None:
+        return clone(learner)  # it measures columns for itself, and so does what several of them become
     if isinstance(learner, Racing):
         return _settled_race(learner, X, y)
     if not isinstance(learner, Prepared):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from ._checks import with_check
 from ._maps import products_of
 from ._plain import (
@@ -73,6 +74,11 @@ def _refuse_others(model: Any) -> None:
         raise ExportError(f"{name} cannot be exported: {instead}")
     if not model.__sklearn_is_fitted__():
         raise ExportError(f"{name} has learned nothing yet: call fit, partial_fit or learn_one before the export")
+    if isinstance(model._engine, _core.Detector):
+        raise ExportError(
+            f"{name} compares events with a sample and trees, for which there is no export; "
+            f"{name}(experts=[KernelNovelty(...)]) and KernelNovelty can be exported"
+        )
     if model._takes_objects():
         raise ExportError(
             f"the kernel {model.kernel!r} is a Python function, which no exported file can call; use a built-in kernel"

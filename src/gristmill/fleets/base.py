@@ -13,7 +13,7 @@ from .. import _core, persist
 from .._base.estimator import Run
 from .._common import labels as _labels
 from .._common.inputs import is_sparse
-from .._common.labels import NO_LABELS, LabelTable
+from .._common.labels import NO_LABELS, LabelTable, agreeing
 from .._common.seeds import seed_of
 from ..budgets import Budget
 from ..learners import additive
@@ -244,11 +244,17 @@ class FleetBase(Storable, BaseEstimator):
             return known[scores.argmax(axis=-1)]
         return known[(scores >= 0).astype(int)] if len(known) == 2 else np.broadcast_to(known[0], scores.shape).copy()
 
-    def _shares(self, shares: Any, classes: int) -> Any:
-        """Probabilities of the core, classes in the last axis, in the order of `classes_`."""
+    def _shares(self, shares: Any, scores: Any, classes: int) -> Any:
+        """Probabilities of the core, classes in the last axis, in the order of `classes_`; scores: as they are shown."""
+        columns = self._table.view(classes).columns
+        if len(columns) < 2:
+            return np.ascontiguousarray(shares[..., columns])
+        best = scores.argmax(axis=-1) if len(columns) > 2 else (scores >= 0).astype(int)
+        return np.ascontiguousarray(agreeing(shares[..., columns], best))
+
+    def _refuse_shares(self) -> None:
         if not isinstance(self._model, KernelClassifier):
             raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no predict_proba")
-        return np.ascontiguousarray(shares[..., self._table.view(classes).columns])
 
     # ---- a member as a learner --------------------------------------------------------------------------------------
 

@@ -200,10 +200,12 @@ class Fleet(FleetBase):
         X = np.asarray(X) if not hasattr(X, "tocsr") else X
         single = X.ndim == 2
         frames = self._frames(X[None] if single else X)
-        scores, classes = core.score(
-            frames, self._mask(present, frames.shape[:2]), self._threads(core, len(frames)), shares
-        )
-        shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
+        asked = frames, self._mask(present, frames.shape[:2]), self._threads(core, len(frames))
+        scores, classes = core.score(*asked, False)
+        shown = self._shown(scores, classes)
+        if shares:
+            self._refuse_shares()
+            shown = self._shares(core.score(*asked, True)[0], shown, classes)
         return (shown[0] if single else shown), classes
 
     # ---- members ----------------------------------------------------------------------------------------------------

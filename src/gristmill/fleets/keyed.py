@@ -298,8 +298,12 @@ class KeyedFleet(KeyedFiles):
             offsets = self._offsets(prior, prior.decision_function(X), self._table)
         elif prior is not None:
             said = prior.predict(X)
-        scores, classes = core.score(rows, X, offsets, times, self._found(core, rows), shares)
-        shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
+        asked = rows, X, offsets, times, self._found(core, rows)
+        scores, classes = core.score(*asked, False)
+        shown = self._shown(scores, classes)
+        if shares:
+            self._refuse_shares()
+            shown = self._shares(core.score(*asked, True)[0], shown, classes)
         return (shown if said is None else shown + said), classes
 
     # ---- keys -------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .. import _core
 from .._base.estimator import Run
 from .._common.labels import LabelTable
 from .._common.params import same
@@ -33,12 +34,30 @@ def merged(models: list[Any], size: Any, weights: Any) -> Any:
     """One race of several, of memory `size` where it shares out memory; else each of its experts has that size."""
     runs = [model._started() for model in models]
     shares = shares_of(models, weights)
+    if any(isinstance(run.core, _core.Detector) for run in runs):
+        return _merged_detectors(models, size, shares)
     for at, model in enumerate(models[1:], 1):
         _check_alike(models[0], model, at)
     fresh = _like(models[0], size)
     races = _Races(runs, shares, fresh)
     core = races.core(None if fresh._memory() is not None else size)
     fresh._run = Run(fresh._parts(), native(core), races.labels)
+    return fresh
+
+
+def _merged_detectors(models: list[Any], size: Any, shares: Floats) -> Any:
+    """One detector with a sample of all samples, and the last scores of all."""
+    first = models[0]
+    for at, model in enumerate(models[1:], 1):
+        check_columns(first, model, at)
+        if model.alarm_rate != first.alarm_rate:
+            rates = f"{first.alarm_rate!r} and {model.alarm_rate!r}"
+            raise ValueError(f"merge: models 0 and {at} have different parts: alarm_rate is {rates}")
+        if model.experts is not None or first.experts is not None:
+            raise ValueError(f"merge: models 0 and {at} race different experts: {first!r} and {model!r}")
+    fresh = _like(first, size)
+    core = _core.Detector.merged([model._engine for model in models], shares.tolist(), fresh._memory())
+    fresh._run = Run(fresh._parts(), core)
     return fresh
 
 

@@ -193,7 +193,7 @@ ESTIMATORS = {
     "KernelRegressor": "learners.kernel",
     "KernelNovelty": "learners.kernel",
     "AutoClassifier": "race.auto",
-    "AutoNovelty": "race.auto",
+    "AutoNovelty": "race.auto_novelty",
     "AutoRegressor": "race.auto",
     "RaceClassifier": "race.race",
     "RaceRegressor": "race.race",

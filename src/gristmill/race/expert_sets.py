@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..budgets import DropOldest, DropRandom, Merge
+from ..budgets import DropOldest, Merge
 from ..kernels import Gaussian, Laplacian, Linear
-from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
+from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..losses import Hinge, Squared
 from ..prepared.prepared import Prepared
-from ..rules import SGD, Density, PassiveAggressive
+from ..rules import SGD, PassiveAggressive
 from .baselines import LastValue, Majority, NoChange, RunningMean
 from .linear_experts import Line, LineOfChanges
 
@@ -69,21 +69,3 @@ def for_numbers(d: int) -> list[Any]:
         LastValue(),
         RunningMean(),
     ]
-
-
-NEAR = 0.05  #: of the stored points are neighbours: more than there are strange events of one kind
-
-
-def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
-    """A narrow density and a local one over samples of all events, columns measured by their range and by their spread.
-
-    A narrow density finds what is like nothing before; a local one, whose scores do not depend on its width, what lies
-    beside a dense group. By spread a column that hardly ever moves counts as much as any other, by range (as in a picture,
-    where columns share a unit) hardly at all. Each is right at times; two of the four pairs are kept, for the sake of time.
-    """
-
-    def one(gamma: float, scale: str, neighbours: float) -> Prepared:
-        rule, reservoir = Density(nu=alarm_rate, neighbours=neighbours), DropRandom(_ROOM, uniform=True)
-        return Prepared(KernelNovelty(Gaussian(gamma), rule, reservoir, random_state=0), scale)
-
-    return [one(500 / d, "minmax", 0.0), one(2 / d, "standard", NEAR)]

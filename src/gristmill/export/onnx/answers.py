@@ -139,14 +139,26 @@ def classes(graph: Graph, found: Description, scores: Value, shares: Value) -> N
         return
     if found.outputs == 1:
         shown = scores * found.sign
-        graph.output("label", _named(graph, found, (shown >= 0.0).cast(np.int64).flat()), ["N"])
+        best = (shown >= 0.0).cast(np.int64).flat()
+        graph.output("label", _named(graph, found, best), ["N"])
         graph.output("scores", shown.flat(), ["N"])
     else:
         shown = scores.columns(found.order)
         best = graph.op("ArgMax", shown, dtype=np.int64, axis=1, keepdims=0)
         graph.output("label", _named(graph, found, best), ["N"])
         graph.output("scores", shown, ["N", count])
-    graph.output("probabilities", shares.columns(found.order), ["N", count])
+    graph.output("probabilities", _agreeing(graph, shares.columns(found.order), best, count), ["N", count])
+
+
+def _agreeing(graph: Graph, shares: Value, best: Value, count: int) -> Value:
+    """None is larger than that of the best class, as `predict_proba` has it."""
+    place = graph.op("Unsqueeze", best, graph.whole([1]))
+    top = graph.op("GatherElements", shares, place, axis=1)
+    is_best = graph.op("Equal", place, graph.whole([list(range(count))]), dtype=np.bool_)
+    limit = top.times(1 - 1e-9, 1)
+    cut = graph.where(is_best, shares, shares.at_most(limit))
+    over = graph.where(is_best, shares * 0.0, shares) - limit
+    return graph.where(over.largest() > 0.0, cut / cut.sum(), shares)
 
 
 def _named(graph: Graph, found: Description, places: Value) -> Value:
