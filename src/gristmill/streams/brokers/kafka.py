@@ -133,7 +133,7 @@ class KafkaReader(Reader):
 
     def poll(self, most: int, wait: float) -> list[Message]:
         found: list[Message] = []
-        for message in self._asked(lambda: self._consumer.consume(most, wait)):
+        for message in self._asked(lambda: self._taken_in(most, wait)):
             error = message.error()
             partition = str(message.partition())
             if error is not None:
@@ -157,6 +157,13 @@ class KafkaReader(Reader):
             self._asked(lambda: self._consumer.list_topics(self.url.path, timeout=1.0))  # raises while it is away
             self._down = None
         return found
+
+    def _taken_in(self, most: int, wait: float) -> list[Any]:
+        """What is there; the client's own `consume` would wait until there are so many."""
+        first = self._consumer.poll(wait)
+        if first is None:
+            return []
+        return [first, *(self._consumer.consume(most - 1, 0.0) if most > 1 else ())]
 
     def advanced(self, position: Position, messages: Sequence[Message]) -> Position:
         return position | {message.partition: int(message.offset) + 1 for message in messages}
