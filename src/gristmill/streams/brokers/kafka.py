@@ -69,6 +69,7 @@ class KafkaReader(Reader):
         self._consumer = Consumer(settings | _settings(url))
         self._down: Any = None  # the error by which all brokers were lost
         self._ended: dict[str, int] = {}  # offset at which a partition had no further message
+        self._headed = "headers" in url.options
         self._start: Position = {}
         self._mine: list[int] = []  # partitions that are read
         self._taken: set[str] = set()
@@ -148,7 +149,7 @@ class KafkaReader(Reader):
             found.append(
                 Message(
                     partition, message.offset(), message.value() or b"", message.key(),
-                    moment / 1000 if kind else None, dict(message.headers() or ()),
+                    moment / 1000 if kind else None, dict(message.headers() or ()) if self._headed else None,
                 )
             )  # fmt: skip
         if found:
