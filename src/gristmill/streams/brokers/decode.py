@@ -74,6 +74,14 @@ class Decoder:
             raise ValueError(f"the message holds {len(rows)} rows where there should be one")
         return {**rows[0], **self._beside(message)}
 
+    def records(self, messages: Sequence[Message]) -> tuple[list[tuple[dict[str, Any], Message]], list[Undecoded]]:
+        """The rows of messages as dicts, each with its message; and the messages that give none."""
+        rows, owners, bad = self._rows(messages)
+        found = []
+        for row, owner in zip(rows, owners, strict=True):
+            found.append(({**row, **self._beside(messages[owner])}, messages[owner]))
+        return found, bad
+
     def frame(self, messages: Sequence[Message]) -> tuple[Frame | None, list[Undecoded]]:
         """The rows of messages with their places, and the messages that give none."""
         rows, owners, bad = self._rows(messages)
