@@ -307,7 +307,7 @@ def _one(events: Events, row: int) -> Events:
     return Events(events.X[part], None if events.y is None else events.y[part], events.places[part], events.frame[part])
 
 
-def records(source: str, places: list[Any], columns: dict[str, list[Any]]) -> list[Record]:
+def records(source: str, places: Sequence[Any], columns: dict[str, list[Any]]) -> list[Record]:
     """One JSON object an event; a number that JSON does not have is null."""
     names = list(columns)
     return [
