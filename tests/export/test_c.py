@@ -117,6 +117,16 @@ def test_density_with_and_without_neighbours(count, tmp_path):
     agree(near.fit(X[:count]), X[:100] * 2, tmp_path, COMPILERS[-1])
 
 
+@pytest.mark.parametrize("seed", range(0, 12, 2))
+def test_labels_of_random_compositions_in_single_precision(seed, tmp_path):
+    model, rows = random_model(seed)
+    found = answers(model, rows, tmp_path, "float32", COMPILERS[seed // 2 % len(COMPILERS)])
+    if hasattr(model, "classes_"):
+        assert (model.classes_[found[:, -1].astype(int)] == model.predict(rows)).mean() >= 0.999
+    else:
+        assert relative(found[:, 0], model.decision_function(rows)) < 1e-4
+
+
 def test_single_precision_has_the_same_labels(tmp_path):
     X, two, _, _ = stream(6, count=2000)
     model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5))).fit(X[:1000] + 1000, two[:1000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -50,15 +51,25 @@ _INSTEAD = {
 }
 
 
-def describe(model: Any) -> Description:
-    """A fitted model as plain numbers; what has no such form is refused by name."""
+def snapshot(model: Any) -> Any:
+    """A copy of one moment, whatever other threads learn; what cannot be exported is refused by name."""
     import gristmill as g
 
     if isinstance(model, g.Prepared):
-        found = _prepared(model)
+        if not model.__sklearn_is_fitted__():
+            raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
+        _refuse_others(model._began.model)  # type: ignore[union-attr]
     else:
         _refuse_others(model)
-        found = _learner(model, _plain_rows(model), _names_of(model))
+    return copy.deepcopy(model)
+
+
+def describe(model: Any) -> Description:
+    """A fitted model as plain numbers. requires: nothing else changes it, as a snapshot."""
+    import gristmill as g
+
+    whole = isinstance(model, g.Prepared)
+    found = _prepared(model) if whole else _learner(model, _plain_rows(model), _names_of(model))
     return with_check(found, model)
 
 
@@ -99,11 +110,8 @@ def _plain_rows(model: Any) -> Rows:
 
 
 def _prepared(model: Any) -> Description:
-    if not model.__sklearn_is_fitted__():
-        raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
     began = model._began
     inner = began.model
-    _refuse_others(inner)
     if began.table is None:
         raise ExportError(
             f"Prepared({type(inner).__name__}): its events are objects of any kind, which only Python reads"

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..._version import __version__
-from .._description import describe
+from .._checks import refuse_beyond_single
+from .._description import describe, snapshot
 from .._learning import learning_of
 from .._plain import COVERAGES, AdditiveExpansion, Description, Expansion, ExportError, Neighbours
 from . import code, learning, state
@@ -60,9 +61,12 @@ def to_c(model: Any, learn: bool = False, number: str = "float64", name: str = "
         raise ExportError(f"to_c: number must be 'float64' or 'float32', got {number!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ExportError(f"to_c: name must be a name of C, such as 'pump', got {name!r}")
+    model = snapshot(model)
     found = describe(model)
     _refuse(found)
     single = number == "float32"
+    if single:
+        refuse_beyond_single(found)
     if learn:
         learns = learning_of(model)
         text = common(found, number, direct=single) + learning.text(found, learns, single)

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from ..._version import __version__
-from .._description import describe
+from .._checks import refuse_beyond_single
+from .._description import describe, snapshot
 from .._plain import COVERAGES, Description, ExportError, Mixture, NoveltyMixture
 from . import answers
 from .graph import Graph, Value, input_name
@@ -52,7 +53,9 @@ def to_onnx(model: Any, number: str = "float64") -> Any:
         import onnx  # noqa: F401
     except ImportError as error:
         raise ImportError("to_onnx needs the package onnx: pip install 'gristmill[onnx]'") from error
-    found = describe(model)
+    found = describe(snapshot(model))
+    if number == "float32":
+        refuse_beyond_single(found)
     graph = Graph(number)
     _fill(graph, found, rows_of(graph, found))
     return graph.model(found.kind.replace("(", "_").replace(")", ""), metadata_of(found, number))
