@@ -450,6 +450,18 @@ def test_a_body_that_comes_too_slowly_is_given_up(tmp_path):
     assert ask(app(tmp_path / "store"), b"{") == []  # the client has left
 
 
+def test_predictions_do_not_wait_for_learning(client):
+    learn(client, 0, 100)
+    champion = served(client).champion
+    champion.publish()
+    learn(client, 100, 110)
+    with champion.lock:  # as it is held while the model learns
+        found = client.post("/v1/models/m/predict", json={"rows": ROWS[:3]}).json()
+    assert found["position"] == 100
+    assert found["predictions"] == fresh().partial_fit(ROWS[:100], Y[:100]).predict(ROWS[:3]).tolist()
+    assert client.post("/v1/models/m/predict", json={"rows": ROWS[:3]}).json()["position"] == 110
+
+
 def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path):
     with TestClient(app(tmp_path / "store", Settings(timeout=0.3))) as client:
         client.post("/v1/models/m", json={"learner": TEXT})
