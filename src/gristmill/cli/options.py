@@ -422,11 +422,11 @@ def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str],
 
 def log_drifts(comparison: Any) -> None:
     """A line on standard error for each place where the error changed."""
-    from ..evaluate.drift import told
+    from ..evaluate.drift import describe
 
     for result in comparison:
         for mark in result.drifts:
-            click.echo(f"drift: {told(mark, result.task)}", err=True)
+            click.echo(f"drift: {describe(mark, result.task)}", err=True)
 
 
 def show(comparison: Any, as_json: bool) -> None:
