@@ -2,7 +2,7 @@
 // simd/kernel_blocks.hpp.
 //
 // A kernel is a function of <x, y>, <x, x> and sum |x - y|, so its derivative by x_j is
-// dot y_j + norm x_j + l1 sign(x_j - y_j)
+//     dot y_j + norm x_j + l1 sign(x_j - y_j)
 // with three numbers per pair, which are computed here from the same expression as the kernel value.
 #pragma once
 
