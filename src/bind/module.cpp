@@ -13,9 +13,9 @@ void bind_race(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
-    nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
+    nb::set_leak_warnings(false);  // a model alive at the end of Python is not a leak
     m.doc() = "The C++ core of gristmill; private.";
-    gristmill::isa_name();  // an unknown GRISTMILL_ISA is an ImportError
+    gristmill::isa_name();  // an unknown GRISTMILL_ISA raises ImportError
     m.def("isa", [] { return std::string(gristmill::isa_name()); }, "The instruction set chosen at load.");
     m.def("isas", [] {
         const gristmill::IsaNames names = gristmill::isas();

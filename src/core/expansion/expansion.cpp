@@ -45,7 +45,10 @@ std::size_t Expansion::smallest() const {
     // Ties go to the oldest, so the scan runs by age and looks for strictly smaller values.
     std::size_t slot = points_->oldest(), found = slot;
     for (double least = magnitude(found); (slot = points_->newer(slot)) != Points::npos;)
-        if (const double here = magnitude(slot); here < least) found = slot, least = here;
+        if (const double here = magnitude(slot); here < least) {
+            found = slot;
+            least = here;
+        }
     return found;
 }
 
@@ -302,7 +305,10 @@ void Expansion::stay_inside(double radius) {
 void Expansion::add_output() {
     const std::size_t capacity = coef_.empty() ? 0 : coef_[0].size();
     coef_.emplace_back(capacity);
-    if (average_) lag_.emplace_back(capacity), sum_.emplace_back(capacity);
+    if (average_) {
+        lag_.emplace_back(capacity);
+        sum_.emplace_back(capacity);
+    }
     if (track_norm_) inner_ = exact_inner();
 }
 
@@ -313,7 +319,10 @@ void Expansion::split_output(double factor) {
         for (double& x : lines[1]) x *= factor;
     };
     split(coef_);
-    if (average_) split(lag_), split(sum_);
+    if (average_) {
+        split(lag_);
+        split(sum_);
+    }
     if (track_norm_) inner_ = exact_inner();
 }
 

@@ -88,7 +88,10 @@ void Expansion::commit(Lookahead& lookahead, std::size_t i, const Plan& plan, co
     const std::size_t before = size();
     if (lookahead.replays && step.shrink == 0) clear_coefs();
     else shrink(step.shrink * plan.entry.factor);
-    if (size() < before) lookahead.cleared(i + 1, before), lookahead.slots.clear();
+    if (size() < before) {
+        lookahead.cleared(i + 1, before);
+        lookahead.slots.clear();
+    }
     for (double& c : term.coefs) c *= plan.entry.factor;
     if (plan.present != Points::npos) {
         adjust_present(lookahead, i, plan, term);

@@ -33,7 +33,8 @@ void Expansion::resize(std::size_t limit, const Budget& budget, Random& random) 
     while (size() > limit) {
         const Entry entry = leave(budget, *this, random);
         if (track_norm_) {
-            removed.resize(padded(size())), partner.resize(padded(size()));
+            removed.resize(padded(size()));
+            partner.resize(padded(size()));
             points_->stored_row(kernel_, entry.slot, removed.data());
             if (entry.onto != Points::npos) points_->stored_row(kernel_, entry.onto, partner.data());
         }
