@@ -93,8 +93,8 @@ class Expansion {
     void stay_inside(double radius);
     // Recompute the norm if rounding may by now show in it. Evaluates kernels, so it belongs before a step, not in it.
     void repair_norm();
-    void add_output();                 // one more, all zero
-    void split_output(double factor);  // one output f becomes two: -factor f and factor f
+    void add_output();                 // one more, all zero; where there are auxiliary ones, one more of those
+    void split_output(double factor);  // one output f becomes two: -factor f and factor f; so does an auxiliary one
     // Whether shrinking by `factor` and then adding `coefficient` keeps every coefficient finite.
     bool has_room_for(double coefficient, double factor) const;
     // Columns of the stored points times these factors; f is another one then.
@@ -188,7 +188,7 @@ class Expansion {
     double neighbours_ = 0;   // share of the stored points that a score is measured by; labels are how far those had theirs then
     bool windowed_ = false;   // points leave by age alone, and others move about then
     bool only_puts_ = false;  // neither rule nor budget looks at stored points, which others may read while one learns
-    std::size_t hidden_ = 0;  // the last outputs, which are auxiliary
+    std::size_t hidden_ = 0;  // the last outputs, which are auxiliary: none, or as many as the visible ones
     std::size_t limit_ = Points::npos;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
     std::vector<Lines<double>> lag_, sum_;   // for the average; see change() and renormalize()

@@ -39,8 +39,11 @@ void Expansion::measure(Sight& sight, std::size_t i, std::span<const double> dir
     }
     if (weighs_) trial.mass = mass();
     if (hidden_ > 0) {
-        trial.tangent = score(1, sight.row(i));
-        trial.along = inner(0, 1);
+        trial.tangent = trial.along = 0;
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            if (direction[o] != 0) trial.tangent += direction[o] * score(outputs() + o, sight.row(i));
+            trial.along += inner(o, outputs() + o);
+        }
     }
     if (!sight.start) return;
     const auto found = sight.slots.find(*sight.start + static_cast<std::int64_t>(sight.first + i));
@@ -59,7 +62,11 @@ bool Expansion::overflows(const Trial& trial, const Step& step) const {
 Expansion::Plan Expansion::plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random) {
     Plan plan;
     const Step& step = term.step;
-    if (hidden_ > 0) term.coefs[1] = step.tangent;
+    // The step of v has the direction of that of f; where f takes none, only a single output can tell.
+    for (std::size_t o = 0; o < hidden_; ++o) {
+        const double unit = step.coefficient != 0 ? term.coefs[o] / step.coefficient : outputs() == 1 ? 1.0 : 0.0;
+        term.coefs[outputs() + o] = unit * step.tangent;
+    }
     if (step.coefficient == 0 && step.tangent == 0) return plan;
     if (sight.start)
         if (const auto found = sight.slots.find(term.id); found != sight.slots.end()) {
@@ -84,7 +91,8 @@ Expansion::Plan Expansion::plan(Sight& sight, std::size_t i, Term& term, Budget&
 void Expansion::commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term) {
     const Step& step = term.step;
     // The shrinking below multiplies v too; what v keeps is measured against that.
-    if (hidden_ > 0) combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
+    for (std::size_t o = 0; o < hidden_; ++o)
+        combine(outputs() + o, step.tangent_keep / step.shrink, o, step.tangent_mix / step.shrink);
     const std::size_t before = size();
     if (sight.replays && step.shrink == 0) restart();
     else shrink(step.shrink * plan.entry.factor);

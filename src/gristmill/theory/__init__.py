@@ -19,7 +19,7 @@ wrong, what is here is the corrected form, and its documentation says what was c
 """
 
 from .comparator import cumulative_hinge
-from .implicit import implicit_mistake_bound
+from .implicit import implicit_mistake_bound, implicit_risk_bound
 from .norma import (
     NormaTuning,
     norma_margin_tuning,
@@ -62,6 +62,7 @@ __all__ = [
     "forgetron_mistake_bound",
     "forgetron_norm_limit",
     "implicit_mistake_bound",
+    "implicit_risk_bound",
     "norma_margin_tuning",
     "norma_mistake_tuning",
     "norma_norm_bound",
