@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+_SECONDS = 60.0  # within which a server starts, and messages arrive
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -29,6 +31,7 @@ class Server:
     """A process that listens on a port of the loopback address."""
 
     def __init__(self, port: int | None = None) -> None:
+        self._fixed = port is not None
         self.port = port or free_port()
         self.folder = tempfile.mkdtemp(prefix="gristmill-broker-")
         self._process: subprocess.Popen[bytes] | None = None
@@ -37,16 +40,20 @@ class Server:
         raise NotImplementedError
 
     def start(self) -> Self:
-        """Start, or start again on the same port and folder."""
-        with open(os.path.join(self.folder, "log"), "ab") as log:
-            self._process = subprocess.Popen(self.command(), cwd=self.folder, stdout=log, stderr=log)
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
-            if self._process.poll() is not None:
-                break
-            time.sleep(0.02)
+        """Start, or start again on the same port and folder; a port that another process took meanwhile is left to it."""
+        for _ in range(1 if self._fixed else 3):
+            with open(os.path.join(self.folder, "log"), "ab") as log:
+                self._process = subprocess.Popen(self.command(), cwd=self.folder, stdout=log, stderr=log)
+            until = time.monotonic() + _SECONDS
+            while self._process.poll() is None and time.monotonic() < until:
+                with socket.socket() as probe:
+                    probe.settimeout(1.0)
+                    if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                        self._fixed = True
+                        return self
+                time.sleep(0.02)
+            self.stop()
+            self.port = self.port if self._fixed else free_port()
         raise RuntimeError(f"{self.command()[0]} does not start: {Path(self.folder, 'log').read_text()[-500:]}")
 
     def stop(self) -> None:
@@ -83,7 +90,7 @@ class RedisServer(Server):
     def produce(self, stream: str, values: list[bytes]) -> None:
         import redis
 
-        with redis.Redis(port=self.port) as client:
+        with redis.Redis(port=self.port, socket_timeout=_SECONDS) as client:
             for start in range(0, len(values), 1000):
                 with client.pipeline(transaction=False) as pipe:
                     for value in values[start : start + 1000]:
@@ -94,7 +101,7 @@ class RedisServer(Server):
         """Everything that was written there."""
         import redis
 
-        with redis.Redis(port=self.port) as client:
+        with redis.Redis(port=self.port, socket_timeout=_SECONDS) as client:
             return [fields[b"value"] for _, fields in client.xrange(stream)]
 
 
@@ -155,7 +162,9 @@ class KafkaCluster:
             producer.produce(topic, value, partition=number % partitions)
             if number % 1000 == 0:
                 producer.poll(0)
-        producer.flush()
+        left = producer.flush(_SECONDS)
+        if left:
+            raise RuntimeError(f"{left} of {len(values)} messages did not arrive in {topic} within {_SECONDS:.0f} s")
 
     def produced(self, topic: str) -> list[bytes]:
         """Everything that was written to its partition 0."""
@@ -164,7 +173,10 @@ class KafkaCluster:
         with connect(f"{self.url(topic)}?partitions=0") as reader:
             reader.open(None)
             position, ends, found = reader.start(), reader.ends() or {}, list[Any]()
+            until = time.monotonic() + _SECONDS
             while not reader.reached(position, ends):
+                if time.monotonic() > until:
+                    raise RuntimeError(f"{topic}: read up to {position} of {ends} within {_SECONDS:.0f} s")
                 messages = reader.poll(1000, 1.0)
                 position = reader.advanced(position, messages)
                 found += [message.value for message in messages]
@@ -215,7 +227,12 @@ class MqttServer(Server):
         client.max_queued_messages_set(0)
         client.connect("127.0.0.1", self.port)
         client.loop_start()
-        for sent in [client.publish(topic, value, qos=1) for value in values]:
-            sent.wait_for_publish(60)
-        client.disconnect()
-        client.loop_stop()
+        try:
+            until = time.monotonic() + _SECONDS
+            for sent in [client.publish(topic, value, qos=1) for value in values]:
+                sent.wait_for_publish(max(0.0, until - time.monotonic()))
+                if not sent.is_published():
+                    raise RuntimeError(f"messages did not arrive in {topic} within {_SECONDS:.0f} s")
+        finally:
+            client.disconnect()
+            client.loop_stop()

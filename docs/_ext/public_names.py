@@ -33,6 +33,8 @@ PAGES = {
     "evaluate": ("Evaluation", "Prequential runs, comparisons, searches and pictures."),
     "datasets": ("Data sets", "Named data sets from a local folder."),
     "river": ("River", "Adapters for River's pipelines."),
+    "serve": ("Service", "A learning service over HTTP."),
+    "export": ("Export", "Models as ONNX graphs, C99 headers and JSON, and models back from devices."),
     "persist": ("Files", "Loading saved models."),
     "theory": ("Theory", "Bounds and parameter choices of the papers."),
     "checks": ("Checks", "Checks of the promises, for learners of your own."),
@@ -48,7 +50,7 @@ _OWN = {
 #: what users may subclass, although the package does not list it at the top
 _ALSO = ("kernels.Kernel", "kernels.PythonKernel")
 #: folders with public names beside those that the package itself names
-_FAMILIES = ("race", "river")
+_FAMILIES = ("race", "river", "serve", "streams.brokers")
 
 
 @dataclass(frozen=True, order=True)

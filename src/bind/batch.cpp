@@ -56,7 +56,7 @@ class ForeignPoints final : public Points {
     }
     std::size_t width() const override { return 0; }
     bool may_fail() const override { return true; }
-    std::unique_ptr<Ahead> ahead(const Kernel&, const Batch& batch) const override;
+    std::unique_ptr<KernelRows> kernel_rows(const Kernel&, const Batch& batch) const override;
     void stored_row(const Kernel&, std::size_t slot, double* out) const override {
         nb::gil_scoped_acquire gil;
         row(objects_[slot], out);
@@ -93,7 +93,7 @@ class ForeignPoints final : public Points {
     }
 
   private:
-    friend class ForeignAhead;
+    friend class ForeignKernelRows;
     static nb::object object(const Batch& batch, std::size_t i) {
         const auto& rows = std::get<ForeignRows>(batch);
         return nb::borrow<nb::list>(static_cast<PyObject*>(const_cast<void*>(rows.objects)))[i];
@@ -111,9 +111,9 @@ class ForeignPoints final : public Points {
     std::vector<nb::object> objects_;
 };
 
-class ForeignAhead final : public Ahead {
+class ForeignKernelRows final : public KernelRows {
   public:
-    ForeignAhead(const ForeignPoints& points, const Batch& batch) : points_(points), batch_(batch) {}
+    ForeignKernelRows(const ForeignPoints& points, const Batch& batch) : points_(points), batch_(batch) {}
     void load(std::size_t first, std::size_t count) override { first_ = first, count_ = count; }
     void rows(double* out, std::size_t stride) override {
         nb::gil_scoped_acquire gil;
@@ -159,8 +159,8 @@ class ForeignAhead final : public Ahead {
     std::size_t first_ = 0, count_ = 0;
 };
 
-std::unique_ptr<Ahead> ForeignPoints::ahead(const Kernel&, const Batch& batch) const {
-    return std::make_unique<ForeignAhead>(*this, batch);
+std::unique_ptr<KernelRows> ForeignPoints::kernel_rows(const Kernel&, const Batch& batch) const {
+    return std::make_unique<ForeignKernelRows>(*this, batch);
 }
 
 }  // namespace

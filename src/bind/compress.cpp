@@ -1,5 +1,5 @@
 // Few points for many, as Python asks for it: rows and coefficients in, the chosen rows and their coefficients out.
-#include "bind/held.hpp"
+#include "bind/bound_learner.hpp"
 #include "core/kernels/check.hpp"
 #include "core/expansion/compress.hpp"
 
@@ -31,7 +31,7 @@ nb::tuple compressed(nb::handle program, nb::handle source, Array2<double> coefs
     {
         nb::gil_scoped_release release;
         const auto points = stored_points(program, rows);
-        points->ahead(kernel, rows.batch)->load(0, n);  // refuses rows that are too large
+        points->kernel_rows(kernel, rows.batch)->load(0, n);  // refuses rows that are too large
         points->reserve(n);
         for (std::size_t s = 0; s < n; ++s) points->put(s, static_cast<std::int64_t>(s), rows.batch, s);
         std::vector<Lines<double>> lines(outputs, Lines<double>(padded(n)));

@@ -29,17 +29,17 @@ nb::ndarray<nb::numpy, double> kernel_matrix(nb::handle program, nb::handle left
     {
         nb::gil_scoped_release release;
         const auto points = points_for(y);
-        points->ahead(kernel, y.batch)->load(0, columns);  // refuses rows that are too large
+        points->kernel_rows(kernel, y.batch)->load(0, columns);  // refuses rows that are too large
         points->reserve(columns);
         for (std::size_t s = 0; s < columns; ++s) points->put(s, static_cast<std::int64_t>(s), y.batch, s);
-        const auto ahead = points->ahead(kernel, x.batch);
+        const auto kernel_rows = points->kernel_rows(kernel, x.batch);
         constexpr std::size_t block = 128;
         const std::size_t stride = padded(columns);
         Lines<double> values(block * stride);
         for (std::size_t first = 0; first < rows; first += block) {
             const std::size_t count = std::min(block, rows - first);
-            ahead->load(first, count);
-            ahead->rows(values.data(), stride);
+            kernel_rows->load(first, count);
+            kernel_rows->rows(values.data(), stride);
             for (std::size_t r = 0; r < count; ++r)
                 std::copy(values.data() + r * stride, values.data() + r * stride + columns,
                           result.data() + (first + r) * columns);
@@ -53,12 +53,12 @@ nb::ndarray<nb::numpy, double> kernel_diagonal(nb::handle program, nb::handle so
     const Rows x = rows_from(source);
     check_rows(x.batch, kernel);
     const auto points = points_for(x);
-    const auto ahead = points->ahead(kernel, x.batch);
+    const auto kernel_rows = points->kernel_rows(kernel, x.batch);
     const std::size_t rows = batch_count(x.batch);
     auto result = array_of(std::vector<double>(rows));
     for (std::size_t i = 0; i < rows; ++i) {
-        ahead->load(i, 1);
-        result.data()[i] = ahead->self(0);
+        kernel_rows->load(i, 1);
+        result.data()[i] = kernel_rows->self(0);
     }
     return result;
 }
@@ -72,14 +72,14 @@ class PyExpansion {
     void add(Array2<double> x, std::vector<double> coefs, std::int64_t id, std::optional<std::size_t> slot) {
         const Batch batch = DenseRows<double>{x.data(), 1, x.shape(1)};
         if (x.shape(0) != 1 || coefs.size() != f_.outputs()) throw nb::value_error("one row, one coefficient an output");
-        if (slot) inside(*slot), f_.release(*slot, row_of(*slot).data());
+        if (slot) check_slot(*slot), f_.release(*slot, row_of(*slot).data());
         f_.reserve(f_.size() + 1);
         const auto row = kernel_row(batch);
-        const auto ahead = f_.points().ahead(f_.kernel(), batch);
-        ahead->load(0, 1);
-        f_.add(slot.value_or(f_.size()), id, batch, 0, coefs, row.data(), ahead->self(0));
+        const auto kernel_rows = f_.points().kernel_rows(f_.kernel(), batch);
+        kernel_rows->load(0, 1);
+        f_.add(slot.value_or(f_.size()), id, batch, 0, coefs, row.data(), kernel_rows->self(0));
     }
-    void remove(std::size_t slot) { inside(slot), f_.remove(slot, row_of(slot).data()); }
+    void remove(std::size_t slot) { check_slot(slot), f_.remove(slot, row_of(slot).data()); }
     void shrink(double factor) { f_.shrink(factor); }
     void stay_inside(double radius) { f_.stay_inside(radius); }
     void tick() { f_.tick(); }
@@ -94,14 +94,14 @@ class PyExpansion {
     Expansion& expansion() { return f_; }
 
   private:
-    void inside(std::size_t slot) const {
+    void check_slot(std::size_t slot) const {
         if (slot >= f_.size()) throw nb::index_error("no such slot");
     }
     Lines<double> kernel_row(const Batch& batch) const {
         Lines<double> row(padded(f_.size()));
-        const auto ahead = f_.points().ahead(f_.kernel(), batch);
-        ahead->load(0, 1);
-        ahead->rows(row.data(), row.size());
+        const auto kernel_rows = f_.points().kernel_rows(f_.kernel(), batch);
+        kernel_rows->load(0, 1);
+        kernel_rows->rows(row.data(), row.size());
         return row;
     }
     Lines<double> row_of(std::size_t slot) const {

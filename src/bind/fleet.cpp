@@ -13,7 +13,7 @@ using Grid = std::optional<Array2<double>>;
 using Mask = std::optional<Array2<std::uint8_t>>;
 
 template <class T>
-class FleetCore : public Door {
+class FleetCore : public CoreLock {
   public:
     FleetCore(nb::handle program, nb::handle rule, nb::handle budget, const std::string& task, std::size_t width,
               std::size_t count, Array1<std::uint64_t> seeds, const std::string& scale, std::optional<std::uint64_t> warmup)
@@ -75,7 +75,7 @@ void bind_core(nb::module_& m, const char* name) {
             return nb::make_tuple(c.shown(std::move(scores), chunk.frames, outputs), classes);
         }, nb::arg("rows"), nb::arg("present").none(), nb::arg("jobs"), nb::arg("shares") = false)
         .def("members", [](const Core& c, Array1<std::int64_t> which) {
-            return c.look([&] {
+            return c.read_with_gil([&] {
                 return pack_to_dict(c.fleet.members({which.data(), which.shape(0)}), c.fleet.shape());
             });
         })
@@ -83,16 +83,16 @@ void bind_core(nb::module_& m, const char* name) {
             const auto pack = pack_from_dict<T>(state);
             c.write([&] { c.fleet.set_members({which.data(), which.shape(0)}, pack); });
         })
-        .def("meet", [](Core& c, std::size_t classes) { c.write([&] { c.fleet.meet(classes); }); })
+        .def("add_classes", [](Core& c, std::size_t classes) { c.write([&] { c.fleet.add_classes(classes); }); })
         .def("sizes", [](const Core& c) {
-            return c.look([&] {
+            return c.read_with_gil([&] {
                 std::vector<std::int64_t> sizes(c.fleet.count());
                 c.fleet.sizes(sizes.data());
                 return array_of(std::move(sizes));
             });
         })
         .def("seen", [](const Core& c) {
-            return c.look([&] {
+            return c.read_with_gil([&] {
                 std::vector<std::int64_t> seen(c.fleet.count());
                 c.fleet.seen(seen.data());
                 return array_of(std::move(seen));
@@ -100,10 +100,10 @@ void bind_core(nb::module_& m, const char* name) {
         })
         .def_prop_ro("count", [](const Core& c) { return c.fleet.count(); })
         .def_prop_ro("width", [](const Core& c) { return c.fleet.width(); })
-        .def_prop_ro("outputs", [](const Core& c) { return c.look([&] { return c.fleet.outputs(); }); })
-        .def_prop_ro("classes", [](const Core& c) { return c.look([&] { return c.fleet.classes(); }); })
+        .def_prop_ro("outputs", [](const Core& c) { return c.read_with_gil([&] { return c.fleet.outputs(); }); })
+        .def_prop_ro("classes", [](const Core& c) { return c.read_with_gil([&] { return c.fleet.classes(); }); })
         .def_prop_ro("is_single", [](const Core&) { return sizeof(T) == sizeof(float); })
-        .def_prop_ro("memory_bytes", [](const Core& c) { return c.look([&] { return c.fleet.bytes(); }); });
+        .def_prop_ro("memory_bytes", [](const Core& c) { return c.read_with_gil([&] { return c.fleet.bytes(); }); });
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind/bind.hpp"
-#include "bind/held.hpp"
+#include "bind/bound_learner.hpp"
 #include "core/fleet/pack.hpp"
 
 namespace gristmill::bind {

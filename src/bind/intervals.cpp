@@ -14,16 +14,16 @@ Doubles halves(const Intervals& intervals, double coverage) {
 }
 
 // The half widths before each event was learned; events of weight 0 are passed over.
-Doubles follow(Intervals& intervals, Array2<double> said, Array2<double> targets, std::optional<Array1<double>> weights, double coverage) {
-    const std::size_t rows = said.shape(0), columns = intervals.targets();
-    if (said.shape(1) != columns || targets.shape(1) != columns || targets.shape(0) != rows || (weights && weights->shape(0) != rows))
+Doubles follow(Intervals& intervals, Array2<double> predicted, Array2<double> targets, std::optional<Array1<double>> weights, double coverage) {
+    const std::size_t rows = predicted.shape(0), columns = intervals.targets();
+    if (predicted.shape(1) != columns || targets.shape(1) != columns || targets.shape(0) != rows || (weights && weights->shape(0) != rows))
         throw nb::value_error("answers, targets and weights do not fit the intervals");
     std::vector<double> out;
     out.reserve(rows * columns);
     for (std::size_t r = 0; r < rows; ++r) {
         for (std::size_t o = 0; o < columns; ++o) out.push_back(intervals.half(o, coverage));
         if (!weights || weights->data()[r] != 0)
-            intervals.learn({said.data() + r * columns, columns}, targets.data() + r * columns);
+            intervals.learn({predicted.data() + r * columns, columns}, targets.data() + r * columns);
     }
     return array_of(std::move(out), {rows, columns});
 }
@@ -45,7 +45,7 @@ void bind_intervals(nb::module_& m) {
             i.visit(archive);
         })
         .def("halves", &halves, nb::arg("coverage"))
-        .def("follow", &follow, nb::arg("said"), nb::arg("targets"), nb::arg("weights").none(), nb::arg("coverage"));
+        .def("follow", &follow, nb::arg("predicted"), nb::arg("targets"), nb::arg("weights").none(), nb::arg("coverage"));
 }
 
 }  // namespace gristmill::bind

@@ -57,7 +57,7 @@ nb::object keys_of(const KeyTable& table) {
 }
 
 template <class T>
-class KeyedCore : public Door {
+class KeyedCore : public CoreLock {
   public:
     KeyedCore(nb::handle program, nb::handle rule, nb::handle budget, const std::string& task, std::size_t width,
               std::size_t max_keys, double ttl, bool spills, bool texts, std::uint64_t seed, bool one_seed, const std::string& scale,
@@ -133,12 +133,12 @@ void bind_core(nb::module_& m, const char* name) {
         .def("may_fail", [](const Core& c, nb::object keys, Array2<T> rows, Column weights) {
             const KeyColumn column = keys_from(keys, c.texts);
             const auto chunk = c.chunk(column.keys, rows, {}, weights, {}, {});
-            return c.look([&] { return c.keyed.may_fail(chunk); });
+            return c.read_with_gil([&] { return c.keyed.may_fail(chunk); });
         }, nb::arg("keys"), nb::arg("rows"), nb::arg("weights").none())
         .def("set_now", [](Core& c, double now) { c.write([&] { c.keyed.set_now(now); }); })
         .def("missing", [](const Core& c, nb::object keys) {
             const KeyColumn column = keys_from(keys, c.texts);
-            return c.look([&] {
+            return c.read_with_gil([&] {
                 nb::list out;
                 for (const auto& text : c.keyed.missing(column.keys)) out.append(bytes_of(text));
                 return out;
@@ -147,15 +147,15 @@ void bind_core(nb::module_& m, const char* name) {
         .def("known", [](const Core& c, nb::object keys, nb::list found) {
             const KeyColumn column = keys_from(keys, c.texts);
             const Spilled spilled = spilled_from(found);
-            return c.look([&] { return array_of(c.keyed.known(column.keys, spilled)); });
+            return c.read_with_gil([&] { return array_of(c.keyed.known(column.keys, spilled)); });
         })
-        .def("leaving", [](const Core& c) {
-            return c.look([&] {
-                nb::list out, gone;
-                for (const auto& [key, record] : c.keyed.leaving())
+        .def("evicted", [](const Core& c) {
+            return c.read_with_gil([&] {
+                nb::list out, expired_keys;
+                for (const auto& [key, record] : c.keyed.evicted())
                     out.append(nb::make_tuple(bytes_of(key), c.keyed.last_of(record), bytes_of(record)));
-                for (const auto& key : c.keyed.gone()) gone.append(nb::make_tuple(bytes_of(key)));
-                return nb::make_tuple(out, gone);
+                for (const auto& key : c.keyed.expired_keys()) expired_keys.append(nb::make_tuple(bytes_of(key)));
+                return nb::make_tuple(out, expired_keys);
             });
         })
         .def("keep", [](Core& c, std::uint64_t expired) { c.write([&] { c.keyed.keep(expired); }); }, nb::arg("expired") = 0)
@@ -174,9 +174,9 @@ void bind_core(nb::module_& m, const char* name) {
             const KeyColumn column = keys_from(keys, c.texts);
             c.write([&] { c.keyed.forget(column.keys); });
         })
-        .def("keys", [](const Core& c) { return c.look([&] { return keys_of(c.keyed.table()); }); })
+        .def("keys", [](const Core& c) { return c.read_with_gil([&] { return keys_of(c.keyed.table()); }); })
         .def("residents", [](const Core& c) {
-            return c.look([&] {
+            return c.read_with_gil([&] {
                 const KeyTable& table = c.keyed.table();
                 std::vector<std::int64_t> slots;
                 std::vector<std::uint8_t> touched;
@@ -194,7 +194,7 @@ void bind_core(nb::module_& m, const char* name) {
         .def("members", [](const Core& c, nb::object keys, nb::list found) {
             const KeyColumn column = keys_from(keys, c.texts);
             const Spilled spilled = spilled_from(found);
-            return c.look([&] {
+            return c.read_with_gil([&] {
                 std::vector<double> last;
                 nb::dict out = pack_to_dict(c.keyed.members(column.keys, spilled, last), c.keyed.shape());
                 out["last"] = nb::cast(array_of(std::move(last)));
@@ -214,17 +214,17 @@ void bind_core(nb::module_& m, const char* name) {
             const KeyOrder order{{slots.data(), slots.shape(0)}, {touched.data(), touched.shape(0)}, hand};
             c.write([&] { c.keyed.restore(column.keys, pack, {last.data(), last.shape(0)}, order); });
         })
-        .def("meet", [](Core& c, std::size_t classes) { c.write([&] { c.keyed.meet(classes); }); })
-        .def_prop_ro("changes", [](const Core& c) { return c.look([&] { return c.keyed.changes(); }); })
-        .def_prop_ro("now", [](const Core& c) { return c.look([&] { return c.keyed.now(); }); })
-        .def_prop_ro("live", [](const Core& c) { return c.look([&] { return c.keyed.live(); }); })
-        .def_prop_ro("stored", [](const Core& c) { return c.look([&] { return c.keyed.stored(); }); })
-        .def_prop_ro("dropped", [](const Core& c) { return c.look([&] { return c.keyed.dropped(); }); })
-        .def_prop_ro("expired", [](const Core& c) { return c.look([&] { return c.keyed.expired(); }); })
+        .def("add_classes", [](Core& c, std::size_t classes) { c.write([&] { c.keyed.add_classes(classes); }); })
+        .def_prop_ro("changes", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.changes(); }); })
+        .def_prop_ro("now", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.now(); }); })
+        .def_prop_ro("live", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.live(); }); })
+        .def_prop_ro("stored", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.stored(); }); })
+        .def_prop_ro("dropped", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.dropped(); }); })
+        .def_prop_ro("expired", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.expired(); }); })
         .def_prop_ro("width", [](const Core& c) { return c.keyed.width(); })
-        .def_prop_ro("classes", [](const Core& c) { return c.look([&] { return c.keyed.classes(); }); })
+        .def_prop_ro("classes", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.classes(); }); })
         .def_prop_ro("is_single", [](const Core&) { return sizeof(T) == sizeof(float); })
-        .def_prop_ro("memory_bytes", [](const Core& c) { return c.look([&] { return c.keyed.bytes(); }); });
+        .def_prop_ro("memory_bytes", [](const Core& c) { return c.read_with_gil([&] { return c.keyed.bytes(); }); });
 }
 
 }  // namespace

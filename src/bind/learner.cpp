@@ -1,5 +1,5 @@
 // The learners over stored points, spans, trees and explicit weights, as Python sees them.
-#include "bind/held.hpp"
+#include "bind/bound_learner.hpp"
 #include "core/features/weights.hpp"
 
 namespace gristmill::bind {
@@ -18,46 +18,46 @@ std::vector<nb::object> python_parts(std::initializer_list<nb::handle> sources) 
 }
 
 template <class H>
-Doubles score_of(const Held<Learner<H>>& held, nb::handle source, std::size_t& classes) {
-    const Rows rows = held.checked(source);
+Doubles score_of(const BoundLearner<Learner<H>>& bound, nb::handle source, std::size_t& classes) {
+    const Rows rows = bound.checked(source);
     const std::size_t count = batch_count(rows.batch);
     std::vector<double> scores;
     std::size_t outputs = 0;
-    held.read([&] {
-        outputs = held.learner.outputs();
-        classes = held.learner.classes();
+    bound.read([&] {
+        outputs = bound.learner.outputs();
+        classes = bound.learner.classes();
         scores.resize(count * outputs);
-        held.learner.score(rows.batch, scores.data());
+        bound.learner.score(rows.batch, scores.data());
     });
     return array_of(std::move(scores), {count, outputs});
 }
 
 // (rows, outputs, features), and how many classes were known then.
 template <class H>
-nb::tuple gradient_of(const Held<Learner<H>>& held, nb::handle source) {
-    const Rows rows = held.checked(source);
+nb::tuple gradient_of(const BoundLearner<Learner<H>>& bound, nb::handle source) {
+    const Rows rows = bound.checked(source);
     const std::size_t count = batch_count(rows.batch);
     std::unique_ptr<double[]> gradient;  // may be large, and every number of it is written: no zeros first
     std::size_t outputs = 0, classes = 0;
-    held.read([&] {
-        outputs = held.learner.outputs();
-        classes = held.learner.classes();
-        gradient.reset(new double[count * outputs * held.learner.width()]);
-        held.learner.gradient(rows.batch, gradient.get());
+    bound.read([&] {
+        outputs = bound.learner.outputs();
+        classes = bound.learner.classes();
+        gradient.reset(new double[count * outputs * bound.learner.width()]);
+        bound.learner.gradient(rows.batch, gradient.get());
     });
-    const std::size_t shape[] = {count, outputs, held.learner.width()};
+    const std::size_t shape[] = {count, outputs, bound.learner.width()};
     nb::capsule owner(gradient.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
     return nb::make_tuple(Doubles(gradient.release(), 3, shape, owner), classes);
 }
 
 // Nothing where there is one score a class: a class may have come since the caller looked.
 template <class H>
-std::optional<double> score_one(const Held<Learner<H>>& held, Array1<double> x) {
-    const Rows rows = held.checked(x);
+std::optional<double> score_one(const BoundLearner<Learner<H>>& bound, Array1<double> x) {
+    const Rows rows = bound.checked(x);
     std::vector<double> scores;
-    held.read([&] {
-        scores.resize(held.learner.outputs());
-        held.learner.score(rows.batch, scores.data());
+    bound.read([&] {
+        scores.resize(bound.learner.outputs());
+        bound.learner.score(rows.batch, scores.data());
     });
     return scores.size() == 1 ? std::optional(scores[0]) : std::nullopt;
 }
@@ -66,44 +66,44 @@ std::optional<double> score_one(const Held<Learner<H>>& held, Array1<double> x) 
 template <class H>
 auto bind_loop(nb::module_& m, const char* name) {
     using L = Learner<H>;
-    using Py = Held<L>;
-    auto c = bind_held<L>(m, name);
+    using Py = BoundLearner<L>;
+    auto c = bind_bound_learner<L>(m, name);
     c.def("score", [](const Py& h, nb::handle source) {
          std::size_t classes = 0;
          auto scores = score_of(h, source, classes);
          return nb::make_tuple(scores, classes);
      })
         .def("score_one", &score_one<H>)
-        .def("intervals", [](const Py& h) { return h.look([&] { return h.learner.intervals(); }); })
-        .def("bare", [](Py& h) { h.write([&] { h.learner.bare(); }); })
-        .def("balance", [](Py& h) { h.write([&] { h.learner.balance(); }); })
+        .def("intervals", [](const Py& h) { return h.read_with_gil([&] { return h.learner.intervals(); }); })
+        .def("report_raw_scores", [](Py& h) { h.write([&] { h.learner.report_raw_scores(); }); })
+        .def("balance_classes", [](Py& h) { h.write([&] { h.learner.balance_classes(); }); })
         .def("intercept", [](const Py& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 std::vector<double> b;
                 for (std::size_t o = 0; o < h.learner.outputs(); ++o) b.push_back(h.learner.shown_intercept(o));
                 return array_of(std::move(b));
             });
         })
         .def("set_targets", [](Py& h, std::size_t targets) { h.write([&] { h.learner.set_targets(targets); }); }, nb::arg("targets"))
-        .def_prop_ro("targets", [](const Py& h) { return h.look([&] { return h.learner.targets(); }); })
-        .def("rule_state", [](const Py& h) { return h.look([&] { return state_of(h.learner.rule()); }); })
-        .def("budget_state", [](const Py& h) { return h.look([&] { return state_of(h.learner.budget()); }); })
-        .def_prop_ro("outputs", [](const Py& h) { return h.look([&] { return h.learner.outputs(); }); })
-        .def_prop_ro("seen", [](const Py& h) { return h.look([&] { return h.learner.seen(); }); })
-        .def_prop_ro("norm2", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().norm2(); }); })
-        .def_prop_ro("margin", [](const Py& h) { return h.look([&] { return h.learner.margin(); }); });
+        .def_prop_ro("targets", [](const Py& h) { return h.read_with_gil([&] { return h.learner.targets(); }); })
+        .def("rule_state", [](const Py& h) { return h.read_with_gil([&] { return state_of(h.learner.rule()); }); })
+        .def("budget_state", [](const Py& h) { return h.read_with_gil([&] { return state_of(h.learner.budget()); }); })
+        .def_prop_ro("outputs", [](const Py& h) { return h.read_with_gil([&] { return h.learner.outputs(); }); })
+        .def_prop_ro("seen", [](const Py& h) { return h.read_with_gil([&] { return h.learner.seen(); }); })
+        .def_prop_ro("norm2", [](const Py& h) { return h.read_with_gil([&] { return h.learner.hypothesis().norm2(); }); })
+        .def_prop_ro("margin", [](const Py& h) { return h.read_with_gil([&] { return h.learner.margin(); }); });
     if constexpr (requires(const L& l) { stored(l); }) {
         // What is kept a slot, with the slots by age: one look, so that both are of the same moment.
         c.def("dual_coef", [](const Py& h) {
-             return h.look([&] { return nb::make_tuple(coefs_of(stored(h.learner)), by_age(stored(h.learner))); });
+             return h.read_with_gil([&] { return nb::make_tuple(coefs_of(stored(h.learner)), by_age(stored(h.learner))); });
          })
             .def("points", [](const Py& h) {
-                return h.look([&] { return nb::make_tuple(points_of_store(stored(h.learner)), by_age(stored(h.learner))); });
+                return h.read_with_gil([&] { return nb::make_tuple(points_of_store(stored(h.learner)), by_age(stored(h.learner))); });
             })
             .def("ids", [](const Py& h) {
-                return h.look([&] { return nb::make_tuple(ids_of(stored(h.learner)), by_age(stored(h.learner))); });
+                return h.read_with_gil([&] { return nb::make_tuple(ids_of(stored(h.learner)), by_age(stored(h.learner))); });
             })
-            .def_prop_ro("size", [](const Py& h) { return h.look([&] { return stored(h.learner).size(); }); })
+            .def_prop_ro("size", [](const Py& h) { return h.read_with_gil([&] { return stored(h.learner).size(); }); })
             .def_prop_ro("is_sparse", [](const Py& h) { return is_sparse(stored(h.learner)); })
             .def_prop_ro("is_single", [](const Py& h) { return is_single(stored(h.learner)); });
     }
@@ -111,36 +111,36 @@ auto bind_loop(nb::module_& m, const char* name) {
           nb::arg("bytes"), nb::arg("outputs"));
     if constexpr (requires(const L& l, const Batch& batch, double* out) { l.gradient(batch, out); })
         c.def("gradient", &gradient_of<H>);
-    if constexpr (requires(L& l, std::span<const double> numbers) { l.retarget(numbers, numbers); })
-        c.def("retarget", [](Py& h, Array1<double> factors, Array1<double> shifts) {
+    if constexpr (requires(L& l, std::span<const double> numbers) { l.rescale_targets(numbers, numbers); })
+        c.def("rescale_targets", [](Py& h, Array1<double> factors, Array1<double> shifts) {
             const std::size_t n = h.learner.targets();
             bool fine = h.learner.task() == Task::regression && factors.shape(0) == n && shifts.shape(0) == n;
             for (std::size_t o = 0; fine && o < n; ++o)
                 fine = factors.data()[o] > 0 && std::isfinite(factors.data()[o]) && std::isfinite(shifts.data()[o]);
             if (!fine) throw nb::value_error("targets of a regression can be measured otherwise, by a factor above 0 and a shift each");
-            h.write([&] { h.learner.retarget({factors.data(), n}, {shifts.data(), n}); });
+            h.write([&] { h.learner.rescale_targets({factors.data(), n}, {shifts.data(), n}); });
         }, nb::arg("factors"), nb::arg("shifts"));
     if constexpr (std::is_same_v<H, Expansion>)
         c.def("labels", [](const Py& h) {
-             return h.look([&] {
+             return h.read_with_gil([&] {
                  std::vector<double> labels;
                  for (std::size_t s = 0; s < stored(h.learner).size(); ++s) labels.push_back(stored(h.learner).label(s));
                  return nb::make_tuple(array_of(std::move(labels)), by_age(stored(h.learner)));
              });
          })
-            .def("renew", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
-                Renewal found;
+            .def("relearn", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
+                RelearnResult found;
                 h.write([&] {
                     h.learner.poll = Interrupts();
-                    found = h.learner.renew({factors.data(), factors.shape(0)}, passes, slack);
+                    found = h.learner.relearn({factors.data(), factors.shape(0)}, passes, slack);
                 });
-                return nb::make_tuple(found.before, found.after, found.taken);
+                return nb::make_tuple(found.before, found.after, found.accepted);
             }, nb::arg("factors"), nb::arg("passes"), nb::arg("slack"));
     if constexpr (requires(L& l) { l.hypothesis().points_within(0, 0); })
         c.def("resize", [](Py& h, std::size_t bytes) { h.write([&] { h.learner.resize(bytes); }); }, nb::arg("bytes"));
     if constexpr (H::kSupports.partners)
-        c.def_prop_ro("extra_rows", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().rows_for_partners(); }); });
-    if constexpr (requires(const H& h, const Batch& batch) { h.look_again(batch, std::int64_t{}); })
+        c.def_prop_ro("extra_rows", [](const Py& h) { return h.read_with_gil([&] { return h.learner.hypothesis().rows_for_partners(); }); });
+    if constexpr (requires(const H& h, const Batch& batch) { h.make_revisit_lookahead(batch, std::int64_t{}); })
         c.def("revisit", [](Py& h, nb::handle source, ArrayN<double> labels, std::optional<Array1<double>> weights,
                             std::int64_t start) {
             const Rows rows = h.checked(source);
@@ -160,12 +160,12 @@ nb::object make_learner(nb::handle kernel, nb::handle rule, nb::handle budget, c
     Budget how = budget_from(budget);
     const bool spans = needs_of(how).span;
     auto make = [&]<class H>(H*) {
-        return nb::cast(new Held<Learner<H>>(python_parts({kernel, rule, budget}), rule_from(rule, task), std::move(how),
+        return nb::cast(new BoundLearner<Learner<H>>(python_parts({kernel, rule, budget}), rule_from(rule, task), std::move(how),
                                              task_from(task), average, seed, foreign ? Kernel() : kernel_from(kernel),
                                              foreign ? foreign_points(kernel) : make_points(width, sparse, single)),
                         nb::rv_policy::take_ownership);
     };
-    return spans ? make(static_cast<Projections*>(nullptr)) : make(static_cast<Expansion*>(nullptr));
+    return spans ? make(static_cast<ProjectedExpansion*>(nullptr)) : make(static_cast<Expansion*>(nullptr));
 }
 
 std::vector<Coordinate> coordinates_from(nb::handle specs) {
@@ -180,7 +180,7 @@ std::vector<Coordinate> coordinates_from(nb::handle specs) {
 }
 
 void bind_trees(nb::module_& m) {
-    using Py = Held<Learner<Trees>>;
+    using Py = BoundLearner<Learner<Trees>>;
     bind_loop<Trees>(m, "TreeLearner")
         .def("__init__", [](Py* self, nb::handle coordinates, std::size_t width, bool single, bool skip_missing, nb::handle rule,
                             nb::handle budget, const std::string& task, std::uint64_t seed) {
@@ -201,17 +201,17 @@ void bind_trees(nb::module_& m) {
             return array_of(std::move(parts), {count, outputs, coordinates});
         })
         .def("compile", [](Py& h) { h.write([&] { h.learner.hypothesis().compile(); }); })
-        .def_prop_ro("is_compiled", [](const Py& h) { return h.look([&] { return h.learner.hypothesis().sum().compiled(); }); });
+        .def_prop_ro("is_compiled", [](const Py& h) { return h.read_with_gil([&] { return h.learner.hypothesis().sum().compiled(); }); });
 }
 
 void bind_weights(nb::module_& m) {
-    using Py = Held<Learner<Weights>>;
+    using Py = BoundLearner<Learner<Weights>>;
     bind_loop<Weights>(m, "WeightLearner")
         .def("__init__", [](Py* self, std::size_t width, nb::handle rule, const std::string& task, bool average) {
             new (self) Py(python_parts({rule}), rule_from(rule, task), Unbounded{}, task_from(task), average, 0, width);
         }, nb::arg("width"), nb::arg("rule"), nb::arg("task"), nb::arg("average"))
         .def("coef", [](const Py& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 const Weights& w = h.learner.hypothesis();
                 std::vector<double> values;
                 for (std::size_t o = 0; o < w.outputs(); ++o)
@@ -225,7 +225,7 @@ void bind_weights(nb::module_& m) {
 
 void bind_learner(nb::module_& m) {
     bind_loop<Expansion>(m, "PointLearner");
-    bind_loop<Projections>(m, "SpanLearner");
+    bind_loop<ProjectedExpansion>(m, "SpanLearner");
     bind_trees(m);
     bind_weights(m);
     m.def("learner", &make_learner, nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("width"),

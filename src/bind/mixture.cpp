@@ -12,26 +12,26 @@ namespace {
 // (experts, rows, outputs), with the number of each expert.
 using Scores = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-std::vector<Mixture::Said> said_of(const Mixture& mixture, const Scores& scores, const std::vector<std::size_t>& experts) {
+std::vector<Mixture::ExpertScores> expert_scores_from(const Mixture& mixture, const Scores& scores, const std::vector<std::size_t>& experts) {
     if (scores.shape(0) != experts.size() || scores.shape(2) != mixture.outputs())
         throw nb::value_error("scores must be of these experts, one number an output");
-    std::vector<Mixture::Said> said;
+    std::vector<Mixture::ExpertScores> expert_scores;
     for (std::size_t i = 0; i < experts.size(); ++i) {
         if (experts[i] >= mixture.experts()) throw nb::value_error("there is no such expert");
-        said.push_back({experts[i], scores.data() + i * scores.shape(1) * scores.shape(2)});
+        expert_scores.push_back({experts[i], scores.data() + i * scores.shape(1) * scores.shape(2)});
     }
-    return said;
+    return expert_scores;
 }
 
 // A row of one number an expert after the other; not a number of those that said nothing.
 template <class F>
-void each_row(const Strangeness& mixture, const Scores& said, const std::vector<std::size_t>& experts, F f) {
-    if (said.shape(0) != experts.size() || said.shape(2) != 1) throw nb::value_error("scores must be of these experts, one number each");
+void each_row(const NoveltyMixture& mixture, const Scores& expert_scores, const std::vector<std::size_t>& experts, F f) {
+    if (expert_scores.shape(0) != experts.size() || expert_scores.shape(2) != 1) throw nb::value_error("scores must be of these experts, one number each");
     for (const std::size_t expert : experts)
         if (expert >= mixture.experts()) throw nb::value_error("there is no such expert");
     std::vector<double> row(mixture.experts(), elementary::kNaN);
-    for (std::size_t r = 0; r < said.shape(1); ++r) {
-        for (std::size_t i = 0; i < experts.size(); ++i) row[experts[i]] = said.data()[i * said.shape(1) + r];
+    for (std::size_t r = 0; r < expert_scores.shape(1); ++r) {
+        for (std::size_t i = 0; i < experts.size(); ++i) row[experts[i]] = expert_scores.data()[i * expert_scores.shape(1) + r];
         f(r, row);
     }
 }
@@ -81,31 +81,31 @@ void bind_mixture(nb::module_& m) {
         for (double& x : logs) x = log_of_share(x);
         return array_of(std::move(logs), {values.shape(0), values.shape(1)});
     }, nb::arg("values"));
-    nb::class_<Strangeness>(m, "Strangeness")
+    nb::class_<NoveltyMixture>(m, "NoveltyMixture")
         .def(nb::init<std::size_t, double>(), nb::arg("experts"), nb::arg("rate"))
-        .def("learn", [](Strangeness& mixture, Scores said, const std::vector<std::size_t>& experts) {
-            std::vector<double> out(said.shape(1));
-            each_row(mixture, said, experts, [&](std::size_t r, std::span<const double> row) { out[r] = mixture.learn(row); });
-            return array_of(std::move(out), {said.shape(1), 1});
+        .def("learn", [](NoveltyMixture& mixture, Scores expert_scores, const std::vector<std::size_t>& experts) {
+            std::vector<double> out(expert_scores.shape(1));
+            each_row(mixture, expert_scores, experts, [&](std::size_t r, std::span<const double> row) { out[r] = mixture.learn(row); });
+            return array_of(std::move(out), {expert_scores.shape(1), 1});
         }, nb::arg("scores"), nb::arg("experts"))
-        .def("mix", [](const Strangeness& mixture, Scores said, const std::vector<std::size_t>& experts) {
-            std::vector<double> out(said.shape(1));
-            each_row(mixture, said, experts, [&](std::size_t r, std::span<const double> row) { out[r] = mixture.mix(row); });
-            return array_of(std::move(out), {said.shape(1), 1});
+        .def("mix", [](const NoveltyMixture& mixture, Scores expert_scores, const std::vector<std::size_t>& experts) {
+            std::vector<double> out(expert_scores.shape(1));
+            each_row(mixture, expert_scores, experts, [&](std::size_t r, std::span<const double> row) { out[r] = mixture.mix(row); });
+            return array_of(std::move(out), {expert_scores.shape(1), 1});
         }, nb::arg("scores"), nb::arg("experts"))
-        .def("leave", &Strangeness::leave)
-        .def("is_there", &Strangeness::is_there)
-        .def("copy", [](const Strangeness& mixture) { return Strangeness(mixture); })
-        .def_prop_ro("margin", &Strangeness::margin)
-        .def_prop_ro("alarms", &Strangeness::alarms)
-        .def_prop_ro("seen", &Strangeness::seen)
-        .def_prop_ro("bytes", &Strangeness::bytes)
-        .def("state", [](Strangeness& mixture) {
+        .def("leave", &NoveltyMixture::leave)
+        .def("is_active", &NoveltyMixture::is_active)
+        .def("copy", [](const NoveltyMixture& mixture) { return NoveltyMixture(mixture); })
+        .def_prop_ro("margin", &NoveltyMixture::margin)
+        .def_prop_ro("alarms", &NoveltyMixture::alarms)
+        .def_prop_ro("seen", &NoveltyMixture::seen)
+        .def_prop_ro("bytes", &NoveltyMixture::bytes)
+        .def("state", [](NoveltyMixture& mixture) {
             Archive archive;
             mixture.visit(archive);
             return to_dict(std::move(archive));
         })
-        .def("restore", [](Strangeness& mixture, nb::dict state) {
+        .def("restore", [](NoveltyMixture& mixture, nb::dict state) {
             Archive archive = from_dict(state);
             mixture.visit(archive);
         });
@@ -113,15 +113,15 @@ void bind_mixture(nb::module_& m) {
         .def(nb::init<std::size_t, double>(), nb::arg("width"), nb::arg("forget"))
         .def("learn", [](LeastSquares& line, Array2<double> rows, Array1<double> targets) {
             if (rows.shape(1) != line.width() || targets.shape(0) != rows.shape(0)) throw nb::value_error("rows and targets do not fit");
-            std::vector<double> said(rows.shape(0));
-            for (std::size_t r = 0; r < said.size(); ++r) said[r] = line.learn(rows.data() + r * line.width(), targets.data()[r]);
-            return array_of(std::move(said));
+            std::vector<double> predictions(rows.shape(0));
+            for (std::size_t r = 0; r < predictions.size(); ++r) predictions[r] = line.learn(rows.data() + r * line.width(), targets.data()[r]);
+            return array_of(std::move(predictions));
         }, nb::arg("rows"), nb::arg("targets"))
         .def("score", [](const LeastSquares& line, Array2<double> rows) {
             if (rows.shape(1) != line.width()) throw nb::value_error("rows do not fit");
-            std::vector<double> said(rows.shape(0));
-            for (std::size_t r = 0; r < said.size(); ++r) said[r] = line.score(rows.data() + r * line.width());
-            return array_of(std::move(said));
+            std::vector<double> predictions(rows.shape(0));
+            for (std::size_t r = 0; r < predictions.size(); ++r) predictions[r] = line.score(rows.data() + r * line.width());
+            return array_of(std::move(predictions));
         }, nb::arg("rows"))
         .def("copy", [](const LeastSquares& line) { return LeastSquares(line); })
         .def_prop_ro("bytes", &LeastSquares::bytes)
@@ -139,9 +139,9 @@ void bind_mixture(nb::module_& m) {
             if (experts == 0) throw nb::value_error("a mixture has at least one expert");
             new (self) Mixture(kind == "classes" ? Mixture::Kind::classes : Mixture::Kind::numbers, experts, share);
         }, nb::arg("kind"), nb::arg("experts"), nb::arg("share"))
-        .def("meet", &Mixture::meet)
-        .def("learn", [](Mixture& mixture, Scores scores, const std::vector<std::size_t>& experts, Array1<double> labels, std::size_t met) {
-            const auto said = said_of(mixture, scores, experts);
+        .def("add_classes", &Mixture::add_classes)
+        .def("learn", [](Mixture& mixture, Scores scores, const std::vector<std::size_t>& experts, Array1<double> labels, std::size_t known_classes) {
+            const auto expert_scores = expert_scores_from(mixture, scores, experts);
             const std::size_t rows = scores.shape(1);
             if (labels.shape(0) != rows) throw nb::value_error("scores and labels must have one length");
             if (mixture.columns() > 1)
@@ -149,25 +149,25 @@ void bind_mixture(nb::module_& m) {
                     if (!(labels.data()[r] >= 0 && labels.data()[r] < static_cast<double>(mixture.columns())))
                         throw nb::value_error("a label is no number of a class");
             std::vector<double> out(rows * mixture.columns());
-            mixture.learn(said, rows, {labels.data(), rows}, met, out.data());
+            mixture.learn(expert_scores, rows, {labels.data(), rows}, known_classes, out.data());
             return scores_of(mixture, out, rows);
-        }, nb::arg("scores"), nb::arg("experts"), nb::arg("labels"), nb::arg("met"))
+        }, nb::arg("scores"), nb::arg("experts"), nb::arg("labels"), nb::arg("known_classes"))
         .def("mix", [](const Mixture& mixture, Scores scores, const std::vector<std::size_t>& experts) {
-            const auto said = said_of(mixture, scores, experts);
+            const auto expert_scores = expert_scores_from(mixture, scores, experts);
             std::vector<double> out(scores.shape(1) * mixture.columns());
-            mixture.mix(said, scores.shape(1), out.data());
+            mixture.mix(expert_scores, scores.shape(1), out.data());
             return scores_of(mixture, out, scores.shape(1));
         }, nb::arg("scores"), nb::arg("experts"))
         .def("probabilities", &probabilities_of)
         .def("leave", &Mixture::leave)
         .def("enter", &Mixture::enter)
-        .def("mark", &Mixture::mark)
+        .def("reset_recent", &Mixture::reset_recent)
         .def("copy", [](const Mixture& mixture) { return Mixture(mixture); })
         .def_prop_ro("classes", &Mixture::classes)
         .def_prop_ro("outputs", &Mixture::outputs)
         .def_prop_ro("seen", &Mixture::seen)
         .def_prop_ro("bytes", &Mixture::bytes)
-        .def("room", &Mixture::bytes_for)
+        .def("bytes_for", &Mixture::bytes_for)
         .def_prop_ro("own_errors", &Mixture::own_errors)
         .def_prop_ro("weights", [](const Mixture& mixture) { return listed(mixture.weights()); }, nb::rv_policy::move)
         .def_prop_ro("recent", [](const Mixture& mixture) { return listed(mixture.recent()); }, nb::rv_policy::move)

@@ -8,6 +8,7 @@ void bind_mixture(nb::module_& m);
 void bind_intervals(nb::module_& m);
 void bind_compress(nb::module_& m);
 void bind_scaling(nb::module_& m);
+void bind_race(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
@@ -33,4 +34,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_intervals(m);
     gristmill::bind::bind_compress(m);
     gristmill::bind::bind_scaling(m);
+    gristmill::bind::bind_race(m);
 }

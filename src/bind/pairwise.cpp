@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "bind/held.hpp"
+#include "bind/bound_learner.hpp"
 #include "core/pairwise/matrix.hpp"
 
 namespace gristmill::bind {
@@ -99,49 +99,49 @@ nb::dict stream_report(const PairStream& stream) {
 }
 
 template <class L>
-std::vector<double> scores_of(const Held<L>& held, const Rows& rows, std::size_t& classes) {
+std::vector<double> scores_of(const BoundLearner<L>& bound, const Rows& rows, std::size_t& classes) {
     std::vector<double> scores(batch_count(rows.batch));
-    held.read([&] {
-        classes = held.classes();
-        if constexpr (requires { held.learner.score(rows.batch, scores.data()); }) held.learner.score(rows.batch, scores.data());
-        else held.learner.score(std::get<DenseRows<double>>(rows.batch), scores.data());
+    bound.read([&] {
+        classes = bound.classes();
+        if constexpr (requires { bound.learner.score(rows.batch, scores.data()); }) bound.learner.score(rows.batch, scores.data());
+        else bound.learner.score(std::get<DenseRows<double>>(rows.batch), scores.data());
     });
     return scores;
 }
 
 template <class L>
-nb::tuple score(const Held<L>& held, nb::handle source) {
+nb::tuple score(const BoundLearner<L>& bound, nb::handle source) {
     std::size_t classes = 0;
-    auto scores = scores_of(held, held.checked(source), classes);
+    auto scores = scores_of(bound, bound.checked(source), classes);
     const std::size_t n = scores.size();
     return nb::make_tuple(array_of(std::move(scores), {n, 1}), classes);
 }
 
 template <class L>
-double score_one(const Held<L>& held, Array1<double> x) {
+double score_one(const BoundLearner<L>& bound, Array1<double> x) {
     std::size_t classes = 0;
-    return scores_of(held, held.checked(x), classes)[0];
+    return scores_of(bound, bound.checked(x), classes)[0];
 }
 
 // What the learners of a ranking have: one score an event.
 template <class L>
 auto bind_ranker(nb::module_& m, const char* name) {
-    using H = Held<L>;
-    return bind_held<L>(m, name)
+    using H = BoundLearner<L>;
+    return bind_bound_learner<L>(m, name)
         .def("score", &score<L>)
         .def("score_one", &score_one<L>)
         .def_prop_ro("outputs", [](const H&) { return 1; });
 }
 
 template <class L>
-Doubles weights(const Held<L>& held) {
-    std::vector<double> w(held.learner.width());
-    held.read([&] { held.learner.weights(w.data()); });
+Doubles weights(const BoundLearner<L>& bound) {
+    std::vector<double> w(bound.learner.width());
+    bound.read([&] { bound.learner.weights(w.data()); });
     return array_of(std::move(w));
 }
 
 void bind_linear(nb::module_& m) {
-    using H = Held<LinearRanker>;
+    using H = BoundLearner<LinearRanker>;
     bind_ranker<LinearRanker>(m, "LinearRanker").def("__init__", [](H* self, nb::dict loss, double rate, double reg, nb::handle ball, bool average,
                          bool opposite_only, nb::handle buffer, std::size_t width, std::uint64_t seed) {
         new (self) H(no_parts, LinearRanker::Settings{margin_loss_from(loss), {rate, reg}, ball_from(ball), average, opposite_only},
@@ -150,7 +150,7 @@ void bind_linear(nb::module_& m) {
        nb::arg("opposite_only"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
         .def("weights", &weights<LinearRanker>)
         .def("report", [](const H& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 nb::dict out = stream_report(h.learner.stream());
                 const std::size_t filled = h.learner.stream().filled(), width = h.learner.width();
                 std::vector<double> points(filled * width);
@@ -162,14 +162,14 @@ void bind_linear(nb::module_& m) {
 }
 
 void bind_two_reservoirs(nb::module_& m) {
-    using H = Held<TwoReservoirRanker>;
+    using H = BoundLearner<TwoReservoirRanker>;
     bind_ranker<TwoReservoirRanker>(m, "TwoReservoirRanker").def("__init__", [](H* self, double aggressiveness, bool sequential, std::size_t size, std::size_t width,
                          std::uint64_t seed) {
         new (self) H(no_parts, TwoReservoirRanker::Settings{aggressiveness, sequential}, size, width, seed);
     }, nb::arg("C"), nb::arg("sequential"), nb::arg("size"), nb::arg("width"), nb::arg("seed"))
         .def("weights", &weights<TwoReservoirRanker>)
         .def("report", [](const H& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 nb::list sides;
                 sides.append(stream_report(h.learner.stream(0)));
                 sides.append(stream_report(h.learner.stream(1)));
@@ -179,11 +179,11 @@ void bind_two_reservoirs(nb::module_& m) {
 }
 
 void bind_matrix(nb::module_& m) {
-    using H = Held<MatrixLearner>;
+    using H = BoundLearner<MatrixLearner>;
     static const std::map<std::string, MatrixLearner::Form> forms = {{"metric", MatrixLearner::Form::metric},
                                                                      {"alignment", MatrixLearner::Form::alignment},
                                                                      {"goodness", MatrixLearner::Form::goodness}};
-    bind_held<MatrixLearner>(m, "MatrixLearner").def("__init__", [](H* self, const std::string& form, nb::dict loss, double rate, double reg, nb::handle ball,
+    bind_bound_learner<MatrixLearner>(m, "MatrixLearner").def("__init__", [](H* self, const std::string& form, nb::dict loss, double rate, double reg, nb::handle ball,
                          bool psd, bool average, bool identity, nb::handle buffer, std::size_t width, std::uint64_t seed) {
         const MatrixLearner::Settings settings{forms.at(form), margin_loss_from(loss), {rate, reg}, ball_from(ball), psd,
                                                average, identity};
@@ -196,8 +196,8 @@ void bind_matrix(nb::module_& m) {
             h.read([&] { h.learner.matrix(w.data()); });
             return array_of(std::move(w), {width, width});
         })
-        .def_prop_ro("projections", [](const H& h) { return h.look([&] { return h.learner.projections(); }); })
-        .def("report", [](const H& h) { return h.look([&] { return stream_report(h.learner.stream()); }); });
+        .def_prop_ro("projections", [](const H& h) { return h.read_with_gil([&] { return h.learner.projections(); }); })
+        .def("report", [](const H& h) { return h.read_with_gil([&] { return stream_report(h.learner.stream()); }); });
 }
 
 // ---- AUC by kernels ---------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ KernelRanker::Settings settings_from(nb::dict loss, double rate, double reg, dou
 }
 
 void bind_kernel_ranker(nb::module_& m) {
-    using H = Held<KernelRanker>;
+    using H = BoundLearner<KernelRanker>;
     bind_ranker<KernelRanker>(m, "KernelRanker").def("__init__", [](H* self, nb::handle kernel, nb::dict loss, double rate, double reg,
             double radius, bool average, bool opposite_only, const std::string& drop, std::size_t size, nb::handle buffer,
             std::size_t width, std::uint64_t seed) {
@@ -223,11 +223,11 @@ void bind_kernel_ranker(nb::module_& m) {
                      settings_from(loss, rate, reg, radius, average, opposite_only, drop, size), buffer_from(buffer), seed);
     }, nb::arg("kernel"), nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("radius"), nb::arg("average"),
        nb::arg("opposite_only"), nb::arg("drop"), nb::arg("size"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
-        .def("points", [](const H& h) { return h.look([&] { return points_of_store(stored(h.learner)); }); })
-        .def("ids", [](const H& h) { return h.look([&] { return ids_of(stored(h.learner)); }); })
-        .def("dual_coef", [](const H& h) { return h.look([&] { return coefs_of(stored(h.learner)); }); })
+        .def("points", [](const H& h) { return h.read_with_gil([&] { return points_of_store(stored(h.learner)); }); })
+        .def("ids", [](const H& h) { return h.read_with_gil([&] { return ids_of(stored(h.learner)); }); })
+        .def("dual_coef", [](const H& h) { return h.read_with_gil([&] { return coefs_of(stored(h.learner)); }); })
         .def("report", [](const H& h) {
-            return h.look([&] {
+            return h.read_with_gil([&] {
                 const auto& now = h.learner.now();
                 nb::dict out = stream_report(now.stream);
                 const auto n = static_cast<std::ptrdiff_t>(now.stream.filled());
@@ -236,26 +236,26 @@ void bind_kernel_ranker(nb::module_& m) {
                 return out;
             });
         })
-        .def_prop_ro("norm2", [](const H& h) { return h.look([&] { return h.learner.norm2(); }); });
+        .def_prop_ro("norm2", [](const H& h) { return h.read_with_gil([&] { return h.learner.norm2(); }); });
 }
 
 // The bare policy, for learners written in Python and for the tests of its law.
-struct HeldBuffer {
+struct BoundBuffer {
     Buffer buffer;
     Random random;
 };
 
 void bind_buffer(nb::module_& m) {
-    nb::class_<HeldBuffer>(m, "BufferPolicy")
-        .def("__init__", [](HeldBuffer* self, nb::handle spec, std::uint64_t seed) {
-            new (self) HeldBuffer{buffer_from(spec), {seed, 0}};
+    nb::class_<BoundBuffer>(m, "BufferPolicy")
+        .def("__init__", [](BoundBuffer* self, nb::handle spec, std::uint64_t seed) {
+            new (self) BoundBuffer{buffer_from(spec), {seed, 0}};
         })
-        .def("offer", [](HeldBuffer& h, std::optional<Array1<double>> x, double label) {
+        .def("offer", [](BoundBuffer& h, std::optional<Array1<double>> x, double label) {
             Change change;
             h.buffer.offer(h.random, change, x ? std::span(x->data(), x->shape(0)) : std::span<const double>(), label);
             return std::tuple(change.slots, change.sources);
         }, nb::arg("x").none(), nb::arg("label"))
-        .def("run", [](HeldBuffer& h, std::size_t steps) {  // places in the stream after so many events
+        .def("run", [](BoundBuffer& h, std::size_t steps) {  // places in the stream after so many events
             std::vector<std::int64_t> ids(h.buffer.size(), -1);
             BufferRows rows(h.buffer.size(), 0);
             Change change;
@@ -265,18 +265,18 @@ void bind_buffer(nb::module_& m) {
             }
             return array_of(std::vector<std::int64_t>(rows.ids().begin(), rows.ids().end()));
         })
-        .def("copy", [](const HeldBuffer& h) { return HeldBuffer{h.buffer.separate(), h.random}; })
-        .def("state", [](const HeldBuffer& h) {
+        .def("copy", [](const BoundBuffer& h) { return BoundBuffer{h.buffer.separate(), h.random}; })
+        .def("state", [](const BoundBuffer& h) {
             const auto s = h.buffer.state();
             return std::vector<std::uint64_t>{s.offered, s.filled, s.next, h.random.seed, h.random.counter};
         })
-        .def("restore", [](HeldBuffer& h, std::vector<std::uint64_t> s) {
+        .def("restore", [](BoundBuffer& h, std::vector<std::uint64_t> s) {
             if (s.size() != 5) throw nb::value_error("a buffer's state is five whole numbers");
             h.buffer.restore({s[0], s[1], s[2]});
             h.random = {s[3], s[4]};
         })
-        .def_prop_ro("filled", [](const HeldBuffer& h) { return h.buffer.filled(); })
-        .def_prop_ro("offered", [](const HeldBuffer& h) { return h.buffer.offered(); });
+        .def_prop_ro("filled", [](const BoundBuffer& h) { return h.buffer.filled(); })
+        .def_prop_ro("offered", [](const BoundBuffer& h) { return h.buffer.offered(); });
 }
 
 // A vector or a square matrix moved to the nearest point of a set.

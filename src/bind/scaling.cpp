@@ -58,16 +58,16 @@ void bind_scaling(nb::module_& m) {
             same_width(means, rows.shape(1));
             means.learn(rows.data(), rows.shape(0));
         }, "Rows without gaps.")
-        .def("fill", [](Means& means, Array2<double> rows, Gaps gone, bool learn) {
+        .def("fill", [](Means& means, Array2<double> rows, Gaps missing, bool learn) {
             same_width(means, rows.shape(1));
-            same_width(means, gone.shape(1));
-            if (gone.shape(0) != rows.shape(0)) throw nb::value_error("as many rows of gaps as of values");
+            same_width(means, missing.shape(1));
+            if (missing.shape(0) != rows.shape(0)) throw nb::value_error("as many rows of gaps as of values");
             std::vector<double> out(rows.size());
             if (learn) {
-                means.learn(rows.data(), gone.data(), rows.shape(0), out.data());
+                means.learn(rows.data(), missing.data(), rows.shape(0), out.data());
             } else {
                 for (std::size_t at = 0; at < rows.size(); ++at)
-                    out[at] = gone.data()[at] ? means.mean(at % means.width()) : rows.data()[at];
+                    out[at] = missing.data()[at] ? means.mean(at % means.width()) : rows.data()[at];
             }
             return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
         }, "Rows with the mean so far in place of each gap; taken in or not.")
@@ -128,18 +128,18 @@ void bind_scaling(nb::module_& m) {
 
     m.def("is_finite", [](Array2<double> rows) { return finite(rows.data(), rows.size()); });
     // A lone event of plain numbers, taken in, and scaled into `row`; False, and nothing is changed, where it is something else.
-    m.def("take_one", [](Means& means, ColumnScaling& scaling, Array1<double> x, nb::ndarray<double, nb::ndim<1>, nb::c_contig> row) {
+    m.def("learn_row", [](Means& means, ColumnScaling& scaling, Array1<double> x, nb::ndarray<double, nb::ndim<1>, nb::c_contig> row) {
         const std::size_t n = x.size();
         if (n != means.width() || n != scaling.width() || n != row.size() || !finite(x.data(), n)) return false;
-        means.keep();
-        scaling.keep();
+        means.begin();
+        scaling.begin();
         means.learn(x.data(), 1);
         scaling.learn(x.data(), 1, row.data());
         return true;
     }, nb::arg("means"), nb::arg("scaling"), nb::arg("x").noconvert(), nb::arg("row").noconvert());
-    m.def("untake_one", [](Means& means, ColumnScaling& scaling) {
-        means.undo();
-        scaling.undo();
+    m.def("rollback_row", [](Means& means, ColumnScaling& scaling) {
+        means.rollback();
+        scaling.rollback();
     });
 }
 

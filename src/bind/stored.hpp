@@ -11,7 +11,7 @@
 namespace gristmill::bind {
 
 inline const Expansion& stored(const Learner<Expansion>& learner) { return learner.hypothesis(); }
-inline const Expansion& stored(const Learner<Projections>& learner) { return learner.hypothesis().expansion(); }
+inline const Expansion& stored(const Learner<ProjectedExpansion>& learner) { return learner.hypothesis().expansion(); }
 inline const Trees& stored(const Learner<Trees>& learner) { return learner.hypothesis(); }
 inline const Expansion& stored(const KernelRanker& ranker) { return ranker.expansion(); }
 

@@ -2,6 +2,7 @@ from . import checks as checks
 from . import cluster as cluster
 from . import datasets as datasets
 from . import evaluate as evaluate
+from . import export as export
 from . import features as features
 from . import pairwise as pairwise
 from . import similarity as similarity

@@ -1,14 +1,19 @@
-"""Servers on the loopback address, one of each kind for all tests here, and a process that starts commands quickly."""
+"""Servers on the loopback address, one of each kind for all tests here, and a process that starts commands quickly.
+
+Every wait has a bound: a test that exceeds its time fails with the stacks of all threads, and the next one runs.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +22,37 @@ import pytest
 from benchmarks.broker_servers import KafkaCluster, MqttServer, RedisServer
 
 ROOT = Path(__file__).parents[2]
+CHAOS = int(os.environ.get("GRISTMILL_CHAOS", 0))
+SECONDS = 90 + 10 * CHAOS  # of a test; it takes one to five on two idle cores
 _numbers = itertools.count()
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(SECONDS, method="signal"))
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    """A signal cannot interrupt a client that waits inside C; then the process ends, and pytest-xdist starts another."""
+    faulthandler.dump_traceback_later(SECONDS + 60, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+def within(feed, seconds=40.0):
+    """The batches of a feed, for so long; after that an error."""
+    timer = threading.Timer(seconds, feed.stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield from feed.batches()
+        if not timer.is_alive():
+            raise TimeoutError(f"the feed has not ended within {seconds:.0f} s: {feed.counts}, {feed.position}")
+    finally:
+        timer.cancel()
 
 
 def events(count, seed=0):
@@ -50,11 +85,6 @@ class Place:
 
             with connect(self.url) as reader:
                 reader.open(None)
-                for _ in range(200):
-                    if reader._here:
-                        break
-                    time.sleep(0.02)
-                time.sleep(0.3)  # the subscription is on its way
 
     def produce(self, values):
         self.server.produce(self.topic, values)
@@ -82,19 +112,40 @@ class Starter:
             [sys.executable, "-m", "tests.brokers.starter"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # so that select tells whether there is a line
             cwd=ROOT,
             env=where,
         )
+        self._running = None
+
+    def _line(self, seconds):
+        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+        return self._process.stdout.readline() if ready else None
 
     def start(self, *arguments, log):
-        """The process id of a command that has begun."""
-        self._process.stdin.write(json.dumps([list(map(str, arguments)), str(log)]).encode() + b"\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        """The process id of a command that has begun; it ends by itself after the time of a test."""
+        self._log = log
+        self._process.stdin.write(json.dumps([list(map(str, arguments)), str(log), SECONDS]).encode() + b"\n")
+        line = self._line(60)  # the first comes when everything is imported
+        assert line, "the process that starts commands does not answer"
+        self._running = int(line)
+        return self._running
 
-    def wait(self):
+    def wait(self, seconds=60):
         """The exit status of the command that was started last; negative: the signal that ended it."""
-        return int(self._process.stdout.readline())
+        line = self._line(seconds)
+        if line is None:
+            self.end()
+            raise TimeoutError(f"still running after {seconds} s: {Path(self._log).read_text()[-2000:]}")
+        self._running = None
+        return int(line)
+
+    def end(self):
+        """Kill the command that is still running, if there is one."""
+        if self._running is not None:
+            os.kill(self._running, signal.SIGKILL)
+            self._running = None
+            self._line(10)
 
     def run(self, *arguments, log):
         self.start(*arguments, log=log)
@@ -108,12 +159,23 @@ class Starter:
 
     def close(self):
         self._process.stdin.close()
-        self._process.wait(20)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(20)
         self._process.stdout.close()
 
 
 @pytest.fixture(scope="session")
-def starter():
+def started():
     made = Starter()
     yield made
     made.close()
+
+
+@pytest.fixture
+def starter(started):
+    """Leaves no command running behind a test that failed."""
+    yield started
+    started.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import traceback
 
@@ -29,9 +30,10 @@ def child(arguments: list[str], log: str) -> int:
 
 
 for line in sys.stdin:
-    arguments, log = json.loads(line)
+    arguments, log, seconds = json.loads(line)
     process = os.fork()
     if process == 0:
+        signal.alarm(seconds)  # ends this process, whatever it waits for and whatever became of the test
         code = child(arguments, log)
         sys.stdout.flush()
         sys.stderr.flush()

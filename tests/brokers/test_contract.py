@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-import time
 
 import pytest
 
@@ -11,7 +10,7 @@ from gristmill.streams import connect, read
 from gristmill.streams.brokers import BrokerError, Feed
 from gristmill.streams.errors import BadRows, StreamError
 
-from .conftest import Place, events
+from .conftest import Place, events, within
 
 
 def numbers(count):
@@ -23,7 +22,7 @@ def read_some(reader, count):
     feed = Feed(reader, most=7, wait=0.2, limit=count)
     feed.position = reader.start()
     found = []
-    for batch in feed.batches():
+    for batch in within(feed):
         found += batch.messages
         if batch.messages:
             reader.acknowledge({})
@@ -82,7 +81,7 @@ def test_a_feed_ends_behind_the_newest_message(place):
         feed = Feed(reader, most=8, until_end=True)
         feed.open(None)
         found = []
-        for batch in feed.batches():
+        for batch in within(feed):
             found += batch.messages
             reader.acknowledge(batch.position)
         assert values(found) == list(range(30))
@@ -92,7 +91,7 @@ def test_an_empty_stream_ends_at_once(place):
     with connect(place.url) as reader:
         feed = Feed(reader, until_end=True)
         feed.open(None)
-        assert [batch.messages for batch in feed.batches() if batch.messages] == []
+        assert [batch.messages for batch in within(feed) if batch.messages] == []
 
 
 def test_a_feed_that_is_told_to_stop_ends_behind_its_batch(place):
@@ -101,7 +100,7 @@ def test_a_feed_that_is_told_to_stop_ends_behind_its_batch(place):
         feed = Feed(reader, most=10)
         feed.open(None)
         found = []
-        for batch in feed.batches():
+        for batch in within(feed):
             found += batch.messages
             if found:
                 feed.stop.set()
@@ -170,14 +169,18 @@ def test_a_broker_that_goes_away_is_waited_for(kind, servers):
         with connect(place.url) as reader:
             feed = Feed(reader, say=said.append, limit=10)
             feed.open(None)
-            found = []
-            for batch in feed.batches():
+            found, returned, more = [], None, numbers(5)
+            for batch in within(feed):
                 found += batch.messages
                 if batch.messages:
                     reader.acknowledge(batch.position)
-                if len(found) == 5 and not said:
+                if len(found) == 5 and returned is None:
                     away()
-                    threading.Timer(1.0, lambda: (back(), time.sleep(1.5), place.produce(numbers(5)))).start()
+                    returned = threading.Timer(1.0, back)
+                    returned.start()
+                elif more and returned is not None and not returned.is_alive():
+                    place.produce(more)  # the reader has subscribed again: a batch came
+                    more = []
         assert values(found) == [0, 1, 2, 3, 4] * 2
         if kind != "kafka":  # librdkafka reconnects by itself, and may do so before it says anything
             assert said[0].startswith("away: ")
@@ -265,6 +268,30 @@ def test_writers_put_each_record_there_once(servers, tmp_path):
         with connect(url, "out") as writer:  # after a crash some come again
             writer.send(records[3:])
         assert [json.loads(value)["position"]["offset"] for value in produced()] == list(range(10)), url
+
+
+def test_a_transaction_that_the_broker_has_given_up_is_written_again(servers):
+    from gristmill.streams.brokers import BrokerAway, Record
+
+    kafka = servers["kafka"]
+    kafka.topic("given-up")
+    records = [Record("source", "0", offset, b'{"n": %d}' % offset) for offset in range(8)]
+    failed = []
+    with connect(f"{kafka.url('given-up')}?transaction=t&client.transaction.timeout.ms=1000", "out") as writer:
+        writer.send(records[:3])
+        writer.flush()
+        kafka.down()
+        writer.send(records[3:6])
+        for _ in range(20):
+            try:
+                writer.flush()
+                break
+            except BrokerAway as error:
+                failed.append(str(error))
+                kafka.up()
+        writer.send(records[5:])
+    assert "timed out" in failed[0]
+    assert [json.loads(value)["n"] for value in kafka.produced("given-up")] == list(range(8))
 
 
 def test_a_file_that_holds_something_else_is_not_written_to(tmp_path):

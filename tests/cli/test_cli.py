@@ -277,7 +277,6 @@ BAD = {
     "no metric": (["learn", "sea", "--metric", "eror"], "did you mean 'error'?"),
     "not a learner": (["learn", "sea", "--learner", "Gaussian(1.0)"], "is not a learner"),
     "quarantine alone": (["learn", "sea", "--quarantine", "x"], "--quarantine goes with --skip-bad"),
-    "moved": (["reproduce", "norma-2"], "python -m papers --list"),
 }
 
 

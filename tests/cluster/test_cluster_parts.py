@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import zlib
 
 import numpy as np
@@ -135,34 +136,116 @@ def test_large_logs_are_many_files_and_old_ones_go(tmp_path, monkeypatch):
     log.close()
 
 
-def test_a_torn_batch_was_never_there_and_damage_is_an_error(tmp_path):
-    log = Log(tmp_path / "log.db")
+def three(path, **how):
+    """A log of three batches, by a program that is killed then."""
+    log = Log(path)
     for number in (1, 2, 3):
         log.append(plain_batch(number), State(number, number, 3 * number), Start("int", 2, "float64", 5, False))
-    log.close()
-    (path,) = tmp_path.glob("log.db.b*")
-    whole = path.read_bytes()
-    one = len(whole) // 3
-    for cut in range(2 * one, len(whole)):  # whatever the disk has of the last one
+    log.abandon()
+    (path,) = path.parent.glob("log.db.b*")
+    return path, path.read_bytes(), [record.offset - 40 for record in log._batches._records.values()]
+
+
+def test_a_torn_batch_was_never_there(tmp_path):
+    path, whole, places = three(tmp_path / "log.db")
+    assert [whole[place : place + 5] for place in places] == [b"grist"] * 3
+    for cut in range(places[2], len(whole), 3):  # whatever the disk has of the last one
         path.write_bytes(whole[:cut])
         log = Log(tmp_path / "log.db")
         assert log.state.number == 2
         log.append(plain_batch(3), State(3, 3, 9))
-        log.close()
+        log.abandon()
         assert path.read_bytes() == whole
+    for place in (places[2], places[2] + 20, len(whole) - 5):
+        path.write_bytes(flipped(whole, place))
+        log = Log(tmp_path / "log.db")
+        assert log.state.number == 2
+        log.abandon()
+    for cut in range(places[0]):  # of a file that was just begun
+        path.write_bytes(whole[:cut])
+        log = Log(tmp_path / "log.db")
+        assert log.state.number == 0
+        log.append(plain_batch(1), State(1, 1, 3))
+        log.abandon()
+        assert path.read_bytes() == whole[: places[1]]
+
+
+def flipped(whole, place, bit=0):
     torn = bytearray(whole)
-    torn[-5] ^= 1
-    path.write_bytes(torn)
+    torn[place] ^= 1 << bit
+    return bytes(torn)
+
+
+def test_damage_before_intact_batches_is_an_error_with_its_place(tmp_path):
+    """Any bit of the first two of three batches: nothing is cut off, and nothing else is read in its place."""
+    path, whole, places = three(tmp_path / "log.db")
+    for place in range(len(whole)):
+        path.write_bytes(flipped(whole, place, place % 8))
+        if place >= places[2]:
+            break
+        try:
+            log = Log(tmp_path / "log.db")
+        except LogError as error:
+            said = str(error)
+        else:
+            said = None
+        if said is not None:
+            at = max([0, *(start for start in places if start <= place)])
+            assert f"is damaged at byte {at}, before batch" in said or at == 0
+            assert path.name in said
+        else:
+            number = 1 + (place >= places[1])
+            with pytest.raises(LogError, match=f"batch {number} is not what was written"):
+                list(log.read(0, 3))
+            log.abandon()
+        assert path.read_bytes() == flipped(whole, place, place % 8)
+    path.write_bytes(whole)
+    log = Log(tmp_path / "log.db")
+    assert log.state.number == 3
+    log.abandon()
+
+
+def test_what_was_safe_when_the_log_was_closed_is_never_cut_off(tmp_path):
+    path, whole, places = three(tmp_path / "log.db")
+    Log(tmp_path / "log.db").close()
+    for damage in (
+        flipped(whole, len(whole) - 5),
+        flipped(whole, places[2] + 3),
+        whole[:-1],
+        whole[: places[2] + 9],
+        b"",
+    ):
+        path.write_bytes(damage)
+        with pytest.raises(LogError, match=rf"is damaged at byte ({places[2]}|0): {len(whole)} bytes of it were safe"):
+            Log(tmp_path / "log.db")
+        assert path.read_bytes() == damage
+    path.unlink()
+    with pytest.raises(LogError, match="is gone, and it holds batches that were safe"):
+        Log(tmp_path / "log.db")
+    path.write_bytes(whole)
+    log = Log(tmp_path / "log.db")
+    log.drop_last(3)  # a batch that was refused may go
+    log.abandon()
     log = Log(tmp_path / "log.db")
     assert log.state.number == 2
     log.close()
-    torn = bytearray(whole)
-    torn[one - 5] ^= 1
-    path.write_bytes(torn)
-    log = Log(tmp_path / "log.db")
-    with pytest.raises(LogError, match="batch 1 is not what was written"):
-        list(log.read(0, 3))
-    log.close()
+
+
+def test_batches_without_their_log_are_refused(tmp_path):
+    """log.db is lost, or it is that of another run."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        three(tmp_path / name / "log.db")
+    for path in (tmp_path / "one").glob("log.db*"):
+        if ".b0" not in path.name:
+            path.unlink()
+    for _ in range(2):
+        with pytest.raises(LogError, match=r"log\.db is gone or new, and batches of a log of this name are there"):
+            Log(tmp_path / "one" / "log.db")
+    (segment,) = (tmp_path / "one").glob("log.db.b*")
+    segment.replace(tmp_path / "two" / segment.name)
+    with pytest.raises(LogError, match="holds batches of another log than"):
+        Log(tmp_path / "two" / "log.db")
 
 
 def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
@@ -185,12 +268,85 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
     log.close()
 
 
+@pytest.mark.parametrize("name", ["log.db", "run[1].log", "run*.log", "a?.db", "-x.db"])
+def test_the_log_touches_no_file_but_its_own(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(Segments, "LIMIT", 1500)
+    path = tmp_path / name
+    others = [
+        f"{name}.bak", f"{name}.b", f"{name}.b1", f"{name}.b00000000000000x", f"{name}.b0000000000000012", "run1.log",
+        f"other{name}.b000000000000001", f"{name}.b000000000000001.bak", "run1.log.b000000000000001", "log.db.notes",
+    ]  # fmt: skip
+    for other in others:
+        (tmp_path / other).write_bytes(b"the only copy of " + other.encode() * 50)
+    for number in range(1, 13):
+        log = Log(path)
+        assert log.state.number == number - 1
+        log.append(plain_batch(number), State(number, number, 3 * number), Start("int", 2, "float64", 5, False))
+        log.prune(number - 5)
+        log.close()
+    log = Log(path)
+    assert [batch.number for batch in log.read(8, 12)] == [9, 10, 11, 12]
+    log.close()
+    for other in others:
+        assert (tmp_path / other).read_bytes() == b"the only copy of " + other.encode() * 50
+
+
+def test_the_log_refuses_files_of_others_under_its_names(tmp_path):
+    path = tmp_path / "log.db"
+    Log(path).close()
+    strange = tmp_path / "log.db.b000000000000007"
+    strange.write_bytes(b"my only notes" * 100)
+    with pytest.raises(LogError, match=r"b000000000000007 does not begin as a file of batches"):
+        Log(path)
+    assert strange.read_bytes() == b"my only notes" * 100
+    strange.unlink()
+    log = Log(path)
+    strange = tmp_path / "log.db.b000000000000001"
+    strange.write_bytes(b"it came later")
+    with pytest.raises(FileExistsError):
+        log.append(plain_batch(1), State(1, 1, 3), Start("int", 2, "float64", 5, False))
+    assert strange.read_bytes() == b"it came later"
+    log.close()
+
+
+def test_the_log_refuses_databases_of_others(tmp_path):
+    path = tmp_path / "mine.db"
+    link = sqlite3.connect(path)
+    link.execute("CREATE TABLE meta (name TEXT, value TEXT)")
+    link.execute("INSERT INTO meta VALUES ('shards', 'mine')")
+    link.commit()
+    link.close()
+    before = path.read_bytes()
+    with pytest.raises(LogError, match="did not make; give log="):
+        Log(path)
+    assert path.read_bytes() == before
+    path.write_bytes(b"no database at all" * 100)
+    for _ in range(2):  # the lock is free again
+        with pytest.raises(LogError, match="cannot be opened: file is not a database"):
+            Log(path)
+    assert path.read_bytes() == b"no database at all" * 100
+
+
+def test_a_shard_removes_no_part_file_but_its_own(tmp_path):
+    store = Store(tmp_path, "0" * 16)
+    kept = [
+        "0002-0001-000000000005-0000000000000000.snapshot.bak",
+        ".0002-0001-notes.part",
+        ".0002-0000-000000000005-0000000000000000.snapshot.0123456789abcdef.part",
+    ]
+    left = ".0002-0001-000000000005-0000000000000000.snapshot.0123456789abcdef.part"
+    for name in [*kept, left]:
+        (tmp_path / name).write_bytes(b"x")
+    store.sweep(2, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
 # ---- snapshots -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["folder", "memory://snapshots"])
 def test_snapshots_come_back_and_damaged_ones_are_refused(place, tmp_path):
-    store = Store(tmp_path / place if "://" not in place else place)
+    store = Store(tmp_path / place if "://" not in place else place, "5" * 16)
     fleet = clone(NOVELTY)
     fleet.partial_fit(*next(batches(NOVELTY)))
     for number in (5, 40):
@@ -201,8 +357,12 @@ def test_snapshots_come_back_and_damaged_ones_are_refused(place, tmp_path):
     store.remove(Snapshot(2, 1, 5))
     store.remove(Snapshot(2, 1, 5))
     assert store.of(2, 1) == [Snapshot(2, 1, 40)]
+    other = Store(store.place, "6" * 16)
+    assert other.all() == []
+    assert other.foreign() == [store.name_of(Snapshot(2, 1, 40)), store.name_of(Snapshot(3, 1, 7))]
     for left in store.all():
         store.remove(left)
+    assert other.foreign() == []
 
 
 def test_a_shard_learns_each_batch_once_in_order():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -103,7 +105,8 @@ def run_and_kill(fleet, folder, cls, name, after, times, monkeypatch):
             if after:
                 true(self, *arguments, **named)
             if name == "write":
-                (folder / "snapshots" / f".{arguments[0].name}.0.part").write_bytes(b"half a snap")
+                part = f".{self.name_of(arguments[0])}.{'0' * 16}.part"
+                (folder / "snapshots" / part).write_bytes(b"half a snap")
             raise Killed
         return true(self, *arguments, **named)
 
@@ -146,7 +149,9 @@ def test_resharding_keeps_every_key(name, texts, tmp_path):
                 if keyed.position_ < number <= upto:
                     keyed.partial_fit(*batch, position=number)
             seed, found = keyed._start.seed, digest(keyed.collect())
-        assert {snapshot.shards for snapshot in Store(tmp_path / "snapshots").all()} == {shards}
+        store = Store(tmp_path / "snapshots", keyed._log.id)
+        assert {snapshot.shards for snapshot in store.all()} == {shards}
+        assert store.foreign() == []
     assert found == digest(alone(fleet, seed, texts=texts)[0])
 
 
@@ -262,6 +267,116 @@ def test_positions_are_the_programs_own(tmp_path):
             keyed.partial_fit(*second, position="7")
 
 
+@pytest.mark.parametrize("first", [0, -3, -(10**12), 2**40])
+@pytest.mark.parametrize("step", [1, 7])
+def test_positions_are_any_numbers_that_increase(first, step, tmp_path):
+    """Offsets of a queue begin with 0; each is learned once, also by a program that is started again."""
+    positions = [first + step * at for at in range(12)]
+    for upto in (5, 12):
+        with Program(NOVELTY, tmp_path) as keyed:
+            assert (keyed.n_seen_, keyed.position_) == ((0, 0) if upto == 5 else (200, positions[4]))
+            for position, batch in list(zip(positions, batches(NOVELTY), strict=True))[:upto]:
+                keyed.partial_fit(*batch, position=position)
+                assert keyed.prequential(*batch, position=position) is None
+            assert keyed.position_ == positions[upto - 1]
+            assert keyed.n_seen_ == 40 * upto
+            found = digest(keyed.collect())
+    assert found == digest(alone(NOVELTY)[0])
+
+
+def test_snapshots_of_another_log_are_refused(tmp_path):
+    """The log is gone, or two logs are over one folder: another history must not come back in silence."""
+    with Program(NOVELTY, tmp_path, every=40) as keyed:
+        for batch in batches(NOVELTY):
+            keyed.partial_fit(*batch)
+    before = sorted(os.listdir(tmp_path / "snapshots"))
+    assert before
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in list(tmp_path.glob("log.db*")):
+        path.rename(other / path.name)
+    for _ in range(2):  # neither does the first try leave anything behind that the second takes
+        with (
+            pytest.raises(LogError, match=r"snapshots of another log than .*log\.db.*bring that log back"),
+            Program(NOVELTY, tmp_path),
+        ):
+            pass
+    assert sorted(os.listdir(tmp_path / "snapshots")) == before
+    for path in list(tmp_path.glob("log.db*")):
+        path.unlink()
+    for path in list(other.glob("log.db*")):
+        path.rename(tmp_path / path.name)
+    with Program(NOVELTY, tmp_path) as keyed:
+        assert keyed.position_ == 12
+        assert digest(keyed.collect()) == digest(alone(NOVELTY)[0])
+
+
+def test_two_logs_over_one_folder_at_once_do_not_mix(tmp_path):
+    """Each finds only its own snapshots, whatever the other writes under the same numbers."""
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "snapshots").symlink_to(tmp_path / "shared")
+    (tmp_path / "shared").mkdir()
+    with Program(NOVELTY, folders[0], every=40) as one, Program(NOVELTY, folders[1], every=40) as two:
+        for batch, other in zip(batches(NOVELTY), batches(NOVELTY, seed=5), strict=True):
+            one.partial_fit(*batch)
+            two.partial_fit(*other)
+        for keyed in (one, two):
+            keyed.flush()
+            keyed._workers.end(0)
+        assert digest(one.collect()) == digest(alone(NOVELTY)[0])
+        assert digest(two.collect()) == digest(alone(NOVELTY, seed=5)[0])
+
+
+def test_a_log_that_knows_less_than_a_snapshot_is_refused(tmp_path):
+    with Program(NOVELTY, tmp_path, every=40) as keyed:
+        for batch in batches(NOVELTY):
+            keyed.partial_fit(*batch)
+    log = Log(tmp_path / "log.db")
+    log.drop_last(12)
+    log.close()
+    with (
+        pytest.raises(LogError, match="ends at batch 11, and a snapshot holds batch 12: the log has lost batches"),
+        Program(NOVELTY, tmp_path),
+    ):
+        pass
+
+
+class FullDisk(Store):
+    """Snapshots of shard 1 do not fit."""
+
+    def write(self, snapshot, model):
+        if snapshot.shard == 1:
+            raise OSError(28, "No space left on device")
+        super().write(snapshot, model)
+
+
+@pytest.mark.parametrize("verb", ["partial_fit", "prequential"])
+def test_a_snapshot_that_fails_is_a_warning_and_every_batch_is_learned_once(verb, tmp_path, monkeypatch):
+    """The batch is safe in the log, so an error would make the program send it again."""
+    monkeypatch.setattr("gristmill.cluster.shards.shard.Store", FullDisk)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with Program(NOVELTY, tmp_path, every=60) as keyed:
+            for batch in batches(NOVELTY):
+                getattr(keyed, verb)(*batch)
+            keyed.flush()
+            assert keyed.n_seen_ == 480
+            found = digest(keyed.collect())
+            with pytest.raises(OSError, match="No space left"):
+                keyed.snapshot()  # who asks is told
+            assert len(keyed._log) == 12, "no batch is forgotten that is in no snapshot"
+    first, *_, last = (str(one.message) for one in told)
+    assert re.search("shard 1 could not write a snapshot.*No space left.*safe in the log", first)
+    assert re.search("the last snapshots could not be written.*No space left.*all batches are safe", last)
+    assert found == digest(alone(NOVELTY)[0])
+    monkeypatch.undo()
+    with Program(NOVELTY, tmp_path, every=60) as keyed:
+        assert keyed.position_ == 12
+        assert digest(keyed.collect()) == found
+
+
 def test_keys_are_forgotten_and_stay_so(tmp_path):
     one, _ = alone(NOVELTY)
     gone = [3, 4, 99]
@@ -302,7 +417,8 @@ def test_old_snapshots_and_batches_go(tmp_path):
             keyed.partial_fit(*batch)
         keyed.snapshot()
         keyed.partial_fit(*next(batches(NOVELTY))).flush()
-        assert all(len(Store(tmp_path / "snapshots").of(2, shard)) <= 6 for shard in range(2))
+        store = Store(tmp_path / "snapshots", keyed._log.id)
+        assert all(1 <= len(store.of(2, shard)) <= 6 for shard in range(2))
         assert len(keyed._log) <= 10
 
 
@@ -310,10 +426,10 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path, monkeypatch):
     """The one before it serves, as long as the log reaches back so far."""
     monkeypatch.setattr(Log, "prune", lambda log, upto: None)
     one, _ = alone(NOVELTY)
-    store = Store(tmp_path / "snapshots")
     program = Program(NOVELTY, tmp_path, every=10**9)
     kept = {}
     with program as keyed:
+        store = Store(tmp_path / "snapshots", keyed._log.id)
         for number, batch in enumerate(batches(NOVELTY)):
             keyed.partial_fit(*batch)
             if number in (3, 7):
@@ -323,8 +439,16 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path, monkeypatch):
         for snapshot, data in kept.items():
             store.write(snapshot, data)
         assert [found.number for found in store.of(2, 1)] == [4, 8]
-        path = tmp_path / "snapshots" / Snapshot(2, 1, 8).name
-        for damage in (path.read_bytes()[:-1], b"", b"{}\n", path.read_bytes().replace(b'"number": 8', b'"number": 9')):
+        path = tmp_path / "snapshots" / store.name_of(Snapshot(2, 1, 8))
+        whole = path.read_bytes()
+        line, _, model = whole.partition(b"\n")
+        last = b"0" if line[-1:] != b"0" else b"1"
+        damages = [
+            b"", b"{}\n", whole[:-1], whole.replace(b'"number": 8', b'"number": 9'), line[:-1] + last + b"\n" + model,
+            whole.replace(b'"snapshot": 2', b'"snapshot":  2'), whole.replace(store.log.encode(), b"0" * 16),
+        ]  # fmt: skip
+        for damage in damages:
+            assert damage != whole
             path.write_bytes(damage)
             with pytest.raises(persist.ModelFileError, match="is damaged, or is not a snapshot"):
                 store.read(Snapshot(2, 1, 8))

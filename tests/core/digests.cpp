@@ -146,7 +146,7 @@ void expand(const std::string& name, const Stream& stream, const Kernel& kernel,
         Learner<H> learner(std::move(rule), budget, task, average, 11, kernel, make_points(stream.width, sparse, floats));
         learner.learn(stream.batch(sparse, floats), stream.labels(task, three), {}, &scores, three ? 3 : 2);
     };
-    std::holds_alternative<Project>(budget) ? learn(static_cast<Projections*>(nullptr)) : learn(static_cast<Expansion*>(nullptr));
+    std::holds_alternative<Project>(budget) ? learn(static_cast<ProjectedExpansion*>(nullptr)) : learn(static_cast<Expansion*>(nullptr));
     record("expansion " + name, scores);
 }
 

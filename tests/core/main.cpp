@@ -122,10 +122,10 @@ void exp_over_its_range() {
 // ---- points -----------------------------------------------------------------------------------------------------
 
 std::vector<double> row_of(const Points& points, const Kernel& kernel, const Batch& batch, std::size_t i) {
-    const auto ahead = points.ahead(kernel, batch);
+    const auto kernel_rows = points.kernel_rows(kernel, batch);
     std::vector<double> out(padded(points.size()));
-    ahead->load(i, 1);
-    ahead->rows(out.data(), out.size());
+    kernel_rows->load(i, 1);
+    kernel_rows->rows(out.data(), out.size());
     out.resize(points.size());
     return out;
 }

@@ -67,19 +67,6 @@ def test_a_refused_chunk_does_not_change_who_leaves():
     assert fleet.n_dropped_ == other.n_dropped_
 
 
-def test_older_files_have_no_order():
-    fleet = KeyedFleet(NOVELTY, max_keys=7).partial_fit(keys, X)
-    arrays, fitted = fleet._to_file()
-    for name in ("slots", "touched"):
-        del arrays[name]
-    for name in ("hand", "dropped", "expired"):
-        del fitted[name]
-    older = KeyedFleet(NOVELTY, max_keys=7)
-    older._from_file(arrays, fitted)
-    assert sorted(older) == sorted(fleet)
-    assert older.n_dropped_ == 0
-
-
 @pytest.mark.parametrize(
     "forge",
     [

@@ -304,7 +304,7 @@ def test_what_a_killed_process_left_behind_goes(tmp_path):
     fleet = spilled(path)
     link = sqlite3.connect(path)
     assert link.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-    assert len(link.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()) == 1
+    assert len(link.execute("SELECT name FROM sqlite_master WHERE name GLOB 'records_*'").fetchall()) == 1
     link.close()
     assert len(fleet) == 20
     del fleet
@@ -347,3 +347,141 @@ def test_many_fleets_open_the_same_file_at_once(tmp_path):
         thread.join()
     assert not wrong
     assert os.listdir(tmp_path) == []
+
+
+# ---- what changes on the disk is reported --------------------------------------------------------------------------
+
+
+DAMAGES = {
+    "a bit of a record": "UPDATE {t} SET record = cast(record AS BLOB) WHERE key = {k0}",
+    "swapped records": "UPDATE {t} SET record = (SELECT record FROM {t} WHERE key = {k1}) WHERE key = {k0}",
+    "swapped with their marks": "UPDATE {t} SET (record, mark) = (SELECT record, mark FROM {t} WHERE key = {k1}) "
+    "WHERE key = {k0}",
+    "another time": "UPDATE {t} SET last = last + 1 WHERE key = {k0}",
+    "a time that is none": "UPDATE {t} SET last = 'noon' WHERE key = {k0}",
+    "a text as record": "UPDATE {t} SET record = 'words' WHERE key = {k0}",
+    "a deleted record": "DELETE FROM {t} WHERE key = {k0}",
+    "another key": "UPDATE {t} SET key = x'ffff' WHERE key = {k0}",
+    "all records deleted": "DELETE FROM {t}",
+}
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+@pytest.mark.parametrize("verb", ["learn", "predict", "save", "member", "move"])
+def test_damage_is_reported_and_changes_nothing(damage, verb, tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    table = fleet._spill._table
+    link = sqlite3.connect(tmp_path / "keys.db")
+    k0, k1 = (f"x'{key.hex()}'" for (key,) in link.execute(f"SELECT key FROM {table} ORDER BY key LIMIT 2"))
+    if damage == "a bit of a record":
+        record = bytearray(link.execute(f"SELECT record FROM {table} WHERE key = {k0}").fetchone()[0])
+        record[len(record) // 2] ^= 1
+        link.execute(f"UPDATE {table} SET record = ? WHERE key = {k0}", (bytes(record),))
+    else:
+        link.execute(DAMAGES[damage].format(t=table, k0=k0, k1=k1))
+    link.commit()
+    link.close()
+    tasks = {
+        "learn": lambda: fleet.partial_fit(np.arange(20), X[:20]),
+        "predict": lambda: fleet.predict(np.arange(20), X[:20]),
+        "save": lambda: fleet.save(tmp_path / "m.gm"),
+        "member": lambda: [fleet[key] for key in range(20)],
+        "move": lambda: fleet.set_params(spill=tmp_path / "other.db").partial_fit([1], X[:1]),
+    }
+    with pytest.raises(OSError, match=r"keys\.db' is damaged: (the record of key|it lacks records)"):
+        tasks[verb]()
+    assert fleet._core_.now == 20
+    assert not (tmp_path / "m.gm").exists()
+
+
+def test_other_fleets_in_the_file_are_no_damage(tmp_path):
+    one, two, alone = (spilled(tmp_path / name) for name in ("keys.db", "keys.db", "alone.db"))
+    for start in range(0, 100, 10):
+        for fleet in (one, two, alone):
+            fleet.partial_fit(np.arange(start, start + 20), X[start : start + 20])
+    assert whole(one)[0] == whole(two)[0] == whole(alone)[0]
+
+
+def test_more_records_than_a_step_are_moved_to_another_place(tmp_path):
+    """Over 10,000, so that the second step must go on where the first ended."""
+    count, small = 10_450, KernelNovelty(Gaussian(0.5), budget=DropOldest(1), random_state=0)
+    X = np.random.default_rng(0).normal(size=(count, 1))
+    fleet = KeyedFleet(small, max_keys=100, spill=tmp_path / "one.db").partial_fit(np.arange(count), X)
+    before = fleet.decision_function(np.arange(count), X)
+    fleet.set_params(spill=tmp_path / "two.db")
+    assert len(fleet.keys_) == count
+    fleet.partial_fit([0], X[:1])
+    assert len(fleet._spill) >= count - 100
+    assert not (tmp_path / "one.db").exists()
+    np.testing.assert_array_equal(fleet.decision_function(np.arange(1, count), X[1:]), before[1:])
+
+
+# ---- processes that are forked off ---------------------------------------------------------------------------------
+
+
+def forked(task):
+    """What a task returns in a process that is forked off, or its error."""
+    ours, theirs = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            said = pickle.dumps(task())
+        except BaseException as error:
+            said = pickle.dumps(f"{type(error).__name__}: {error}")
+        os.write(theirs, said)
+        os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as file:
+        found = pickle.loads(file.read())
+    os.waitpid(process, 0)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("verb", ["partial_fit", "prequential", "learn_one", "forget", "move"])
+def test_a_forked_child_cannot_change_the_file_of_its_parent(verb, tmp_path):
+    fleet, twin = spilled(tmp_path / "keys.db"), spilled(tmp_path / "twin.db")
+    before = whole(fleet)
+    tasks = {
+        "partial_fit": lambda: fleet.partial_fit(np.arange(20), X[20:40]) and "changed",
+        "prequential": lambda: fleet.prequential(np.arange(20), X[20:40]),
+        "learn_one": lambda: [fleet.learn_one(key, X[key]) for key in range(20)] and "changed",
+        "forget": lambda: fleet.forget(np.arange(20)),
+        "move": lambda: fleet.set_params(spill=tmp_path / "new.db").partial_fit([0], X[:1]) and "changed",
+    }
+    said = forked(tasks[verb])
+    assert "OSError" in said
+    assert f"belongs to process {os.getpid()}, which this one was forked off from: a child may not learn" in said
+    assert whole(fleet) == before
+    for one in (fleet, twin):
+        one.partial_fit(np.arange(5, 25), X[40:60])
+    assert whole(fleet)[0] == whole(twin)[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_reads_what_there_was_or_gets_an_error(tmp_path):
+    fleet = spilled(tmp_path / "keys.db")
+    wanted = fleet.decision_function(np.arange(20), X[:20])
+
+    def ask():
+        return fleet.decision_function(np.arange(20), X[:20])
+
+    np.testing.assert_array_equal(forked(ask), wanted)
+    assert forked(fleet.to_bytes) == fleet.to_bytes()
+    assert forked(lambda: gristmill.from_bytes(fleet.to_bytes()).partial_fit([1], X[:1])[1].n_seen_) == 2
+    gate, go = os.pipe()
+
+    def later():
+        os.read(gate, 1)
+        return ask()
+
+    thread = threading.Thread(target=lambda: found.append(forked(later)))
+    found = []
+    thread.start()
+    time.sleep(0.3)
+    fleet.partial_fit(np.arange(20), X[20:40])
+    os.write(go, b"x")
+    thread.join()
+    os.close(gate)
+    os.close(go)
+    assert "which has learned since" in found[0]

@@ -126,7 +126,7 @@ def test_what_is_said_in_passing_is_what_would_have_been_said_before(name):
         assert np.array_equal(model.predict_interval(X, 0.93), whole.predict_interval(X, 0.93))
 
 
-def test_saved_with_the_model_and_unknown_to_older_files(tmp_path):
+def test_saved_with_the_model_and_empty_where_a_file_has_none(tmp_path):
     X, y = stream(200)
     model = KernelRegressor(Gaussian(1.0)).fit(X, y)
     model.save(tmp_path / "model")
@@ -134,8 +134,8 @@ def test_saved_with_the_model_and_unknown_to_older_files(tmp_path):
     state = dict(model._engine.state())
     assert state["intervals"].shape == (57,)
     del state["intervals"]
-    older = model._restored(model._run.parts, state)
-    assert older.intervals().halves(0.9)[0] == np.inf
+    without = model._restored(model._run.parts, state)
+    assert without.intervals().halves(0.9)[0] == np.inf
     for wrong in (-1.0, np.nan, 1e300):
         bent = model._engine.state()
         bent["intervals"] = bent["intervals"].copy()

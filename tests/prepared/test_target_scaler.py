@@ -134,7 +134,7 @@ def test_it_is_a_learner_of_targets_that_were_scaled_by_hand(scale):
             mean, std = y[:seen].mean(), y[:seen].std()
             if spread == 0 or abs(mean - centre) > 0.1 * spread or not spread / 1.25 <= std <= spread * 1.25:
                 if spread:
-                    plain._engine.retarget(np.array([spread / std]), np.array([(centre - mean) / std]))
+                    plain._engine.rescale_targets(np.array([spread / std]), np.array([(centre - mean) / std]))
                 centre, spread = mean, std
     np.testing.assert_allclose(said, expected, rtol=1e-9, atol=1e-9)
 

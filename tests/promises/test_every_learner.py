@@ -171,12 +171,12 @@ def test_a_file_with_a_changed_bit_is_refused(name, tmp_path):
 
 
 def file_of(name, path):
-    """A file of an estimator as it is written today: of the first that is kept of its class."""
-    for kept in sorted((write.HERE / "format1").glob("*.safetensors")):
-        if model_files.opened(kept)[1]["class"] == name:
-            gristmill.load(kept).save(path)
+    """Arrays and text of a file of this estimator: of the first fitted model of its class."""
+    for key, (prototype, _) in sorted(write.ALL.items()):
+        if type(prototype).__name__ == name:
+            write.fitted(key)[0].save(path)
             return model_files.opened(path)
-    X, y = public_learners.stream(name)  # one that came after the files that are kept
+    X, y = public_learners.stream(name)
     public_learners.made(name).partial_fit(X, y).save(path)
     return model_files.opened(path)
 

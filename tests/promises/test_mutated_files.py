@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from pathlib import Path
 from typing import Any
 
-import model_files
 import numpy as np
 import pytest
 from mutations import Mutation
@@ -40,8 +38,7 @@ from gristmill import (
 from tests.saved import models, write
 
 COUNT = int(os.environ.get("GRISTMILL_FUZZ", "1000"))
-SAID = json.loads((write.HERE / "format1" / "said.json").read_text())
-#: files of today beside the kept ones: name -> (learner, kind of stream)
+#: learners beside those of tests/saved: name -> (learner, kind of stream)
 FRESH = {
     "merge": (KernelClassifier(Gaussian(2.0), Perceptron(), Merge(12)), "three"),
     "merge-csr": (KernelClassifier(Gaussian(2.0), Perceptron(), Merge(12)), "three-csr"),
@@ -64,39 +61,29 @@ FLEETS = {
     "keyed-centred": CentredFleet(Prepared(KernelRegressor(Gaussian(2.0), budget=Merge(5)), target=None)),
     "keyed-prepared": KeyedFleet(Prepared(KernelClassifier(Gaussian(2.0), Perceptron(), Merge(5)))),
 }
-NAMES = [
-    *(f"format1/{name}" for name in SAID),
-    *(f"format2/{name}" for name in SAID),
-    *(f"format2/{n}" for n in (*FRESH, *FLEETS)),
-]
+NAMES = [*write.ALL, *FRESH, *FLEETS]
 #: what a model with nonsense in it may answer; a crash is none of them
 ANSWERS = (ValueError, TypeError, IndexError, OverflowError, AttributeError, ArithmeticError, RuntimeError)
 
 
 def written(name: str, folder: Path) -> tuple[Path, str]:
-    """A file as it is kept, or the same model as it is written today; and the kind of stream it learned from."""
-    form, model = name.split("/")
-    kept = write.HERE / "format1" / f"{model}.safetensors"
-    if form == "format1":
-        return kept, SAID[model]["kind"]
-    path = folder / f"{model}.safetensors"
-    if model in SAID:
-        gristmill.load(kept).save(path)
-        return path, SAID[model]["kind"]
-    if model in FLEETS:
-        kind, learner = ("keyed" if "keyed" in model else "fleet"), FLEETS[model]
+    """The file of a fitted model, and the kind of stream that it learned from."""
+    path = folder / f"{name}.safetensors"
+    if name in write.ALL:
+        learner, kind = write.fitted(name)
+    elif name in FLEETS:
+        kind, learner = ("keyed" if "keyed" in name else "fleet"), FLEETS[name]
         learn(learner, kind, 40)
     else:
-        learner, kind = FRESH[model]
+        learner, kind = FRESH[name]
         models.learn(learner, *models.stream(kind, 40), kind)
     learner.save(path)
     return path, kind
 
 
 def test_a_file_of_every_estimator_is_among_them():
-    kept = {model_files.opened(write.HERE / "format1" / f"{name}.safetensors")[1]["class"] for name in SAID}
-    fresh = {type(model).__name__ for model in (*(model for model, _ in FRESH.values()), *FLEETS.values())}
-    assert kept | fresh == set(persist.ESTIMATORS)
+    learners = [model for model, _ in (*write.ALL.values(), *FRESH.values())]
+    assert {type(model).__name__ for model in (*learners, *FLEETS.values())} == set(persist.ESTIMATORS)
 
 
 def learn(model: Any, kind: str, rows: int) -> None:
@@ -153,7 +140,7 @@ def test_a_changed_file_is_read_or_refused(name, tmp_path):
     share = -(-COUNT // len(NAMES))
     forged, loaded = tmp_path / "forged.safetensors", 0
     for number in range(share):
-        case = f"Mutation({path.name!r} of {name.split('/')[0]}, {number})"
+        case = f"Mutation({path.name!r}, {number})"
         data = Mutation(path, number).bytes()
         forged.write_bytes(data)  # it stays behind where the interpreter does not survive it
         forget_peak()

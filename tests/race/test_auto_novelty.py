@@ -83,7 +83,7 @@ def test_what_is_said_of_several_views_is_that_of_the_twin(rate):
     rng = np.random.default_rng(1)
     densities = np.exp(rng.normal(size=(1300, 3)) * [1.0, 5.0, 0.1])
     densities[700:] *= [0.3, 1.0, 1.0]  # what comes is stranger for a while, and there are too many alarms
-    mixture = _core.Strangeness(3, rate)
+    mixture = _core.NoveltyMixture(3, rate)
     said = np.ascontiguousarray(densities.T[:, :, None])
     out = np.concatenate([mixture.learn(said[:, a:b].copy(), [0, 1, 2]) for a, b in ((0, 7), (7, 1300))]).ravel()
     np.testing.assert_allclose(out, twin(densities, rate), rtol=1e-9, atol=1e-9)

@@ -71,11 +71,11 @@ def test_what_is_said_does_not_jump_when_targets_are_measured_anew():
     model = KernelRegressor(Laplacian(0.3), budget=Merge(60)).fit(X, y)
     before, core = model.predict(X), model._engine
     labels = core.labels()[0].copy()
-    core.retarget(np.array([0.25]), np.array([-3.0]))
+    core.rescale_targets(np.array([0.25]), np.array([-3.0]))
     np.testing.assert_allclose(model.predict(X), 0.25 * before - 3.0, atol=1e-12)
     np.testing.assert_allclose(core.labels()[0], 0.25 * labels - 3.0)
     with pytest.raises(ValueError, match="factor"):
-        core.retarget(np.array([-1.0]), np.zeros(1))
+        core.rescale_targets(np.array([-1.0]), np.zeros(1))
 
 
 # ---- the whole ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -248,24 +251,28 @@ def test_bad_input_changes_nothing(count):
     assert pickle.dumps(model) == before
 
 
-def test_a_chunk_that_is_broken_off_is_undone(monkeypatch):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_chunk_that_is_broken_off_is_undone(sent):
     X, y = events(900)
     model = AutoClassifier("200 kB").fit(X[:350], y[:350])
     before = pickle.dumps(model)
-    lane = model._engine.lanes[1]
-    real, calls = lane.learn, []
 
-    def interrupted(*given):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return real(*given)
+    def stop(number, frame):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(lane, "learn", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(X[350:], y[350:])
-    assert len(calls) == 2
+    old = signal.signal(sent, stop)
+    timer = threading.Timer(0.15, os.kill, (os.getpid(), sent))
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(np.tile(X, (300, 1)), np.tile(y, 300))  # takes seconds, if it is let
+    finally:
+        timer.join()
+        signal.signal(sent, old)
     assert pickle.dumps(model) == before
+    model.partial_fit(X[350:], y[350:])
+    whole = AutoClassifier("200 kB").fit(X[:350], y[:350]).partial_fit(X[350:], y[350:])
+    assert np.array_equal(model.decision_function(X), whole.decision_function(X))
 
 
 @pytest.mark.parametrize(

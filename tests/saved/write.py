@@ -1,7 +1,6 @@
-"""Write the model files of this folder and what their models say: `python tests/saved/write.py tests/saved/format1`.
+"""Fitted models of every class, as files, and the digests of their scores.
 
-Files of an older format are never written again: they are what later versions must read.
-`--digests` writes those of the instruction set that runs, `--show` prints them.
+`python tests/saved/write.py --digests` records the digests of the instruction set that runs, `--show` prints them.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -19,39 +19,22 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent / "support")]
 from gristmill import _core  # noqa: E402
 from tests.saved import models  # noqa: E402
 
-LEARNED, THEN, SHOWN = 40, 20, 8  # events before a file is written, events after, rows that are asked about
+LEARNED, THEN, SHOWN = 40, 20, 8  # samples before a file is written, samples after, rows to predict
+ALL = {**models.IN_CORE, **models.BEYOND, **models.BATCH}
 
 
-def listed(array: np.ndarray) -> object:
-    return np.asarray(array).tolist()
-
-
-def one_file(name: str, model: object, kind: str, folder: Path) -> dict[str, object]:
-    """Learn, save, ask, go on learning, ask again."""
+def fitted(name: str) -> tuple[Any, str]:
+    """The model of this name after `LEARNED` samples, and its kind of stream."""
+    prototype, kind = ALL[name]
     X, y = models.stream(kind, LEARNED + THEN)
-    first, rest, rows = slice(0, LEARNED), slice(LEARNED, None), X[:SHOWN]
-    model = clone(model)
-    said: dict[str, object] = {"kind": kind}
+    X, y = X[:LEARNED], None if y is None else y[:LEARNED]
+    model = clone(prototype)
     if name in models.BATCH:
         groups = {"qid": np.arange(LEARNED) // 8} if name == "landmark-ranker" else {}
-        model.fit(X[first], None if y is None else y[first], **groups)
+        model.fit(X, y, **groups)
     else:
-        models.learn(model, X[first], None if y is None else y[first], kind)
-    model.save(folder / f"{name}.safetensors")
-    said["answers"] = listed(models.answers(model, rows))
-    if name not in models.BATCH:
-        said["scores"] = listed(models.learn(model, X[rest], None if y is None else y[rest], kind))
-        said["later"] = listed(models.answers(model, rows))
-    return said
-
-
-def write_files(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    said = {}
-    for name, (model, kind) in {**models.IN_CORE, **models.BEYOND, **models.BATCH}.items():
-        said[name] = one_file(name, model, kind, folder)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in said.items())
-    (folder / "said.json").write_text("{\n" + lines + "\n}\n")
+        models.learn(model, X, y, kind)
+    return model, kind
 
 
 def family() -> str:
@@ -75,7 +58,5 @@ def write_digests(path: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "--digests":
         write_digests(HERE / "digests.json")
-    elif sys.argv[1] == "--show":
-        print(json.dumps({"isa": _core.isa(), "digests": digests()}))
     else:
-        write_files(Path(sys.argv[1]))
+        print(json.dumps({"isa": _core.isa(), "digests": digests()}))

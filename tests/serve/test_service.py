@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
+import re
 import sqlite3
 
 import msgspec
@@ -113,6 +115,51 @@ def test_late_labels_are_scored_against_what_was_predicted_then(client):
     assert digest(served(client).champion.model) == digest(alone)
 
 
+def test_the_first_labels_may_come_late_too(client):
+    body = {"rows": ROWS[:4], "ids": [1, 2, 3, 4]}
+    assert client.post("/v1/models/m/predict", json={"rows": ROWS[:4]}).status_code == 409
+    assert client.post("/v1/models/m/predict", json=body).json()["predictions"] == [None] * 4
+    found = client.post("/v1/models/m/labels", json={"labels": dict(zip("1234", Y, strict=False))}).json()
+    assert (found["learned"], found["predictions"]) == (4, [None] * 4)
+    assert client.get("/v1/models/m").json()["metrics"]["scored"] == 4
+    assert digest(served(client).champion.model) == digest(fresh().partial_fit(ROWS[:4], Y[:4]))
+
+
+def test_labels_that_never_come_expire_and_are_counted(tmp_path):
+    settings = Settings(label_space=1000)
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        learn(client, 0, 50)
+        for start in range(0, 100, 10):
+            ids = list(range(start, start + 10))
+            client.post("/v1/models/m/predict", json={"rows": ROWS[start : start + 10], "ids": ids})
+        about = client.get("/v1/models/m").json()
+        assert (about["waiting"] + about["expired"], about["waiting"] < 10) == (100, True)
+        found = client.post("/v1/models/m/labels", json={"labels": {"0": True}}).json()
+        assert (found["learned"], found["unknown"]) == (0, ["0"])
+        families = text_string_to_metric_families(client.get("/metrics").text)
+        (expired,) = [one.samples[0].value for one in families if one.name == "gristmill_expired_labels"]
+        assert expired == about["expired"]
+
+
+def test_a_prediction_with_ids_and_a_key_that_comes_again_keeps_nothing(client):
+    learn(client, 0, 100)
+    body, key = {"rows": ROWS[100:103], "ids": ["x", "y", "z"]}, {"Idempotency-Key": "p"}
+    first = client.post("/v1/models/m/predict", json=body, headers=key)
+    client.post("/v1/models/m/labels", json={"labels": dict(zip("xyz", Y[100:103], strict=True))})
+    again = client.post("/v1/models/m/predict", json=body, headers=key)
+    assert (first.content, again.headers["idempotent-replay"]) == (again.content, "true")
+    assert (served(client).journal.waiting, served(client).position) == (0, 103)
+
+
+def test_more_requests_than_the_queue_takes_are_told_to_come_later(tmp_path):
+    with TestClient(app(tmp_path / "store", Settings(queue_bytes=100))) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        answer = learn(client, 0, 5)
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+        assert served(client).position == 0
+
+
 def test_a_key_that_comes_again_changes_nothing_and_gets_the_same_answer(client):
     first = learn(client, 0, 10, **{"Idempotency-Key": "k"})
     again = learn(client, 0, 10, **{"Idempotency-Key": "k"})
@@ -203,7 +250,16 @@ def test_tokens_and_other_sites(tmp_path):
         assert client.get("/v1/models", headers=ask).status_code == 200
         assert client.post("/v1/models/m", json={"learner": TEXT}, headers=ask).status_code == 403
         assert client.post("/v1/models/m", json={"learner": TEXT}, headers=write).status_code == 201
+        assert client.post("/v1/models/predict", json={"learner": TEXT}, headers=ask).status_code == 403
+        client.post("/v1/models/m/learn", json={"rows": ROWS[:9], "labels": Y[:9]}, headers=write)
+        body = {"rows": ROWS[:1]}
+        assert client.post("/v1/models/m/predict", json=body, headers=ask).status_code == 200
+        assert client.post("/v1/models/m/predict", json={**body, "ids": [1]}, headers=ask).status_code == 403
+        assert client.post("/v1/models/m/predict", json={**body, "ids": [1]}, headers=write).status_code == 200
         assert client.get("/v1/models", headers={**ask, "origin": "http://evil.example"}).status_code == 403
+        link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+        assert client.get("/", headers=link).status_code == 200
+        assert client.get("/v1/models", headers={**ask, **link}).status_code == 403
     with TestClient(app(tmp_path / "other")) as client:
         assert client.get("/v1/models", headers={"host": "evil.example"}).status_code == 403
 
@@ -272,6 +328,25 @@ def test_metrics_health_page_and_description(client):
     found = client.get("/v1/models/m/curves").json()
     assert [entry[0] for entry in found["curve"]] == [50, 100]
     assert found["columns"] == dict.fromkeys("abc", "number")
+
+
+def test_every_panel_of_grafana_has_its_metrics(client):
+    learn(client, 0, 100)
+    client.post("/v1/models/m/challenger", json={"learner": TEXT})
+    learn(client, 100, 200)
+    samples = {
+        sample.name
+        for family in text_string_to_metric_families(client.get("/metrics").text)
+        for sample in family.samples
+        if not math.isnan(sample.value)
+    }
+    dashboard = client.get("/page/grafana.json").json()
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert len(asked) > 15
+    named = {
+        name for text in [*asked, json.dumps(dashboard["annotations"])] for name in re.findall(r"gristmill_\w+", text)
+    }
+    assert named - samples == set()
 
 
 def test_novelty_tells_alarms_with_their_reasons(client):

@@ -22,7 +22,6 @@ def opened(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def closed(arrays: dict[str, Any], text: dict[str, Any]) -> bytes:
-    """The bytes of a file of these arrays and this text; format 1 has no checksum."""
-    signs = isinstance(text, dict) and text.get("format") == persist.FORMAT
-    signed = {**text, "checksum": persist.checksum(text, arrays)} if signs else text
+    """The bytes of a file with these arrays and this text, and a checksum that fits."""
+    signed = {**text, "checksum": persist.checksum(text, arrays)} if isinstance(text, dict) else text
     return to_bytes(arrays, metadata={"gristmill": json.dumps(signed)})

@@ -49,12 +49,12 @@ Trees::Trees(std::vector<Coordinate> coordinates, std::size_t width, bool single
 
 void Trees::check(const Batch& batch) const {
     check_width(batch, width());
-    Sight sight = look(batch);
+    Lookahead lookahead = make_lookahead(batch);
     char text[400];
     for (std::size_t i = 0; i < batch_count(batch); ++i) {
-        keys(sight, i);
+        keys(lookahead, i);
         for (std::size_t j = 0; j < width(); ++j) {
-            const double x = sight.input[j];
+            const double x = lookahead.input[j];
             if (std::isfinite(x) || (skip_missing_ && std::isnan(x))) continue;
             std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g; %s",
                           std::isnan(x) ? "NaN" : "infinity", i, j, x,
@@ -62,8 +62,8 @@ void Trees::check(const Batch& batch) const {
                                         : "drop or clip such rows first");
             throw RowError(i, text);
         }
-        for (std::size_t c = 0; c < sight.keys.size(); ++c) {
-            const double key = sight.keys[c];
+        for (std::size_t c = 0; c < lookahead.keys.size(); ++c) {
+            const double key = lookahead.keys[c];
             const char* why = std::isinf(key) ? "is not finite" : sum_.refusal(c, key);
             if (!why) continue;
             // "Negative values in data" are the words that scikit-learn's users, and its checks, look for.
@@ -75,41 +75,41 @@ void Trees::check(const Batch& batch) const {
     }
 }
 
-Trees::Sight Trees::look(const Batch& batch) const {
-    Sight sight;
-    sight.batch = &batch;
-    sight.row.resize(width());
-    sight.keys.resize(sum_.coordinates().size());
-    return sight;
+Trees::Lookahead Trees::make_lookahead(const Batch& batch) const {
+    Lookahead lookahead;
+    lookahead.batch = &batch;
+    lookahead.row.resize(width());
+    lookahead.keys.resize(sum_.coordinates().size());
+    return lookahead;
 }
 
-const double* Trees::keys(Sight& sight, std::size_t i) const {
-    const std::size_t at = sight.first + i;
-    if (sight.at != at) {
-        sight.at = at;
-        sight.input = dense_row(*sight.batch, at, sight.row);
-        sum_.keys(sight.input, sight.keys.data());
+const double* Trees::keys(Lookahead& lookahead, std::size_t i) const {
+    const std::size_t at = lookahead.first + i;
+    if (lookahead.at != at) {
+        lookahead.at = at;
+        lookahead.input = dense_row(*lookahead.batch, at, lookahead.row);
+        sum_.keys(lookahead.input, lookahead.keys.data());
     }
-    return sight.keys.data();
+    return lookahead.keys.data();
 }
 
-void Trees::measure(Sight&, std::size_t, std::span<const double>, Trial& trial) {
+void Trees::measure(Lookahead&, std::size_t, std::span<const double>, Trial& trial) {
     if (!track_norm_) return;
     repair_norm();
     trial.norm2 = norm2_;
 }
 
-Trees::Plan Trees::plan(Sight&, std::size_t, Term& term, Budget& budget, Random& random) {
+Trees::Plan Trees::plan(Lookahead&, std::size_t, Term& term, Budget& budget, Random& random) {
     Plan plan;
     if (term.step.coefficient == 0) return plan;
     plan.entry = {};  // after clearing there is room
     const Newcomer newcomer{term.id, term.coefs, term.step.shrink, nullptr, term.self};
     if (term.step.shrink != 0) plan.entry = choose(budget, *this, newcomer, random);
-    make_room(term.coefs, plan.entry.kind == Entry::Kind::append ? 1 : 0);
+    reserve_for(term.coefs, plan.entry.kind == Entry::Kind::append ? 1 : 0);
     return plan;
 }
 
-void Trees::make_room(std::span<const double> coefs, std::size_t more) {
+void Trees::reserve_for(std::span<const double> coefs, std::size_t more) {
     std::vector<std::size_t> touched;
     for (std::size_t o = 0; o < coefs.size(); ++o)
         if (coefs[o] != 0) touched.push_back(o);
@@ -122,15 +122,15 @@ void Trees::make_room(std::span<const double> coefs, std::size_t more) {
     filled_ = true;
 }
 
-void Trees::commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term) {
-    keys(sight, i);
+void Trees::commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term) {
+    keys(lookahead, i);
     shrink(term.step.shrink);
     if (plan.entry.kind == Entry::Kind::replace) remove(plan.entry.slot);
-    if (plan.entry.kind != Entry::Kind::refuse) add(sight, term);
+    if (plan.entry.kind != Entry::Kind::refuse) add(lookahead, term);
     if (std::isfinite(term.step.radius) && track_norm_) stay_inside(term.step.radius);
 }
 
-void Trees::expire(Sight&, std::size_t, std::int64_t horizon) {
+void Trees::expire(Lookahead&, std::size_t, std::int64_t horizon) {
     while (terms_.size() > 0 && terms_.id(terms_.oldest()) < horizon) remove(terms_.oldest());
 }
 
@@ -140,11 +140,11 @@ void Trees::shrink(double factor) {
         sum_.clear();
         terms_.clear();
         scale_ = 1;
-        norm2_ = doubt_ = floor_ = 0;
+        norm2_ = error_bound_ = error_floor_ = 0;
         return;
     }
     scale_ *= factor;
-    norm2_ *= factor * factor, doubt_ *= factor * factor, floor_ *= factor * factor;
+    norm2_ *= factor * factor, error_bound_ *= factor * factor, error_floor_ *= factor * factor;
     const double size = std::abs(scale_);
     if (size > 1e-100 && size < 1e100) return;
     // By a power of two, which rounds nothing: trees, terms and heap go on describing the same numbers.
@@ -155,23 +155,23 @@ void Trees::shrink(double factor) {
     terms_.rescale(power);
 }
 
-void Trees::add(Sight& sight, const Term& term) {
-    const double* keys = sight.keys.data();
+void Trees::add(Lookahead& lookahead, const Term& term) {
+    const double* keys = lookahead.keys.data();
     if (track_norm_) {
         for (std::size_t o = 0; o < outputs(); ++o) {
             if (term.coefs[o] == 0) continue;
             const double c = term.coefs[o], value = scale_ * sum_.score(o, keys);
             norm2_ += 2 * c * value + c * c * term.self;
-            doubt_ += kRounding * (std::abs(2 * c * value) + c * c * std::abs(term.self));
+            error_bound_ += kRounding * (std::abs(2 * c * value) + c * c * std::abs(term.self));
         }
         norm2_ = std::max(norm2_, 0.0);
     }
-    sight.unscaled.resize(outputs());
+    lookahead.unscaled.resize(outputs());
     for (std::size_t o = 0; o < outputs(); ++o) {
-        sight.unscaled[o] = term.coefs[o] / scale_;
-        if (sight.unscaled[o] != 0) sum_.add(o, keys, sight.unscaled[o]);
+        lookahead.unscaled[o] = term.coefs[o] / scale_;
+        if (lookahead.unscaled[o] != 0) sum_.add(o, keys, lookahead.unscaled[o]);
     }
-    terms_.append(term.id, sight.input, sight.unscaled);
+    terms_.append(term.id, lookahead.input, lookahead.unscaled);
 }
 
 void Trees::remove(std::size_t slot) {
@@ -184,7 +184,7 @@ void Trees::remove(std::size_t slot) {
         if (track_norm_) {
             const double value = scale_ * sum_.score(o, keys_.data());
             norm2_ += c * c * self - 2 * c * value;
-            doubt_ += kRounding * (c * c * std::abs(self) + std::abs(2 * c * value));
+            error_bound_ += kRounding * (c * c * std::abs(self) + std::abs(2 * c * value));
         }
         sum_.remove(o, keys_.data(), stored);
     }
@@ -218,10 +218,10 @@ double Trees::exact_norm2(double* absolute) const {
 }
 
 void Trees::repair_norm() {
-    if (!(doubt_ > std::max(1e-10 * norm2_, 1e3 * floor_))) return;
+    if (!(error_bound_ > std::max(1e-10 * norm2_, 1e3 * error_floor_))) return;
     double absolute = 0;
     norm2_ = std::max(exact_norm2(&absolute), 0.0);
-    doubt_ = floor_ = kRounding * absolute;
+    error_bound_ = error_floor_ = kRounding * absolute;
 }
 
 // ---- scores -------------------------------------------------------------------------------------------------------
@@ -251,31 +251,31 @@ void Trees::scores(const Batch& batch, double* scores) const {
 }
 
 void Trees::components(const Batch& batch, double* out) const {
-    Sight sight = look(batch);
+    Lookahead lookahead = make_lookahead(batch);
     const std::size_t coordinates = keys_.size();
     for (std::size_t i = 0; i < batch_count(batch); ++i) {
-        keys(sight, i);
+        keys(lookahead, i);
         for (std::size_t o = 0; o < outputs(); ++o, out += coordinates) {
-            sum_.parts(o, sight.keys.data(), out);
+            sum_.parts(o, lookahead.keys.data(), out);
             for (std::size_t c = 0; c < coordinates; ++c) out[c] *= scale_;
         }
     }
 }
 
 void Trees::gradients(const Batch& batch, double* out) const {
-    Sight sight = look(batch);
+    Lookahead lookahead = make_lookahead(batch);
     std::vector<double> slopes(keys_.size());
     std::fill(out, out + batch_count(batch) * outputs() * width(), 0.0);
     for (std::size_t i = 0; i < batch_count(batch); ++i) {
-        const double* key = keys(sight, i);
+        const double* key = keys(lookahead, i);
         for (std::size_t o = 0; o < outputs(); ++o, out += width()) {
             sum_.slopes(o, key, slopes.data());
             for (std::size_t c = 0; c < slopes.size(); ++c) {
                 const Coordinate& at = sum_.coordinates()[c];
                 if (std::isnan(key[c])) continue;
                 const bool product = at.other != Coordinate::kNone;
-                out[at.column] += scale_ * slopes[c] * (product ? sight.input[at.other] : 1.0);
-                if (product) out[at.other] += scale_ * slopes[c] * sight.input[at.column];
+                out[at.column] += scale_ * slopes[c] * (product ? lookahead.input[at.other] : 1.0);
+                if (product) out[at.other] += scale_ * slopes[c] * lookahead.input[at.column];
             }
         }
     }

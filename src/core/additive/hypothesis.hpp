@@ -37,7 +37,7 @@ class Trees {
     double magnitude(std::size_t slot) const { return std::abs(scale_) * terms_.magnitude(slot); }
 
     // ---- as a hypothesis, see learner/hypothesis.hpp
-    struct Sight {
+    struct Lookahead {
         const Batch* batch = nullptr;
         std::size_t first = 0, count = 0;
         std::size_t at = static_cast<std::size_t>(-1);  // the row in `input` and `keys`
@@ -50,24 +50,24 @@ class Trees {
     std::size_t outputs() const { return sum_.outputs(); }
     std::size_t coefs_per_term() const { return outputs(); }
     void check(const Batch& batch) const;
-    Sight look(const Batch& batch) const;
+    Lookahead make_lookahead(const Batch& batch) const;
     std::size_t window(std::size_t left) const { return std::min<std::size_t>(left, 256); }
-    void load(Sight& sight, std::size_t first, std::size_t count) const { sight.first = first, sight.count = count; }
-    double score(Sight& sight, std::size_t i, std::size_t output) const { return scale_ * sum_.score(output, keys(sight, i)); }
-    double average_score(Sight&, std::size_t, std::size_t) const { return kUnknown; }
-    double self(Sight& sight, std::size_t i) const { return sum_.self(keys(sight, i)); }
-    void measure(Sight& sight, std::size_t i, std::span<const double> direction, Trial& trial);
+    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const { lookahead.first = first, lookahead.count = count; }
+    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return scale_ * sum_.score(output, keys(lookahead, i)); }
+    double average_score(Lookahead&, std::size_t, std::size_t) const { return kUnknown; }
+    double self(Lookahead& lookahead, std::size_t i) const { return sum_.self(keys(lookahead, i)); }
+    void measure(Lookahead& lookahead, std::size_t i, std::span<const double> direction, Trial& trial);
     bool overflows(const Trial&, const Step& step) const { return !(std::abs(step.coefficient) <= 1e150); }
-    Plan plan(Sight& sight, std::size_t i, Term& term, Budget& budget, Random& random);
-    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
-    void expire(Sight& sight, std::size_t i, std::int64_t horizon);
-    void finish(Sight&) {}
+    Plan plan(Lookahead& lookahead, std::size_t i, Term& term, Budget& budget, Random& random);
+    void commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Lookahead& lookahead, std::size_t i, std::int64_t horizon);
+    void finish(Lookahead&) {}
     void tick() {}
     std::uint64_t ticks() const { return 0; }
-    bool plans_alone() const { return true; }
+    bool plan_is_readonly() const { return true; }
     void add_output();
     // f <- factor f. Several outputs share one scale: several factors are refused.
-    void retell(std::span<const double> factors) {
+    void scale_outputs(std::span<const double> factors) {
         if (factors.size() > 1) throw std::invalid_argument("trees of several targets have one scale");
         shrink(factors[0]);
     }
@@ -80,32 +80,32 @@ class Trees {
     void visit(Archive& archive, std::uint64_t seen);
 
   private:
-    struct Odd {  // an entry that does not follow from the coefficients of its terms
+    struct OddEntry {  // an entry that does not follow from the coefficients of its terms
         std::size_t tree, entry;
         double coef, rest;
     };
     struct Numbers {
-        double scale, norm2, doubt, floor;
+        double scale, norm2, error_bound, error_floor;
         std::size_t outputs;
     };
-    const double* keys(Sight& sight, std::size_t i) const;
-    void make_room(std::span<const double> coefs, std::size_t more);
+    const double* keys(Lookahead& lookahead, std::size_t i) const;
+    void reserve_for(std::span<const double> coefs, std::size_t more);
     void shrink(double factor);
-    void add(Sight& sight, const Term& term);
+    void add(Lookahead& lookahead, const Term& term);
     void remove(std::size_t slot);
     void stay_inside(double radius);
     void repair_norm();
     double exact_norm2(double* absolute) const;
     std::vector<std::vector<double>> coefs_by_output() const;
     std::vector<TreeEntry> fresh_entries(std::size_t output, std::size_t c) const;
-    std::vector<Odd> odd_entries() const;
+    std::vector<OddEntry> odd_entries() const;
     void visit_trees(Archive& archive);
 
     AdditiveSum sum_;
     Terms terms_;
     bool skip_missing_, track_norm_;
     std::size_t limit_;
-    double scale_ = 1, norm2_ = 0, doubt_ = 0, floor_ = 0;  // as in Expansion
+    double scale_ = 1, norm2_ = 0, error_bound_ = 0, error_floor_ = 0;  // as in Expansion
     std::vector<double> row_, keys_;  // of a stored term, while learning
     bool filled_ = false;             // room for all that the budget allows has been made
     Numbers before_ = {};             // a transaction

@@ -12,7 +12,7 @@ void Trees::begin(std::size_t rows, bool grows) {
     const bool long_chunk = grows || 2 * rows > terms_.size();
     sum_.begin(long_chunk);
     terms_.begin(long_chunk);
-    before_ = {scale_, norm2_, doubt_, floor_, outputs()};
+    before_ = {scale_, norm2_, error_bound_, error_floor_, outputs()};
 }
 
 void Trees::keep() {
@@ -25,7 +25,7 @@ void Trees::rollback() {
     if (outputs() != before_.outputs) terms_.set_outputs({before_.outputs, std::vector<double>(terms_.size())});
     sum_.rollback();
     terms_.rollback();
-    scale_ = before_.scale, norm2_ = before_.norm2, doubt_ = before_.doubt, floor_ = before_.floor;
+    scale_ = before_.scale, norm2_ = before_.norm2, error_bound_ = before_.error_bound, error_floor_ = before_.error_floor;
 }
 
 std::vector<std::vector<double>> Trees::coefs_by_output() const {
@@ -50,7 +50,7 @@ void Trees::split_output() {
     for (double& c : coefs[0]) c *= -0.5;
     for (double& c : coefs[1]) c *= 0.5;
     terms_.set_outputs(std::move(coefs));
-    norm2_ *= 0.5, doubt_ *= 0.5;
+    norm2_ *= 0.5, error_bound_ *= 0.5;
     filled_ = false;
 }
 
@@ -77,8 +77,8 @@ std::vector<TreeEntry> Trees::fresh_entries(std::size_t output, std::size_t c) c
     return entries;
 }
 
-std::vector<Trees::Odd> Trees::odd_entries() const {
-    std::vector<Odd> odd;
+std::vector<Trees::OddEntry> Trees::odd_entries() const {
+    std::vector<OddEntry> odd;
     for (std::size_t tree = 0; tree < outputs() * keys_.size(); ++tree) {
         const auto kept = sum_.entries(tree / keys_.size(), tree % keys_.size());
         const auto fresh = fresh_entries(tree / keys_.size(), tree % keys_.size());
@@ -98,20 +98,20 @@ void Trees::visit(Archive& archive, std::uint64_t seen) {
     archive.table("coef", coefs, outputs(), ids.size());
     archive.number("scale", scale_);
     archive.number("norm2", norm2_);
-    archive.number("doubt", doubt_);
-    archive.number("floor", floor_);
+    archive.number("doubt", error_bound_);
+    archive.number("floor", error_floor_);
     if (archive.loads) {
         if (scale_ == 0) archive.refuse("scale", "is 0");
         if (terms_.size() != 0 || !archive.points || batch_count(*archive.points) != ids.size())
             archive.refuse("ids", "does not fit the points");
         check_ids(archive, ids, seen);
         terms_.reserve(ids.size());
-        Sight sight = look(*archive.points);
+        Lookahead lookahead = make_lookahead(*archive.points);
         std::vector<double> own(outputs());
         for (std::size_t slot = 0; slot < ids.size(); ++slot) {
             for (std::size_t o = 0; o < outputs(); ++o) own[o] = coefs[o][slot];
-            keys(sight, slot);
-            terms_.append(ids[slot], sight.input, own);
+            keys(lookahead, slot);
+            terms_.append(ids[slot], lookahead.input, own);
         }
         terms_.order_by_id();
     }
@@ -125,7 +125,7 @@ void Trees::visit(Archive& archive, std::uint64_t seen) {
             if (const double coef = terms_.coefs(slot)[o]; coef != 0) sum_.add(o, keys_.data(), coef);
     }
     if (!track_norm_) return;
-    doubt_ = std::numeric_limits<double>::max();
+    error_bound_ = std::numeric_limits<double>::max();
     repair_norm();
 }
 
@@ -141,7 +141,7 @@ void Trees::visit_trees(Archive& archive) {
             shapes.insert(shapes.end(), shape.begin(), shape.end());
             ends.push_back(static_cast<std::int64_t>(shapes.size()));
         }
-        for (const Odd& odd : odd_entries()) {
+        for (const OddEntry& odd : odd_entries()) {
             odd_at.insert(odd_at.end(), {static_cast<std::int64_t>(odd.tree), static_cast<std::int64_t>(odd.entry)});
             odd_values.insert(odd_values.end(), {odd.coef, odd.rest});
         }

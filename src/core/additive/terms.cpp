@@ -104,7 +104,7 @@ void Terms::rescale(double factor) {
 }
 
 void Terms::set_outputs(std::vector<std::vector<double>> coefs) {
-    Shelves<double> fresh(coefs.size());
+    ChunkedArray<double> fresh(coefs.size());
     fresh.reserve(size_);
     for (std::size_t slot = 0; slot < size_; ++slot)
         for (std::size_t o = 0; o < coefs.size(); ++o) fresh[slot][o] = coefs[o][slot];

@@ -13,21 +13,21 @@
 namespace gristmill {
 
 template <class T>
-class Shelves {
+class ChunkedArray {
   public:
-    explicit Shelves(std::size_t width = 1) : width_(width) {}
-    T* operator[](std::size_t slot) { return shelves_[slot / kSlots].get() + slot % kSlots * width_; }
-    const T* operator[](std::size_t slot) const { return shelves_[slot / kSlots].get() + slot % kSlots * width_; }
+    explicit ChunkedArray(std::size_t width = 1) : width_(width) {}
+    T* operator[](std::size_t slot) { return chunks_[slot / kSlots].get() + slot % kSlots * width_; }
+    const T* operator[](std::size_t slot) const { return chunks_[slot / kSlots].get() + slot % kSlots * width_; }
     std::size_t width() const { return width_; }
     void reserve(std::size_t slots) {
-        while (shelves_.size() * kSlots < slots) shelves_.push_back(std::make_unique<T[]>(kSlots * width_));
+        while (chunks_.size() * kSlots < slots) chunks_.push_back(std::make_unique<T[]>(kSlots * width_));
     }
-    std::size_t bytes() const { return shelves_.size() * kSlots * width_ * sizeof(T); }
+    std::size_t bytes() const { return chunks_.size() * kSlots * width_ * sizeof(T); }
 
   private:
     static constexpr std::size_t kSlots = 64;
     std::size_t width_;
-    std::vector<std::unique_ptr<T[]>> shelves_;
+    std::vector<std::unique_ptr<T[]>> chunks_;
 };
 
 class Terms {
@@ -90,10 +90,10 @@ class Terms {
     void make_heap();
 
     bool single_;
-    Shelves<double> rows_, coefs_;
-    Shelves<float> floats_;  // instead of rows_
-    Shelves<std::int64_t> ids_;
-    Shelves<Age> ages_;
+    ChunkedArray<double> rows_, coefs_;
+    ChunkedArray<float> floats_;  // instead of rows_
+    ChunkedArray<std::int64_t> ids_;
+    ChunkedArray<Age> ages_;
     std::size_t size_ = 0;
     std::uint32_t oldest_ = kNone, newest_ = kNone;
     bool keep_heap_;

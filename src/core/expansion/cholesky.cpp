@@ -5,7 +5,7 @@
 
 namespace gristmill {
 
-double& Span::entry(std::size_t row, std::size_t column) {
+double& CholeskySpan::entry(std::size_t row, std::size_t column) {
     Stair& stair = stairs_[row / kStair];
     const std::size_t width = row / kStair * kStair, within = row % kStair;
     if (column >= width) return stair.triangle[(column - width) * kStair + within];
@@ -13,7 +13,7 @@ double& Span::entry(std::size_t row, std::size_t column) {
     return stair.blocks[(within / lanes * width + column) * lanes + within % lanes];
 }
 
-void Span::solve(const double* const* values, std::size_t count, double* const* z) const {
+void CholeskySpan::solve(const double* const* values, std::size_t count, double* const* z) const {
     std::vector<double> sums(count * kStair);
     std::vector<const double*> value_rows(count), known(z, z + count);
     std::vector<double*> z_rows(count);
@@ -27,24 +27,24 @@ void Span::solve(const double* const* values, std::size_t count, double* const* 
     }
 }
 
-double Span::score(const double* z) const { return isa_score().dot(g_.data(), z, g_.size()); }
+double CholeskySpan::score(const double* z) const { return isa_score().dot(g_.data(), z, g_.size()); }
 
-double Span::average_score(const double* z, std::uint64_t ticks) const {
+double CholeskySpan::average_score(const double* z, std::uint64_t ticks) const {
     return ticks == 0 ? 0.0 : isa_score().dot(sum_.data(), z, sum_.size()) / static_cast<double>(ticks);
 }
 
-double Span::projected2(const double* z) const { return isa_score().dot(z, z, padded_size(size())); }
+double CholeskySpan::projected2(const double* z) const { return isa_score().dot(z, z, padded_size(size())); }
 
-double Span::residual2(const double* z, double self) const {
+double CholeskySpan::residual2(const double* z, double self) const {
     const double rest = self - projected2(z);
     return rest > kDependent * self ? rest : 0.0;
 }
 
-double Span::norm2() const { return isa_score().dot(g_.data(), g_.data(), g_.size()); }
+double CholeskySpan::norm2() const { return isa_score().dot(g_.data(), g_.data(), g_.size()); }
 
-void Span::fold(double coefficient, const double* z) { isa_score().axpy(coefficient, z, g_.data(), g_.size()); }
+void CholeskySpan::fold(double coefficient, const double* z) { isa_score().axpy(coefficient, z, g_.data(), g_.size()); }
 
-void Span::add(double coefficient, const double* z, double residual, std::size_t slot) {
+void CholeskySpan::add(double coefficient, const double* z, double residual, std::size_t slot) {
     const std::size_t row = size();
     if (row == stairs_.size() * kStair) {
         const std::size_t width = row;
@@ -60,22 +60,22 @@ void Span::add(double coefficient, const double* z, double residual, std::size_t
     g_[row] += coefficient * residual;
 }
 
-void Span::extend(const double* const* z, std::size_t count, const double* values, double* out) const {
+void CholeskySpan::extend(const double* const* z, std::size_t count, const double* values, double* out) const {
     isa_score().ordered(z, count, newest_.data(), newest_.size(), out);
     const double inverse = stairs_.back().inverse[(size() - 1) % kStair];
     for (std::size_t r = 0; r < count; ++r) out[r] = (values[r] - out[r]) * inverse;
 }
 
-void Span::scale(double factor) { isa_score().scale(factor, g_.data(), g_.size()); }
+void CholeskySpan::scale(double factor) { isa_score().scale(factor, g_.data(), g_.size()); }
 
-void Span::scale_all(double factor) {
+void CholeskySpan::scale_all(double factor) {
     scale(factor);
     isa_score().scale(factor, sum_.data(), sum_.size());
 }
 
-void Span::tick() { isa_score().axpy(1.0, g_.data(), sum_.data(), sum_.size()); }
+void CholeskySpan::tick() { isa_score().axpy(1.0, g_.data(), sum_.data(), sum_.size()); }
 
-std::vector<double> Span::coefficients(const double* g) const {
+std::vector<double> CholeskySpan::coefficients(const double* g) const {
     std::vector<double> a(g, g + size());
     for (std::size_t s = size(); s-- > 0;) {
         a[s] *= stairs_[s / kStair].inverse[s % kStair];
@@ -84,26 +84,26 @@ std::vector<double> Span::coefficients(const double* g) const {
     return a;
 }
 
-void Span::restore(std::span<const double> g, std::span<const double> sum) {
+void CholeskySpan::restore(std::span<const double> g, std::span<const double> sum) {
     std::copy(g.begin(), g.end(), g_.begin());
     std::copy(sum.begin(), sum.end(), sum_.begin());
 }
 
-std::size_t Span::bytes() const {
+std::size_t CholeskySpan::bytes() const {
     std::size_t doubles = g_.capacity() + sum_.capacity() + newest_.capacity();
     for (const Stair& stair : stairs_) doubles += stair.blocks.size() + stair.triangle.size() + stair.inverse.size();
     return doubles * sizeof(double) + members_.capacity() * sizeof(std::size_t);
 }
 
-void Span::rollback(Mark mark) {
-    for (std::size_t row = mark.size; row < size(); ++row) {
+void CholeskySpan::rollback(Snapshot snapshot) {
+    for (std::size_t row = snapshot.size; row < size(); ++row) {
         for (std::size_t j = 0; j < row; ++j) entry(row, j) = 0;
         stairs_[row / kStair].inverse[row % kStair] = 0;
     }
-    members_.resize(mark.size);
-    stairs_.resize((mark.size + kStair - 1) / kStair);
-    g_ = std::move(mark.g);
-    sum_ = std::move(mark.sum);
+    members_.resize(snapshot.size);
+    stairs_.resize((snapshot.size + kStair - 1) / kStair);
+    g_ = std::move(snapshot.g);
+    sum_ = std::move(snapshot.sum);
 }
 
 }  // namespace gristmill

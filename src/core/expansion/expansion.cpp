@@ -14,12 +14,12 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Compos
     : Expansion(std::move(kernel), std::move(points), composition.needs.tangent ? 2 : 1, composition.needs.norm,
                 composition.average) {
     windowed_ = std::holds_alternative<Window>(composition.budget);
-    weighs_ = composition.needs.mass;
+    needs_mass_ = composition.needs.mass;
     neighbours_ = composition.needs.neighbours;
     hidden_ = composition.needs.tangent ? 1 : 0;
     if (composition.needs.partners) keep_partners();
     const Budget& budget = composition.budget;
-    only_puts_ = !composition.needs.norm && !composition.needs.partners &&
+    inserts_only_ = !composition.needs.norm && !composition.needs.partners &&
                  (std::holds_alternative<Unbounded>(budget) || std::holds_alternative<DropOldest>(budget) ||
                   std::holds_alternative<DropSmallest>(budget) || std::holds_alternative<DropRandom>(budget));
     set_limit(limit_of(composition.budget));
@@ -34,15 +34,15 @@ double Expansion::norm2() const {
 }
 
 double Expansion::mass() const {
-    constexpr std::size_t kAbreast = 8;  // sums in a fixed order on every machine
-    double sums[kAbreast] = {};
-    for (std::size_t slot = 0; slot < padded(size()); slot += kAbreast)
-        for (std::size_t k = 0; k < kAbreast; ++k) sums[k] += coef_[0][slot + k];
+    constexpr std::size_t kUnroll = 8;  // independent sums in a fixed order on every machine
+    double sums[kUnroll] = {};
+    for (std::size_t slot = 0; slot < padded(size()); slot += kUnroll)
+        for (std::size_t k = 0; k < kUnroll; ++k) sums[k] += coef_[0][slot + k];
     return scale_ * (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
 std::size_t Expansion::smallest() const {
-    // Ties go to the oldest, so the scan runs by age and asks for strictly less.
+    // Ties go to the oldest, so the scan runs by age and looks for strictly smaller values.
     std::size_t slot = points_->oldest(), found = slot;
     for (double least = magnitude(found); (slot = points_->newer(slot)) != Points::npos;)
         if (const double here = magnitude(slot); here < least) found = slot, least = here;
@@ -62,7 +62,7 @@ void Expansion::square_coefs(double factor) const {
     const double all = scale_ * factor, square = all * all;
     for (double& x : squares_) x *= square;
     if (!average_) return;
-    for (std::size_t slot = 0; slot < size(); ++slot) {  // the dearer of what f and what the mean would lose
+    for (std::size_t slot = 0; slot < size(); ++slot) {  // the larger of the losses of f and of the average
         double mean = 0;
         for (std::size_t o = 0; o < outputs(); ++o) mean += average_coef(slot, o) * average_coef(slot, o);
         squares_[slot] = std::max(squares_[slot], mean);
@@ -74,11 +74,11 @@ Entry Expansion::cheapest_fold(const Newcomer& newcomer) const {
     double own = 0;
     for (const double c : newcomer.coefs) own += c * c;
     const auto fold = partners_->choose(*points_, kernel_, squares_, own, newcomer.row, newcomer.self);
-    if (fold.slot == Partners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
+    if (fold.slot == MergePartners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
     return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
 }
 
-Partners::Fold Expansion::cheapest_fold(std::span<const std::uint8_t> may_go) const {
+MergePartners::Fold Expansion::cheapest_fold(std::span<const std::uint8_t> may_go) const {
     square_coefs(1);
     return partners_->choose(*points_, kernel_, squares_, may_go);
 }
@@ -87,8 +87,8 @@ double Expansion::score(std::size_t output, const double* row) const {
     return scale_ * isa_score().dot(coef_[output].data(), row, padded(size()));
 }
 
-// sum over time of coef_i = sum_i + weight * coef_i - lag_i: the scales passed so far times the present value, less what
-// was counted before a coefficient took its present value.
+// sum over time of coef_i = sum_i + weight * coef_i - lag_i: the accumulated scales times the present value, minus what
+// was accumulated before the coefficient took its present value.
 double Expansion::average_coef(std::size_t slot, std::size_t output) const {
     if (ticks_ == 0) return 0;
     const double total = sum_[output][slot] + (weight_ * coef_[output][slot] - lag_[output][slot]);
@@ -106,16 +106,16 @@ void Expansion::change(std::size_t slot, std::size_t output, double by) {
     if (average_) lag_[output][slot] += weight_ * by;
 }
 
-// A unit in the last place or two of each term that went in or out.
+// One or two ulp of each term that was added or removed.
 constexpr double kRounding = 4e-16;
 
 void Expansion::repair_norm() {
     double total = 0;
     for (std::size_t o = 0; o < coef_.size(); ++o) total += inner(o, o);
-    if (!(doubt_ > std::max(1e-10 * total, 1e3 * floor_))) return;
+    if (!(error_bound_ > std::max(1e-10 * total, 1e3 * error_floor_))) return;
     double terms = 0;
     inner_ = exact_inner(&terms);
-    doubt_ = floor_ = kRounding * terms;
+    error_bound_ = error_floor_ = kRounding * terms;
 }
 
 void Expansion::count_term(std::span<const double> coefs, std::span<const double> scores, double self) {
@@ -126,7 +126,7 @@ void Expansion::count_term(std::span<const double> coefs, std::span<const double
             if (a == b) inner_[a * n + a] = std::max(inner_[a * n + a], 0.0);
         }
     for (std::size_t a = 0; a < n; ++a)
-        doubt_ += kRounding * (std::abs(2 * coefs[a] * scores[a]) + coefs[a] * coefs[a] * std::abs(self));
+        error_bound_ += kRounding * (std::abs(2 * coefs[a] * scores[a]) + coefs[a] * coefs[a] * std::abs(self));
 }
 
 void Expansion::shrink(double factor) {
@@ -142,20 +142,20 @@ void Expansion::shrink(double factor) {
         }
         scale_ = 1;
         std::fill(inner_.begin(), inner_.end(), 0.0);
-        doubt_ = floor_ = 0;
+        error_bound_ = error_floor_ = 0;
         return;
     }
     scale_ *= factor;
     for (double& x : inner_) x *= factor * factor;
-    doubt_ *= factor * factor;
-    floor_ *= std::min(1.0, factor * factor);  // growing must not hide what it makes worse
-    // The average is a difference that loses a digit for each power of ten of the scale, so it restarts early.
+    error_bound_ *= factor * factor;
+    error_floor_ *= std::min(1.0, factor * factor);  // growth amplifies the error, so it must not raise the floor
+    // The average is a difference that loses one digit per power of ten of the scale, so it renormalises early.
     const double low = average_ ? 1e-4 : 1e-100;
     const double size = std::abs(scale_);
     if (size < low || size > 1 / low) renormalize();
 }
 
-void Expansion::retell(std::span<const double> factors) {
+void Expansion::scale_outputs(std::span<const double> factors) {
     if (average_) {
         renormalize();
         for (std::size_t o = 0; o < sum_.size(); ++o)
@@ -166,15 +166,15 @@ void Expansion::retell(std::span<const double> factors) {
         for (double& x : coef_[o]) x *= factors[o];
 }
 
-bool Expansion::has_room_for(double coefficient, double factor) const {
+bool Expansion::stays_in_range(double coefficient, double factor) const {
     constexpr double kLargest = 1e150;  // its square is finite, and so is its quotient by the smallest scale
     if (!(std::abs(coefficient) <= kLargest)) return false;
     if (std::abs(factor) <= 1) return true;
-    constexpr std::size_t kAbreast = 8;
-    double largest[kAbreast] = {};
+    constexpr std::size_t kUnroll = 8;
+    double largest[kUnroll] = {};
     for (std::size_t o = 0; o < outputs(); ++o)
-        for (std::size_t slot = 0; slot < padded(size()); slot += kAbreast)
-            for (std::size_t k = 0; k < kAbreast; ++k) {
+        for (std::size_t slot = 0; slot < padded(size()); slot += kUnroll)
+            for (std::size_t k = 0; k < kUnroll; ++k) {
                 const double here = std::abs(coef_[o][slot + k]);
                 largest[k] = here > largest[k] ? here : largest[k];
             }
@@ -200,7 +200,7 @@ void Expansion::reserve(std::size_t n) {
     points_->reserve(n);
     auto grow = [&](Lines<double>& line) {
         if (n <= line.size()) return;
-        Lines<double> wider(padded(points_->room(n, line.size())));
+        Lines<double> wider(padded(points_->capacity_for(n, line.size())));
         std::copy(line.begin(), line.end(), wider.begin());
         line.swap(wider);
     };
@@ -212,13 +212,13 @@ void Expansion::reserve(std::size_t n) {
 }
 
 void Expansion::add(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row,
-                    std::span<const double> coefs, const double* values, double self, std::span<const double> told) {
+                    std::span<const double> coefs, const double* values, double self, std::span<const double> labels) {
     reserve(slot + 1);
     std::vector<double> scores;
     if (track_norm_)
         for (std::size_t o = 0; o < coef_.size(); ++o) scores.push_back(score(o, values));
     points_->put(slot, id, batch, row);
-    for (std::size_t t = 0; t < label_.size(); ++t) label_[t][slot] = t < told.size() ? told[t] : kUnknown;
+    for (std::size_t t = 0; t < label_.size(); ++t) label_[t][slot] = t < labels.size() ? labels[t] : kUnknown;
     for (std::size_t o = 0; o < coefs.size(); ++o) change(slot, o, coefs[o] / scale_);
     if (track_norm_) count_term(coefs, scores, self);
     if (partners_) partners_->stored(*points_, slot, values, self);
@@ -239,12 +239,12 @@ void Expansion::fold(std::size_t slot, std::size_t onto, double share, const dou
 
 void Expansion::release(std::size_t slot, const double* row) {
     if (track_norm_) {
-        std::vector<double> gone, scores;
+        std::vector<double> removed, scores;
         for (std::size_t o = 0; o < coef_.size(); ++o) {
-            gone.push_back(-coef(slot, o));
+            removed.push_back(-coef(slot, o));
             scores.push_back(score(o, row));
         }
-        count_term(gone, scores, row[slot]);
+        count_term(removed, scores, row[slot]);
     }
     for (std::size_t o = 0; o < coef_.size(); ++o) {
         coef_[o][slot] = 0;
@@ -300,10 +300,10 @@ void Expansion::stay_inside(double radius) {
 }
 
 void Expansion::add_output() {
-    const std::size_t room = coef_.empty() ? 0 : coef_[0].size(), visible = outputs();
+    const std::size_t capacity = coef_.empty() ? 0 : coef_[0].size(), visible = outputs();
     auto grow = [&](std::vector<Lines<double>>& lines) {
-        lines.emplace(lines.begin() + static_cast<std::ptrdiff_t>(visible), room);
-        if (hidden_ > 0) lines.emplace_back(room);
+        lines.emplace(lines.begin() + static_cast<std::ptrdiff_t>(visible), capacity);
+        if (hidden_ > 0) lines.emplace_back(capacity);
     };
     grow(coef_);
     if (average_) grow(lag_), grow(sum_);

@@ -1,4 +1,4 @@
-// How many bytes an expansion takes, and how it shrinks to fewer points.
+// Memory of an expansion, and shrinking to fewer points.
 #include "core/expansion/expansion.hpp"
 
 #include <algorithm>
@@ -15,12 +15,12 @@ std::size_t Expansion::bytes() const {
 
 std::size_t Expansion::points_within(std::size_t bytes, std::size_t outputs) const {
     if (points_->bytes_for(1) == 0) return 0;
-    const std::size_t lines = outputs * (hidden_ > 0 ? 2 : 1) * (average_ ? 3 : 1) + label_.size();  // coefficients, and labels
+    const std::size_t lines = outputs * (hidden_ > 0 ? 2 : 1) * (average_ ? 3 : 1) + label_.size();  // coefficients and labels
     auto needs = [&](std::size_t n) {
         return sizeof *this + points_->bytes_for(n) + padded(n) * lines * sizeof(double) +
-               (partners_ ? Partners::bytes_for(padded(n)) : 0);
+               (partners_ ? MergePartners::bytes_for(padded(n)) : 0);
     };
-    std::size_t low = 0, high = bytes / sizeof(double) + 1;  // low fits, high does not
+    std::size_t low = 0, high = bytes / sizeof(double) + 1;  // invariant: low fits, high does not
     while (high - low > 1) {
         const std::size_t middle = low + (high - low) / 2;
         (needs(middle) <= bytes ? low : high) = middle;
@@ -29,19 +29,19 @@ std::size_t Expansion::points_within(std::size_t bytes, std::size_t outputs) con
 }
 
 void Expansion::resize(std::size_t limit, const Budget& budget, Random& random) {
-    Lines<double> gone, partner;
+    Lines<double> removed, partner;
     while (size() > limit) {
         const Entry entry = leave(budget, *this, random);
         if (track_norm_) {
-            gone.resize(padded(size())), partner.resize(padded(size()));
-            points_->stored_row(kernel_, entry.slot, gone.data());
+            removed.resize(padded(size())), partner.resize(padded(size()));
+            points_->stored_row(kernel_, entry.slot, removed.data());
             if (entry.onto != Points::npos) points_->stored_row(kernel_, entry.onto, partner.data());
         }
         if (entry.onto != Points::npos) fold(entry.slot, entry.onto, entry.share, partner.data());
-        remove(entry.slot, gone.data());
+        remove(entry.slot, removed.data());
     }
     set_limit(limit);
-    points_->shrink_room();
+    points_->shrink_to_limit();
     auto fit = [&](Lines<double>& line) {
         if (line.size() <= padded(limit)) return;
         Lines<double> fresh(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(padded(limit)));

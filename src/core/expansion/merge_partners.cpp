@@ -4,12 +4,12 @@
 
 namespace gristmill {
 
-void Partners::forget(std::size_t slot) {
+void MergePartners::forget(std::size_t slot) {
     for (std::size_t v = 0; v < partner_.size(); ++v)
         if (partner_[v] == slot) partner_[v] = kNone, stale_[v] = 1;
 }
 
-void Partners::removed(std::size_t slot, std::size_t last) {
+void MergePartners::removed(std::size_t slot, std::size_t last) {
     forget(slot);
     if (slot != last) {
         set(slot, {partner_[last], likeness_[last], share_[last]});
@@ -20,16 +20,16 @@ void Partners::removed(std::size_t slot, std::size_t last) {
     partner_.pop_back(), likeness_.pop_back(), share_.pop_back(), stale_.pop_back(), self_.pop_back(), inverse_.pop_back();
 }
 
-void Partners::clear() {
+void MergePartners::clear() {
     partner_.clear(), likeness_.clear(), share_.clear(), stale_.clear(), self_.clear(), inverse_.clear();
 }
 
-void Partners::reserve(std::size_t slots) {
+void MergePartners::reserve(std::size_t slots) {
     partner_.reserve(slots), likeness_.reserve(slots), share_.reserve(slots), stale_.reserve(slots);
     self_.reserve(slots), inverse_.reserve(slots);
 }
 
-void Partners::shrink(std::size_t slots) {
+void MergePartners::shrink(std::size_t slots) {
     if (partner_.capacity() <= slots) return;
     auto fit = [&](auto& list) {
         std::decay_t<decltype(list)> fresh;
@@ -40,7 +40,7 @@ void Partners::shrink(std::size_t slots) {
     fit(partner_), fit(likeness_), fit(share_), fit(stale_), fit(self_), fit(inverse_);
 }
 
-void Partners::visit(Archive& archive, std::size_t size) {
+void MergePartners::visit(Archive& archive, std::size_t size) {
     std::vector<std::int64_t> partners;
     for (const auto partner : partner_) partners.push_back(partner == kNone ? -1 : static_cast<std::int64_t>(partner));
     archive.numbers("partners", partners, size);

@@ -1,9 +1,9 @@
-// The stored point most like each stored point, and what folding one onto the other would cost: what `Merge` goes by.
+// The most similar stored point (partner) of each stored point, and the cost of merging them: used by `Merge`.
 //
-// Folding v onto u, a_u += a_v k(v,u)/k(u,u), changes f by |a_v|^2 (k(v,v) - k(v,u)^2/k(u,u)), so the partner of v is the u
-// with the largest likeness k(v,u)^2/k(u,u). A newcomer's row tells every stored point whether it has a better partner now.
-// A point whose partner has left keeps its old likeness, which no other can exceed: its cost is then a lower bound, and only
-// when that is the least of all is a row of its own worked out.
+// Merging v into u, a_u += a_v k(v,u)/k(u,u), changes f by |a_v|^2 (k(v,v) - k(v,u)^2/k(u,u)), so the partner of v is
+// the u with the largest likeness k(v,u)^2/k(u,u). The kernel row of a new point shows which stored points have a
+// better partner now. A point whose partner was evicted keeps its old likeness, which no other can exceed: its cost is
+// then a lower bound, and its row is recomputed only when that bound is the least of all.
 #pragma once
 
 #include <algorithm>
@@ -16,53 +16,53 @@
 
 namespace gristmill {
 
-// Points, below: anything with size(), id(slot) and stored_row(kernel, slot, out).
-class Partners {
+// Template parameter P: any class with size(), id(slot) and stored_row(kernel, slot, out).
+class MergePartners {
   public:
     static constexpr std::size_t kNone = Points::npos;
 
     struct Fold {
-        std::size_t slot = kNone;     // who is folded; kNone: the newcomer
-        std::size_t partner = kNone;  // onto whom; kNone: nobody is like it, and it is dropped
-        double share = 0;             // of its coefficients that the partner takes: k(v,u)/k(u,u)
+        std::size_t slot = kNone;     // the point to merge; kNone: the newcomer
+        std::size_t partner = kNone;  // the point to merge it into; kNone: none is similar, and it is dropped
+        double share = 0;             // share of its coefficients that the partner receives: k(v,u)/k(u,u)
     };
-    // The newcomer or the stored point whose folding changes f least; ties to the oldest, and the newcomer is the youngest.
-    // weights2: squared coefficients by slot, and the newcomer's own; row: its kernel values.
+    // The newcomer or the stored point whose merging changes f least; ties go to the oldest, and the newcomer is the
+    // youngest. weights2: squared coefficients by slot, and the newcomer's own; row: its kernel values.
     template <class P>
     Fold choose(const P& points, const Kernel& kernel, std::span<const double> weights2, double newcomer2,
                 const double* row, double self);
-    // The same among stored points alone; may_go: those that may leave. requires: there is one.
+    // The same among stored points only; may_go: those that may be evicted. requires: there is one.
     template <class P>
     Fold choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
                 std::span<const std::uint8_t> may_go);
-    // A point with these kernel values has gone into `slot`, in the place of whoever was there.
+    // A point with these kernel values was stored in `slot`, replacing any other.
     template <class P>
     void stored(const P& points, std::size_t slot, const double* row, double self);
-    // The last slot has moved into `slot`, whose point is gone.
+    // The last slot was moved into `slot`, whose point was removed.
     void removed(std::size_t slot, std::size_t last);
     void clear();
-    // All points have other kernel values now: first every k(v,v), then a row each.
+    // Recomputes all partners after kernel values changed: first every k(v,v), then one row per slot.
     template <class P>
-    void meet_again(const P& points, std::span<const double> selves);
+    void recompute(const P& points, std::span<const double> selves);
     template <class P>
-    void meet_again(const P& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
+    void recompute(const P& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
 
-    std::uint64_t rows() const { return rows_; }  // worked out beyond those of newcomers
+    std::uint64_t rows() const { return rows_; }  // kernel rows computed in addition to those of newcomers
 
-    // What is known of one point, for who keeps it elsewhere.
-    struct Known {
+    // The state of one slot, for callers that store it themselves.
+    struct PartnerState {
         std::size_t partner = kNone;
         double likeness = 0, share = 0, self = 0;
         bool stale = false;
     };
-    Known known(std::size_t slot) const { return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0}; }
+    PartnerState partner_state(std::size_t slot) const { return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0}; }
     void begin(std::uint64_t rows) { clear(), newcomer_ = {}, rows_ = rows; }
-    void add(const Known& one) {
+    void add(const PartnerState& one) {
         partner_.push_back(one.partner), likeness_.push_back(one.likeness), share_.push_back(one.share);
         self_.push_back(one.self), inverse_.push_back(inverse_of(one.self)), stale_.push_back(one.stale);
     }
     void reserve(std::size_t slots);
-    void shrink(std::size_t slots);  // gives back room beyond so many
+    void shrink(std::size_t slots);  // frees capacity beyond this
     static std::size_t bytes_for(std::size_t slots) { return slots * (sizeof(std::size_t) + 4 * sizeof(double) + 1); }
     std::size_t bytes() const { return bytes_for(partner_.capacity()); }
     void visit(Archive& archive, std::size_t size);
@@ -73,33 +73,33 @@ class Partners {
         double likeness = 0, share = 0;
     };
     static double inverse_of(double self) { return self > 0 ? 1 / self : 0.0; }
-    // The stored point most like one with these kernel values, other than `self`; ties to the oldest.
+    // The stored point most similar to one with these kernel values, other than `self`; ties go to the oldest.
     template <class P>
     Best best(const P& points, const double* row, std::size_t self);
-    // The oldest slot with the least number; requires: there is one.
+    // The slot of the least number; the oldest of equals. requires: at least one slot.
     template <class P>
     std::size_t least(const P& points, const double* numbers) const;
-    // The stored point that it costs least to fold, if that is no more than `most`; kNone: none is.
+    // The stored point that is cheapest to merge, if it costs at most `most`; kNone otherwise.
     template <class P>
     std::size_t cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
                          std::span<const std::uint8_t> may_go, double most);
     void set(std::size_t slot, const Best& best);
     template <class P>
     void refresh(const P& points, const Kernel& kernel, std::size_t slot);
-    void forget(std::size_t slot);  // nobody's partner any more
+    void forget(std::size_t slot);  // marks it stale in all slots that had it as partner
 
-    std::vector<std::size_t> partner_;             // by slot; kNone: nobody is like it
+    std::vector<std::size_t> partner_;             // by slot; kNone: none is similar
     std::vector<double> likeness_, share_, self_;  // k(v,u)^2/k(u,u) and k(v,u)/k(u,u) of the partner, or 0; k(v,v)
-    std::vector<std::uint8_t> stale_;              // the partner has left: the likeness is an upper bound
+    std::vector<std::uint8_t> stale_;              // the partner was evicted: the likeness is an upper bound
     std::uint64_t rows_ = 0;
-    Best newcomer_;                                // of the choice made last
+    Best newcomer_;                                // result for the newcomer of the last choice
     std::vector<double> inverse_;                  // 1/k(u,u), or 0
     Lines<double> row_, numbers_;                  // scratch
 };
 
-// One pass over lanes that a compiler can keep in registers finds the least number, another the oldest slot that has it.
+// One vectorisable pass finds the least number, another the oldest slot that has it.
 template <class P>
-std::size_t Partners::least(const P& points, const double* numbers) const {
+std::size_t MergePartners::least(const P& points, const double* numbers) const {
     constexpr std::size_t lanes = 8;
     const std::size_t n = points.size();
     double lows[lanes];
@@ -116,7 +116,7 @@ std::size_t Partners::least(const P& points, const double* numbers) const {
 }
 
 template <class P>
-Partners::Best Partners::best(const P& points, const double* row, std::size_t self) {
+MergePartners::Best MergePartners::best(const P& points, const double* row, std::size_t self) {
     const std::size_t n = points.size();
     if (n == 0) return {};
     numbers_.resize(padded(n));
@@ -127,12 +127,12 @@ Partners::Best Partners::best(const P& points, const double* row, std::size_t se
     return {found, -numbers_[found], row[found] * inverse_[found]};
 }
 
-inline void Partners::set(std::size_t slot, const Best& best) {
+inline void MergePartners::set(std::size_t slot, const Best& best) {
     partner_[slot] = best.slot, likeness_[slot] = best.likeness, share_[slot] = best.share, stale_[slot] = 0;
 }
 
 template <class P>
-void Partners::refresh(const P& points, const Kernel& kernel, std::size_t slot) {
+void MergePartners::refresh(const P& points, const Kernel& kernel, std::size_t slot) {
     row_.resize(padded(points.size()));
     points.stored_row(kernel, slot, row_.data());
     ++rows_;
@@ -140,7 +140,7 @@ void Partners::refresh(const P& points, const Kernel& kernel, std::size_t slot) 
 }
 
 template <class P>
-std::size_t Partners::cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
+std::size_t MergePartners::cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
                                std::span<const std::uint8_t> may_go, double most) {
     const std::size_t n = points.size();
     numbers_.resize(padded(n));
@@ -159,7 +159,7 @@ std::size_t Partners::cheapest(const P& points, const Kernel& kernel, std::span<
 }
 
 template <class P>
-Partners::Fold Partners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
+MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
                                 double newcomer2, const double* row, double self) {
     newcomer_ = best(points, row, kNone);
     const double own = newcomer2 * std::max(self - newcomer_.likeness, 0.0);
@@ -169,14 +169,14 @@ Partners::Fold Partners::choose(const P& points, const Kernel& kernel, std::span
 }
 
 template <class P>
-Partners::Fold Partners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
+MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
                                 std::span<const std::uint8_t> may_go) {
     const std::size_t chosen = cheapest(points, kernel, weights2, may_go, std::numeric_limits<double>::infinity());
     return {chosen, partner_[chosen], share_[chosen]};
 }
 
 template <class P>
-void Partners::stored(const P& points, std::size_t slot, const double* row, double self) {
+void MergePartners::stored(const P& points, std::size_t slot, const double* row, double self) {
     const bool known = slot < partner_.size();
     if (!known) {
         partner_.push_back(kNone), likeness_.push_back(0), share_.push_back(0), stale_.push_back(0);
@@ -195,7 +195,7 @@ void Partners::stored(const P& points, std::size_t slot, const double* row, doub
 }
 
 template <class P>
-void Partners::meet_again(const P& points, std::span<const double> selves) {
+void MergePartners::recompute(const P& points, std::span<const double> selves) {
     newcomer_ = {};
     const std::size_t n = points.size();
     partner_.resize(n, kNone), likeness_.resize(n), share_.resize(n), stale_.resize(n), self_.resize(n), inverse_.resize(n);

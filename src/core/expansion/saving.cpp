@@ -1,4 +1,4 @@
-// What an expansion brings back after an error, and what its file holds.
+// Transactions and saved state of an expansion.
 #include "core/expansion/expansion.hpp"
 
 #include <algorithm>
@@ -9,22 +9,22 @@ namespace gristmill {
 
 namespace {
 
-// Who is most like whom, of points that were put together from other models.
-void meet(Partners& partners, const Points& points, const Kernel& kernel) {
+// Computes the merge partners of points that were combined from other models.
+void derive_partners(MergePartners& partners, const Points& points, const Kernel& kernel) {
     std::vector<double> selves(points.size());
     for (std::size_t slot = 0; slot < points.size(); ++slot) selves[slot] = points.stored_self(kernel, slot);
-    partners.meet_again(points, selves);
+    partners.recompute(points, selves);
     Lines<double> row(padded(points.size()));
     for (std::size_t slot = 0; slot < points.size(); ++slot) {
         points.stored_row(kernel, slot, row.data());
-        partners.meet_again(points, slot, row.data());
+        partners.recompute(points, slot, row.data());
     }
 }
 
 }  // namespace
 
 void Expansion::begin(std::size_t, bool) {
-    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, doubt_, floor_, weight_, ticks_,
+    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, error_bound_, error_floor_, weight_, ticks_,
                    partners_};
     points_->begin();
 }
@@ -36,7 +36,7 @@ void Expansion::rollback() {
     sum_ = std::move(saved_->sum);
     label_ = std::move(saved_->label);
     inner_ = std::move(saved_->inner);
-    scale_ = saved_->scale, doubt_ = saved_->doubt, floor_ = saved_->floor, weight_ = saved_->weight;
+    scale_ = saved_->scale, error_bound_ = saved_->error_bound, error_floor_ = saved_->error_floor, weight_ = saved_->weight;
     ticks_ = saved_->ticks;
     partners_ = std::move(saved_->partners);
     saved_.reset();
@@ -69,12 +69,12 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     std::vector<std::uint8_t> sparse = points_->came_sparse();
     if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, n);
     if (archive.loads) points_->set_came_sparse(sparse);
-    // What follows from points and coefficients is worked out where these were put together from other models.
+    // With `derive` (states combined from other models) norm and partners are computed from points and coefficients.
     const bool derive = archive.loads && archive.has("derive");
     if (!derive) archive.numbers("inner", inner_, inner_.size());
     archive.number("scale", scale_);
-    archive.number("doubt", doubt_);
-    archive.number("floor", floor_);
+    archive.number("doubt", error_bound_);
+    archive.number("floor", error_floor_);
     archive.number("weight", weight_);
     archive.count("ticks", ticks_);
     if (partners_ && !derive) partners_->visit(archive, n);
@@ -82,10 +82,10 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     if (!archive.loads) return;
     reserve(n);
     if (derive && track_norm_) {
-        doubt_ = std::numeric_limits<double>::max();
+        error_bound_ = std::numeric_limits<double>::max();
         repair_norm();
     }
-    if (derive && partners_) meet(*partners_, *points_, kernel_);
+    if (derive && partners_) derive_partners(*partners_, *points_, kernel_);
     if (partners_) partners_->reserve(label_[0].size());
 }
 

@@ -29,29 +29,29 @@ double Weights::shown_coef(std::size_t output, std::size_t i) const {
 
 void Weights::check(const Batch& batch) const { check_width(batch, width()); }  // a bad feature shows in the score
 
-const double* Weights::row(Sight& sight, std::size_t i) const {
-    const std::size_t at = sight.first + i;
-    if (sight.at != at) {
-        sight.at = at;
+const double* Weights::row(Lookahead& lookahead, std::size_t i) const {
+    const std::size_t at = lookahead.first + i;
+    if (lookahead.at != at) {
+        lookahead.at = at;
         std::visit([&](const auto& rows) {
-            if constexpr (requires { rows.row(at); }) std::copy(rows.row(at), rows.row(at) + rows.width, sight.z.begin());
+            if constexpr (requires { rows.row(at); }) std::copy(rows.row(at), rows.row(at) + rows.width, lookahead.z.begin());
             else throw std::invalid_argument("mapped rows must be a table of numbers");
-        }, *sight.batch);
+        }, *lookahead.batch);
     }
-    return sight.z.data();
+    return lookahead.z.data();
 }
 
-double Weights::score(Sight& sight, std::size_t i, std::size_t output) const {
-    return now_.scale * isa_score().dot(now_.values[output].data(), row(sight, i), padded(width()));
+double Weights::score(Lookahead& lookahead, std::size_t i, std::size_t output) const {
+    return now_.scale * isa_score().dot(now_.values[output].data(), row(lookahead, i), padded(width()));
 }
 
-double Weights::average_score(Sight& sight, std::size_t i, std::size_t output) const {
+double Weights::average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const {
     if (now_.ticks == 0) return 0.0;
-    return isa_score().dot(now_.sum[output].data(), row(sight, i), padded(width())) / static_cast<double>(now_.ticks);
+    return isa_score().dot(now_.sum[output].data(), row(lookahead, i), padded(width())) / static_cast<double>(now_.ticks);
 }
 
-double Weights::self(Sight& sight, std::size_t i) const {
-    const double* z = row(sight, i);
+double Weights::self(Lookahead& lookahead, std::size_t i) const {
+    const double* z = row(lookahead, i);
     return isa_score().dot(z, z, padded(width()));
 }
 
@@ -61,7 +61,7 @@ void Weights::tick() {
     ++now_.ticks;
 }
 
-void Weights::commit(Sight& sight, std::size_t i, const Plan&, const Term& term) {
+void Weights::commit(Lookahead& lookahead, std::size_t i, const Plan&, const Term& term) {
     const Step& step = term.step;
     const bool moves = std::any_of(term.coefs.begin(), term.coefs.end(), [](double c) { return c != 0; });
     if (step.shrink == 1 && !moves && !std::isfinite(step.radius)) return;
@@ -69,7 +69,7 @@ void Weights::commit(Sight& sight, std::size_t i, const Plan&, const Term& term)
     if (moves)
         for (std::size_t o = 0; o < outputs(); ++o)
             if (term.coefs[o] != 0)
-                isa_score().axpy(term.coefs[o] / now_.scale, row(sight, i), now_.values[o].data(), padded(width()));
+                isa_score().axpy(term.coefs[o] / now_.scale, row(lookahead, i), now_.values[o].data(), padded(width()));
     if (!track_norm_) return;
     now_.norm2 = exact_norm2();
     if (now_.norm2 > step.radius * step.radius) {
@@ -86,7 +86,7 @@ void Weights::rescale(double factor) {
     now_.scale = 1;
 }
 
-void Weights::retell(std::span<const double> factors) {
+void Weights::scale_outputs(std::span<const double> factors) {
     for (auto* lines : {&now_.values, &now_.sum})
         for (std::size_t o = 0; o < lines->size(); ++o) isa_score().scale(factors[o], (*lines)[o].data(), (*lines)[o].size());
     if (track_norm_) now_.norm2 = exact_norm2();
@@ -109,9 +109,9 @@ void Weights::split_output() {
 }
 
 void Weights::scores(const Batch& batch, double* out) const {
-    Sight sight = look(batch);
+    Lookahead lookahead = make_lookahead(batch);
     for (std::size_t i = 0; i < batch_count(batch); ++i)
-        for (std::size_t o = 0; o < outputs(); ++o) *out++ = average_ ? average_score(sight, i, o) : score(sight, i, o);
+        for (std::size_t o = 0; o < outputs(); ++o) *out++ = average_ ? average_score(lookahead, i, o) : score(lookahead, i, o);
 }
 
 void Weights::visit(Archive& archive, std::uint64_t) {

@@ -22,7 +22,7 @@ class Weights {
     double shown_coef(std::size_t output, std::size_t i) const;
     std::size_t bytes() const { return sizeof *this + (now_.values.size() + now_.sum.size()) * padded(width()) * sizeof(double); }
 
-    struct Sight {
+    struct Lookahead {
         const Batch* batch;
         std::size_t first = 0, count = 0;
         std::size_t at = static_cast<std::size_t>(-1);  // the row in z
@@ -30,24 +30,24 @@ class Weights {
     };
     struct Plan {};
     void check(const Batch& batch) const;
-    Sight look(const Batch& batch) const { return {&batch, 0, 0, static_cast<std::size_t>(-1), Lines<double>(padded(width()))}; }
+    Lookahead make_lookahead(const Batch& batch) const { return {&batch, 0, 0, static_cast<std::size_t>(-1), Lines<double>(padded(width()))}; }
     std::size_t window(std::size_t left) const { return std::min<std::size_t>(left, 64); }
-    void load(Sight& sight, std::size_t first, std::size_t count) const { sight.first = first, sight.count = count; }
-    double score(Sight& sight, std::size_t i, std::size_t output) const;
-    double average_score(Sight& sight, std::size_t i, std::size_t output) const;
-    double self(Sight& sight, std::size_t i) const;
-    void measure(Sight&, std::size_t, std::span<const double>, Trial& trial) { if (track_norm_) trial.norm2 = now_.norm2; }
+    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const { lookahead.first = first, lookahead.count = count; }
+    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
+    double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
+    double self(Lookahead& lookahead, std::size_t i) const;
+    void measure(Lookahead&, std::size_t, std::span<const double>, Trial& trial) { if (track_norm_) trial.norm2 = now_.norm2; }
     bool overflows(const Trial&, const Step& step) const { return !(std::abs(step.coefficient) <= 1e150); }
-    Plan plan(Sight&, std::size_t, Term&, Budget&, Random&) { return {}; }
+    Plan plan(Lookahead&, std::size_t, Term&, Budget&, Random&) { return {}; }
     // w <- shrink w + sum_o coefs_o z in output o, then inside the ball.
-    void commit(Sight& sight, std::size_t i, const Plan& plan, const Term& term);
-    void expire(Sight&, std::size_t, std::int64_t) {}
-    void finish(Sight&) {}
+    void commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term);
+    void expire(Lookahead&, std::size_t, std::int64_t) {}
+    void finish(Lookahead&) {}
     void tick();
     std::uint64_t ticks() const { return now_.ticks; }
-    bool plans_alone() const { return true; }
+    bool plan_is_readonly() const { return true; }
     void add_output();
-    void retell(std::span<const double> factors);  // w_o <- factor_o w_o, past ones too
+    void scale_outputs(std::span<const double> factors);  // w_o <- factor_o w_o, past ones too
     void split_output();
     void scores(const Batch& batch, double* out) const;
     void begin(std::size_t, bool) { before_ = now_; }
@@ -62,7 +62,7 @@ class Weights {
         double scale = 1, norm2 = 0;             // the norm, if tracked
         std::uint64_t ticks = 0;
     };
-    const double* row(Sight& sight, std::size_t i) const;
+    const double* row(Lookahead& lookahead, std::size_t i) const;
     double exact_norm2() const;
     void rescale(double factor);
 

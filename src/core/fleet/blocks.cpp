@@ -74,7 +74,7 @@ void Fleet<T>::seen(std::int64_t* out) const {
 }
 
 template <class T>
-void Fleet<T>::meet(std::size_t classes) {
+void Fleet<T>::add_classes(std::size_t classes) {
     const MemberShape old = shape_;
     classes_ = std::max(classes_, classes);
     if (parts_.task != Task::classification || classes_ <= 2 || classes_ == old.outputs) return;
@@ -115,11 +115,11 @@ void Fleet<T>::check(const FleetChunk<T>& chunk) const {
 template <class T>
 bool Fleet<T>::may_fail(const FleetChunk<T>& chunk) const {
     const Op op = parts_.nodes.back().op;
-    if (!tame_ || shape_.scaled || (op != Op::gaussian && op != Op::laplacian)) return true;
+    if (!bounded_ || shape_.scaled || (op != Op::gaussian && op != Op::laplacian)) return true;
     double weight = 1;
     if (chunk.weights)
         for (std::size_t e = 0; e < chunk.frames * count_; ++e) weight = std::max(weight, chunk.weights[e]);
-    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kTame) || seen_ + chunk.frames > kMostEvents;
+    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost) || seen_ + chunk.frames > kMostEvents;
 }
 
 template <class T>
@@ -151,7 +151,7 @@ MemberPack<T> Fleet<T>::members(std::span<const std::int64_t> which) const {
 template <class T>
 void Fleet<T>::set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack) {
     if (pack.count() != which.size()) throw std::invalid_argument("there are not as many states as members");
-    const bool tame = pack.check(shape_, limit_, classes_);
+    const bool bounded = pack.check(shape_, limit_, classes_);
     std::vector<Block> blocks = blocks_;
     std::size_t first = 0;
     for (std::size_t k = 0; k < which.size(); ++k) {
@@ -165,7 +165,7 @@ void Fleet<T>::set_members(std::span<const std::int64_t> which, const MemberPack
         block = std::move(fresh);
     }
     blocks_.swap(blocks);
-    tame_ = tame_ && tame;
+    bounded_ = bounded_ && bounded;
     for (const std::int64_t seen : pack.seen) seen_ = std::max(seen_, static_cast<std::uint64_t>(seen));
 }
 

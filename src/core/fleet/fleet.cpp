@@ -30,7 +30,7 @@ struct Fleet<T>::Scratch {
     std::uint32_t here = 0;  // the lanes that an event came for, a bit each
     double labels[kWide], weights[kWide], shown[kWide];
     std::vector<double> coefs, scores;
-    LaneVictims victims;
+    LaneEvictions evictions;
     Lines<double> row;
     Merging<T> merging;
     Calibration calibration;
@@ -43,7 +43,7 @@ struct Fleet<T>::Scratch {
         std::fill(self, self + kWide, 1.0);
     }
     bool is_here(std::size_t lane) const { return here >> lane & 1; }
-    LaneEvents<T> events(double* said) { return {x.data(), norm2, raw.data(), self, labels, weights, here, said}; }
+    LaneEvents<T> events(double* shown) { return {x.data(), norm2, raw.data(), self, labels, weights, here, shown}; }
 };
 
 template <class T>
@@ -65,11 +65,11 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
     const MemberShape shape = shape_;
     const std::size_t known = classes_;
     try {
-        meet(classes);
+        add_classes(classes);
         if (scores) scores->assign(events * outputs(), kUnknown);
         for (std::size_t from = 0; from < chunk.frames;) {
             const std::size_t before = outputs();
-            if (const std::size_t now = brings(from); now > classes_) meet(now);
+            if (const std::size_t now = brings(from); now > classes_) add_classes(now);
             if (scores && outputs() != before) {
                 std::vector<double> wider(events * outputs(), kUnknown);
                 for (std::size_t e = 0; e < from * count_; ++e) {
@@ -100,7 +100,7 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
 template <class T>
 void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs) {
     LaneSettings lanes;
-    if (shape_.outputs == 1 && limit_ <= kMostTogether && seen_ + to <= kMostEvents)
+    if (shape_.outputs == 1 && limit_ <= kMostLaneSlots && seen_ + to <= kMostEvents)
         lanes = lane_settings(parts_.rule, parts_.budget, parts_.task);
     lanes.width = shape_.width, lanes.slots = limit_;
     lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
@@ -114,7 +114,7 @@ void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::s
 
 // One frame's events of a block into lanes, scaled by what each member has seen if it scales.
 template <class T>
-void Fleet<T>::take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
+void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
                     Scratch& scratch) const {
     const std::size_t width = shape_.width, first = frame * count_ + b * kWide;
     const std::size_t lanes = std::min(kWide, count_ - b * kWide);
@@ -144,9 +144,9 @@ void Fleet<T>::take(const Block& block, std::size_t b, const FleetChunk<T>& chun
 
 // The kernel rows and scores (without scale and intercept) of one frame's events of a block.
 template <class T>
-void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
+void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
                     Scratch& scratch) const {
-    take(block, b, chunk, frame, learn, scratch);
+    load_events(block, b, chunk, frame, learn, scratch);
     const std::size_t width = shape_.width;
     std::size_t slots = 0;
     for (std::size_t l = 0; l < kWide && slots < block.layout->slots; ++l)
@@ -176,7 +176,7 @@ void Fleet<T>::look(const Block& block, std::size_t b, const FleetChunk<T>& chun
 
 // The next block and its events are on their way from memory while this one is learned: a share of them a frame.
 template <class T>
-void Fleet<T>::ahead(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const {
+void Fleet<T>::prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const {
     if (b + 1 >= blocks_.size()) return;
     const auto& next = blocks_[b + 1].data;
     const std::size_t lines = next.size() / kLineBytes, frames = to - from, t = frame - from;
@@ -203,11 +203,11 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
             left = learn_whole(b, chunk, t, to, lanes, out, scratch);
             if (t == to) return;
         } else {
-            ahead(b, chunk, t, from, to);
-            look(block, b, chunk, t, true, scratch);
+            prefetch_next(b, chunk, t, from, to);
+            compute_scores(block, b, chunk, t, true, scratch);
             if (together) left = learn_lanes(block, b, chunk, t, lanes, out, scratch);
         }
-        scratch.victims.known = false;
+        scratch.evictions.known = false;
         for (std::uint32_t rest = left & scratch.here; rest; rest &= rest - 1)
             learn_lane(b, static_cast<std::size_t>(std::countr_zero(rest)), rule, chunk, t, budget, out, scratch);
         for (std::size_t l = 0; shape_.calibration() && l < kWide; ++l)
@@ -279,7 +279,7 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
     const MemberParts<R> parts{rule, budget};
     const std::size_t learner = b * kWide + l, e = frame * count_ + learner;
     View member = view(block, l);
-    member.victims = &scratch.victims;
+    member.evictions = &scratch.evictions;
     if (shape_.merges) {
         member.merging = &scratch.merging;
         for (std::size_t s = 0; s < member.size(); ++s) scratch.row[s] = scratch.values[s * kWide + l];
@@ -297,11 +297,11 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
                                scratch.raw.data() + l, kWide, scratch.row.data()};
     try {
         learn_member(member, event, shape_, parts, scratch.coefs, [&] {
-            if (!drops || scratch.victims.known || member.size() < drops->size) return;
+            if (!drops || scratch.evictions.known || member.size() < drops->size) return;
             isa_fleet<T>().smallest(reinterpret_cast<const double*>(block.data.data() + at.coef), shape_.outputs, at.slots * kWide,
                                     member.size(), reinterpret_cast<const double*>(block.data.data() + at.scale),
-                                    scratch.victims.slot, scratch.victims.tied);
-            scratch.victims.known = true;
+                                    scratch.evictions.slot, scratch.evictions.tied);
+            scratch.evictions.known = true;
         });
     } catch (const Refusal& refusal) {
         report(learner, frame, refusal);
@@ -316,7 +316,7 @@ void Fleet<T>::score(const FleetChunk<T>& chunk, bool shares, double* out, std::
             Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
             for (std::size_t b = first; b < end; ++b)
                 for (std::size_t t = 0; t < chunk.frames; ++t) {
-                    look(blocks_[b], b, chunk, t, false, scratch);
+                    compute_scores(blocks_[b], b, chunk, t, false, scratch);
                     for (std::size_t l = 0; l < std::min(kWide, count_ - b * kWide); ++l) {
                         const View member = view(blocks_[b], l);
                         const std::size_t learner = b * kWide + l;

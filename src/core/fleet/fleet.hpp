@@ -63,7 +63,7 @@ class Fleet {
     // Throws std::out_of_range where there is no such member.
     MemberPack<T> members(std::span<const std::int64_t> which) const;
     void set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack);
-    void meet(std::size_t classes);  // so many are known from now on
+    void add_classes(std::size_t classes);  // so many are known from now on
 
   private:
     static constexpr std::size_t kWide = kLanes<T>;
@@ -85,7 +85,7 @@ class Fleet {
     // Multiplications that so many frames take, or about so many.
     std::size_t work(std::size_t frames) const { return frames * count_ * limit_ * (shape_.width + 16); }
     void learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs);
-    void ahead(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const;
+    void prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const;
     template <class R>
     void learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out,
                      const LaneSettings& lanes, Scratch& scratch);
@@ -97,10 +97,10 @@ class Fleet {
     std::uint32_t learn_whole(std::size_t b, const FleetChunk<T>& chunk, std::size_t& frame, std::size_t to,
                               const LaneSettings& lanes, double* out, Scratch& scratch);
     LaneBlock<T> memory(Block& block) const;
-    void take(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
+    void load_events(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     void calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame, bool alone,
                         Scratch& scratch);
-    void look(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
+    void compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
     std::size_t place(std::int64_t member) const;
     [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;
 
@@ -109,7 +109,7 @@ class Fleet {
     MemberShape shape_;
     std::size_t count_, limit_, classes_ = 0;
     std::uint64_t seen_ = 0;  // no member has seen more events
-    bool tame_ = true;  // no number is so large that a bounded step could make it infinite
+    bool bounded_ = true;  // no number is so large that a bounded step could make it infinite
     std::vector<Block> blocks_;
     std::map<std::size_t, std::shared_ptr<const MemberLayout>> layouts_;
 };

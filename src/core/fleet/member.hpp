@@ -19,7 +19,7 @@ namespace gristmill {
 // Positions in the stream have 32 bits here.
 inline constexpr std::uint64_t kMostEvents = 0xffffffffu;
 // Coefficients below this cannot make a score of a bounded kernel infinite.
-inline constexpr double kTame = 1e100;
+inline constexpr double kBoundedMost = 1e100;
 
 // What all members have in common.
 struct MemberShape {
@@ -76,7 +76,7 @@ struct Refusal {
 };
 
 // The victims of all lanes of a block, found at once when the first of them is asked for.
-struct LaneVictims {
+struct LaneEvictions {
     bool known = false;
     std::int64_t slot[16], tied[16];
 };
@@ -102,7 +102,7 @@ class Member {
         return found;
     }
     std::size_t smallest() const {
-        if (victims && victims->known && !victims->tied[lane_]) return static_cast<std::size_t>(victims->slot[lane_]);
+        if (evictions && evictions->known && !evictions->tied[lane_]) return static_cast<std::size_t>(evictions->slot[lane_]);
         const std::uint32_t* ids = count(at_->ids);
         std::size_t found = 0;
         double least = magnitude(0);
@@ -117,7 +117,7 @@ class Member {
         for (std::size_t o = 0; o < shape_->outputs; ++o) largest = std::max(largest, std::abs(coef(o, slot)));
         return std::abs(scale()) * largest;
     }
-    const LaneVictims* victims = nullptr;
+    const LaneEvictions* evictions = nullptr;
 
     // ---- fields
     double& scale() const { return *real(at_->scale); }
@@ -127,14 +127,14 @@ class Member {
     double& coef(std::size_t o, std::size_t slot) const { return real(at_->coef)[(o * at_->slots + slot) * Lanes]; }
     double& calibration(std::size_t i) const { return real(at_->calibration)[i * Lanes]; }
     std::uint64_t& partner_rows() const { return *word(at_->partner_rows); }
-    Partners::Known known(std::size_t slot) const {
+    MergePartners::PartnerState partner_state(std::size_t slot) const {
         const std::uint16_t partner = at<std::uint16_t>(at_->partner)[slot * Lanes];
-        return {partner == kNoCode ? Partners::kNone : partner, real(at_->likeness)[slot * Lanes], real(at_->share)[slot * Lanes],
+        return {partner == kNoCode ? MergePartners::kNone : partner, real(at_->likeness)[slot * Lanes], real(at_->share)[slot * Lanes],
                 real(at_->self)[slot * Lanes], at<std::uint8_t>(at_->stale)[slot * Lanes] != 0};
     }
-    void set_known(std::size_t slot, const Partners::Known& known) const {
+    void set_partner_state(std::size_t slot, const MergePartners::PartnerState& known) const {
         at<std::uint16_t>(at_->partner)[slot * Lanes] =
-            known.partner == Partners::kNone ? kNoCode : static_cast<std::uint16_t>(known.partner);
+            known.partner == MergePartners::kNone ? kNoCode : static_cast<std::uint16_t>(known.partner);
         real(at_->likeness)[slot * Lanes] = known.likeness, real(at_->share)[slot * Lanes] = known.share;
         real(at_->self)[slot * Lanes] = known.self, at<std::uint8_t>(at_->stale)[slot * Lanes] = known.stale;
     }
@@ -209,7 +209,7 @@ class Member {
         scale() *= factor;
         if (const double now = std::abs(scale()); now < 1e-100 || now > 1e100) renormalize();
     }
-    bool has_room_for(double coefficient, double factor) const {
+    bool stays_in_range(double coefficient, double factor) const {
         constexpr double kLargest = 1e150;
         if (!(std::abs(coefficient) <= kLargest)) return false;
         if (std::abs(factor) <= 1) return true;
@@ -292,7 +292,7 @@ template <class M, class R>
 
 template <class M, class T, class R>
 [[gnu::always_inline]] inline void enter(const M& member, const MemberEvent<T>& event, const MemberShape& shape, Budget& budget, const Step& step,
-           std::span<double> coefs, std::size_t own, std::size_t rival, const R& victims_of) {
+           std::span<double> coefs, std::size_t own, std::size_t rival, const R& find_evictions) {
     Entry entry{Entry::Kind::refuse};
     if (step.coefficient != 0) {
         entry = {};  // after clearing there is room
@@ -301,7 +301,7 @@ template <class M, class T, class R>
         if (rival != own) coefs[rival] = -step.coefficient;
         if (step.shrink != 0) {
             Random random = member.random();
-            victims_of();
+            find_evictions();
             if (member.merging) member.merging->load(member);
             const Newcomer newcomer{member.seen(), coefs, step.shrink, event.row, event.self};
             // By far the most asked for; the others cost a jump.
@@ -333,7 +333,7 @@ template <class M, class T, class R>
 // One event, scored before, is learned and counted. Throws Refusal before anything has changed.
 template <class M, class T, class R, class V>
 [[gnu::always_inline]] inline void learn_member(const M& member, const MemberEvent<T>& event, const MemberShape& shape, const MemberParts<R>& parts,
-                  std::span<double> coefs, const V& victims_of) {
+                  std::span<double> coefs, const V& find_evictions) {
     if (member.seen() == kMostEvents) throw Refusal{"a member of a fleet counts so many events and no more:", double(kMostEvents)};
     if (event.weight != 0) {
         if (!std::isfinite(event.self))
@@ -345,11 +345,11 @@ template <class M, class T, class R, class V>
         if (!std::isfinite(step.coefficient) || !std::isfinite(step.shrink) || !std::isfinite(step.intercept))
             throw Refusal{"the rule proposed a step that is not finite (learning diverged; a smaller rate may help):",
                           step.coefficient};
-        if (!member.has_room_for(step.coefficient, step.shrink))
+        if (!member.stays_in_range(step.coefficient, step.shrink))
             throw Refusal{"the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient};
         std::size_t i = 0;
         rule.state([&](const char*, double& x) { member.number(i++) = x; });
-        enter(member, event, shape, parts.budget, step, coefs, own, rival, victims_of);
+        enter(member, event, shape, parts.budget, step, coefs, own, rival, find_evictions);
         member.intercept(own) += step.intercept;
         if (rival != own) member.intercept(rival) -= step.intercept;
         ++member.steps();
@@ -360,10 +360,10 @@ template <class M, class T, class R, class V>
 
 // What the scores said of an event before it was learned, taken into its member's probabilities.
 template <class M>
-void calibrate(const M& member, const MemberShape& shape, Calibration& room, std::span<const double> scores, double label) {
-    room.load(shape.outputs, [&](std::size_t i) { return member.calibration(i); });
-    room.learn(scores, static_cast<std::size_t>(label));
-    room.save([&](std::size_t i) -> double& { return member.calibration(i); });
+void calibrate(const M& member, const MemberShape& shape, Calibration& scratch, std::span<const double> scores, double label) {
+    scratch.load(shape.outputs, [&](std::size_t i) { return member.calibration(i); });
+    scratch.learn(scores, static_cast<std::size_t>(label));
+    scratch.save([&](std::size_t i) -> double& { return member.calibration(i); });
 }
 
 // Refuses parts that a member has no room for; returns the most points that it will ever hold.

@@ -23,12 +23,12 @@ class Merging {
     template <class M>
     void load(const M& member) {
         partners_.begin(member.partner_rows());
-        for (std::size_t s = 0; s < member.size(); ++s) partners_.add(member.known(s));
+        for (std::size_t s = 0; s < member.size(); ++s) partners_.add(member.partner_state(s));
     }
     template <class M>
     void save(const M& member) const {
         member.partner_rows() = partners_.rows();
-        for (std::size_t s = 0; s < member.size(); ++s) member.set_known(s, partners_.known(s));
+        for (std::size_t s = 0; s < member.size(); ++s) member.set_partner_state(s, partners_.partner_state(s));
     }
 
     template <class M>
@@ -41,7 +41,7 @@ class Merging {
         double own = 0;
         for (const double c : newcomer.coefs) own += c * c;
         const auto fold = partners_.choose(View<M>{*this, member}, *kernel_, squares_, own, newcomer.row, newcomer.self);
-        if (fold.slot == Partners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
+        if (fold.slot == MergePartners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
         return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
     }
     // A point with these kernel values has gone into `slot`.
@@ -78,7 +78,7 @@ class Merging {
     std::size_t width_, stride_;
     Lines<T> points_, x_, dots_, l1s_, norms_, lines_;
     std::vector<double> squares_;
-    Partners partners_;
+    MergePartners partners_;
 };
 
 }  // namespace gristmill

@@ -43,8 +43,8 @@ struct MemberPack {
         for (std::size_t i = 0; i < shape.calibration(); ++i) calibration.push_back(member.calibration(i));
         if (shape.merges) partner_rows.push_back(member.partner_rows());
         for (std::size_t s = 0; shape.merges && s < member.size(); ++s) {
-            const Partners::Known known = member.known(s);
-            partners.push_back(known.partner == Partners::kNone ? -1 : static_cast<std::int64_t>(known.partner));
+            const MergePartners::PartnerState known = member.partner_state(s);
+            partners.push_back(known.partner == MergePartners::kNone ? -1 : static_cast<std::int64_t>(known.partner));
             likeness.push_back(known.likeness), shares.push_back(known.share), selves.push_back(known.self), stale.push_back(known.stale);
         }
         for (std::size_t s = 0; s < member.size(); ++s) {
@@ -67,15 +67,13 @@ struct MemberPack {
         for (std::size_t i = 0; i < scaling_numbers(shape); ++i)
             member.scaling(i / shape.width, i % shape.width) = scaling[k * scaling_numbers(shape) + i];
         const std::size_t each = shape.calibration();
-        for (std::size_t i = 0; i < each && !calibration.empty(); ++i) member.calibration(i) = calibration[k * each + i];
-        if (each && calibration.empty())  // an older file
-            Calibration::of(shape.outputs).save([&](std::size_t i) -> double& { return member.calibration(i); });
+        for (std::size_t i = 0; i < each; ++i) member.calibration(i) = calibration[k * each + i];
         const auto size = static_cast<std::size_t>(sizes[k]);
         member.set_size(size);
         if (shape.merges) member.partner_rows() = partner_rows[k];
         for (std::size_t s = 0; shape.merges && s < size; ++s) {
             const std::size_t i = first + s;
-            member.set_known(s, {partners[i] < 0 ? Partners::kNone : static_cast<std::size_t>(partners[i]), likeness[i], shares[i],
+            member.set_partner_state(s, {partners[i] < 0 ? MergePartners::kNone : static_cast<std::size_t>(partners[i]), likeness[i], shares[i],
                                  selves[i], stale[i] != 0});
         }
         for (std::size_t s = 0; s < size; ++s, ++first) {
@@ -103,17 +101,17 @@ struct MemberPack {
         fits(seen, n, "seen"), fits(steps, n, "steps"), fits(seeds, n, "seeds"), fits(counters, n, "counters");
         fits(scale, n, "scale"), fits(numbers, n * shape.numbers, "numbers"), fits(intercept, n * shape.outputs, "intercept");
         fits(scaling, n * scaling_numbers(shape), "scaling");
-        if (!calibration.empty()) fits(calibration, n * shape.calibration(), "calibration");
+        fits(calibration, n * shape.calibration(), "calibration");
         const std::size_t merged = shape.merges ? total : 0;
         fits(partners, merged, "partners"), fits(likeness, merged, "likeness"), fits(shares, merged, "shares");
         fits(selves, merged, "selves"), fits(stale, merged, "stale"), fits(partner_rows, shape.merges ? n : 0, "partner_rows");
         fits(ids, total, "ids"), fits(labels, total, "labels"), fits(coef, total * shape.outputs, "coef");
         fits(points, total * shape.width, "points");
-        bool tame = true;
+        bool bounded = true;
         const auto finite = [&](const auto& list, const char* name) {
             for (const auto x : list) {
                 if (!std::isfinite(x)) refuse(name, "holds a number that is not finite");
-                tame = tame && std::abs(x) <= kTame;
+                bounded = bounded && std::abs(x) <= kBoundedMost;
             }
         };
         finite(numbers, "numbers"), finite(intercept, "intercept"), finite(coef, "coef"), finite(scale, "scale");
@@ -134,12 +132,12 @@ struct MemberPack {
                 refuse("ids", "does not hold distinct positions of the stream");
             for (std::size_t s = first; s < first + size; ++s)
                 for (std::size_t o = 0; o < shape.outputs; ++o)
-                    tame = tame && std::abs(coef[s * shape.outputs + o] * scale[k]) <= kTame;
+                    bounded = bounded && std::abs(coef[s * shape.outputs + o] * scale[k]) <= kBoundedMost;
             for (std::size_t s = first; shape.merges && s < first + size; ++s)
                 if (partners[s] < -1 || partners[s] >= sizes[k]) refuse("partners", "does not fit the points");
             first += size;
         }
-        return tame;
+        return bounded;
     }
 
   private:
@@ -149,9 +147,9 @@ struct MemberPack {
     void check_calibration(const MemberShape& shape, std::size_t n) const {
         const std::size_t each = shape.calibration();
         Calibration one;
-        for (std::size_t k = 0; !calibration.empty() && k < n; ++k) {
+        for (std::size_t k = 0; each && k < n; ++k) {
             one.load(shape.outputs, [&](std::size_t i) { return calibration[k * each + i]; });
-            if (!one.is_fine()) refuse("calibration", "holds a number out of range");
+            if (!one.is_valid()) refuse("calibration", "holds a number out of range");
         }
     }
     void check_labels(const MemberShape& shape, std::size_t classes) const {
@@ -185,7 +183,7 @@ void copy_member(const M& from, const MemberShape& old, const M& to, const Membe
     }
     to.copy_norms(from);
     if (shape.merges) to.partner_rows() = from.partner_rows();
-    for (std::size_t s = 0; shape.merges && s < from.size(); ++s) to.set_known(s, from.known(s));
+    for (std::size_t s = 0; shape.merges && s < from.size(); ++s) to.set_partner_state(s, from.partner_state(s));
     if (shape.calibration()) {
         Calibration calibration;
         calibration.load(old.outputs, [&](std::size_t i) { return from.calibration(i); });

@@ -10,7 +10,7 @@
 
 namespace gristmill {
 
-void Ahead::gradients(std::span<const Lines<double>>, double*) {
+void KernelRows::gradients(std::span<const Lines<double>>, double*) {
     throw std::invalid_argument("a kernel written in Python has no gradient: only it knows how its values change");
 }
 
@@ -24,7 +24,10 @@ void Points::unlink(std::size_t slot) {
 
 void Points::link(std::size_t slot, bool by_age) {
     std::size_t older = newest_, newer = npos;
-    while (by_age && older != npos && ids_[older] > ids_[slot]) newer = older, older = older_[older];
+    while (by_age && older != npos && ids_[older] > ids_[slot]) {
+        newer = older;
+        older = older_[older];
+    }
     older_[slot] = older;
     newer_[slot] = newer;
     (older == npos ? oldest_ : newer_[older]) = slot;
@@ -35,13 +38,13 @@ void Points::settle() {
     if (!readers_) return;
     readers_->finish();
     readers_ = nullptr;
-    for (const Waiting& w : waiting_) put_data(w.slot, *w.batch, w.row);
-    waiting_.clear();
+    for (const PendingWrite& w : pending_) put_data(w.slot, *w.batch, w.row);
+    pending_.clear();
 }
 
 void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, bool by_age) {
     auto put_data = [&] {
-        if (readers_) waiting_.push_back({slot, &batch, row});
+        if (readers_) pending_.push_back({slot, &batch, row});
         else this->put_data(slot, batch, row);
     };
     if (slot == size()) {
@@ -92,17 +95,23 @@ void Points::rescale_data(std::size_t, std::span<const double>) {
     throw std::invalid_argument("points that are kept sparse, or that are objects, cannot be rescaled by columns");
 }
 
+std::unique_ptr<Points> Points::clone() const { throw std::invalid_argument("points that are objects cannot be copied"); }
+
+std::unique_ptr<Points> Points::widened(std::size_t) const {
+    throw std::invalid_argument("points that are objects cannot get more columns");
+}
+
 void Points::clear() {
     while (size() > 0) remove(size() - 1);
 }
 
-std::size_t Points::room(std::size_t n, std::size_t present) const {
+std::size_t Points::capacity_for(std::size_t n, std::size_t present) const {
     return std::max(n, std::min(2 * present, limit_));
 }
 
 void Points::reserve(std::size_t n) {
     if (n <= ids_.capacity()) return;
-    const std::size_t slots = room(n, ids_.capacity());
+    const std::size_t slots = capacity_for(n, ids_.capacity());
     ids_.reserve(slots);
     older_.reserve(slots);
     newer_.reserve(slots);
@@ -116,7 +125,9 @@ void Points::shrink_ages() {
         fresh.assign(list.begin(), list.end());
         list.swap(fresh);
     };
-    fit(ids_), fit(older_), fit(newer_);
+    fit(ids_);
+    fit(older_);
+    fit(newer_);
 }
 
 std::size_t Points::bytes() const {
@@ -132,27 +143,27 @@ void Points::order_by_id() {
 }
 
 void Points::begin() {
-    journal_ = std::make_unique<Journal>(Journal{ids_, older_, newer_, oldest_, newest_, {}});
-    journal_->saved.resize(ids_.size());
+    undo_log_ = std::make_unique<UndoLog>(UndoLog{ids_, older_, newer_, oldest_, newest_, {}});
+    undo_log_->saved.resize(ids_.size());
 }
 
 void Points::before_write(std::size_t slot) {
-    if (journal_ && slot < journal_->saved.size() && !journal_->saved[slot])
-        journal_->saved[slot] = copy_data(slot);
+    if (undo_log_ && slot < undo_log_->saved.size() && !undo_log_->saved[slot])
+        undo_log_->saved[slot] = copy_data(slot);
 }
 
 void Points::rollback() {
     settle();
-    const auto journal = std::move(journal_);
-    while (size() > journal->ids.size()) remove(size() - 1);
-    reserve(journal->ids.size());
-    ids_ = journal->ids;
-    older_ = journal->older;
-    newer_ = journal->newer;
-    oldest_ = journal->oldest;
-    newest_ = journal->newest;
-    for (std::size_t slot = 0; slot < journal->saved.size(); ++slot)
-        if (journal->saved[slot]) restore_data(slot, journal->saved[slot]);
+    const auto log = std::move(undo_log_);
+    while (size() > log->ids.size()) remove(size() - 1);
+    reserve(log->ids.size());
+    ids_ = log->ids;
+    older_ = log->older;
+    newer_ = log->newer;
+    oldest_ = log->oldest;
+    newest_ = log->newest;
+    for (std::size_t slot = 0; slot < log->saved.size(); ++slot)
+        if (log->saved[slot]) restore_data(slot, log->saved[slot]);
 }
 
 // ---- dense points in blocks of lanes ------------------------------------------------------------------------------
@@ -162,11 +173,27 @@ void DensePoints<T>::reserve(std::size_t n) {
     Points::reserve(n);
     if (n <= norm2_.size()) return;
     settle();
-    make_room(padded(room(n, norm2_.size())));
+    resize_slots(padded(capacity_for(n, norm2_.size())));
 }
 
 template <class T>
-void DensePoints<T>::make_room(std::size_t slots) {
+std::unique_ptr<Points> DensePoints<T>::widened(std::size_t width) const {
+    auto wide = std::make_unique<DensePoints>(width);
+    static_cast<Points&>(*wide).set_limit(limit());
+    wide->reserve(size());
+    std::vector<T> row(width);
+    const Batch batch = DenseRows<T>{row.data(), 1, width};
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+        copy_out(slot, row.data());
+        wide->put(slot, id(slot), batch, 0, false);
+        wide->sparse_[slot] = sparse_[slot];
+    }
+    wide->order_by_id();
+    return wide;
+}
+
+template <class T>
+void DensePoints<T>::resize_slots(std::size_t slots) {
     auto fit = [](auto& line, std::size_t size) {
         std::decay_t<decltype(line)> fresh(size);
         std::copy_n(line.begin(), std::min(line.size(), size), fresh.begin());
@@ -179,9 +206,9 @@ void DensePoints<T>::make_room(std::size_t slots) {
 }
 
 template <class T>
-void DensePoints<T>::shrink_room() {
+void DensePoints<T>::shrink_to_limit() {
     shrink_ages();
-    if (norm2_.size() > padded(limit())) make_room(padded(std::max(limit(), size())));
+    if (norm2_.size() > padded(limit())) resize_slots(padded(std::max(limit(), size())));
 }
 
 template <class T>
@@ -234,7 +261,7 @@ void DensePoints<T>::move_data(std::size_t from, std::size_t to) {
 
 template <class T>
 void DensePoints<T>::drop_last(std::size_t slot) {
-    // An unused lane must give finite kernel values: zero does, whatever was there may not.
+    // An unused lane must give finite kernel values: zeros do, an old point may not.
     T* at = lane(slot);
     for (std::size_t j = 0; j < width_; ++j) at[j * kLanes<T>] = T(0);
     norm2_[slot] = norm1_[slot] = T(0);
@@ -257,9 +284,9 @@ void DensePoints<T>::restore_data(std::size_t slot, const std::shared_ptr<void>&
 // ---- the look-ahead over dense points -----------------------------------------------------------------------------
 
 template <class T>
-class DenseAhead final : public Ahead {
+class DenseKernelRows final : public KernelRows {
   public:
-    DenseAhead(const DensePoints<T>& points, const Kernel& kernel, const Batch& batch)
+    DenseKernelRows(const DensePoints<T>& points, const Kernel& kernel, const Batch& batch)
         : points_(points), kernel_(kernel), dense_(std::get_if<DenseRows<T>>(&batch)),
           sparse_(std::get_if<SparseRows<T>>(&batch)) {}
 
@@ -280,11 +307,11 @@ class DenseAhead final : public Ahead {
 
     void rows(double* out, std::size_t stride) override { rows_before(points_.size(), out, stride); }
 
-    // Against the slots before `end`, padded likewise.
+    // Kernel values at the slots before `end`, padded likewise.
     void rows_before(std::size_t end, double* out, std::size_t stride) {
         const std::size_t pieces = cut_before(end, threads_allowed());
         if (pieces <= 1) return rows_of_piece(0, 0, out, stride);
-        parallel(pieces, [&](std::size_t p) { rows_of_piece(p, seat(), out, stride); });
+        parallel(pieces, [&](std::size_t p) { rows_of_piece(p, worker_index(), out, stride); });
     }
 
     std::size_t cut(std::size_t threads) override { return cut_before(points_.size(), threads); }
@@ -292,53 +319,55 @@ class DenseAhead final : public Ahead {
     std::size_t cut_before(std::size_t end, std::size_t threads) {
         slots_ = padded(end);
         const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
-        const bool alone = threads == 1 || count_ * slots_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
-        pieces_ = alone ? 1 : std::clamp<std::size_t>(panels, 1, 16 * threads);  // small ones: the last is waited for
-        make_rooms(threads);
+        const bool single = threads == 1 || count_ * slots_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
+        // many small pieces shorten the wait for the last one
+        pieces_ = single ? 1 : std::clamp<std::size_t>(panels, 1, 16 * threads);
+        make_workspaces(threads);
         return pieces_;
     }
 
-    void rows_of_piece(std::size_t piece, std::size_t seat, double* out, std::size_t stride) override {
-        Room& room = rooms_[seat];
+    void rows_of_piece(std::size_t piece, std::size_t worker, double* out, std::size_t stride) override {
+        Workspace& workspace = workspaces_[worker];
         const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
         const std::size_t from = panels * piece / pieces_ * kPanel, to = panels * (piece + 1) / pieces_ * kPanel;
-        run(room, 0, count_, points_.blocks_.data(), from, std::min(to, slots_), points_.norm2_.data(), points_.norm1_.data(),
+        run(workspace, 0, count_, points_.blocks_.data(), from, std::min(to, slots_), points_.norm2_.data(), points_.norm1_.data(),
             [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                kernel_.values(pairs, room.scratch.data(), out + r * stride + s);
+                kernel_.values(pairs, workspace.scratch.data(), out + r * stride + s);
             });
     }
 
-    void against(Ahead& before, std::span<const Taken> taken, double* out, std::size_t stride) override {
-        auto& others = static_cast<DenseAhead&>(before);
+    void against(KernelRows& before, std::span<const StoredRow> stored, double* out, std::size_t stride) override {
+        auto& others = static_cast<DenseKernelRows&>(before);
         if (!others.packed_) others.pack();
         constexpr std::size_t lanes = kLanes<T>;
         std::vector<std::uint8_t> wanted(padded(others.count_) / lanes + 1);
-        for (const Taken& t : taken) wanted[t.i / lanes] = 1;
+        for (const StoredRow& t : stored) wanted[t.i / lanes] = 1;
         const std::size_t all = padded(others.count_), pieces = std::min<std::size_t>(count_ / 16 + 1, 2 * threads_allowed());
-        make_rooms(threads_allowed());
-        const bool alone = taken.size() * count_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads / 4;  // they are awake
-        parallel(pieces, alone ? 1 : threads_allowed(), [&](std::size_t p) {
+        make_workspaces(threads_allowed());
+        // the threads are still awake
+        const bool single = stored.size() * count_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads / 4;
+        parallel(pieces, single ? 1 : threads_allowed(), [&](std::size_t p) {
             const std::size_t from = count_ * p / pieces, to = count_ * (p + 1) / pieces;
             Lines<double> values((to - from) * all);
             for (std::size_t b = 0, e; b < all / lanes; b = e + 1) {
                 for (e = b; wanted[e]; ++e) {}
                 if (e > b)
-                    run(rooms_[seat()], from, to, others.lanes_.data(), b * lanes, e * lanes, others.lane_norm2_.data(),
+                    run(workspaces_[worker_index()], from, to, others.lanes_.data(), b * lanes, e * lanes, others.lane_norm2_.data(),
                         others.lane_norm1_.data(), [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                            kernel_.values(pairs, rooms_[seat()].scratch.data(), values.data() + r * all + s);
+                            kernel_.values(pairs, workspaces_[worker_index()].scratch.data(), values.data() + r * all + s);
                         });
             }
             for (std::size_t r = from; r < to; ++r)
-                for (const Taken& t : taken) out[r * stride + t.slot] = values[(r - from) * all + t.i];
+                for (const StoredRow& t : stored) out[r * stride + t.slot] = values[(r - from) * all + t.i];
         });
     }
 
     void among(std::size_t i, double* out) override {
         if (!packed_) pack();
-        Room& room = rooms_[0];
-        room.scratch.resize(kernel_.scratch_rows() * kPanel);
-        run(room, i, i + 1, lanes_.data(), 0, padded(count_), lane_norm2_.data(), lane_norm1_.data(),
-            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) { kernel_.values(pairs, room.scratch.data(), out + s); });
+        Workspace& workspace = workspaces_[0];
+        workspace.scratch.resize(kernel_.scratch_rows() * kPanel);
+        run(workspace, i, i + 1, lanes_.data(), 0, padded(count_), lane_norm2_.data(), lane_norm1_.data(),
+            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) { kernel_.values(pairs, workspace.scratch.data(), out + s); });
     }
 
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
@@ -346,19 +375,19 @@ class DenseAhead final : public Ahead {
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
         const std::size_t width = points_.width_;
         const T* blocks = points_.blocks_.data();
-        // The first rows are as many as there ever are at once.
+        // The first call has the largest number of rows.
         if (!weights_) weights_.emplace(kernel_, coefs, count_, padded(points_.size()), kPanel);
         PointWeights<T>& weights = *weights_;
         weights.start(count_, width);
         if (weights.by_points() && table_.empty()) table_ = lines_of(blocks, weights.slots() / kLanes<T>, width);
-        Room& room = rooms_[0];
-        room.scratch.resize(kernel_.slope_rows() * kPanel);
+        Workspace& workspace = workspaces_[0];
+        workspace.scratch.resize(kernel_.slope_rows() * kPanel);
         for (std::size_t first = 0; first < weights.slots(); first += kPanel) {
             const std::size_t size = std::min(kPanel, weights.slots() - first);
-            run(room, 0, count_, blocks, first, first + size, points_.norm2_.data(), points_.norm1_.data(),
+            run(workspace, 0, count_, blocks, first, first + size, points_.norm2_.data(), points_.norm1_.data(),
                 [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                    kernel_.slopes(pairs, room.scratch.data());
-                    weights.take(r, s, pairs.size, room.scratch.data());
+                    kernel_.slopes(pairs, workspace.scratch.data());
+                    weights.take(r, s, pairs.size, workspace.scratch.data());
                 });
             if (weights.by_points()) weights.add_points(count_, first, size, table_.data());
         }
@@ -373,19 +402,20 @@ class DenseAhead final : public Ahead {
     }
 
   private:
-    struct Room {  // what one thread works in
+    struct Workspace {  // scratch memory of one thread
         Lines<T> dots, l1s, scratch;
     };
-    void make_rooms(std::size_t count) {
-        if (rooms_.size() < count) rooms_.resize(count);
-        for (Room& room : rooms_) {
-            if (room.dots.size() < count_ * kPanel) room.dots.resize(count_ * kPanel);
-            if (kernel_.needs_l1() && room.l1s.size() < count_ * kPanel) room.l1s.resize(count_ * kPanel);
-            room.scratch.resize(kernel_.scratch_rows() * kPanel);
+    void make_workspaces(std::size_t count) {
+        if (workspaces_.size() < count) workspaces_.resize(count);
+        for (Workspace& workspace : workspaces_) {
+            if (workspace.dots.size() < count_ * kPanel) workspace.dots.resize(count_ * kPanel);
+            if (kernel_.needs_l1() && workspace.l1s.size() < count_ * kPanel) workspace.l1s.resize(count_ * kPanel);
+            workspace.scratch.resize(kernel_.scratch_rows() * kPanel);
         }
     }
 
-    // The loaded rows as if they were stored, so that rows against rows use the same code, and give the same bits.
+    // Packs the loaded rows into blocks of lanes like stored points, so that rows against rows run the same code and
+    // give the same bits.
     void pack() {
         constexpr std::size_t lanes = kLanes<T>;
         const std::size_t width = points_.width_, slots = padded(count_);
@@ -403,35 +433,35 @@ class DenseAhead final : public Ahead {
         packed_ = true;
     }
 
-    // Rows [from, to) against lanes [begin, end). Panels keep the pair numbers of all rows in the second-level cache
-    // between the sums and the function of them: use(row, first slot, pairs).
+    // Rows [from, to) against lanes [begin, end). Panels keep the pair quantities of all rows in the L2 cache between
+    // the sums and the kernel function: use(row, first slot, pairs).
     static constexpr std::size_t kPanel = 24 * kLanes<T>;
     template <class Use>
-    void run(Room& room, std::size_t from, std::size_t to, const T* blocks, std::size_t begin, std::size_t end, const T* norm2,
+    void run(Workspace& workspace, std::size_t from, std::size_t to, const T* blocks, std::size_t begin, std::size_t end, const T* norm2,
              const T* norm1, Use use) const {
         constexpr std::size_t lanes = kLanes<T>, panel = kPanel;
         const std::size_t width = points_.width_, count = to - from;
-        if (room.dots.size() < count * panel) room.dots.resize(count * panel);
-        if (kernel_.needs_l1() && room.l1s.size() < count * panel) room.l1s.resize(count * panel);
+        if (workspace.dots.size() < count * panel) workspace.dots.resize(count * panel);
+        if (kernel_.needs_l1() && workspace.l1s.size() < count * panel) workspace.l1s.resize(count * panel);
         for (std::size_t s = begin; s < end; s += panel) {
             const std::size_t size = std::min(panel, end - s);
             const T* at = blocks + s * width;
-            if (kernel_.needs_dot()) dense_ ? dense_dots(room, from, count, at, size) : sparse_dots(room, from, count, at, size);
+            if (kernel_.needs_dot()) dense_ ? dense_dots(workspace, from, count, at, size) : sparse_dots(workspace, from, count, at, size);
             if (kernel_.needs_l1())
-                dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, room.l1s.data(), panel)
-                       : sparse_l1s(room, from, count, at, size, norm1 + s);
+                dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, workspace.l1s.data(), panel)
+                       : sparse_l1s(workspace, from, count, at, size, norm1 + s);
             for (std::size_t r = 0; r < count; ++r) {
-                use(r, s, Pairs<T>{room.dots.data() + r * panel, room.l1s.data() + r * panel, norm2_[from + r], norm2 + s, size});
+                use(r, s, Pairs<T>{workspace.dots.data() + r * panel, workspace.l1s.data() + r * panel, norm2_[from + r], norm2 + s, size});
             }
         }
     }
 
-    void dense_dots(Room& room, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
-        isa<T>().dots(rows_.data() + from, count, at, size / kLanes<T>, points_.width_, room.dots.data(), kPanel);
+    void dense_dots(Workspace& workspace, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
+        isa<T>().dots(rows_.data() + from, count, at, size / kLanes<T>, points_.width_, workspace.dots.data(), kPanel);
     }
 
-    void sparse_dots(Room& room, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
-        // A few blocks at a time stay in the first-level cache while every row passes over them.
+    void sparse_dots(Workspace& workspace, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
+        // A few blocks at a time stay in the L1 cache while all rows use them.
         const std::size_t width = points_.width_, lanes = kLanes<T>, n_blocks = size / lanes;
         const std::size_t group = std::max<std::size_t>(4, (256u << 10) / (width * kLineBytes) / 4 * 4);
         for (std::size_t b = 0; b < n_blocks; b += group)
@@ -439,14 +469,14 @@ class DenseAhead final : public Ahead {
                 const std::size_t i = first_ + from + r;
                 isa<T>().sparse_dots(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i),
                                      at + b * width * lanes, std::min(group, n_blocks - b), width,
-                                     room.dots.data() + r * kPanel + b * lanes);
+                                     workspace.dots.data() + r * kPanel + b * lanes);
             }
     }
 
-    void sparse_l1s(Room& room, std::size_t from, std::size_t count, const T* at, std::size_t size, const T* norm1) const {
+    void sparse_l1s(Workspace& workspace, std::size_t from, std::size_t count, const T* at, std::size_t size, const T* norm1) const {
         for (std::size_t r = 0; r < count; ++r) {
             const std::size_t i = first_ + from + r;
-            T* to = room.l1s.data() + r * kPanel;
+            T* to = workspace.l1s.data() + r * kPanel;
             const T own = norm1_of(sparse_->values(i), sparse_->nonzeros(i));
             for (std::size_t s = 0; s < size; ++s) to[s] = own + norm1[s];
             isa<T>().sparse_l1s(sparse_->columns(i), sparse_->values(i), sparse_->nonzeros(i), at, size / kLanes<T>,
@@ -459,19 +489,19 @@ class DenseAhead final : public Ahead {
     const DenseRows<T>* dense_;
     const SparseRows<T>* sparse_;
     std::size_t first_ = 0, count_ = 0;
-    std::size_t slots_ = 0, pieces_ = 1;  // as they were when the work was cut
+    std::size_t slots_ = 0, pieces_ = 1;  // at the time of the cut
     bool packed_ = false;
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
     Lines<T> lanes_, lane_norm1_, lane_norm2_;
-    UnsetLines<T> table_;                     // the points in lines of features
-    std::optional<PointWeights<T>> weights_;  // of a gradient
-    std::vector<Room> rooms_ = std::vector<Room>(1);
+    UnsetLines<T> table_;                     // the points with contiguous features
+    std::optional<PointWeights<T>> weights_;  // for gradients
+    std::vector<Workspace> workspaces_ = std::vector<Workspace>(1);
 };
 
 template <class T>
-std::unique_ptr<Ahead> DensePoints<T>::ahead(const Kernel& kernel, const Batch& batch) const {
-    return std::make_unique<DenseAhead<T>>(*this, kernel, batch);
+std::unique_ptr<KernelRows> DensePoints<T>::kernel_rows(const Kernel& kernel, const Batch& batch) const {
+    return std::make_unique<DenseKernelRows<T>>(*this, kernel, batch);
 }
 
 template <class T>
@@ -489,12 +519,15 @@ void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size
     const std::int64_t starts[] = {0, std::count_if(rows.begin(), rows.end(), [](T x) { return x != 0; })};
     if (sums_differ) {
         for (std::size_t j = 0, k = 0; j < width_; ++j)
-            if (rows[j] != 0) columns.push_back(static_cast<std::int32_t>(j)), rows[k++] = rows[j];
+            if (rows[j] != 0) {
+                columns.push_back(static_cast<std::int32_t>(j));
+                rows[k++] = rows[j];
+            }
         batch = SparseRows<T>{starts, columns.data(), rows.data(), 1, width_};
     }
-    DenseAhead<T> ahead(*this, kernel, batch);
-    ahead.load(0, slots.size());
-    ahead.rows_before(std::min(end, size()), out, stride);
+    DenseKernelRows<T> kernel_rows(*this, kernel, batch);
+    kernel_rows.load(0, slots.size());
+    kernel_rows.rows_before(std::min(end, size()), out, stride);
 }
 
 template <class T>
@@ -506,7 +539,7 @@ template class DensePoints<double>;
 template class DensePoints<float>;
 
 std::unique_ptr<Points> make_points(std::size_t width, bool sparse, bool single) {
-    // Up to this width a block of lanes serves sparse rows faster than an index does, and costs little memory.
+    // Up to this width a block of lanes serves sparse rows faster than an index, at little memory.
     constexpr std::size_t kWidest = 1024;
     if (sparse && width > kWidest) {
         if (single) return std::make_unique<SparsePoints<float>>(width);

@@ -1,5 +1,5 @@
-// Very wide sparse points: their rows, and an index from each feature to the points that have it. A row of dot
-// products costs the meetings of its non-zeros with the index, and memory is proportional to the stored non-zeros.
+// Very wide sparse points: their rows, and an inverted index from each feature to the points that have it. A row of dot
+// products costs the matches of its non-zeros with the index; memory is proportional to the stored non-zeros.
 #pragma once
 
 #include <unordered_map>
@@ -17,10 +17,16 @@ class SparsePoints final : public Points {
     };
 
     explicit SparsePoints(std::size_t width) : width_(width) {}
+    std::unique_ptr<Points> clone() const override { return std::make_unique<SparsePoints>(*this); }
+    std::unique_ptr<Points> widened(std::size_t width) const override {
+        auto wide = std::make_unique<SparsePoints>(*this);
+        wide->width_ = width;
+        return wide;
+    }
     std::size_t width() const override { return width_; }
     const Row& row(std::size_t slot) const { return rows_[slot]; }
     std::size_t bytes() const override;
-    std::unique_ptr<Ahead> ahead(const Kernel& kernel, const Batch& batch) const override;
+    std::unique_ptr<KernelRows> kernel_rows(const Kernel& kernel, const Batch& batch) const override;
     void stored_row(const Kernel& kernel, std::size_t slot, double* out) const override;
     double stored_self(const Kernel& kernel, std::size_t slot) const override { return kernel.self(norm2_[slot]); }
 
@@ -33,7 +39,7 @@ class SparsePoints final : public Points {
 
   private:
     template <class>
-    friend class SparseAhead;
+    friend class SparseKernelRows;
     struct Entry {
         std::uint32_t slot;
         T value;

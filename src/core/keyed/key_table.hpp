@@ -118,11 +118,11 @@ class KeyTable {
         --live_, ++version_;
     }
     // The next that was not touched since the hand came by; passes(record): of those that were. requires: live() > 0.
-    template <class Passes>
-    std::uint32_t coldest(Passes passes) {
+    template <class OnPass>
+    std::uint32_t next_evicted(OnPass on_pass) {
         for (;; hand_ = (hand_ + 1) % values_.size()) {
             const auto record = static_cast<std::uint32_t>(hand_);
-            if (state_[record] == 3) passes(record), state_[record] = 1;
+            if (state_[record] == 3) on_pass(record), state_[record] = 1;
             else if (state_[record] == 1) return record;
         }
     }
@@ -130,21 +130,21 @@ class KeyTable {
     void set_state(std::uint32_t record, std::uint8_t state) { state_[record] = state; }
 
     // Puts a record back as it was: `undo` of anything. Call `mend` after the last.
-    struct Saved {
+    struct Snapshot {
         std::uint64_t value;
         std::string name;
         std::uint8_t state;
     };
-    Saved saved(std::uint32_t record) const {
+    Snapshot snapshot(std::uint32_t record) const {
         return {values_[record], texts_ ? names_[record] : std::string(), state_[record]};
     }
-    void put_back(std::uint32_t record, Saved saved) {
-        values_[record] = saved.value;
-        if (texts_) names_[record] = std::move(saved.name);
-        state_[record] = saved.state;
+    void restore(std::uint32_t record, Snapshot snapshot) {
+        values_[record] = snapshot.value;
+        if (texts_) names_[record] = std::move(snapshot.name);
+        state_[record] = snapshot.state;
     }
     void resize(std::size_t records) { values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0); }
-    void mend(std::size_t records, std::size_t hand) {
+    void finish_restore(std::size_t records, std::size_t hand) {
         resize(records);
         hand_ = hand;
         free_.clear();

@@ -30,7 +30,7 @@ Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
              parts_.scaling.on(), false, std::holds_alternative<Merge>(parts_.budget)},
       limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
       table_(settings.texts), records_(layout_.bytes) {
-    ages_.turn(std::isfinite(settings.ttl));
+    expiry_.enable(std::isfinite(settings.ttl));
 }
 
 template <class T>
@@ -48,13 +48,13 @@ void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
 template <class T>
 bool Keyed<T>::may_fail(const KeyedChunk<T>& chunk) const {
     const Op op = parts_.nodes.back().op;
-    if (!tame_ || settings_.spills || shape_.scaled || (op != Op::gaussian && op != Op::laplacian)) return true;
+    if (!bounded_ || settings_.spills || shape_.scaled || (op != Op::gaussian && op != Op::laplacian)) return true;
     double weight = 1, offset = 0;
     for (std::size_t e = 0; chunk.weights && e < chunk.count(); ++e) weight = std::max(weight, chunk.weights[e]);
     for (std::size_t e = 0; chunk.offsets && e < chunk.count() * chunk.offset_columns; ++e)
         offset = std::max(offset, std::abs(chunk.offsets[e]));
     // 2^32 events of one key are not told from those of all.
-    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kTame && offset <= kTame) ||
+    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost && offset <= kBoundedMost) ||
            now_ + static_cast<double>(chunk.count()) > static_cast<double>(kMostEvents);
 }
 
@@ -69,11 +69,11 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
     if (grows || may_fail(chunk)) begin(grows);
     const std::size_t before = classes_;
     try {
-        meet(classes);
+        add_classes(classes);
         if (scores) scores->assign(count * outputs(), 0.0);
         for (std::size_t from = 0; from < count;) {
             const std::size_t had = outputs();
-            if (labelled && chunk.labels[from] >= known()) meet(static_cast<std::size_t>(chunk.labels[from]) + 1);
+            if (labelled && chunk.labels[from] >= known()) add_classes(static_cast<std::size_t>(chunk.labels[from]) + 1);
             if (scores && outputs() != had) {
                 std::vector<double> wider(count * outputs());
                 for (std::size_t e = 0; e < from; ++e) {
@@ -89,7 +89,7 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
             for (std::size_t e = from; labelled && e < to; ++e)
                 classes_ = std::max(classes_, static_cast<std::size_t>(chunk.labels[e]) + 1);
             std::visit([&](const auto& rule) {
-                learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, held_.get());
+                learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, undo_log_.get());
             }, parts_.rule);
             from = to;
         }
@@ -102,7 +102,7 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
 
 // The event as the kernel sees it: scaled, where members scale, by what this one has seen.
 template <class T>
-const T* Keyed<T>::taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const {
+const T* Keyed<T>::scaled_event(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const {
     if constexpr (std::is_same_v<T, double>) {
         if (!shape_.scaled) return x;
         double* out = scratch.scaled.data();
@@ -132,14 +132,14 @@ typename Keyed<T>::Sum Keyed<T>::sum(const std::byte* at, const T* x) const {
 }
 
 template <class T>
-void Keyed<T>::take(const View& member, const Sum& sum, Scratch& scratch) const {
+void Keyed<T>::use_sum(const View& member, const Sum& sum, Scratch& scratch) const {
     scratch.norm2 = sum.norm2;
     scratch.scores[0] = member.intercept(0) + member.scale() * sum.value;
 }
 
 template <class T>
-void Keyed<T>::look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
-    if (is_quick()) return take(member, sum(at, x), scratch);
+void Keyed<T>::compute_scores(const View& member, const std::byte* at, const T* x, Scratch& scratch) const {
+    if (is_quick()) return use_sum(member, sum(at, x), scratch);
     const std::size_t size = member.size(), slots = padded(size);
     const T* points = reinterpret_cast<const T*>(at + layout_.points);
     scratch.norm2 = gristmill::norm2(x, shape_.width);
@@ -178,36 +178,36 @@ double offset_of(const KeyedChunk<T>& chunk, std::size_t e, std::size_t o, std::
 template <class T>
 template <class R>
 void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,
-                            double* out, Journal* journal) {
+                            double* out, UndoLog* undo_log) {
     Budget budget = parts_.budget;
     const MemberParts<R> parts{rule, budget};
     Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
     const bool novelty = parts_.task == Task::novelty;
-    Ahead ahead(*this, chunk.keys, from);
+    Prefetcher prefetcher(*this, chunk.keys, from);
     // Each step of a sum waits for the one before. So the sum of the next event is begun beside it, where nothing that is learned
     // in between can change it: it is of another key, and no key goes by its age.
-    const bool abreast = is_quick() && !shape_.scaled && !ages_.on();
+    const bool overlaps = is_quick() && !shape_.scaled && !expiry_.on();
     Sum next;
     std::size_t begun = from;  // the event of `next`, if it is above this one
     for (std::size_t e = from; e < to; ++e) {
         tick(chunk.times ? chunk.times + e : nullptr);
-        if (ages_.on() && is_past(ages_.oldest(), now_)) expire(journal);
+        if (expiry_.on() && is_expired(expiry_.oldest(), now_)) expire(undo_log);
         std::uint32_t i;
-        const Key& key = ahead(e, i);
-        i = place(key, i, found, journal);
+        const Key& key = prefetcher(e, i);
+        i = place(key, i, found, undo_log);
         std::byte* at = record(i);
         View member = view(at);
         if (shape_.merges) member.merging = &scratch.merging;
-        const T* x = taken(member, chunk.rows + e * shape_.width, e, true, scratch);
-        if (!abreast) {
-            look(member, at, x, scratch);
+        const T* x = scaled_event(member, chunk.rows + e * shape_.width, e, true, scratch);
+        if (!overlaps) {
+            compute_scores(member, at, x, scratch);
         } else if (begun == e && e > from) {
-            take(member, next, scratch);
+            use_sum(member, next, scratch);
         } else {
             const Sum own = sum(at, x);
-            const std::uint32_t other = e + 1 < to ? ahead.record(e + 1) : KeyTable::kNone;
+            const std::uint32_t other = e + 1 < to ? prefetcher.record(e + 1) : KeyTable::kNone;
             if (other != KeyTable::kNone && other != i) next = sum(record(other), x + shape_.width), begun = e + 1;
-            take(member, own, scratch);
+            use_sum(member, own, scratch);
         }
         for (std::size_t o = 0; o < shape_.outputs; ++o) {
             double& score = scratch.scores[o];
@@ -233,22 +233,22 @@ void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, bool shar
         Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
         Lines<std::byte> start(layout_.bytes + kLineBytes), other(layout_.bytes + kLineBytes);
         view(start.data()).clear_to(0, start_);
-        Ahead ahead(*this, chunk.keys, 0);
+        Prefetcher prefetcher(*this, chunk.keys, 0);
         for (std::size_t e = 0; e < chunk.count(); ++e) {
             std::uint32_t i;
-            const Key& key = ahead(e, i);
+            const Key& key = prefetcher(e, i);
             const std::byte* at = start.data();
             if (i != KeyTable::kNone) {
-                if (!ages_.on() || !is_past(ages_.last(i), then(chunk, e))) at = record(i);
+                if (!expiry_.on() || !is_expired(expiry_.last(i), event_time(chunk, e))) at = record(i);
             } else if (settings_.spills) {
-                if (const std::string* blob = elsewhere(text_of(key), found)) {
-                    const std::string record = current(*blob);
+                if (const std::string* blob = find_spilled(text_of(key), found)) {
+                    const std::string record = decode(*blob);
                     std::memcpy(other.data(), record.data(), layout_.bytes);
-                    if (!is_past(last_of(record), then(chunk, e))) at = other.data();
+                    if (!is_expired(last_of(record), event_time(chunk, e))) at = other.data();
                 }
             }
             const View member = view(const_cast<std::byte*>(at));
-            look(member, at, taken(member, chunk.rows + e * shape_.width, e, false, scratch), scratch);
+            compute_scores(member, at, scaled_event(member, chunk.rows + e * shape_.width, e, false, scratch), scratch);
             const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
             for (std::size_t o = 0; o < shape_.outputs; ++o) {
                 double& score = scratch.scores[o];

@@ -80,15 +80,15 @@ class Keyed {
     // Whether each key is there, in memory or elsewhere, and not past its time.
     std::vector<std::uint8_t> known(const Keys& keys, const Spilled& found) const;
     // What left in the last change, and keys past their time, of which records elsewhere are no longer true.
-    const Spilled& leaving() const { return leaving_; }
-    const std::unordered_set<std::string>& gone() const { return gone_; }
+    const Spilled& evicted() const { return evicted_; }
+    const std::unordered_set<std::string>& expired_keys() const { return expired_keys_; }
     double last_of(const std::string& blob) const;
     // The last change stays, and what left is in safe hands; or it never was. Says whether there was one.
     void keep(std::uint64_t expired);
     std::uint64_t changes() const { return changes_; }  // how many were kept
     bool rollback();
     void forget(const Keys& keys);
-    void meet(std::size_t classes);
+    void add_classes(std::size_t classes);
 
     // Throws std::out_of_range for a key that is not there.
     MemberPack<T> members(const Keys& keys, const Spilled& found, std::vector<double>& last) const;
@@ -104,32 +104,32 @@ class Keyed {
 
   private:
     using View = Member<T, 1>;
-    static constexpr std::size_t kTail = sizeof(double) + sizeof(std::uint64_t);  // of a spilled record
-    struct Journal;
+    static constexpr std::size_t kTrailerBytes = sizeof(double) + sizeof(std::uint64_t);  // of a spilled record
+    struct UndoLog;
     struct Scratch;
 
     std::byte* record(std::uint32_t i) const {
         return records_.at(i);
     }
     View view(std::byte* at) const { return View(at, 0, shape_, layout_); }
-    void fresh(std::uint32_t i, const Key& key);
+    void initialize(std::uint32_t i, const Key& key);
     std::string blob(const std::byte* record, double last) const;
-    std::string current(const std::string& blob) const;
-    const std::string* elsewhere(const std::string& text, const Spilled& found) const;
-    std::uint32_t place(const Key& key, std::uint32_t i, const Spilled& found, Journal* journal);
-    void bring_back(std::uint32_t i, const Key& key, const Spilled& found);
-    void evict(Journal* journal);
-    void expire(Journal* journal);
-    bool is_past(double last, double now) const { return now - last > settings_.ttl; }
+    std::string decode(const std::string& blob) const;
+    const std::string* find_spilled(const std::string& text, const Spilled& found) const;
+    std::uint32_t place(const Key& key, std::uint32_t i, const Spilled& found, UndoLog* undo_log);
+    void reload(std::uint32_t i, const Key& key, const Spilled& found);
+    void evict(UndoLog* undo_log);
+    void expire(UndoLog* undo_log);
+    bool is_expired(double last, double now) const { return now - last > settings_.ttl; }
     // Time does not run backwards: an event that comes late counts as of now.
     void tick(const double* time) {
-        now_ = !time ? now_ + 1 : began_ ? std::max(now_, *time) : *time;
-        began_ = true;
+        now_ = !time ? now_ + 1 : clock_started_ ? std::max(now_, *time) : *time;
+        clock_started_ = true;
     }
-    double then(const KeyedChunk<T>& chunk, std::size_t e) const { return chunk.times ? std::max(now_, chunk.times[e]) : now_; }
+    double event_time(const KeyedChunk<T>& chunk, std::size_t e) const { return chunk.times ? std::max(now_, chunk.times[e]) : now_; }
     void begin(bool grows);
-    struct Ahead;
-    const T* taken(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
+    struct Prefetcher;
+    const T* scaled_event(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
     struct Sum {
         double value = 0;
         T norm2 = 0;
@@ -137,12 +137,12 @@ class Keyed {
     // Whether the score of a record is one sum in vector code.
     bool is_quick() const { return parts_.nodes.back().op == Op::gaussian && shape_.outputs == 1 && !shape_.merges; }
     Sum sum(const std::byte* at, const T* x) const;
-    void take(const View& member, const Sum& sum, Scratch& scratch) const;
-    void look(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
+    void use_sum(const View& member, const Sum& sum, Scratch& scratch) const;
+    void compute_scores(const View& member, const std::byte* at, const T* x, Scratch& scratch) const;
     template <class R>
     void learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,
-                      double* out, Journal* journal);
-    void undo(Journal& journal);
+                      double* out, UndoLog* undo_log);
+    void undo(UndoLog& undo_log);
 
     FleetParts parts_;
     KeyedSettings settings_;
@@ -153,13 +153,13 @@ class Keyed {
     std::vector<double> start_;  // the rule's numbers before anything was learned
     KeyTable table_;
     Arena records_;
-    KeyAges ages_;    // where there is a ttl
+    KeyExpiry expiry_;    // where there is a ttl
     double now_ = 0;  // events so far, or the caller's clock
-    bool began_ = false, tame_ = true;
+    bool clock_started_ = false, bounded_ = true;
     std::uint64_t dropped_ = 0, expired_ = 0, changes_ = 0;
-    Spilled leaving_;
-    std::unordered_set<std::string> gone_;
-    std::unique_ptr<Journal> held_;  // of a change that is not settled
+    Spilled evicted_;
+    std::unordered_set<std::string> expired_keys_;
+    std::unique_ptr<UndoLog> undo_log_;  // of a change that is not settled
 };
 
 }  // namespace gristmill

@@ -11,7 +11,7 @@ namespace gristmill {
 // among the few that a processor keeps on their way, and what follows waits with it. A loop that does nothing else keeps all
 // places taken; requests between pieces of work would stop the work again and again and still leave places empty.
 template <class T>
-struct Keyed<T>::Ahead {
+struct Keyed<T>::Prefetcher {
     static constexpr std::size_t kBatch = 64, kRing = 4 * kBatch;
     static constexpr std::size_t kSoon = 2;        // events before its turn a record is brought on into the first cache
     static constexpr std::size_t kMostLines = 64;  // of a larger record the rest is asked for when it is looked at
@@ -21,7 +21,7 @@ struct Keyed<T>::Ahead {
         std::uint64_t version;
     };
 
-    Ahead(const Keyed& keyed, const Keys& keys, std::size_t first) : keyed(keyed), keys(keys), count(keys.count()), start(first) {
+    Prefetcher(const Keyed& keyed, const Keys& keys, std::size_t first) : keyed(keyed), keys(keys), count(keys.count()), start(first) {
         hash(first, first + 2 * kBatch);
         find(first, first + kBatch);
     }

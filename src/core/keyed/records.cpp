@@ -8,8 +8,8 @@ namespace gristmill {
 
 template <class T>
 std::size_t Keyed<T>::bytes() const {
-    std::size_t total = sizeof *this + table_.bytes() + ages_.bytes() + records_.bytes(table_.records());
-    for (const auto& [key, record] : leaving_) total += key.size() + record.size();
+    std::size_t total = sizeof *this + table_.bytes() + expiry_.bytes() + records_.bytes(table_.records());
+    for (const auto& [key, record] : evicted_) total += key.size() + record.size();
     return total;
 }
 
@@ -22,7 +22,7 @@ std::size_t Keyed<T>::stored() const {
 }
 
 template <class T>
-void Keyed<T>::fresh(std::uint32_t i, const Key& key) {
+void Keyed<T>::initialize(std::uint32_t i, const Key& key) {
     std::byte* at = record(i);
     std::memset(at, 0, layout_.bytes);
     view(at).clear_to(settings_.one_seed ? settings_.seed : Key::mix(settings_.seed ^ key.hash), start_);
@@ -32,7 +32,7 @@ void Keyed<T>::fresh(std::uint32_t i, const Key& key) {
 template <class T>
 std::string Keyed<T>::blob(const std::byte* record, double last) const {
     std::string bytes(reinterpret_cast<const char*>(record), layout_.bytes);
-    if (!ages_.on()) last = now_;
+    if (!expiry_.on()) last = now_;
     const std::uint64_t outputs = shape_.outputs;
     bytes.append(reinterpret_cast<const char*>(&last), sizeof last);
     return bytes.append(reinterpret_cast<const char*>(&outputs), sizeof outputs);
@@ -41,22 +41,22 @@ std::string Keyed<T>::blob(const std::byte* record, double last) const {
 template <class T>
 double Keyed<T>::last_of(const std::string& blob) const {
     double last;
-    std::memcpy(&last, blob.data() + blob.size() - kTail, sizeof last);
+    std::memcpy(&last, blob.data() + blob.size() - kTrailerBytes, sizeof last);
     return last;
 }
 
 // A record from outside as it would be now: checked, and with outputs that were added since it left.
 template <class T>
-std::string Keyed<T>::current(const std::string& blob) const {
+std::string Keyed<T>::decode(const std::string& blob) const {
     const auto refuse = [] { throw std::invalid_argument("a spilled record is damaged, or of another fleet"); };
     std::uint64_t outputs = 0;
-    if (blob.size() < kTail) refuse();
+    if (blob.size() < kTrailerBytes) refuse();
     std::memcpy(&outputs, blob.data() + blob.size() - sizeof outputs, sizeof outputs);
     if (outputs == 0 || outputs > shape_.outputs) refuse();
     MemberShape old = shape_;
     old.outputs = outputs;
     const MemberLayout before(old, sizeof(T), limit_, 1);
-    if (blob.size() != before.bytes + kTail) refuse();
+    if (blob.size() != before.bytes + kTrailerBytes) refuse();
     Lines<std::byte> from(before.bytes), to(layout_.bytes);
     std::memcpy(from.data(), blob.data(), before.bytes);
     const View member(from.data(), 0, old, before);
@@ -71,42 +71,42 @@ std::string Keyed<T>::current(const std::string& blob) const {
 
 // The record of a key that is not in memory; nullptr: there is none.
 template <class T>
-const std::string* Keyed<T>::elsewhere(const std::string& text, const Spilled& found) const {
-    if (const auto left = leaving_.find(text); left != leaving_.end()) return &left->second;
-    if (gone_.count(text)) return nullptr;
+const std::string* Keyed<T>::find_spilled(const std::string& text, const Spilled& found) const {
+    if (const auto left = evicted_.find(text); left != evicted_.end()) return &left->second;
+    if (expired_keys_.count(text)) return nullptr;
     const auto back = found.find(text);
     return back == found.end() ? nullptr : &back->second;
 }
 
 template <class T>
-void Keyed<T>::bring_back(std::uint32_t i, const Key& key, const Spilled& found) {
+void Keyed<T>::reload(std::uint32_t i, const Key& key, const Spilled& found) {
     const std::string text = text_of(key);
-    const std::string* blob = elsewhere(text, found);
+    const std::string* blob = find_spilled(text, found);
     if (!blob) return;
-    const std::string now = current(*blob);
-    if (is_past(last_of(now), now_)) ++expired_;
+    const std::string now = decode(*blob);
+    if (is_expired(last_of(now), now_)) ++expired_;
     else std::memcpy(record(i), now.data(), layout_.bytes);
-    leaving_.erase(text);
+    evicted_.erase(text);
 }
 
 template <class T>
-void Keyed<T>::evict(Journal* journal) {
-    const std::uint32_t cold = table_.coldest([&](std::uint32_t i) {
-        if (journal) journal->pass(*this, i);
+void Keyed<T>::evict(UndoLog* undo_log) {
+    const std::uint32_t cold = table_.next_evicted([&](std::uint32_t i) {
+        if (undo_log) undo_log->pass(*this, i);
     });
-    if (journal) journal->touch(*this, cold);
-    if (settings_.spills) leaving_[text_of(table_.key(cold))] = blob(record(cold), ages_.last(cold));
+    if (undo_log) undo_log->touch(*this, cold);
+    if (settings_.spills) evicted_[text_of(table_.key(cold))] = blob(record(cold), expiry_.last(cold));
     else ++dropped_;
     table_.remove(cold);
 }
 
 // Keys past their time go, at the event that shows what time it is: whoever looks later need not change anything.
 template <class T>
-void Keyed<T>::expire(Journal* journal) {
-    ages_.sweep([&](double last) { return is_past(last, now_); }, [&](std::uint32_t i) { return table_.used(i); },
+void Keyed<T>::expire(UndoLog* undo_log) {
+    expiry_.sweep([&](double last) { return is_expired(last, now_); }, [&](std::uint32_t i) { return table_.used(i); },
                 [&](std::uint32_t i) {
-                    if (journal) journal->touch(*this, i);
-                    if (settings_.spills) gone_.insert(text_of(table_.key(i)));
+                    if (undo_log) undo_log->touch(*this, i);
+                    if (settings_.spills) expired_keys_.insert(text_of(table_.key(i)));
                     table_.remove(i), ++expired_;
                 });
 }
@@ -114,45 +114,45 @@ void Keyed<T>::expire(Journal* journal) {
 template <class T>
 std::uint64_t Keyed<T>::expired() const {
     std::uint64_t total = expired_;
-    for (const auto& [key, blob] : leaving_) total += is_past(last_of(blob), now_);
+    for (const auto& [key, blob] : evicted_) total += is_expired(last_of(blob), now_);
     return total;
 }
 
 template <class T>
 void Keyed<T>::set_now(double now) {
-    now_ = now, began_ = true;
-    if (ages_.on()) expire(nullptr);
+    now_ = now, clock_started_ = true;
+    if (expiry_.on()) expire(nullptr);
 }
 
 template <class T>
 void Keyed<T>::configure(std::size_t max_keys, double ttl, bool spills) {
     rollback();
     settings_.max_keys = max_keys, settings_.ttl = ttl, settings_.spills = spills;
-    if (std::isfinite(ttl) != ages_.on()) {  // nobody knows when the last events came: as if all came now
-        ages_.turn(std::isfinite(ttl));
-        for (std::uint32_t i = 0; ages_.on() && i < table_.records(); ++i)
-            if (table_.used(i)) ages_.came(i, now_);
+    if (std::isfinite(ttl) != expiry_.on()) {  // nobody knows when the last events came: as if all came now
+        expiry_.enable(std::isfinite(ttl));
+        for (std::uint32_t i = 0; expiry_.on() && i < table_.records(); ++i)
+            if (table_.used(i)) expiry_.record_event(i, now_);
     }
     if (spills) begin(false);
-    while (max_keys && table_.live() > max_keys) evict(held_.get());
-    if (ages_.on()) expire(held_.get());
+    while (max_keys && table_.live() > max_keys) evict(undo_log_.get());
+    if (expiry_.on()) expire(undo_log_.get());
 }
 
 // The record of a key, which is `i`; made, or brought back, where there is none.
 template <class T>
-std::uint32_t Keyed<T>::place(const Key& key, std::uint32_t i, const Spilled& found, Journal* journal) {
+std::uint32_t Keyed<T>::place(const Key& key, std::uint32_t i, const Spilled& found, UndoLog* undo_log) {
     if (i == KeyTable::kNone) {
-        if (settings_.max_keys && table_.live() >= settings_.max_keys) evict(journal);
-        if (journal) journal->touch(*this, table_.next());
+        if (settings_.max_keys && table_.live() >= settings_.max_keys) evict(undo_log);
+        if (undo_log) undo_log->touch(*this, table_.next());
         i = table_.add(key);
         records_.grow(i + 1);
-        fresh(i, key);
-        if (settings_.spills) bring_back(i, key, found);
+        initialize(i, key);
+        if (settings_.spills) reload(i, key, found);
     } else {
-        if (journal) journal->touch(*this, i);
+        if (undo_log) undo_log->touch(*this, i);
         table_.touch(i);
     }
-    if (ages_.on()) ages_.came(i, now_);
+    if (expiry_.on()) expiry_.record_event(i, now_);
     return i;
 }
 
@@ -160,44 +160,44 @@ std::uint32_t Keyed<T>::place(const Key& key, std::uint32_t i, const Spilled& fo
 
 template <class T>
 void Keyed<T>::begin(bool grows) {
-    held_ = std::make_unique<Journal>(*this);
-    if (grows) held_->all = records_.copy();
+    undo_log_ = std::make_unique<UndoLog>(*this);
+    if (grows) undo_log_->all = records_.copy();
 }
 
 template <class T>
 void Keyed<T>::keep(std::uint64_t expired) {
-    held_.reset();
-    leaving_.clear(), gone_.clear();
+    undo_log_.reset();
+    evicted_.clear(), expired_keys_.clear();
     expired_ += expired, ++changes_;
 }
 
 template <class T>
 bool Keyed<T>::rollback() {
-    if (!held_) return false;
-    undo(*held_);
-    held_.reset();
+    if (!undo_log_) return false;
+    undo(*undo_log_);
+    undo_log_.reset();
     return true;
 }
 
 template <class T>
-void Keyed<T>::undo(Journal& journal) {
-    shape_ = journal.shape, layout_ = journal.layout, classes_ = journal.classes;
-    if (journal.all) records_ = std::move(*journal.all);
-    for (auto& [i, was] : journal.before) {
-        table_.put_back(i, std::move(was.key));
-        if (!journal.all) std::memcpy(record(i), was.bytes.data(), layout_.bytes);
-        if (ages_.on()) ages_.set(i, was.last);
+void Keyed<T>::undo(UndoLog& undo_log) {
+    shape_ = undo_log.shape, layout_ = undo_log.layout, classes_ = undo_log.classes;
+    if (undo_log.all) records_ = std::move(*undo_log.all);
+    for (auto& [i, was] : undo_log.before) {
+        table_.restore(i, std::move(was.key));
+        if (!undo_log.all) std::memcpy(record(i), was.bytes.data(), layout_.bytes);
+        if (expiry_.on()) expiry_.set(i, was.last);
     }
-    for (const auto& [i, state] : journal.passed) table_.set_state(i, state);
-    table_.mend(journal.records, journal.hand);
-    ages_.rebuild(journal.records, [&](std::uint32_t i) { return table_.used(i); });
-    records_.shrink(journal.records);
-    dropped_ = journal.dropped, expired_ = journal.expired, now_ = journal.now, began_ = journal.began;
-    leaving_ = std::move(journal.leaving), gone_ = std::move(journal.gone);
+    for (const auto& [i, state] : undo_log.passed) table_.set_state(i, state);
+    table_.finish_restore(undo_log.records, undo_log.hand);
+    expiry_.rebuild(undo_log.records, [&](std::uint32_t i) { return table_.used(i); });
+    records_.shrink(undo_log.records);
+    dropped_ = undo_log.dropped, expired_ = undo_log.expired, now_ = undo_log.now, clock_started_ = undo_log.clock_started;
+    evicted_ = std::move(undo_log.evicted), expired_keys_ = std::move(undo_log.expired_keys);
 }
 
 template <class T>
-void Keyed<T>::meet(std::size_t classes) {
+void Keyed<T>::add_classes(std::size_t classes) {
     classes_ = std::max(classes_, classes);
     if (parts_.task != Task::classification || classes_ <= 2 || classes_ == shape_.outputs) return;
     if (classes_ >= View::kNoCode) throw std::invalid_argument("a fleet has room for 65534 classes");
@@ -226,7 +226,7 @@ std::vector<std::string> Keyed<T>::missing(const Keys& keys) const {
         const Key key = Key::of(keys, e);
         if (table_.find(key) != KeyTable::kNone) continue;
         std::string text = text_of(key);
-        if (!leaving_.count(text) && !gone_.count(text) && seen.insert(text).second) out.push_back(std::move(text));
+        if (!evicted_.count(text) && !expired_keys_.count(text) && seen.insert(text).second) out.push_back(std::move(text));
     }
     return out;
 }
@@ -238,8 +238,8 @@ std::vector<std::uint8_t> Keyed<T>::known(const Keys& keys, const Spilled& found
         const Key key = Key::of(keys, e);
         out[e] = table_.find(key) != KeyTable::kNone;
         if (out[e] || !settings_.spills) continue;
-        const std::string* blob = elsewhere(text_of(key), found);
-        out[e] = blob && !is_past(last_of(current(*blob)), now_);
+        const std::string* blob = find_spilled(text_of(key), found);
+        out[e] = blob && !is_expired(last_of(decode(*blob)), now_);
     }
     return out;
 }
@@ -249,7 +249,7 @@ void Keyed<T>::forget(const Keys& keys) {
     rollback();
     for (std::size_t e = 0; e < keys.count(); ++e) {
         const Key key = Key::of(keys, e);
-        leaving_.erase(text_of(key));
+        evicted_.erase(text_of(key));
         if (const std::uint32_t i = table_.find(key); i != KeyTable::kNone) table_.remove(i);
     }
 }
@@ -265,16 +265,16 @@ MemberPack<T> Keyed<T>::members(const Keys& keys, const Spilled& found, std::vec
         const std::uint32_t i = table_.find(key);
         if (i != KeyTable::kNone) {
             pack.add(view(record(i)), shape_);
-            last.push_back(ages_.last(i));
+            last.push_back(expiry_.last(i));
             continue;
         }
-        const std::string* there = elsewhere(text_of(key), found);
+        const std::string* there = find_spilled(text_of(key), found);
         if (!there) throw std::out_of_range("no such key");
-        const std::string blob = current(*there);
-        if (is_past(last_of(blob), now_)) throw std::out_of_range("no such key");
+        const std::string blob = decode(*there);
+        if (is_expired(last_of(blob), now_)) throw std::out_of_range("no such key");
         std::memcpy(other.data(), blob.data(), layout_.bytes);
         pack.add(view(other.data()), shape_);
-        last.push_back(ages_.on() ? last_of(blob) : 0);
+        last.push_back(expiry_.on() ? last_of(blob) : 0);
     }
     return pack;
 }
@@ -283,18 +283,18 @@ template <class T>
 void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const Spilled& found) {
     if (pack.count() != keys.count() || last.size() != keys.count()) throw std::invalid_argument("there are not as many states as keys");
     rollback();
-    tame_ = pack.check(shape_, limit_, classes_) && tame_;
+    bounded_ = pack.check(shape_, limit_, classes_) && bounded_;
     if (settings_.spills) begin(false);
     bool late = false;
     std::size_t first = 0;
     for (std::size_t k = 0; k < keys.count(); ++k) {
         const Key key = Key::of(keys, k);
-        const std::uint32_t i = place(key, table_.find(key), found, held_.get());
+        const std::uint32_t i = place(key, table_.find(key), found, undo_log_.get());
         std::memset(record(i), 0, layout_.bytes);
         first = pack.take(view(record(i)), shape_, k, first);
-        if (ages_.on() && last[k] != now_) late = true, ages_.set(i, last[k]);
+        if (expiry_.on() && last[k] != now_) late = true, expiry_.set(i, last[k]);
     }
-    if (late) ages_.rebuild(table_.records(), [&](std::uint32_t i) { return table_.used(i); });
+    if (late) expiry_.rebuild(table_.records(), [&](std::uint32_t i) { return table_.used(i); });
 }
 
 template <class T>
@@ -302,7 +302,7 @@ void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<co
     const auto refuse = [] { throw std::invalid_argument("the order of the keys of a fleet does not fit them"); };
     const std::size_t count = keys.count();
     if (pack.count() != count || last.size() != count || order.slots.size() != count || order.touched.size() != count) refuse();
-    tame_ = pack.check(shape_, limit_, classes_) && tame_;
+    bounded_ = pack.check(shape_, limit_, classes_) && bounded_;
     // Free records in between may be many, but no number may ask for much more memory than the file itself takes.
     const std::size_t most = 64 * count + 1024;
     if (order.hand >= most) refuse();
@@ -323,15 +323,15 @@ void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<co
         std::memset(at, 0, layout_.bytes);
         first = pack.take(view(at), shape_, k, first);
         if (!here) {
-            leaving_[text_of(key)] = blob(at, last[k]);
+            evicted_[text_of(key)] = blob(at, last[k]);
             continue;
         }
         if (table_.used(i)) refuse();
-        table_.put_back(i, {key.value, std::string(key.name), static_cast<std::uint8_t>(order.touched[k] ? 3 : 1)});
-        if (ages_.on()) ages_.set(i, last[k]);
+        table_.restore(i, {key.value, std::string(key.name), static_cast<std::uint8_t>(order.touched[k] ? 3 : 1)});
+        if (expiry_.on()) expiry_.set(i, last[k]);
     }
-    table_.mend(records, order.hand);
-    ages_.rebuild(records, [&](std::uint32_t i) { return table_.used(i); });
+    table_.finish_restore(records, order.hand);
+    expiry_.rebuild(records, [&](std::uint32_t i) { return table_.used(i); });
 }
 
 template class Keyed<double>;

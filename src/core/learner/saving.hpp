@@ -1,4 +1,4 @@
-// What a learner keeps: in a file, and to take a chunk back after an error.
+// Saved state and snapshots of a learner.
 #pragma once
 
 #include "core/learner/learner.hpp"
@@ -15,9 +15,10 @@ void Learner<H>::visit(Archive& archive) {
     std::uint64_t classes = counts_.classes;
     archive.count("classes", classes);
     if (archive.loads) {
-        // Later passes of `fit` are steps too, and nobody makes a million of them.
+        // Later passes of `fit` count as steps too, but never a million per event.
         if (counts_.steps >> 20 > counts_.seen) archive.refuse("steps", "is far more than the events seen");
-        // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
+        // The number of classes must fit the saved coefficients, so that a damaged file cannot request more memory than
+        // it has.
         std::vector<double> offsets;
         archive.numbers("intercept", offsets);
         if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
@@ -25,41 +26,41 @@ void Learner<H>::visit(Archive& archive) {
         while (counts_.classes < classes) add_class();
     }
     archive.part("rule", rule_);
-    for (std::size_t o = 0; o < others_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), others_[o]);
+    for (std::size_t o = 0; o < other_rules_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), other_rules_[o]);
     archive.part("budget", budget_);
     archive.numbers("intercept", intercept_, outputs());
     archive.numbers("intercept_sum", intercept_sum_, outputs());
     if (task_ == Task::classification) {
         calibration_.visit(archive);
-        balance_.visit(archive, counts_.classes);
+        class_balance_.visit(archive, counts_.classes);
     }
     if (task_ == Task::regression) intervals_.visit(archive);
     hypothesis_.visit(archive, counts_.seen);
-    if (archive.loads) fit_memory();  // points that were stored when rows were narrower may be too many
+    if (archive.loads) fit_memory();  // points stored when rows were narrower may be too many
 }
 
 template <Hypothesis H>
-void Learner<H>::undo(const Saved& saved) {
+void Learner<H>::rollback(const Snapshot& snapshot) {
     hypothesis_.rollback();
-    rule_ = saved.rule;
-    others_ = saved.others;
-    budget_ = saved.budget;
-    counts_ = saved.counts;
-    intercept_ = saved.intercept;
-    intercept_sum_ = saved.intercept_sum;
-    calibration_ = saved.calibration;
-    balance_ = saved.balance;
-    intervals_ = saved.intervals;
+    rule_ = snapshot.rule;
+    other_rules_ = snapshot.other_rules;
+    budget_ = snapshot.budget;
+    counts_ = snapshot.counts;
+    intercept_ = snapshot.intercept;
+    intercept_sum_ = snapshot.intercept_sum;
+    calibration_ = snapshot.calibration;
+    class_balance_ = snapshot.class_balance;
+    intervals_ = snapshot.intervals;
 }
 
 template <Hypothesis H>
 void Learner<H>::transact(std::size_t rows, bool grows, const std::function<void()>& work) {
-    const Saved before = mark();
+    const Snapshot before = snapshot();
     hypothesis_.begin(rows, grows);
     try {
         work();
     } catch (...) {
-        undo(before);
+        rollback(before);
         throw;
     }
     hypothesis_.keep();

@@ -30,7 +30,7 @@ class LeastSquares {
 
     // What it says of an event, which it then learns. What would not be finite teaches nothing.
     double learn(const double* z, double target) {
-        const double said = score(z);
+        const double prediction = score(z);
         double spread = forget_;
         for (std::size_t i = 0; i < width_; ++i) {
             double sum = 0;
@@ -38,8 +38,8 @@ class LeastSquares {
             gain_[i] = sum;
             spread += z[i] * sum;
         }
-        const double off = target - said;
-        if (!std::isfinite(spread) || !(spread > 0) || !std::isfinite(off)) return said;
+        const double off = target - prediction;
+        if (!std::isfinite(spread) || !(spread > 0) || !std::isfinite(off)) return prediction;
         for (std::size_t i = 0; i < width_; ++i) weights_[i] += gain_[i] / spread * off;
         // A direction that has not been seen for long would be forgotten into infinity: it is known no worse than at first.
         double trace = 0;
@@ -50,7 +50,7 @@ class LeastSquares {
                 const double value = keep * (inverse_[i * width_ + j] - gain_[i] * (gain_[j] / spread));
                 inverse_[i * width_ + j] = inverse_[j * width_ + i] = value;
             }
-        return said;
+        return prediction;
     }
 
     void visit(Archive& archive) {

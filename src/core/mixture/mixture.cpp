@@ -23,7 +23,7 @@ void Hedge::step(std::span<const double> losses) {
         if (weights_[e] > 0) weights_[e] = (1 - share_) * (trial_[e] / sum) + share_ / alive;
 }
 
-double Hedge::dealt() const {
+double Hedge::uniform_share() const {
     double alive = 0;
     for (const double w : weights_) alive += w > 0;
     return share_ / alive;
@@ -48,15 +48,10 @@ void Hedge::normalise() {
 
 void Hedge::visit(Archive& archive) {
     archive.number("hedge_gap", gap_);
-    const std::size_t voices = weights_.size();
+    const std::size_t variants = weights_.size();
     archive.numbers("hedge_weights", weights_);
     if (!archive.loads) return;
-    if (2 * weights_.size() == voices) {  // an older file: each expert had one voice
-        for (double& weight : weights_) weight /= 2;
-        weights_.resize(voices);
-        std::copy_n(weights_.begin(), voices / 2, weights_.begin() + static_cast<std::ptrdiff_t>(voices / 2));
-    }
-    if (weights_.size() != voices) archive.refuse("hedge_weights", "does not fit the others");
+    if (weights_.size() != variants) archive.refuse("hedge_weights", "does not fit the others");
     const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
     if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
 }
@@ -64,32 +59,32 @@ void Hedge::visit(Archive& archive) {
 // ---- the mixture --------------------------------------------------------------------------------------------------
 
 Mixture::Mixture(Kind kind, std::size_t experts, double share)
-    : kind_(kind), hedge_(kind == Kind::classes ? 2 * experts : experts, share, kind == Kind::classes ? kGap : 0.0),
-      recent_(voices()), counted_(experts), errors_(experts), events_(experts) {
-    for (std::size_t v = 0; kind == Kind::classes && v < voices(); ++v) calibrations_.emplace_back(v < experts);
+    : kind_(kind), hedge_(kind == Kind::classes ? 2 * experts : experts, share, kind == Kind::classes ? kMinGap : 0.0),
+      recent_(variants()), counted_(experts), errors_(experts), events_(experts) {
+    for (std::size_t v = 0; kind == Kind::classes && v < variants(); ++v) calibrations_.emplace_back(v < experts);
 }
 
 void Mixture::leave(std::size_t expert) {
-    each_voice(expert, [&](std::size_t v) { hedge_.leave(v); });
+    each_variant(expert, [&](std::size_t v) { hedge_.leave(v); });
 }
 
 void Mixture::enter(std::size_t expert) {
-    each_voice(expert, [&](std::size_t v) { hedge_.enter(v); });
+    each_variant(expert, [&](std::size_t v) { hedge_.enter(v); });
 }
 
 std::vector<double> Mixture::weights() const {
     std::vector<double> sums(experts());
-    for (std::size_t v = 0; v < voices(); ++v) sums[v % experts()] += hedge_.weights()[v];
+    for (std::size_t v = 0; v < variants(); ++v) sums[v % experts()] += hedge_.weights()[v];
     return sums;
 }
 
 std::vector<double> Mixture::recent() const {
     std::vector<double> least(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(experts()));
-    for (std::size_t v = experts(); v < voices(); ++v) least[v - experts()] = std::min(least[v - experts()], recent_[v]);
+    for (std::size_t v = experts(); v < variants(); ++v) least[v - experts()] = std::min(least[v - experts()], recent_[v]);
     return least;
 }
 
-void Mixture::meet(std::size_t classes) {
+void Mixture::add_classes(std::size_t classes) {
     for (; classes_ < classes; ++classes_) {
         if (classes_ < 2) continue;
         for (Calibration& calibration : calibrations_) {
@@ -99,34 +94,50 @@ void Mixture::meet(std::size_t classes) {
     }
 }
 
-void Mixture::mark() {
+bool Mixture::counts(std::size_t expert) const {
+    const double uniform_share = hedge_.uniform_share();
+    bool found = false;
+    each_variant(expert, [&](std::size_t v) { found = found || hedge_.weights()[v] - uniform_share > 0; });
+    return found;
+}
+
+void Mixture::make_room() {
+    hedge_.make_room();
+    active_.reserve(experts());
+    shares_.resize(variants() * columns());
+    losses_.reserve(variants());
+    if (history_.capacity() < history_.size() + line() && history_.size() < kLines * line())
+        history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
+}
+
+void Mixture::reset_recent() {
     std::fill(recent_.begin(), recent_.end(), 0.0);
     std::fill(counted_.begin(), counted_.end(), 0.0);
 }
 
-void Mixture::share_out(std::size_t voice, const double* scores, double* out) const {
+void Mixture::expert_prediction(std::size_t variant, const double* scores, double* out) const {
     if (kind_ == Kind::numbers) *out = *scores;
-    else calibrations_[voice].probabilities({scores, outputs()}, columns(), out);
+    else calibrations_[variant].probabilities({scores, outputs()}, columns(), out);
 }
 
-Mixture::Answer Mixture::judge(const double* shares, std::size_t label) const {
+Mixture::RowLoss Mixture::loss_of(const double* shares, std::size_t label) const {
     const double error = std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
-    const double doubt = std::min(kWorstDoubt, -elementary::quick_log(std::max(shares[label], kUnheard)));
-    return {error, (1 - kDoubt) * error + kDoubt * doubt};
+    const double log_loss = std::min(kMaxLogLoss, -elementary::quick_log(std::max(shares[label], kUnseenProbability)));
+    return {error, (1 - kLogLossShare) * error + kLogLossShare * log_loss};
 }
 
-void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) const {
+void Mixture::mix(std::span<const ExpertScores> expert_scores, std::size_t rows, double* out) const {
     const std::size_t k = columns();
     std::vector<double> shares(k);
-    const double dealt = hedge_.dealt();
+    const double uniform_share = hedge_.uniform_share();
     for (std::size_t r = 0; r < rows; ++r) {
         double total = 0;
         std::fill(out + r * k, out + (r + 1) * k, 0.0);
-        for (const Said& one : said)
-            each_voice(one.expert, [&](std::size_t v) {
-                const double weight = hedge_.weights()[v] - dealt;
+        for (const ExpertScores& one : expert_scores)
+            each_variant(one.expert, [&](std::size_t v) {
+                const double weight = hedge_.weights()[v] - uniform_share;
                 if (!(weight > 0)) return;
-                share_out(v, one.scores + r * outputs(), shares.data());
+                expert_prediction(v, one.scores + r * outputs(), shares.data());
                 total += weight;
                 for (std::size_t c = 0; c < k; ++c) out[r * k + c] += weight * shares[c];
             });
@@ -135,45 +146,45 @@ void Mixture::mix(std::span<const Said> said, std::size_t rows, double* out) con
     }
 }
 
-void Mixture::learn(std::span<const Said> said, std::size_t rows, std::span<const double> labels, std::size_t met, double* out) {
+void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels, std::size_t known_classes, double* out) {
     const std::size_t k = columns();
     for (std::size_t r = 0; r < rows; ++r, out += k) {
-        hear(said, r);
-        answer(said, r, out);
-        if (r == 0 && kind_ == Kind::classes) play_down(out, std::max<std::size_t>(met, 2));
-        const double error = kind_ == Kind::classes ? judge(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
+        find_active(expert_scores, r);
+        mix_row(expert_scores, r, out);
+        if (r == 0 && kind_ == Kind::classes) discount_new_classes(out, std::max<std::size_t>(known_classes, 2));
+        const double error = kind_ == Kind::classes ? loss_of(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
         if (seen_++ == 0) first_error_ = error;
         own_errors_ += error;
-        judge_all(said, r, labels[r]);
-        if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) remember();
+        update_experts(expert_scores, r, labels[r]);
+        if (static_cast<double>(seen_) >= step_ * static_cast<double>(history_.size() / line() + 1)) append_history();
     }
 }
 
 // Who says something that is no number has left.
-void Mixture::hear(std::span<const Said> said, std::size_t row) {
-    there_.assign(experts(), 0);
-    for (const Said& one : said) {
+void Mixture::find_active(std::span<const ExpertScores> expert_scores, std::size_t row) {
+    active_.assign(experts(), 0);
+    for (const ExpertScores& one : expert_scores) {
         const double* scores = one.scores + row * outputs();
         double weight = 0;
-        each_voice(one.expert, [&](std::size_t v) { weight += hedge_.weights()[v]; });
+        each_variant(one.expert, [&](std::size_t v) { weight += hedge_.weights()[v]; });
         if (weight == 0) continue;
-        if (std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) there_[one.expert] = 1;
+        if (std::all_of(scores, scores + outputs(), [](double s) { return std::isfinite(s); })) active_[one.expert] = 1;
         else leave(one.expert);
     }
 }
 
-void Mixture::answer(std::span<const Said> said, std::size_t row, double* out) {
+void Mixture::mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out) {
     const std::size_t k = columns();
-    shares_.resize(voices() * k);
+    shares_.resize(variants() * k);
     std::fill(out, out + k, 0.0);
     double total = 0;
-    const double dealt = hedge_.dealt();
-    for (const Said& one : said) {
-        if (!there_[one.expert]) continue;
-        each_voice(one.expert, [&](std::size_t v) {
+    const double uniform_share = hedge_.uniform_share();
+    for (const ExpertScores& one : expert_scores) {
+        if (!active_[one.expert]) continue;
+        each_variant(one.expert, [&](std::size_t v) {
             double* shares = shares_.data() + v * k;
-            const double weight = std::max(0.0, hedge_.weights()[v] - dealt);
-            share_out(v, one.scores + row * outputs(), shares);
+            const double weight = std::max(0.0, hedge_.weights()[v] - uniform_share);
+            expert_prediction(v, one.scores + row * outputs(), shares);
             total += weight;
             for (std::size_t c = 0; c < k; ++c) out[c] += weight * shares[c];
         });
@@ -183,29 +194,29 @@ void Mixture::answer(std::span<const Said> said, std::size_t row, double* out) {
 }
 
 // Nobody could know of a class that this row brings.
-void Mixture::play_down(double* out, std::size_t known) const {
+void Mixture::discount_new_classes(double* out, std::size_t known) const {
     const std::size_t k = columns();
     if (known >= k) return;
     double sum = 0;
-    for (std::size_t c = known; c < k; ++c) out[c] = kUnheard;
+    for (std::size_t c = known; c < k; ++c) out[c] = kUnseenProbability;
     for (std::size_t c = 0; c < k; ++c) sum += out[c];
     for (std::size_t c = 0; c < k; ++c) out[c] /= sum;
 }
 
-void Mixture::judge_all(std::span<const Said> said, std::size_t row, double label) {
-    losses_.assign(voices(), 0.0);
+void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label) {
+    losses_.assign(variants(), 0.0);
     // Of the first event nobody knew anything, least of all where numbers lie.
-    const double most = seen_ == 1 ? first_error_ : kWildest * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
-    for (const Said& one : said) {
+    const double most = seen_ == 1 ? first_error_ : kMaxErrorRatio * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
+    for (const ExpertScores& one : expert_scores) {
         const std::size_t e = one.expert;
-        if (!there_[e]) continue;
+        if (!active_[e]) continue;
         double error = 0;  // of the last voice, which is the expert's own
-        each_voice(e, [&](std::size_t v) {
+        each_variant(e, [&](std::size_t v) {
             const double* shares = shares_.data() + v * columns();
             const double off = std::abs(shares[0] - label);
-            Answer found{off, std::min(off, most)};
+            RowLoss found{off, std::min(off, most)};
             if (kind_ == Kind::classes) {
-                found = judge(shares, static_cast<std::size_t>(label));
+                found = loss_of(shares, static_cast<std::size_t>(label));
                 calibrations_[v].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label), shares);
             }
             losses_[v] = found.loss;
@@ -217,7 +228,7 @@ void Mixture::judge_all(std::span<const Said> said, std::size_t row, double labe
     hedge_.step(losses_);
 }
 
-void Mixture::remember() {
+void Mixture::append_history() {
     if (history_.size() == kLines * line()) {  // every second line stays
         for (std::size_t kept = 0; kept < kLines / 2; ++kept)
             std::copy_n(history_.begin() + static_cast<std::ptrdiff_t>((2 * kept + 1) * line()), line(),
@@ -229,7 +240,11 @@ void Mixture::remember() {
     if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
     history_.push_back(static_cast<float>(seen_));
     history_.push_back(static_cast<float>(own_errors_ / static_cast<double>(seen_)));
-    for (const double weight : weights()) history_.push_back(static_cast<float>(weight));
+    for (std::size_t e = 0; e < experts(); ++e) {
+        double weight = 0;
+        each_variant(e, [&](std::size_t v) { weight += hedge_.weights()[v]; });
+        history_.push_back(static_cast<float>(weight));
+    }
     for (std::size_t e = 0; e < experts(); ++e)
         history_.push_back(static_cast<float>(events_[e] > 0 ? errors_[e] / events_[e] : 0.0));
 }
@@ -238,7 +253,7 @@ std::size_t Mixture::bytes() const { return bytes_for(classes_) - (kLines * line
 
 std::size_t Mixture::bytes_for(std::size_t classes) const {
     const std::size_t outputs = kind_ == Kind::classes && classes > 2 ? classes : 1;
-    return sizeof *this + kLines * line() * sizeof(float) + (4 * voices() + 4 * experts()) * sizeof(double) +
+    return sizeof *this + kLines * line() * sizeof(float) + (4 * variants() + 4 * experts()) * sizeof(double) +
            calibrations_.size() * (sizeof(Calibration) + 3 * outputs * sizeof(double));
 }
 
@@ -249,11 +264,7 @@ void Mixture::visit(Archive& archive) {
     archive.count("classes", classes);
     archive.count("seen", seen_);
     archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
-    if (archive.loads && recent_.size() == m && voices() > m) {  // an older file: each expert had one voice
-        recent_.resize(voices());
-        std::copy_n(recent_.begin(), m, recent_.begin() + static_cast<std::ptrdiff_t>(m));
-    }
-    if (archive.loads && recent_.size() != voices()) archive.refuse("recent", "does not fit the others");
+    if (archive.loads && recent_.size() != variants()) archive.refuse("recent", "does not fit the others");
     archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
     archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);
     archive.number("history_step", step_);
@@ -263,7 +274,7 @@ void Mixture::visit(Archive& archive) {
         if (lines.size() % line() != 0 || lines.size() > kLines * line() || !(step_ >= kFirstStep))
             archive.refuse("history", "does not fit the others");
         history_.assign(lines.begin(), lines.end());
-        meet(classes);
+        add_classes(classes);
     }
     const std::string outer = archive.scope;
     for (std::size_t e = 0; e < calibrations_.size(); ++e) {

@@ -33,8 +33,10 @@ class Hedge {
 
     std::span<const double> weights() const { return weights_; }
     // What everybody has by the share alone: it keeps an expert in the race and says nothing for it.
-    double dealt() const;
+    double uniform_share() const;
     void visit(Archive& archive);
+
+    void make_room() { trial_.resize(weights_.size()); }
 
   private:
     void normalise();
@@ -56,30 +58,34 @@ class Mixture {
     Mixture(Kind kind, std::size_t experts, double share);
 
     // What an expert said of some rows: `outputs` numbers a row. A number that is not finite says that it has left.
-    struct Said {
+    struct ExpertScores {
         std::size_t expert;
         const double* scores;
     };
 
     // From here on so many classes are known.
-    void meet(std::size_t classes);
+    void add_classes(std::size_t classes);
     // One pass over a chunk. labels: class numbers, all below classes(), or targets. outputs: 1 for two classes and for numbers, else
     // classes(). met: how many classes had been met before the first row. out: classes() probabilities a row (at least two), or one
     // number a row.
-    void learn(std::span<const Said> said, std::size_t rows, std::span<const double> labels, std::size_t met, double* out);
+    void learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels, std::size_t known_classes, double* out);
+    // Takes the memory that learning one more row needs, so that it cannot fail.
+    void make_room();
     // The same for rows that are not learned.
-    void mix(std::span<const Said> said, std::size_t rows, double* out) const;
+    void mix(std::span<const ExpertScores> expert_scores, std::size_t rows, double* out) const;
 
     void leave(std::size_t expert);
     void enter(std::size_t expert);
     // The losses of the experts are counted anew.
-    void mark();
+    void reset_recent();
 
     std::size_t experts() const { return errors_.size(); }
     std::size_t classes() const { return classes_; }
     std::size_t columns() const { return kind_ == Kind::numbers ? 1 : std::max<std::size_t>(classes_, 2); }
     std::size_t outputs() const { return kind_ == Kind::numbers || classes_ <= 2 ? 1 : classes_; }
     std::vector<double> weights() const;  // of both voices
+    // Whether an expert's scores have any weight in `mix`.
+    bool counts(std::size_t expert) const;
     std::vector<double> recent() const;   // sum of losses since the mark, of the better voice
     std::span<const double> counted() const { return counted_; } // events since the mark
     std::span<const double> errors() const { return errors_; }   // all mistakes (without a shift), or all absolute errors
@@ -95,30 +101,30 @@ class Mixture {
     void visit(Archive& archive);
 
   private:
-    static constexpr double kUnheard = 1e-9;    // probability of a class that has not come yet
+    static constexpr double kUnseenProbability = 1e-9;    // probability of a class that has not come yet
     static constexpr std::size_t kLines = 128;  // of the history, which is thinned when it is full
-    static constexpr double kGap = 10;          // of losses of about 1 at most; that of numbers shows itself
-    static constexpr double kWildest = 20;      // mean errors of the mixture: no loss of a number counts more
-    static constexpr double kDoubt = 0.3;       // of the loss of a class is the logarithmic one, the rest the mistake
-    static constexpr double kWorstDoubt = 5;    // the largest logarithmic loss that counts
+    static constexpr double kMinGap = 10;          // of losses of about 1 at most; that of numbers shows itself
+    static constexpr double kMaxErrorRatio = 20;      // mean errors of the mixture: no loss of a number counts more
+    static constexpr double kLogLossShare = 0.3;       // of the loss of a class is the logarithmic one, the rest the mistake
+    static constexpr double kMaxLogLoss = 5;    // the largest logarithmic loss that counts
     static constexpr double kFirstStep = 8;     // events between two lines, at first
 
-    struct Answer {
+    struct RowLoss {
         double error, loss;
     };
     // Places of the voices of an expert: e, and e + experts() for that without a shift.
-    std::size_t voices() const { return hedge_.weights().size(); }
+    std::size_t variants() const { return hedge_.weights().size(); }
     template <class F>
-    void each_voice(std::size_t expert, F f) const {
-        for (std::size_t v = expert; v < voices(); v += experts()) f(v);
+    void each_variant(std::size_t expert, F f) const {
+        for (std::size_t v = expert; v < variants(); v += experts()) f(v);
     }
-    Answer judge(const double* shares, std::size_t label) const;
-    void hear(std::span<const Said> said, std::size_t row);
-    void answer(std::span<const Said> said, std::size_t row, double* out);
-    void play_down(double* out, std::size_t known) const;
-    void judge_all(std::span<const Said> said, std::size_t row, double label);
-    void share_out(std::size_t voice, const double* scores, double* out) const;
-    void remember();
+    RowLoss loss_of(const double* shares, std::size_t label) const;
+    void find_active(std::span<const ExpertScores> expert_scores, std::size_t row);
+    void mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out);
+    void discount_new_classes(double* out, std::size_t known) const;
+    void update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label);
+    void expert_prediction(std::size_t variant, const double* scores, double* out) const;
+    void append_history();
 
     Kind kind_;
     Hedge hedge_;
@@ -130,7 +136,7 @@ class Mixture {
     std::uint64_t seen_ = 0;
     std::vector<float> history_;
     std::vector<double> shares_ = {}, losses_ = {};  // room to work in
-    std::vector<std::uint8_t> there_ = {};
+    std::vector<std::uint8_t> active_ = {};
 };
 
 }  // namespace gristmill

@@ -24,16 +24,16 @@
 
 namespace gristmill {
 
-class Strangeness {
+class NoveltyMixture {
   public:
-    Strangeness(std::size_t experts, double rate)
-        : rate_(rate), level_(elementary::log(rate)), logs_(experts), there_(experts, 1) {}
+    NoveltyMixture(std::size_t experts, double rate)
+        : rate_(rate), level_(elementary::log(rate)), logs_(experts), active_(experts, 1) {}
 
     std::size_t experts() const { return logs_.size(); }
     std::uint64_t seen() const { return seen_; }
-    std::size_t bytes() const { return sizeof *this + experts() * (sizeof(Logs) + Logs::bytes()) + Recent::bytes(); }
-    void leave(std::size_t expert) { there_[expert] = 0; }
-    bool is_there(std::size_t expert) const { return there_[expert] != 0; }
+    std::size_t bytes() const { return sizeof *this + experts() * (sizeof(Logs) + Logs::bytes()) + QuantileWindow::bytes(); }
+    void leave(std::size_t expert) { active_[expert] = 0; }
+    bool is_active(std::size_t expert) const { return active_[expert] != 0; }
     double alarms() const { return alarms_; }
     // What a score is measured from: nothing is below it in the first events.
     double margin() const { return scores_.size() < kQuiet ? -kFarthest : level_; }
@@ -42,16 +42,22 @@ class Strangeness {
     double mix(std::span<const double> densities) const { return drawn(share(view(densities))) - margin(); }
     double learn(std::span<const double> densities) {
         for (std::size_t e = 0; e < experts(); ++e)
-            if (there_[e] && !std::isfinite(densities[e])) there_[e] = 0;
-        const double said = view(densities), shown = drawn(share(said)) - margin();
+            if (active_[e] && !std::isfinite(densities[e])) active_[e] = 0;
+        const double mixed = view(densities), shown = drawn(share(mixed)) - margin();
         const bool counts = scores_.size() >= kQuiet;
         for (std::size_t e = 0; e < experts(); ++e)
-            if (there_[e]) logs_[e].push(logarithm(densities[e]));
-        scores_.push(said);
+            if (active_[e]) logs_[e].push(logarithm(densities[e]));
+        scores_.push(mixed);
         ++seen_;
         if (shown < 0) alarms_ += 1;
         if (counts) surplus_ = bounded(surplus_ + (shown < 0 ? 1 : 0) - rate_);
         return shown;
+    }
+
+    // Takes the memory that learning one more event needs, so that it cannot fail.
+    void make_room() {
+        for (Logs& logs : logs_) logs.make_room();
+        scores_.make_room();
     }
 
     void visit(Archive& archive) {
@@ -59,13 +65,13 @@ class Strangeness {
         archive.number("alarms", alarms_);
         archive.number("surplus", surplus_, std::optional(0.0));
         surplus_ = bounded(surplus_);
-        archive.numbers("there", there_, experts());
+        archive.numbers("there", active_, experts());
         for (std::size_t e = 0; e < experts(); ++e) visit(archive, ("logs" + std::to_string(e)).c_str(), logs_[e]);
         visit(archive, "scores", scores_);
     }
 
   private:
-    using Logs = RecentOf<250>;
+    using Logs = BasicQuantileWindow<250>;
     static constexpr std::size_t kQuiet = 50;   // events without an alarm
     static constexpr double kFarthest = 1e6;    // no score is farther from 0
     static constexpr double kLeast = 1e-290;    // a density that is less is this
@@ -78,11 +84,11 @@ class Strangeness {
     double view(std::span<const double> densities) const {
         double sum = 0, count = 0;
         for (std::size_t e = 0; e < experts(); ++e)
-            if (there_[e]) sum += tamed(measured(logs_[e], logarithm(densities[e]))), count += 1;
+            if (active_[e]) sum += compressed(measured(logs_[e], logarithm(densities[e]))), count += 1;
         return count == 0 ? 0.0 : sum / count;
     }
     // Beyond one unit by its logarithm.
-    static double tamed(double x) { return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::quick_log(std::abs(x)), x); }
+    static double compressed(double x) { return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::quick_log(std::abs(x)), x); }
     double share(double view) const { return scores_.size() < 2 ? 0.0 : elementary::quick_log(scores_.share(view, 1.0)); }
     double reach() const { return std::min(-level_, kReach); }
     // No debt grows without end: where all is strange for a while, alarms come again soon after.
@@ -93,25 +99,25 @@ class Strangeness {
         if (std::abs(from) >= reach()) return share;
         return level_ + (from - begins) * reach() / (from < begins ? reach() + begins : reach() - begins);
     }
-    static double measured(const Logs& recent, double value) {
-        if (recent.size() < 2) return 0;
-        const double middle = recent.quantile(0.5), spread = std::max(middle - recent.quantile(0.1), kNarrow);
+    static double measured(const Logs& window, double value) {
+        if (window.size() < 2) return 0;
+        const double middle = window.quantile(0.5), spread = std::max(middle - window.quantile(0.1), kNarrow);
         return std::clamp((value - middle) / spread, -kFarthest / 2, kFarthest / 2);
     }
     template <class Last>
-    static void visit(Archive& archive, const char* name, Last& recent) {
-        std::vector<double> values = recent.values();
+    static void visit(Archive& archive, const char* name, Last& window) {
+        std::vector<double> values = window.values();
         archive.numbers(name, values);
         if (!archive.loads) return;
-        if (values.size() > Recent::kMost) archive.refuse(name, "has too many entries");
-        recent = {};
-        for (const double value : values) recent.push(value);
+        if (values.size() > QuantileWindow::kMost) archive.refuse(name, "has too many entries");
+        window = {};
+        for (const double value : values) window.push(value);
     }
 
     double rate_, level_;  // and its logarithm
     std::vector<Logs> logs_;
-    std::vector<std::uint8_t> there_;
-    Recent scores_;
+    std::vector<std::uint8_t> active_;
+    QuantileWindow scores_;
     double alarms_ = 0;
     double surplus_ = 0;  // alarms, less those that were asked for; within bounds
     std::uint64_t seen_ = 0;

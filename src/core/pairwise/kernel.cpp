@@ -16,10 +16,10 @@ KernelRanker::KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const 
 }
 
 void KernelRanker::learn(const Batch& batch, std::span<const double> labels, double* scores, const Poll& poll) {
-    Chunk chunk{f_.look(batch), labels, scores};
+    Chunk chunk{f_.make_lookahead(batch), labels, scores};
     const std::size_t rows = batch_count(batch);
-    auto load = [&](std::size_t first, std::size_t count) { chunk.sight.load(f_.points(), first, count, f_.size() + count); };
-    if (rows == 1 && f_.plans_alone()) {
+    auto load = [&](std::size_t first, std::size_t count) { chunk.lookahead.load(f_.points(), first, count, f_.size() + count); };
+    if (rows == 1 && f_.plan_is_readonly()) {
         load(0, 1);
         return event(chunk, 0);
     }
@@ -100,10 +100,10 @@ double KernelRanker::stay_inside() {
 }
 
 void KernelRanker::event(Chunk& chunk, std::size_t i) {
-    Sight& sight = chunk.sight;
-    const std::size_t at = sight.first + i;
-    const double* row = sight.row(i);
-    const double label = chunk.labels[at], self = sight.self(i), score = f_.score(0, row);
+    Lookahead& lookahead = chunk.lookahead;
+    const std::size_t at = lookahead.first + i;
+    const double* row = lookahead.row(i);
+    const double label = chunk.labels[at], self = lookahead.self(i), score = f_.score(0, row);
     if (!std::isfinite(score)) diverged(at);
     if (chunk.out) chunk.out[at] = f_.averages() ? f_.average_score(0, row) : score;
     plan(row, self, label, score);
@@ -112,7 +112,7 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
     const bool counts = stream.filled() > 0;
     f_.reserve(f_.size() + 1);
     std::span<const double> x;
-    if (const auto* dense = std::get_if<DenseRows<double>>(sight.batch)) x = {dense->row(at), dense->width};
+    if (const auto* dense = std::get_if<DenseRows<double>>(lookahead.batch)) x = {dense->row(at), dense->width};
     stream.buffer.offer(stream.random, stream.change, x, label);
     if (counts && f_.averages()) f_.tick();
     order_.commit(stream, label);
@@ -122,17 +122,17 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
                         std::find(change.sources.begin(), change.sources.end(), change.sources.size()) != change.sources.end();
     if (enters || newcomer_ != 0) {
         const std::size_t slot = f_.size();
-        f_.add(slot, static_cast<std::int64_t>(stream.seen), *sight.batch, at, {&newcomer_, 1}, row, self, {&label, 1});
+        f_.add(slot, static_cast<std::int64_t>(stream.seen), *lookahead.batch, at, {&newcomer_, 1}, row, self, {&label, 1});
         now_.uses.push_back(0);
-        sight.row(i)[slot] = self;
-        sight.stored(i, slot);
+        lookahead.row(i)[slot] = self;
+        lookahead.stored(i, slot);
         if (!change.slots.empty() || !change.sources.empty()) enter(row, slot);
     } else if (!change.sources.empty()) {
         enter(row, f_.size());
     }
     stream.rows.apply(change, nullptr, label, static_cast<std::int64_t>(stream.seen));
     ++stream.seen;
-    keep_budget(sight, i);
+    keep_budget(lookahead, i);
     if (stream.seen % 512 == 0) refresh();
 }
 
@@ -170,7 +170,7 @@ void KernelRanker::gather(const std::vector<std::size_t>& sources) {
     }
 }
 
-Partners::Fold KernelRanker::victim(std::size_t outside) {
+MergePartners::Fold KernelRanker::choose_evicted(std::size_t outside) {
     const Points& points = f_.points();
     if (settings_.drop == Drop::merge) {  // points of the buffer may be partners, but stay
         std::vector<std::uint8_t> may_go(f_.size());
@@ -191,18 +191,18 @@ Partners::Fold KernelRanker::victim(std::size_t outside) {
     return {chosen};
 }
 
-void KernelRanker::keep_budget(Sight& sight, std::size_t i) {
+void KernelRanker::keep_budget(Lookahead& lookahead, std::size_t i) {
     std::size_t outside = 0;
     for (std::size_t slot = f_.size(); slot-- > 0;) {
         if (now_.uses[slot] > 0) continue;
         const bool idle = f_.coef(slot, 0) == 0 && (!f_.averages() || f_.average_coef(slot, 0) == 0);
         if (idle)
-            drop(sight, i, {slot});  // the last slot moves here; it has been looked at
+            drop(lookahead, i, {slot});  // the last slot moves here; it has been looked at
         else
             ++outside;
     }
     if (settings_.drop == Drop::nothing) return;
-    for (; outside > settings_.size; --outside) drop(sight, i, victim(outside));
+    for (; outside > settings_.size; --outside) drop(lookahead, i, choose_evicted(outside));
     stay_inside();  // what is folded may point outward
 }
 
@@ -214,13 +214,13 @@ void KernelRanker::move_term(std::size_t slot, double by) {
     f_.adjust(slot, 0, by);
 }
 
-void KernelRanker::drop(Sight& sight, std::size_t i, const Partners::Fold& gone) {
-    const std::size_t slot = gone.slot;
+void KernelRanker::drop(Lookahead& lookahead, std::size_t i, const MergePartners::Fold& evicted) {
+    const std::size_t slot = evicted.slot;
     if (const double c = f_.coef(slot, 0); c != 0) {
         move_term(slot, -c);
-        if (gone.partner != Partners::kNone) move_term(gone.partner, gone.share * c);
+        if (evicted.partner != MergePartners::kNone) move_term(evicted.partner, evicted.share * c);
     }
-    if (gone.partner != Partners::kNone) f_.fold(slot, gone.partner, gone.share, nullptr);  // past hypotheses
+    if (evicted.partner != MergePartners::kNone) f_.fold(slot, evicted.partner, evicted.share, nullptr);  // past hypotheses
     const std::size_t last = f_.size() - 1;
     f_.remove(slot, nullptr);
     now_.uses[slot] = now_.uses[last];
@@ -228,7 +228,7 @@ void KernelRanker::drop(Sight& sight, std::size_t i, const Partners::Fold& gone)
     if (slot == last) return;
     for (std::size_t& s : now_.slot)
         if (s == last) s = slot;
-    sight.moved(i, last, slot);
+    lookahead.moved(i, last, slot);
 }
 
 // Sums that are moved along gather rounding: now and then they are made anew.

@@ -51,7 +51,7 @@ class KernelRanker {
   private:
     // The look-ahead, with what belongs to a chunk.
     struct Chunk {
-        Sight sight;
+        Lookahead lookahead;
         std::span<const double> labels;
         double* out;
     };
@@ -61,9 +61,9 @@ class KernelRanker {
     double stay_inside();  // returns what everything was multiplied by
     void enter(const double* row, std::size_t slot);
     void gather(const std::vector<std::size_t>& sources);
-    void keep_budget(Sight& sight, std::size_t i);
-    Partners::Fold victim(std::size_t outside);  // who leaves; only Merge folds it onto another
-    void drop(Sight& sight, std::size_t i, const Partners::Fold& gone);
+    void keep_budget(Lookahead& lookahead, std::size_t i);
+    MergePartners::Fold choose_evicted(std::size_t outside);  // who leaves; only Merge folds it onto another
+    void drop(Lookahead& lookahead, std::size_t i, const MergePartners::Fold& evicted);
     void move_term(std::size_t slot, double by);  // f += by k(x_slot, .), with the norm and the scores of the buffer
     void refresh();
 

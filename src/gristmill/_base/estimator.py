@@ -246,6 +246,7 @@ class StreamEstimator(Storable, NestedParameters):
             raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
         before, known = dict(self.__dict__), None if fresh else self._run
         labels = None if known is None else known.labels
+        seen = None if known is None else getattr(known.core, "seen", None)
         spare = None if known is None else self._spare(known)
         self._learning_in = threading.get_ident()
         try:
@@ -255,6 +256,11 @@ class StreamEstimator(Storable, NestedParameters):
             run = Run(self._parts()) if known is None else known
             scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
+            if (
+                known is not None and getattr(known.core, "seen", None) != seen
+            ):  # an interrupt after the core has kept the chunk: it is learned
+                self.__dict__.pop("_learning_in", None)
+                raise
             self.__dict__.update(before)  # never empty: others may be predicting
             for name in set(self.__dict__) - set(before):
                 self.__dict__.pop(name, None)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .._version import __version__
+from . import process
 
 #: sub-command -> (module, what it does in a line); the line stands here so that --help imports nothing
 _COMMANDS = {
@@ -19,11 +20,11 @@ _COMMANDS = {
     "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
     "serve": ("serve", "Serve models that learn and predict over HTTP"),
     "inspect": ("inspect", "Say what a model file holds"),
+    "export": ("export", "Write a saved model as an ONNX graph, a C header or JSON"),
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
     "bench": ("bench", "Measure events per second on this machine"),
 }
 #: a command that is no more -> where to find what it did
-_MOVED = {"reproduce": "The papers are in papers/ of the source code: python -m papers --list."}
 
 
 class _Refused(click.ClickException):
@@ -51,6 +52,10 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        with process.prepared():
+            return super().main(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Bad input is one line on standard error and exit code 2; anything else raised is a bug of ours."""
         before, warnings.formatwarning = warnings.formatwarning, _on_a_line
@@ -58,9 +63,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
-        except KeyboardInterrupt:  # before there was anything to keep
-            click.echo("interrupted", err=True)
-            raise SystemExit(130) from None
+        except KeyboardInterrupt as stop:  # before there was anything to keep
+            why = str(stop) or "interrupted"
+            click.echo(why, err=True)
+            raise SystemExit(process.CODES.get(why, 130)) from None
         except (ValueError, OSError, ImportError) as error:
             raise _Refused(" ".join(str(error).split())) from error
         except (MemoryError, RecursionError) as error:
@@ -73,8 +79,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in _MOVED:
-            ctx.fail(_MOVED[name])
         if name not in _COMMANDS and not name.startswith("-"):
             import difflib
 

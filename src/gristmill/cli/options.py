@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from . import messages
+from . import messages, process
 
 _GENERATORS = (
     "drifting_digits", "drifting_mixture", "switching_mixture", "silk_sequence", "two_gaussians", "sea",
@@ -63,21 +64,78 @@ def is_said(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
 
 
+#: options that name a file to be written
+_WRITTEN = {
+    "model_path": "--model",
+    "report": "--report",
+    "quarantine": "--quarantine",
+    "spill": "--spill",
+    "to": "--to",
+    "dead_letters": "--dead-letters",
+    "position": "--position",
+}
+#: options that name a file to be read; --resume and --model may be one file
+_READ = {"data": "DATA", "more": "MORE", "model": "MODEL", "resume": "--resume", "replay": "--replay"}
+
+
 def check_places(options: dict[str, Any]) -> None:
-    """What will be written can be written: said now, not after the whole stream."""
-    for option, name in (
-        ("model_path", "--model"), ("report", "--report"), ("quarantine", "--quarantine"), ("spill", "--spill"),
-    ):  # fmt: skip
-        if not options.get(option):
-            continue
-        path = through_links(options[option])
+    """What will be written can be written, and is no other file of this run: said now, not after the whole stream."""
+    written = {
+        name: options[option].removeprefix("file://")
+        for option, name in _WRITTEN.items()
+        if _is_file(options.get(option))
+    }
+    for name, given in written.items():
+        path = through_links(given)
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
-            raise click.UsageError(f"{name} {options[option]}: there is no folder {folder}")
+            raise click.UsageError(f"{name} {given}: there is no folder {folder}")
         if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
-            raise click.UsageError(f"{name} {options[option]}: it is not a file")
+            raise click.UsageError(f"{name} {given}: it is not a file")
         if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-            raise click.UsageError(f"{name} {options[option]}: it may not be written to")
+            raise click.UsageError(f"{name} {given}: it may not be written to")
+    for place, (name, given) in enumerate(written.items()):
+        for other, path in list(written.items())[:place]:
+            if _same_file(given, path):
+                raise click.UsageError(f"{name} {given}: it is the file of {other}; give each a file of its own")
+        for other, path in _files_read(options):
+            if _same_file(given, path) and (name, other) != ("--model", "--resume"):
+                raise click.UsageError(f"{name} {given}: it is the file of {other}, which would be lost; give another")
+
+
+def _is_file(place: Any) -> bool:
+    """Whether an option names a file; --to and --dead-letters take URLs, too."""
+    return bool(place) and place != "-" and ("://" not in place or place.startswith("file://"))
+
+
+def _files_read(options: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The files that a command reads, each with the name of its option."""
+    found: list[tuple[str, Any]] = []
+    for option, name in _READ.items():
+        given = options.get(option) or ()
+        found += [(name, path) for path in ([given] if isinstance(given, str) else given)]
+    data = options.get("data")
+    if data == "-":
+        found.append(("standard input", 0))
+    elif data and not os.path.exists(data):
+        from .. import datasets
+
+        if data in datasets.names():
+            with contextlib.suppress(ValueError, OSError):  # it is not there: said later
+                found.append(("DATA", str(datasets.path_of(data))))
+    return found
+
+
+def _same_file(one: str, other: Any) -> bool:
+    """Whether two paths, or a path and an open file, are one file, under whatever names."""
+    if isinstance(other, str):
+        other = other.removeprefix("file://")
+        if os.path.realpath(one) == os.path.realpath(other):
+            return True
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there
+        return False
 
 
 def through_links(path: str) -> str:
@@ -103,15 +161,19 @@ class Opened:
         False: the labels may be missing, and nothing new is taken in.
     key : str, optional
         The column that says whose a row is.
+    bad : BadRows, optional
+        Of a file before this one.
     """
 
-    def __init__(self, options: dict[str, Any], model: Any = None, learn: bool = True, key: str | None = None) -> None:
+    def __init__(
+        self, options: dict[str, Any], model: Any = None, learn: bool = True, key: str | None = None, bad: Any = None
+    ) -> None:
         from ..streams import BadRows
 
         check_places(options)
         if options["quarantine"] and not options["skip_bad"]:
             raise click.UsageError("--quarantine goes with --skip-bad")
-        self.bad = BadRows(options["quarantine"]) if options["skip_bad"] else None
+        self.bad = bad if bad is not None or not options["skip_bad"] else BadRows(options["quarantine"])
         self._learn, self.key = learn, key
         self.table: Any = None  # with keys: the rows that all of their learners see
         self._labels: Any = None
@@ -385,9 +447,9 @@ def show(comparison: Any, as_json: bool) -> None:
 
 
 def end(error: Exception | None, stopped: str, n_events: int) -> None:
-    """Leave with the code of a bad row (2, with its message) or of an interrupt (130), after all has been shown."""
+    """Leave with the code of a bad row (2, with its message) or of a signal (130, 143), after all has been shown."""
     if error is not None:
         raise error
     if stopped:
         click.echo(f"stopped after {n_events:,} events: {stopped}", err=True)
-        raise SystemExit(130)
+        raise SystemExit(process.CODES.get(stopped, 130))

@@ -27,6 +27,7 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
     """Print what a saved model predicts, one line an event; the model does not change."""
     from .. import persist
 
+    given["model"] = model
     loaded = persist.load(model)
     for asked, verb, option in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
         if asked and (not hasattr(loaded, verb) or (proba and not hasattr(loaded, "classes_"))):

@@ -42,8 +42,9 @@ def run(events: int, window: int, seed: int, as_json: bool, report: str | None) 
     from ..evaluate.progress import rich_table
     from ..evaluate.run import compare
     from ..streams import drifting_digits
-    from .options import finish_report
+    from .options import check_places, finish_report
 
+    check_places({"report": report})
     comparison = compare(line_up(seed), drifting_digits(events, random_state=seed), window=window)
     about = {"stream": f"{events:,} digits under a turning camera", "kernel": "Gaussian(gamma=0.0015)"}
     finish_report(report, comparison, "gristmill run", about)

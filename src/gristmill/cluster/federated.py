@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 from .._base.estimator import Run
 from ..kernels import Gaussian
 from ..prepared.prepared import Prepared
+from ..race.native import native
 from ..race.race import Racing
 from ..streams.scaling import StreamScaler, WidthFinder
 from .sources import chunks_of
@@ -182,11 +183,13 @@ def _settled_race(race: Any, X: Any, y: Any) -> Any:
             expert = clone(expert).set_params(scale=method, warmup=key[1])
         experts.append(expert)
     fresh = clone(race).set_params(experts=experts)
-    run = Run(fresh._parts())
-    run.core = fresh._begin(run, rows)
-    for key, scaler in run.core.scalings.by_key.items():  # one that does not stay goes on from the sample
+    core = fresh._fresh(rows.shape[1])
+    core.begin(rows.shape[1])
+    for key, scaler in core.scalings.by_key.items():  # one that does not stay goes on from the sample
         found = scalers.get(key) or StreamScaler(*key).fit(rows)
         scaler._from_file(*found._to_file())
+    core.is_fresh = False
+    run = Run(fresh._parts(), native(core))
     fresh._run, fresh.n_features_in_ = run, rows.shape[1]
     return fresh
 

@@ -1,14 +1,16 @@
 """Checkpoints of a run: the model file, and beside it the record so far, such that a crash never leaves two
 halves.
 
-The record is written first, under the number of events in its name, then the model replaces the old one at a
-stroke. So the model that is there says by its own count of events which record belongs to it.
+The record is written first, with the model's count of events (`n_seen_`) in its name, then the model replaces the old one
+at a stroke. So the model that is there says by its own count which record belongs to it. The count of the run is in the
+record: a model may have learned before the run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -20,16 +22,36 @@ from .follower import Follower
 from .metrics import Said
 from .result import Result, asdict_without_model
 
+#: how a record begins
+_HEAD = b'{"gristmill": "checkpoint", '
 
-def _record_path(path: Path, events: int) -> Path:
-    return path.with_name(f"{path.name}.{events}.json")
+
+def _record_path(path: Path, seen: int) -> Path:
+    return path.with_name(f"{path.name}.{seen}.json")
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a file begins as a record does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_HEAD)) == _HEAD
+
+
+def _records(path: Path) -> list[Path]:
+    """The records that lie beside a model, by their exact names and by how they begin."""
+    name = re.compile(re.escape(path.name) + r"\.[0-9]+\.json", re.DOTALL)
+    return [found for found in path.parent.iterdir() if name.fullmatch(found.name) and _is_record(found)]
 
 
 def write(follower: Follower, path: Any) -> None:
     """Save model and record at this point of the run."""
     path = Path(path)
-    events = follower.result.n_events
+    place = _record_path(path, int(follower.model.n_seen_))
+    if os.path.lexists(place) and not _is_record(place):
+        raise ValueError(f"{place} is not a record of gristmill, and it is in the way; give checkpoint another name")
     record = {
+        "gristmill": "checkpoint",
         "result": asdict_without_model(follower.result),
         "tallies": {tally.name: tally.state for tally in follower._tallies},
         "recent": [_said_to_json(said) for said in follower._recent],
@@ -37,10 +59,10 @@ def write(follower: Follower, path: Any) -> None:
         "every": follower._every,
         "window": follower.window,
     }
-    persist.write(_record_path(path, events), json.dumps(record, default=_plain).encode())
+    persist.write(place, json.dumps(record, default=_plain).encode())
     follower.model.save(path)
-    for old in path.parent.glob(f"{path.name}.*.json"):
-        if old != _record_path(path, events):
+    for old in _records(path):
+        if old != place:
             os.unlink(old)
 
 
@@ -53,7 +75,7 @@ def restore(follower: Follower, path: Any) -> int:
     record_path = _record_path(path, int(model.n_seen_))
     if type(model) is not type(follower.model):
         raise ValueError(f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}")
-    if not record_path.exists():
+    if not _is_record(record_path):
         raise ValueError(f"{path}: its record {record_path.name} is missing; remove the model to start anew")
     record = json.loads(record_path.read_text(encoding="utf-8"))
     known = {tally.name for tally in follower._tallies}

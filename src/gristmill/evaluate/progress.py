@@ -17,7 +17,7 @@ def wanted(progress: bool | None) -> bool:
     """An explicit wish, else whether standard error is a terminal and rich is there."""
     if progress is not None:
         return progress
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         return False
     from importlib.util import find_spec
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..persist import write
 from . import drift
 
 _NUMBER = re.compile(r"^(-|-?[\d.,]+( ?%| k?M?B)?)$")
@@ -96,8 +97,8 @@ class Report:
         )
 
     def write(self, path: Any) -> None:
-        """Write the page to a file."""
-        Path(path).write_text(self.html(), encoding="utf-8")
+        """Write the page to a file, all or nothing: a failure leaves what was there before."""
+        write(Path(path), self.html().encode())
 
 
 def run_report(

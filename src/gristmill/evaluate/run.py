@@ -166,8 +166,8 @@ def _run(
                 if after_chunk is not None:
                     after_chunk()
                 tick(done)
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+        except KeyboardInterrupt as stop:
+            stopped = str(stop) or "interrupted"
     if not done and not stopped:
         raise ValueError(f"{source.name}: the stream holds no event")
     for follower in followers:

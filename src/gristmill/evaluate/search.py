@@ -155,8 +155,8 @@ def search(
                 race.take(chunk)
                 tick(race.done)
             race.flush()
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+        except KeyboardInterrupt as stop:
+            stopped = str(stop) or "interrupted"
     if not race.done and not stopped:
         raise ValueError(f"{source.name}: the stream holds no event")
     by_name = {_name(params): params for params in combinations}

@@ -49,7 +49,7 @@ class MappedCore:
         def fresh() -> Any:
             core = _core.WeightLearner(width=mapped, rule=rule, task=task, average=average)
             if balanced:
-                core.balance()
+                core.balance_classes()
             return core
 
         self._fresh: Callable[[], Any] = fresh

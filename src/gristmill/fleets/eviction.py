@@ -121,7 +121,7 @@ class KeyedRoom(Members):
         return found
 
     def _hand_over(self, core: Any, spill: Spill) -> None:
-        leaving, gone = core.leaving()
+        leaving, gone = core.evicted()
         if not leaving and not gone:
             core.keep()
             return
@@ -141,7 +141,7 @@ class KeyedRoom(Members):
             return from_texts([], self._kind)
         now, ttl = core.now, read_ttl(self.ttl)
         rest = set(core.missing(from_texts(self._spill.keys(now, ttl), self._kind)))
-        rest.update(key for key, last, _ in core.leaving()[0] if not now - last > ttl)  # on their way
+        rest.update(key for key, last, _ in core.evicted()[0] if not now - last > ttl)  # on their way
         return from_texts(sorted(rest), self._kind)
 
     def _expired(self, core: Any) -> int:

@@ -245,7 +245,7 @@ class Fleet(Members):
         run, _ = self._run_of(model)
         seeds = self._seeds()
         core = self._begin(self._parts(), run.core.width, run.core.state()["points"].dtype, seeds)
-        core.meet(run.core.classes)
+        core.add_classes(run.core.classes)
         self._core_, self._table, self._first_seed = core, run.labels, int(seeds[0])
         self.n_features_in_ = core.width
         self._started()
@@ -282,7 +282,7 @@ class Fleet(Members):
         seeds = np.array([self._first_seed], dtype=np.uint64)
         persist.justify(self.n * 8.0 * self.n_features_in_, arrays, "members")
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, seeds)
-        core.meet(len(table))
+        core.add_classes(len(table))
         core.set_members(np.arange(self.n, dtype=np.int64), arrays)
         self._core_, self._table = core, table
         self._started()

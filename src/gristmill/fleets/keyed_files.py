@@ -96,7 +96,7 @@ class KeyedFiles(KeyedRoom):
         prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
         self._kind, self._timed, self._first_seed = fitted["kind"], bool(fitted["timed"]), int(fitted["seed"])
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, self._first_seed, self._kind)
-        core.meet(len(table))
+        core.add_classes(len(table))
         self._kept(core, lambda: self._members_from_file(core, arrays, fitted))
         if "prior" in fitted:
             self.prior_ = copy.deepcopy(self.prior)
@@ -116,12 +116,11 @@ class KeyedFiles(KeyedRoom):
         if not math.isfinite(now) or not np.isfinite(last).all():
             raise persist.ModelFileError("its clock holds something else than finite numbers")
         core.set_now(now)
-        if order[0] is None:  # an older file, or a fleet that no key has to leave
+        if order[0] is None:  # no limit on keys: the order of slots decides nothing
             core.set_members(keys, arrays, last, [])
         else:
             core.restore(keys, arrays, last, *order, int(fitted["hand"]))
-        core.set_now(now)  # older files hold keys past their time
-        core.set_counts(int(fitted.get("dropped", 0)), int(fitted.get("expired", 0)))
+        core.set_counts(int(fitted["dropped"]), int(fitted["expired"]))
 
     def _keys_from_file(self, arrays: dict[str, Any]) -> Any:
         keys, lengths = arrays.pop("keys"), arrays.pop("key_lengths")

@@ -165,7 +165,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
         core = self._bare_core(parts, width, sparse, single, seed)
         if parts.class_weight == "balanced":
-            core.balance()
+            core.balance_classes()
         return core
 
     def _bare_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:

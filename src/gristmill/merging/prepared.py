@@ -58,7 +58,7 @@ def _retargeted(one: Any, targets: Targets) -> Any:
     """A learner that says the same of targets that are measured in another way."""
     model = copy.copy(one.model)
     if one.targets.is_known:
-        model._run.core.retarget(*one.targets.to(targets))
+        model._run.core.rescale_targets(*one.targets.to(targets))
     return model
 
 

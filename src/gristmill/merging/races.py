@@ -20,6 +20,7 @@ from ..prepared.target_scaler import TargetScale
 from ..race.expert import Lane, TrivialLane
 from ..race.linear_experts import LineLane
 from ..race.memory_shares import LAST
+from ..race.native import native, viewed
 from ..streams.relevance import RelevanceScaler
 from ..streams.scaling import StreamScaler
 from .compatibility import check_columns, shares_of, sizeless
@@ -37,7 +38,7 @@ def merged(models: list[Any], size: Any, weights: Any) -> Any:
     fresh = _like(models[0], size)
     races = _Races(runs, shares, fresh)
     core = races.core(None if fresh._memory() is not None else size)
-    fresh._run = Run(fresh._parts(), core, races.labels)
+    fresh._run = Run(fresh._parts(), native(core), races.labels)
     return fresh
 
 
@@ -59,7 +60,7 @@ def _like(first: Any, size: Any) -> Any:
 
 def _check_alike(first: Any, other: Any, at: int) -> None:
     """Refuse, by name, races that are not of the same experts."""
-    mine, its = first._engine, other._engine
+    mine, its = viewed(first._engine), viewed(other._engine)
     check_columns(first, other, at)
     for name in ("share", "alarm_rate"):
         a, b = getattr(first, name, None), getattr(other, name, None)
@@ -91,7 +92,7 @@ class _Races:
     """Fitted races, on their way into a core of another."""
 
     def __init__(self, runs: list[Run], shares: Floats, fresh: Any) -> None:
-        self.cores = [run.core for run in runs]
+        self.cores = [viewed(run.core) for run in runs]
         self.shares = shares
         self.labels = LabelTable()
         known = [run.labels.names[: run.core.classes] for run in runs]
@@ -124,6 +125,7 @@ class _Races:
         if into.rooms.memory is not None:
             for place, room in rooms.items():
                 into.lanes[place].resize(int(room.removesuffix(" B")))
+        into.is_fresh = False
         return into
 
     # ---- what all share ------------------------------------------------------------------------------------
@@ -134,7 +136,8 @@ class _Races:
             if known:
                 scaler._from_file(*StreamScaler._merged(known)._to_file())
         if self.into.target is not None:
-            self.into.target = TargetScale.merged([core.target for core in self.cores])
+            known_targets = [core.target for core in self.cores if core.target is not None]
+            self.into.target = TargetScale.merged(known_targets)
 
     def _mixture(self) -> dict[str, Any]:
         states = [core.mixture.state() for core in self.cores]
@@ -238,6 +241,6 @@ class _Races:
     def _retargeted(self, at: int, place: int) -> Any:
         """A learner that says the same of targets as they are measured now."""
         model, old, new = copy.copy(self.cores[at].lanes[place].model), self.cores[at].target, self.into.target
-        if self.into.lanes[place].scales_target and old.is_known:
-            model._run.core.retarget(*(np.array([number]) for number in old.to(new)))
+        if self.into.lanes[place].scales_target and old is not None and old.is_known:
+            model._run.core.rescale_targets(*(np.array([number]) for number in old.to(new)))
         return model

@@ -1,8 +1,10 @@
 """Model files: one safetensors file of arrays, parameters as JSON, classes from a closed list, no code.
 
-Imports only `_common`; every class that is saved imports it. Begin with `model_file.py`.
+Imports only `_common`; every class that is saved imports it. Begin with `model_file.py`;
+`atomic.py` replaces a file as a whole.
 """
 
+from .atomic import remove_parts, sync_directory, write
 from .model_file import (
     ESTIMATORS,
     FORMAT,
@@ -23,11 +25,9 @@ from .model_file import (
     pack_core,
     parts,
     save,
-    sync_directory,
     to_bytes,
     unflatten,
     unpack_core,
-    write,
 )
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "load",
     "pack_core",
     "parts",
+    "remove_parts",
     "save",
     "sync_directory",
     "to_bytes",

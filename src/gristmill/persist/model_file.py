@@ -2,20 +2,17 @@
 
 Layout: the arrays of the core's state, and in the file's metadata one JSON text under the key "gristmill" with the format
 version, the estimator's class, its parameters, its few fitted values, how far it has read its streams
-(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused. Format 1, which has
-no checksum, is read (`_older.py`).
+(`stream_positions_`), and a checksum of all that and the arrays. Anything that does not fit is refused.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
 import math
 import os
-import secrets
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,8 +24,9 @@ from .._common.params import NestedParameters
 from .._common.ranges import Checked
 from .._common.times import is_span, read_ttl
 from .._version import __version__
+from .atomic import write
 
-FORMAT = 2
+FORMAT = 1
 
 
 class ModelFileError(ValueError):
@@ -280,34 +278,6 @@ def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def write(path: Path, data: bytes) -> None:
-    """All or nothing, and lasting: written beside, synced, renamed, and the directory synced."""
-    name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-        sync_directory(path.parent)  # else the new name may be lost with the power
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def sync_directory(folder: Path) -> None:
-    """Names in a folder last from now on."""
-    if os.name != "posix":  # elsewhere a directory cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def load(path: Any) -> Any:
     """Read a model that `save` wrote. The file cannot run code; a damaged or forged one gets a clear error.
 
@@ -364,20 +334,16 @@ def _read(data: bytes) -> Any:
     if "gristmill" not in header.get("__metadata__", {}):
         raise ModelFileError("it has no gristmill metadata")
     said = json.loads(header["__metadata__"]["gristmill"])
-    if said["format"] not in (1, FORMAT):
+    if said["format"] != FORMAT:
         raise ModelFileError(
             f"it has format {said['format']} (written by gristmill {said.get('version')}), "
-            f"and gristmill {__version__} reads formats 1 and {FORMAT}"
+            f"and gristmill {__version__} reads format {FORMAT}"
         )
-    if said.pop("checksum", None) != (checksum(said, arrays) if said["format"] == FORMAT else None):
+    if said.pop("checksum", None) != checksum(said, arrays):
         raise ModelFileError("its checksum is wrong, so it is damaged")
     cls = estimator(said["class"])
     model = cls(**{name: decode(value) for name, value in said["parameters"].items()})
     model._check_parameters()
-    if said["format"] == 1:
-        from .format1 import upgraded
-
-        arrays, said["fitted"] = upgraded(said["class"], said["parameters"], arrays, said["fitted"])
     model._from_file(arrays, said["fitted"])
     if "streams" in said:
         model.stream_positions_ = _positions(said["streams"])

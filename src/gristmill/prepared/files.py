@@ -34,7 +34,7 @@ def to_file(began: Begun) -> tuple[dict[str, Any], dict[str, Any]]:
 def from_file(
     model: Any, settings: dict[str, Any] | None, scaler: Any, arrays: dict[str, Any], fitted: dict[str, Any]
 ) -> Begun:
-    """Back from `to_file`; what does not fit is refused. Targets of an older file are told as they come."""
+    """Inverse of `to_file`. Raise ModelFileError if the parts do not fit each other."""
     inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
     model._from_file(inner, fitted["model"])
     if scaler is not None and "scaler" in fitted:
@@ -46,8 +46,8 @@ def from_file(
         return Begun(model, None, None, targets=targets)
     if "table" in fitted:
         table = Table.from_file(arrays, {**fitted["table"], "settings": settings})
-    else:
-        table = of_numbers(model, settings, scaler, _older_names(fitted))
+    else:  # a member of a fleet, which learns from plain numbers
+        table = of_numbers(model, settings, scaler, fitted["model"].get("feature_names_in"))
     began = Begun(model, table, scaler, _room(model, table, fitted), targets)
     _check(began)
     return began
@@ -75,24 +75,8 @@ def _check(began: Begun) -> None:
         raise persist.ModelFileError("its table does not fit its points")
 
 
-def _older_names(fitted: dict[str, Any]) -> list[str] | None:
-    """Names of the columns in a file from before there were tables, where it has any."""
-    columns = fitted.get("columns")
-    if columns is None:
-        return fitted["model"].get("feature_names_in")
-    found: list[str] = []
-    for name in columns["names"] or ():
-        if name not in columns["text"]:
-            found.append(str(name))
-        elif columns["categorical"] == "hash":
-            found += [f"{name}#{slot}" for slot in range(columns["slots"])]
-        else:
-            found += [f"{name}={value}" for value in columns["values"].get(name, [])]
-    return found or None
-
-
-def of_numbers(model: Any, settings: dict[str, Any], scaler: Any, known: list[str] | None) -> Table:
-    """The table of a file from before there were any: plain numbers, none of them missing."""
+def of_numbers(model: Any, settings: dict[str, Any], scaler: Any, known: list[str] | None = None) -> Table:
+    """The table of a learner that was fitted on plain numbers, none of them missing."""
     learned = model.__sklearn_is_fitted__()
     width = model.n_features_in_ if learned else scaler.n_features_in_
     seen = int(model.n_seen_ if learned else scaler.n_seen_)

@@ -148,7 +148,7 @@ class Begun:
             table, means, scaling, row, learn_one = self._quick
             x = np.ascontiguousarray(x)  # a row of a table that is kept by columns
             told = y if self.targets is None else self.targets.lone(y)
-            if (told is None and self.targets is not None) or not _core.take_one(means, scaling, x, row):
+            if (told is None and self.targets is not None) or not _core.learn_row(means, scaling, x, row):
                 return False
             turns.moment += 1
             try:
@@ -157,7 +157,7 @@ class Begun:
                 if self.targets is not None:
                     self.targets.scales[0].take(float(y))
             except BaseException:
-                _core.untake_one(means, scaling)
+                _core.rollback_row(means, scaling)
                 raise
             finally:
                 turns.moment += 1
@@ -291,7 +291,7 @@ class Begun:
             said = self._pass_over(verb, rows, y, known)
         moved = targets.learn(y)
         if moved is not None:
-            self.model._run.core.retarget(*moved)
+            self.model._run.core.rescale_targets(*moved)
         return said
 
     def _pass_over(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:

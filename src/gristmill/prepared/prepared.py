@@ -189,7 +189,7 @@ class Prepared(Storable, NestedParameters):
         standard = scaler
         if isinstance(scaler, RelevanceScaler):
             standard, scaler.position = scaler.standard, scaler.n_seen_
-        table = of_numbers(model, self._table_settings(), standard, None)
+        table = of_numbers(model, self._table_settings(), standard)
         self._began = Begun(model, table, scaler, targets=self._fresh_targets() if targets is None else targets)
 
     def _fresh_table(self) -> Table:

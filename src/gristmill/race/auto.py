@@ -23,7 +23,9 @@ _PARAMETERS = """memory : int or str, default="1 MB"
         Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
     passes : int >= 1 or "auto", default="auto"
         Number of passes of `fit` over the data; "auto": until the error on a held-out part no longer decreases, at most
-        six. `partial_fit` and `prequential` see each event once."""
+        six. `partial_fit` and `prequential` see each event once.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit."""
 
 
 class Auto(Racing):
@@ -119,12 +121,18 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
     _task_name = "classification"
 
     def __init__(
-        self, memory: Any = "1 MB", random_state: Any = None, experts: Any = None, passes: Any = "auto"
+        self,
+        memory: Any = "1 MB",
+        random_state: Any = None,
+        experts: Any = None,
+        passes: Any = "auto",
+        n_jobs: int | None = 1,
     ) -> None:
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
         self.passes = passes
+        self.n_jobs = n_jobs
 
     def _made(self, width: int) -> list[Any]:
         return expert_sets.for_classes(width) if self.experts is None else list(self.experts)
@@ -178,12 +186,18 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
     _task_name = "regression"
 
     def __init__(
-        self, memory: Any = "1 MB", random_state: Any = None, experts: Any = None, passes: Any = "auto"
+        self,
+        memory: Any = "1 MB",
+        random_state: Any = None,
+        experts: Any = None,
+        passes: Any = "auto",
+        n_jobs: int | None = 1,
     ) -> None:
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
         self.passes = passes
+        self.n_jobs = n_jobs
 
     def _made(self, width: int) -> list[Any]:
         return expert_sets.for_numbers(width) if self.experts is None else list(self.experts)
@@ -225,6 +239,8 @@ class AutoNovelty(Auto, Watching):
         Seeds the samples; None is 0.
     experts : list of novelty detectors, optional
         Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
 
     Attributes
     ----------
@@ -255,12 +271,18 @@ class AutoNovelty(Auto, Watching):
     _task_name = "novelty"
 
     def __init__(
-        self, alarm_rate: float = 0.01, memory: Any = "1 MB", random_state: Any = None, experts: Any = None
+        self,
+        alarm_rate: float = 0.01,
+        memory: Any = "1 MB",
+        random_state: Any = None,
+        experts: Any = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self.alarm_rate = alarm_rate
         self.memory = memory
         self.random_state = random_state
         self.experts = experts
+        self.n_jobs = n_jobs
 
     def _parts(self) -> Any:
         _rate.check(type(self).__name__, "alarm_rate", self.alarm_rate)

@@ -52,7 +52,8 @@ class RaceCore:
     is_plain = is_single = is_sparse = False
 
     def __init__(self, experts: Any, task: str, share: float, memory: int | None = None) -> None:
-        self.task = task
+        self.task, self.share = task, share
+        self.is_fresh = True  #: no event has come
         self.scalings = Scalings()
         single = memory is not None  # who has little room stores what is scaled as single numbers
         self.lanes: list[Any] = [lane_of(expert, self.scalings, single) for expert in experts]
@@ -61,7 +62,7 @@ class RaceCore:
         self.mixture = _mixture(task, len(self.lanes), share)
         self.errors = _core.Intervals(1 if task == "regression" else 0)  # of the mixture, for intervals
         self.rooms = Rooms(memory, moves=task != "novelty")
-        self.width = 0
+        self.width = self.began = 0  #: columns now, and when the race began: widths of kernels follow from these
         self._quiet = 0  #: events before which nothing is due; 0: it has to be looked up
         self._patient = False  #: a batch is learned: results count for more than time
         self._door = threading.Lock()
@@ -93,7 +94,7 @@ class RaceCore:
     # ---- learning ------------------------------------------------------------------------------------------
 
     def begin(self, width: int) -> None:
-        self.width = width
+        self.width = self.began = width
         for _, lane in self.learning_lanes:
             lane.begin(width)
         self.rooms.begin(self)
@@ -177,7 +178,7 @@ class RaceCore:
         met = self.classes
         if classes > max(met, 2):
             self.rooms.widen(self, classes)
-        self.mixture.meet(classes)
+        self.mixture.add_classes(classes)
         scaled = self.scalings.learn(rows)
         places = [place for place, lane in enumerate(self.lanes) if lane.runs]
         said = np.empty((len(places), len(numbers), classes if classes > 2 else 1))
@@ -205,7 +206,7 @@ class RaceCore:
             return
         for _, lane in self.learning_lanes:
             if lane.runs and moved is not None and lane.scales_target:
-                lane.core.retarget(*(np.array([number]) for number in moved))
+                lane.core.rescale_targets(*(np.array([number]) for number in moved))
         for place in self._to_weigh():
             self.lanes[place].renew(always=self._patient)
         if self.rooms.is_due(self.seen):
@@ -314,7 +315,13 @@ class RaceCore:
         """Arrays by name; what is no number is a JSON text among them."""
         with self._door:
             arrays = {f"mixture.{name}": array for name, array in self.mixture.state().items()}
-            plan: dict[str, Any] = {"width": self.width, "rooms": self.rooms.to_json(), "lanes": [], "scalings": {}}
+            plan: dict[str, Any] = {
+                "width": self.width,
+                "began": self.began,
+                "rooms": self.rooms.to_json(),
+                "lanes": [],
+                "scalings": {},
+            }
             for (how, warmup), scaler in self.scalings.by_key.items():
                 found, plan["scalings"][f"{how}.{warmup}"] = scaler._to_file()
                 arrays |= {f"{how}.{warmup}.{name}": array for name, array in found.items()}
@@ -332,7 +339,7 @@ class RaceCore:
     def restore(self, state: dict[str, Any]) -> None:
         """requires: the same experts as those of the state."""
         plan = plan_of(state)
-        self.width = plan["width"]
+        self.width, self.began, self.is_fresh = plan["width"], plan["began"], False
         self.mixture.restore(_within(state, "mixture."))
         for (how, warmup), scaler in self.scalings.by_key.items():
             scaler._from_file(_within(state, f"{how}.{warmup}."), plan["scalings"][f"{how}.{warmup}"])
@@ -357,6 +364,8 @@ def plan_of(state: dict[str, Any]) -> Any:
     plan = json.loads(bytes(np.asarray(state["plan"], dtype=np.uint8)).decode())
     if not isinstance(plan["width"], int) or plan["width"] < 1:
         raise ValueError(f"it states {plan['width']!r} features")
+    if type(plan.setdefault("began", plan["width"])) is not int or not 1 <= plan["began"] <= plan["width"]:
+        raise ValueError(f"it states that it began with {plan['began']!r} features")
     return plan
 
 

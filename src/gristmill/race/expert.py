@@ -127,7 +127,7 @@ class Lane:
     def _lay_bare(self) -> None:
         """A detector in a race says how dense it is, not whether that is an alarm."""
         if task_of(self.model) == "novelty":
-            self.core.bare()
+            self.core.report_raw_scores()
 
     def _rows(self, scaled: Scaled) -> Any:
         core = self.core

@@ -73,7 +73,7 @@ class Rooms:
         fixed = sum(lane.memory_bytes for lane in core.lanes if not hasattr(lane, "resize"))
         weighing = sum(lane.weighing_bytes for place, lane in core.learning_lanes if place in running)
         scaling = 24 * core.width * len(core.scalings.by_key)
-        mixing = int(core.mixture.room(classes))
+        mixing = int(core.mixture.bytes_for(classes))
         return int(self.memory or 0) - fixed - weighing - scaling - mixing - core.errors.bytes
 
     def _parts(self, core: Any, running: list[int], classes: int) -> dict[int, int]:
@@ -175,7 +175,7 @@ class Rooms:
     def move(self, core: Any) -> None:
         running = self._ranked(core)
         lost = self._lost(core, running)
-        core.mixture.mark()
+        core.mixture.reset_recent()
         if not running:
             return
         if core.seen > FIRST:
@@ -221,7 +221,7 @@ class Rooms:
     def from_json(self, found: Any, lanes: int) -> None:
         self.shares = {int(place): int(room) for place, room in found["shares"]}
         self.tried = [int(place) for place in found["tried"]]
-        self.begun = int(found.get("begun", 0))  # older files: windows grow
+        self.begun = int(found["begun"])
         if not all(0 <= place < lanes for place in (*self.shares, *self.tried)):
             raise ValueError("its room is that of experts that it does not have")
 

@@ -13,15 +13,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class NoveltyMixture:
-    """What a race asks of a mixture, over the core's `Strangeness`."""
+    """What a race asks of a mixture, over the core's `NoveltyMixture`."""
 
     classes, outputs = 0, 1
 
     def __init__(self, experts: int, rate: float, inner: Any = None) -> None:
         self.experts, self.rate = experts, rate
-        self.inner = _core.Strangeness(experts, rate) if inner is None else inner
+        self.inner = _core.NoveltyMixture(experts, rate) if inner is None else inner
 
-    def meet(self, classes: int) -> None:
+    def add_classes(self, classes: int) -> None:
         """There are no classes."""
 
     def learn(self, scores: Floats, experts: list[int], numbers: Floats, met: int) -> Floats:
@@ -36,7 +36,7 @@ class NoveltyMixture:
     def copy(self) -> NoveltyMixture:
         return NoveltyMixture(self.experts, self.rate, self.inner.copy())
 
-    def room(self, classes: int) -> int:
+    def bytes_for(self, classes: int) -> int:
         return self.bytes
 
     @property
@@ -53,7 +53,7 @@ class NoveltyMixture:
 
     @property
     def weights(self) -> Floats:
-        there = np.array([self.inner.is_there(expert) for expert in range(self.experts)], dtype=float)
+        there = np.array([self.inner.is_active(expert) for expert in range(self.experts)], dtype=float)
         return there / max(there.sum(), 1.0)
 
     # Nothing is known of errors; the report says alarms instead.

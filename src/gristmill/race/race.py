@@ -12,9 +12,11 @@ from .._base.estimator import Run, Scores, StreamEstimator, task_of
 from .._base.intervals import Bounding
 from .._base.predictors import Classifying
 from .._common.ranges import Range, is_real, optional
+from .._common.threads import jobs
 from ..prepared.prepared import Prepared
 from .baselines import Trivial
 from .core import RaceCore, plan_of
+from .native import native, viewed
 from .report import RaceReport
 
 __all__ = ["Race", "RaceClassifier", "RaceRegressor"]
@@ -30,7 +32,11 @@ class Racing(StreamEstimator):
     widens = True
     _takes_sparse = False
     share: float | None = None
+    n_jobs: int | None = 1
     _task_name: str
+
+    def _jobs(self) -> Any:
+        return self.n_jobs
 
     def _made(self, width: int) -> list[Any]:
         """The experts, for rows of so many columns."""
@@ -42,6 +48,7 @@ class Racing(StreamEstimator):
 
     def _parts(self) -> Any:
         optional(_share).check(type(self).__name__, "share", self.share)
+        jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         return self._memory()
 
     def _fresh(self, width: int) -> RaceCore:
@@ -51,17 +58,17 @@ class Racing(StreamEstimator):
     def _begin(self, run: Run, X: Any) -> Any:
         core = self._fresh(X.shape[1])
         core.begin(X.shape[1])
-        return core
+        return native(core)
 
     def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
-        core = self._fresh(plan_of(state)["width"])
+        core = self._fresh(plan_of(state)["began"])
         core.restore(state)
-        return core
+        return native(core)
 
     def widen(self, width: int) -> None:
         """More columns from now on: every stored point has 0 in them."""
         run = self._started()
-        if width < run.core.width or not all(lane.model.widens for _, lane in run.core.learning_lanes):
+        if width < run.core.width or not all(lane.model.widens for _, lane in viewed(run.core).learning_lanes):
             raise ValueError(f"a race of {run.core.width} columns cannot be widened to {width}")
         run.core.widen(width)
         self.n_features_in_ = width
@@ -72,12 +79,13 @@ class Racing(StreamEstimator):
     @property
     def experts_(self) -> list[Any]:
         """The experts as they run now, without what they have learned."""
-        return [lane.composition() for lane in self._engine.lanes]
+        return [lane.composition() for lane in viewed(self._engine).lanes]
 
     @property
     def n_support_(self) -> int:
         """How many points all experts store."""
-        return sum(int(getattr(lane.core, "size", 0)) for _, lane in self._engine.learning_lanes if lane.runs)
+        lanes = viewed(self._engine).learning_lanes
+        return sum(int(getattr(lane.core, "size", 0)) for _, lane in lanes if lane.runs)
 
     @property
     def weights_(self) -> npt.NDArray[np.float64]:
@@ -88,16 +96,17 @@ class Racing(StreamEstimator):
     def leader_(self) -> Any:
         """The learner with the largest weight, as a model of its own: a copy in its present state."""
         run = self._started()
-        weights = run.core.mixture.weights
-        running = [place for place, lane in run.core.learning_lanes if lane.runs]
+        core = viewed(run.core)
+        weights = core.mixture.weights
+        running = [place for place, lane in core.learning_lanes if lane.runs]
         if not running:
             raise AttributeError("leader_: no learner is left in the race; report() says why")
         best = max(running, key=lambda place: (weights[place], -place))
-        return run.core.lanes[best].fitted(run.core.scalings, run.labels, run.core.target)
+        return core.lanes[best].fitted(core.scalings, run.labels, core.target)
 
     def report(self) -> RaceReport:
         """Weights, errors and room of the experts, and how the race went; printed, it is a table."""
-        return RaceReport.of(self._engine, self._task_name)
+        return RaceReport.of(viewed(self._engine), self._task_name)
 
 
 class Race(Racing):
@@ -113,6 +122,8 @@ class Race(Racing):
     share : float, default=0.001, or 0.004 for numbers
         alpha in the paper of Herbster and Warmuth: of all weight goes round evenly after each event, so that an expert that
         was bad can come back.
+    n_jobs : int or None, default=1
+        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
 
     Attributes
     ----------
@@ -140,14 +151,15 @@ class Race(Racing):
     0.05 wrong, led by Gaussian(gamma=1.0)
     """
 
-    def __new__(cls, experts: Any = None, share: float | None = None) -> Any:
+    def __new__(cls, experts: Any = None, share: float | None = None, n_jobs: int | None = 1) -> Any:
         if cls is not Race:
             return super().__new__(cls)
         return super().__new__(_KINDS[_task_of_all("Race", experts)])
 
-    def __init__(self, experts: Any, share: float | None = None) -> None:
+    def __init__(self, experts: Any, share: float | None = None, n_jobs: int | None = 1) -> None:
         self.experts = experts
         self.share = share
+        self.n_jobs = n_jobs
 
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hmac
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from .store.errors import ServiceError
 _LOCAL = {"127.0.0.1", "localhost", "::1", "testserver"}
 #: paths that hold no data
 OPEN = {"/", "/healthz", "/readyz", "/openapi.json", "/v2/health/live", "/v2/health/ready"}
+READS_ONLY = "this token allows reading only"
+#: what is asked by POST
+_ASKS = re.compile(r"/v1/models/[^/]+/predict|/v2/models/[^/]+/infer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,32 +47,43 @@ class Tokens:
         return cls(tuple(found["read"]), tuple(found["write"]))
 
 
-def check(tokens: Tokens | None, method: str, path: str, headers: Any) -> None:
-    """Refuse a request that may not be answered."""
-    _same_site(headers)
+def check(tokens: Tokens | None, method: str, path: str, headers: dict[bytes, bytes]) -> bool:
+    """Refuse a request that may not be answered; tells whether it may also change something."""
+    _same_site(path, headers)
     if tokens is None:
-        host = urlsplit(f"//{headers.get('host', 'localhost')}").hostname
-        if host not in _LOCAL:
+        if not _is_local(headers.get(b"host", b"localhost")):
             raise ServiceError("without tokens the service answers requests to 127.0.0.1 and localhost only", 403)
-        return
+        return True
     if path in OPEN or path.startswith("/page/"):
-        return
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    sent = given.strip().encode() if scheme.lower() == "bearer" else b""
+        return False
+    scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+    sent = given.strip() if scheme.lower() == b"bearer" else b""
     # Every token is compared, so that the time does not tell which one was nearly right.
     writes = max([hmac.compare_digest(sent, token) for token in tokens.write], default=False)
     reads = max([hmac.compare_digest(sent, token) for token in tokens.read], default=False) or writes
     if not reads:
         raise ServiceError("a token is needed: send 'Authorization: Bearer TOKEN'", 401)
-    asks = method in ("GET", "HEAD") or path.endswith(("/infer", "/predict"))
-    if not writes and not asks:
-        raise ServiceError("this token allows reading only", 403)
+    if not writes and method not in ("GET", "HEAD") and not _ASKS.fullmatch(path):
+        raise ServiceError(READS_ONLY, 403)
+    return writes
 
 
-def _same_site(headers: Any) -> None:
-    """Refuse what a page of another site sends through the browser of a user."""
-    origin = headers.get("origin")
-    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+@functools.lru_cache(maxsize=256)
+def _is_local(host: bytes) -> bool:
+    try:
+        return urlsplit("//" + host.decode("latin-1")).hostname in _LOCAL
+    except ValueError:
+        return False
+
+
+def _same_site(path: str, headers: dict[bytes, bytes]) -> None:
+    """Refuse what a page of another site sends through the browser of a user; a link to the page may be followed."""
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    if site is None and origin is None:
+        return
+    if path == "/" and (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document"):
+        return
+    if site in (b"cross-site", b"same-site"):
         raise ServiceError("requests from pages of other sites are refused", 403)
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
         raise ServiceError("requests from pages of other sites are refused", 403)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -28,8 +30,8 @@ class Meter:
         if len(self._now[what]) < 5000:
             self._now[what].append(seconds)
 
-    def tick(self) -> dict[str, float | None]:
-        """The point of the second that ends now."""
+    def tick(self, size: tuple[int, int] | None = None) -> dict[str, float | None]:
+        """The point of the second that ends now; `size` is bytes and stored points of the model."""
         now = time.time()
         moment, learned, predicted = self._last
         span = max(now - moment, 1e-3)
@@ -38,6 +40,7 @@ class Meter:
             "learned_per_second": (self.learned - learned) / span,
             "predicted_per_second": (self.predicted - predicted) / span,
         }
+        point["memory_bytes"], point["n_support"] = (None, None) if size is None else size
         for what, values in self._now.items():
             ordered = sorted(values)
             for share in (50, 99):
@@ -49,6 +52,25 @@ class Meter:
         return point
 
 
+class Latencies:
+    """Seconds of requests, counted in bins."""
+
+    bounds = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect.bisect_left(self.bounds, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """As Prometheus has them: requests of at most so many seconds."""
+        names = [*map(str, self.bounds), "+Inf"]
+        return list(zip(names, map(float, itertools.accumulate(self.counts)), strict=True))
+
+
 class Collector:
     """The numbers of all models, read when Prometheus asks."""
 
@@ -56,8 +78,16 @@ class Collector:
         self._service = service
 
     def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
+        requests = CounterMetricFamily("gristmill_requests", "Requests by status", labels=["status"])
+        for status, count in sorted(self._service.statuses.items()):
+            requests.add_metric([str(status)], count)
+        yield requests
+        spans = HistogramMetricFamily("gristmill_request_seconds", "Seconds of requests", labels=["what"])
+        for what, latencies in self._service.latencies.items():
+            spans.add_metric([what], latencies.buckets(), latencies.total)
+        yield spans
         counters = {
             "gristmill_learned_rows": ("Rows learned since the service started", lambda w, m: m.learned),
             "gristmill_predicted_rows": ("Rows predicted since the service started", lambda w, m: m.predicted),
@@ -74,6 +104,12 @@ class Collector:
                 lambda w, m: w.served.champion.record.rolling,
             ),
             "gristmill_error": ("Mean loss of all events", lambda w, m: w.served.champion.record.overall),
+            "gristmill_challenger_error_recent": (
+                "Mean loss of the challenger over the last 1,000 events",
+                lambda w, m: _challenger(w),
+            ),
+            "gristmill_memory_bytes": ("Bytes of the model", lambda w, m: _size(w, 0)),
+            "gristmill_support_vectors": ("Stored points of the model", lambda w, m: _size(w, 1)),
             "gristmill_queue_requests": ("Requests that wait for the writer", lambda w, m: w.depth),
             "gristmill_waiting_labels": ("Events that wait for a label", lambda w, m: w.served.journal.waiting),
             "gristmill_journal_bytes": ("Bytes of the events in the journal", lambda w, m: w.served.journal.size),
@@ -84,5 +120,17 @@ class Collector:
             for name, (text, find) in table.items():
                 found = family(name, text, labels=["model"])
                 for model, writer in sorted(self._service.store.writers.items()):
-                    found.add_metric([model], float(find(writer, self._service.meters[model])))
+                    value = find(writer, self._service.meters[model])
+                    if value is not None:
+                        found.add_metric([model], float(value))
                 yield found
+
+
+def _size(writer: Any, place: int) -> int | None:
+    size = writer.served.champion.size()
+    return None if size is None else size[place]
+
+
+def _challenger(writer: Any) -> float | None:
+    challenger = writer.served.challenger
+    return None if challenger is None else challenger.record.rolling

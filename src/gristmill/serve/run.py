@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import warnings
 from typing import Any
 
 
@@ -17,20 +19,22 @@ def run(application: Any, host: str, port: int, store: str) -> None:
     """
     import uvicorn
 
+    warnings.simplefilter("ignore", UserWarning)  # one for each strange request would fill the log
     # The thread that learns and the one that answers share the interpreter: neither may keep it for 5 ms.
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         application, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30,
         timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",
     )  # fmt: skip
-    _Server(config, store).run()
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again after it has stopped gracefully
+        _server(application)(config, store).run()
 
 
-def _server() -> Any:
+def _server(application: Any) -> Any:
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Says where it listens, once it does."""
+        """Prints where it listens, and ends server-sent events before it waits for open requests."""
 
         def __init__(self, config: Any, store: str) -> None:
             super().__init__(config)
@@ -44,8 +48,8 @@ def _server() -> Any:
                     place = f"[{host}]" if ":" in host else host
                     print(f"gristmill serves {self._store} at http://{place}:{port}/", flush=True)
 
+        async def shutdown(self, sockets: Any = None) -> None:
+            application.state.service.stopping = True
+            await super().shutdown(sockets)
+
     return Server
-
-
-def _Server(config: Any, store: str) -> Any:
-    return _server()(config, store)

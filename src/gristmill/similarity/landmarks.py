@@ -211,7 +211,8 @@ class SpectrumLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landm
         kept = (np.abs(eigenvalues) > least) & (changed > 0) & ((self.spectrum != "shift") | (shifted > least))
         if not kept.any():
             raise ValueError(
-                f"the similarities of the landmarks have no eigenvalue that spectrum={self.spectrum!r} keeps"
+                f"the similarities of the landmarks have no eigenvalue that spectrum={self.spectrum!r} keeps "
+                f"(n_samples={len(eigenvalues)} landmarks)"
             )
         root = np.sqrt(changed[kept])
         factors = 1 / root if self.spectrum == "shift" else root / eigenvalues[kept]

@@ -159,7 +159,7 @@ class RelevanceScaler:
         if not (before > 0 and after > 0):
             return
         fresh = fresh * (before / after)
-        _, _, taken = core.renew(fresh / old, PASSES, SLACK)
+        _, _, taken = core.relearn(fresh / old, PASSES, SLACK)
         if taken:
             self.weights = fresh
         self.history = (*self.history, Renewal(self.n_seen_, shares, taken))

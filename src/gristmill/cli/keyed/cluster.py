@@ -27,9 +27,9 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
         yield from first
         for path in given["more"]:
             known = SimpleNamespace(columns_=opened.settled())
-            following = options.Opened({**given, "data": path, "limit": None}, known, key=opened.key)
-            yield from following.stream
-            following.say_bad()
+            yield from options.Opened(
+                {**given, "data": path, "limit": None}, known, key=opened.key, bad=opened.bad
+            ).stream  # fmt: skip
 
     whole = replace(first, chunks=chunks, n_events=None)
     return whole.take(given["limit"]) if given["limit"] else whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Self
@@ -20,7 +21,7 @@ from .feed import Feed, Refused
 from .log import Log, LogError, State
 from .shard import Plan
 from .snapshots import Store
-from .workers import Workers
+from .workers import Lost, Workers
 
 
 class Driver:
@@ -45,17 +46,25 @@ class Driver:
         self._broken: str | None = None
         self._closed = False
         self._writer = ThreadPoolExecutor(1, "gristmill-log")
-        if log is not None:
-            _same_fleet(log, fleet)
-            if (log.shards or shards) != shards:
-                self._reshard(log, int(log.shards or shards), shards)
-            log.say("shards", str(shards))
-        self._open(shards)
+        try:
+            if log is not None:
+                _same_fleet(log, fleet)
+                _same_history(log, place)
+                if (log.shards or shards) != shards:
+                    self._reshard(log, int(log.shards or shards), shards)
+                log.say("shards", str(shards))
+            self._open(shards)
+        except BaseException:
+            self._writer.shutdown()
+            if log is not None:
+                log.abandon()  # else it would be in use as long as this process lives
+            raise
 
     # ---- coming up ---------------------------------------------------------------------------------------------------
 
     def _plans(self, shards: int) -> list[Plan]:
-        return [Plan(shard, shards, self._fleet, self._place, self._every) for shard in range(shards)]
+        log = "" if self._log is None else self._log.id
+        return [Plan(shard, shards, self._fleet, self._place, self._every, log) for shard in range(shards)]
 
     def _open(self, shards: int) -> None:
         self._feed = Feed(self._workers, self._plans(shards), self._log)
@@ -83,7 +92,7 @@ class Driver:
             reader._core_, reader._first_seed, reader._kind, reader._timed = core, start.seed, start.kind, start.timed
             reader.n_features_in_ = start.width
         reader._table = LabelTable(self._state.names)
-        reader._core_.meet(len(self._state.names))
+        reader._core_.add_classes(len(self._state.names))
         self._start = start
 
     def _drop(self, number: int) -> None:
@@ -112,7 +121,7 @@ class Driver:
             feed.ask_all("adopt", old, number)
             feed.stop()
         log.say("shards", str(new))
-        store = Store(self._place)
+        store = Store(self._place, log.id)
         for left in store.all():
             if left.shards != new:
                 store.remove(left)
@@ -144,10 +153,11 @@ class Driver:
     def _number_of(self, position: int | None) -> int | None:
         """The position of a batch, or None where it was learned before."""
         if position is None:
-            return self._state.position + 1
+            return (self._state.position or 0) + 1
         if isinstance(position, bool) or not isinstance(position, int | np.integer):
             raise TypeError(f"position must be a whole number, the number of the batch, got {position!r}")
-        return None if position <= self._state.position else int(position)
+        last = self._state.position
+        return int(position) if last is None or position > last else None
 
     def _numbered(self, events: KeyedEvents, position: int, sure: bool) -> tuple[Batch, State]:
         state = self._state
@@ -242,6 +252,13 @@ class Driver:
         if self._log is not None and self._feed.saved > self._pruned:
             self._pruned = self._feed.saved
             self._log.prune(self._pruned)
+        while self._feed.unsaved:
+            shard, why = self._feed.unsaved.popitem()
+            warnings.warn(
+                f"shard {shard} could not write a snapshot ({why}); its batches are safe in the log, and it will try again",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         if self._tick is not None:
             self._tick(self)
 
@@ -268,13 +285,30 @@ class Driver:
             return
         try:
             if self._broken is None:
-                self.snapshot()
+                self.flush()
+                self._last_snapshots()
         finally:
             self._closed = True
             self._feed.stop()
             self._writer.shutdown()
             if self._log is not None:
                 self._log.close()
+
+    def _last_snapshots(self) -> None:
+        """Snapshots as the shards go; what cannot be written is in the log."""
+        try:
+            self._feed.ask_all("snapshot")
+        except Lost:
+            raise
+        except Exception as error:
+            if self._log is None:
+                raise
+            warnings.warn(
+                f"the last snapshots could not be written ({type(error).__name__}: {error}); all batches are safe in "
+                f"{self._log.path}, and the next program learns from there",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
 
 def refuse(fleet: Any) -> None:
@@ -297,6 +331,23 @@ def refuse(fleet: Any) -> None:
     if fleet._core_ is not None:
         raise ValueError("a cluster takes a KeyedFleet that has not learned yet; give it one that is new")
     fleet._parts()
+
+
+def _same_history(log: Log, place: str | None) -> None:
+    """Snapshots belong to one log, and know no more than it does."""
+    if place is None:
+        return
+    store = Store(place, log.id)
+    if foreign := store.foreign():
+        raise LogError(
+            f"{place} holds snapshots of another log than {log.path}, such as {foreign[0]}: bring that log back, use "
+            "another folder, or remove these snapshots to begin anew"
+        )
+    newest = max((found.number for found in store.all()), default=0)
+    if newest > log.state.number:
+        raise LogError(
+            f"{log.path} ends at batch {log.state.number}, and a snapshot holds batch {newest}: the log has lost batches"
+        )
 
 
 def _same_fleet(log: Log, fleet: KeyedFleet) -> None:

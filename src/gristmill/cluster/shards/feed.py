@@ -74,6 +74,7 @@ class Feed:
         self.records = [Record() for _ in plans]
         self._pending: deque[Pending] = deque()
         self._answered = 0
+        self.unsaved: dict[int, str] = {}  # shard -> why its last snapshot could not be written, until it is told
 
     @property
     def shards(self) -> int:
@@ -141,6 +142,8 @@ class Feed:
         for number, answer in answers.items():
             record = self.records[shard]
             record.events, record.seconds, record.saved = answer.events, answer.seconds, answer.saved
+            if answer.unsaved is not None:
+                self.unsaved[shard] = answer.unsaved
             if number in pending:
                 pending[number].answers[shard] = answer
             elif answer.error is not None:

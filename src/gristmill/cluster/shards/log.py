@@ -5,15 +5,20 @@ What holds for the whole run is in an SQLite file in WAL mode; the batches, whic
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .batch import Batch, Start
-from .segments import SegmentError, Segments
+from .segments import SegmentError, Segments, segments_of
+
+#: SQLite's mark of the program that a database belongs to: "GRMB"
+_APPLICATION = 0x47524D42
 
 
 class LogError(RuntimeError):
@@ -24,7 +29,7 @@ class State(NamedTuple):
     """Where the stream stands after a batch."""
 
     number: int = 0  # batches, counted by the log
-    position: int = 0  # as the program numbers them
+    position: int | None = None  # as the program numbers them; None: no batch has come
     events: int = 0
     now: float = 0.0
     names: tuple[Any, ...] = ()  # of the classes, in the order they came
@@ -47,16 +52,51 @@ class Log:
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
         self._lock = _lock(self.path.with_name(f"{self.path.name}.lock"))
-        self._link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        self._link.execute("PRAGMA journal_mode=WAL")
-        # A batch is safe once it is here, from a loss of power too: a snapshot must never know more than the log.
-        self._link.execute("PRAGMA synchronous=FULL")
-        self._link.execute("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
         try:
-            self._batches = Segments(self.path)
+            self._link = self._opened()
+            self._batches = self._batches_of(self._identified())
         except SegmentError as error:
             self.close()
             raise LogError(str(error)) from None
+        except sqlite3.Error as error:
+            self.close()
+            raise LogError(f"{self.path} cannot be opened: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _opened(self) -> sqlite3.Connection:
+        link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        try:
+            _refuse_foreign(link, self.path)
+            link.execute(f"PRAGMA application_id={_APPLICATION}")
+            link.execute("PRAGMA journal_mode=WAL")
+            # A batch is safe once it is here, from a loss of power too: a snapshot must never know more than the log.
+            link.execute("PRAGMA synchronous=FULL")
+            link.execute("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _identified(self) -> str:
+        """The id of the log: files of batches and snapshots carry it, so that those of another log are refused."""
+        known = self.said("id")
+        if known is None:
+            left = segments_of(self.path)
+            if left:
+                raise LogError(
+                    f"{self.path} is gone or new, and batches of a log of this name are there ({left[0].name}): bring it "
+                    "back, or move them away to begin anew"
+                )
+            known = secrets.token_hex(8)
+            self.say("id", known)
+        return known
+
+    def _batches_of(self, log: str) -> Segments:
+        self.id = log
+        name, length = json.loads(self.said("closed") or '["", 0]')
+        return Segments(self.path, log.encode(), (str(name), int(length)))
 
     # ---- what holds for the whole run -------------------------------------------------------------------------------
 
@@ -94,6 +134,7 @@ class Log:
 
     def drop_last(self, number: int) -> None:
         """A batch that was refused was never there."""
+        self.say("closed", '["", 0]')
         self._batches.drop_last(number)
 
     def read(self, after: int, upto: int) -> Iterator[Batch]:
@@ -115,12 +156,26 @@ class Log:
         return len(self._batches)
 
     def close(self) -> None:
-        self._link.close()
         if hasattr(self, "_batches"):
-            self._batches.close()
+            with contextlib.suppress(sqlite3.Error):  # a full disk: the next program knows less, and loses nothing
+                self.say("closed", json.dumps(self._batches.end))
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files without a word, as a program does that is killed."""
+        for part in ("_link", "_batches"):  # a log that could not be opened lacks some
+            if hasattr(self, part):
+                getattr(self, part).close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _refuse_foreign(link: sqlite3.Connection, path: Path) -> None:
+    """Raise where there is a database that gristmill did not make; reading changes nothing."""
+    found = link.execute("PRAGMA application_id").fetchone()[0]
+    if found != _APPLICATION and (found or link.execute("SELECT 1 FROM sqlite_master").fetchone()):
+        raise LogError(f"{path} is an SQLite database that gristmill did not make; give log= a path of its own")
 
 
 def _lock(path: Path) -> int | None:

@@ -1,21 +1,26 @@
 """Batches one after the other in plain files, each with the state of the stream after it, whole or not at all.
 
-A record is on the disk before the next one is begun, so that only the last can be torn; it is cut off when the files are
-opened.
+A file begins with a mark and the id of its log. A record is on the disk before the next one is begun, so that only the last
+can be torn; it is cut off when the files are opened. Damage anywhere else is an error.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...persist.model_file import sync_directory
+from ...persist import sync_directory
 
+_FILE = struct.Struct("<8s16s")  # mark, id of the log
+_BEGIN = b"gristlog"
 _HEAD = struct.Struct("<8sqQQI")  # mark, number, bytes of the state and of the data, their CRC-32
-_MARK = b"grist\0b1"
+_SUM = struct.Struct("<I")  # of the head
+_LENGTH = _HEAD.size + _SUM.size
+_MARK = b"grist\0b2"
 
 
 class SegmentError(ValueError):
@@ -31,19 +36,37 @@ class Record(NamedTuple):
     data: int
     check: int
 
+    @property
+    def end(self) -> int:
+        return self.offset + self.state + self.data
+
 
 class Segments:
-    """Records by number, in files that begin anew when they are large, so that old ones can go as a whole."""
+    """Records by number, in files that begin anew when they are large, so that old ones can go as a whole.
+
+    Parameters
+    ----------
+    path : Path
+        Of the log; the files lie beside it.
+    log : bytes
+        Its id, 16 bytes.
+    safe : (str, int), optional
+        Name and length of the newest file when it was last closed: nothing before that place can be torn.
+    """
 
     LIMIT = 64 << 20  # bytes of a file
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, log: bytes, safe: tuple[str, int] = ("", 0)) -> None:
+        self._path, self._log, self._safe = path, log, safe
         self._records: dict[int, Record] = {}
         self._file: int | None = None
         self._current: Path | None = None
         self._end = 0
-        found = sorted(path.parent.glob(f"{path.name}.b*"))
+        found = segments_of(path)
+        for segment in found:
+            self._refuse_foreign(segment, segment == found[-1])
+        if safe[0] and (not found or found[-1].name < safe[0]):
+            raise SegmentError(f"{path.with_name(safe[0])} is gone, and it holds batches that were safe")
         for segment in found:
             self._scan(segment, segment == found[-1])
 
@@ -54,32 +77,59 @@ class Segments:
     def last(self) -> int | None:
         return max(self._records, default=None)
 
+    @property
+    def end(self) -> tuple[str, int]:
+        """Name and length of the newest file."""
+        return ("", 0) if self._current is None else (self._current.name, self._end)
+
     # ---- reading ----------------------------------------------------------------------------------------------------
+
+    def _refuse_foreign(self, path: Path, newest: bool) -> None:
+        """Raise where a file does not begin as one of this log; one that is cut off there was just begun."""
+        if not path.is_file() or path.is_symlink():
+            raise SegmentError(f"{path} is not a file of batches; move it away")
+        with path.open("rb") as file:
+            start = file.read(_FILE.size)
+        if not start.startswith(_BEGIN) and not _BEGIN.startswith(start):
+            raise SegmentError(f"{path} does not begin as a file of batches does: it is damaged, or not gristmill's")
+        whole = _FILE.pack(_BEGIN, self._log)
+        if start != whole and not (newest and whole.startswith(start)):
+            raise SegmentError(f"{path} holds batches of another log than {self._path.name}, or is damaged")
 
     def _scan(self, path: Path, newest: bool) -> None:
         with path.open("rb+") as file:
-            size, place = file.seek(0, os.SEEK_END), 0
+            size, place = file.seek(0, os.SEEK_END), _FILE.size
+            if size < place:
+                self._cut(file, path, 0, newest)
+                place = size = 0
             while place < size:
                 file.seek(place)
-                found = self._record(path, place, file.read(_HEAD.size), size)
-                end = place if found is None else found[1].offset + found[1].state + found[1].data
-                if found is None or (newest and end == size and not self._is_whole(found[1])):
-                    if not newest:
-                        raise SegmentError(f"{path} is damaged at byte {place}")
-                    file.truncate(place)  # the program died before it was told that the batch is safe
+                found = _read_head(path, place, file.read(_LENGTH), size)
+                last = max(self._records, default=None)
+                if found is not None and last is not None and found[0] != last + 1:
+                    found = None
+                if found is None or (newest and found[1].end == size and not self._is_whole(found[1])):
+                    self._cut(file, path, place, newest)
                     break
                 self._records[found[0]] = found[1]
-                place = end
-        self._current, self._end = path, min(place, path.stat().st_size)
+                place = found[1].end
+        self._current, self._end = path, place
 
-    def _record(self, path: Path, place: int, head: bytes, size: int) -> tuple[int, Record] | None:
-        if len(head) < _HEAD.size:
-            return None
-        mark, number, state, data, check = _HEAD.unpack(head)
-        offset = place + _HEAD.size
-        if mark != _MARK or offset + state + data > size:
-            return None
-        return number, Record(path, offset, state, data, check)
+    def _cut(self, file: Any, path: Path, place: int, newest: bool) -> None:
+        """Cut a torn record off. What lies before an intact record, or before a place that was safe, is damage."""
+        if not newest:
+            raise SegmentError(f"{path} is damaged at byte {place}")
+        if path.name == self._safe[0] and place < self._safe[1]:
+            raise SegmentError(f"{path} is damaged at byte {place}: {self._safe[1]} bytes of it were safe")
+        file.seek(place)
+        rest = file.read()
+        at = rest.find(_MARK, 1)
+        while at >= 0:
+            found = _read_head(path, place + at, rest[at : at + _LENGTH], place + len(rest))
+            if found is not None and self._is_whole(found[1]):
+                raise SegmentError(f"{path} is damaged at byte {place}, before batch {found[0]}, which is intact")
+            at = rest.find(_MARK, at + 1)
+        file.truncate(place)  # the program died before it was told that the batch is safe
 
     def _is_whole(self, record: Record) -> bool:
         state, data = self._parts(record)
@@ -118,11 +168,12 @@ class Segments:
         file, place = self._open(number), self._end
         assert self._current is not None
         try:
+            begin = b"" if place else _FILE.pack(_BEGIN, self._log)
             head = _HEAD.pack(_MARK, number, len(said), size, check)
-            _write(file, place, [memoryview(head + said), *data])
+            _write(file, place, [memoryview(begin + head + _SUM.pack(zlib.crc32(head)) + said), *data])
             getattr(os, "fdatasync", os.fsync)(file)
-            self._records[number] = Record(self._current, place + _HEAD.size, len(said), size, check)
-            self._end = place + _HEAD.size + len(said) + size
+            record = Record(self._current, place + len(begin) + _LENGTH, len(said), size, check)
+            self._records[number], self._end = record, record.end
         except BaseException:
             self._records.pop(number, None)
             self._end = place
@@ -137,7 +188,7 @@ class Segments:
             return self._file
         self.close()
         path = self._path.with_name(f"{self._path.name}.b{number:015d}")
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         self._current, self._end = path, 0
         sync_directory(path.parent)
         return self._file
@@ -145,7 +196,7 @@ class Segments:
     def drop_last(self, number: int) -> None:
         """The last record was never there."""
         record = self._records[number]
-        place = record.offset - _HEAD.size
+        place = record.offset - _LENGTH
         if record.path != self._current or self._file is None:
             self.close()
             self._current, self._file = record.path, os.open(record.path, os.O_RDWR)
@@ -165,6 +216,21 @@ class Segments:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def segments_of(path: Path) -> list[Path]:
+    """The files of batches that belong to a log, the oldest first; their names are exact."""
+    name = re.compile(re.escape(path.name) + r"\.b[0-9]{15}", re.DOTALL)
+    return sorted(found for found in path.parent.iterdir() if name.fullmatch(found.name))
+
+
+def _read_head(path: Path, place: int, head: bytes, size: int) -> tuple[int, Record] | None:
+    """Number and place of a record; None where there is no whole one."""
+    if len(head) < _LENGTH or _SUM.unpack(head[_HEAD.size :])[0] != zlib.crc32(head[: _HEAD.size]):
+        return None
+    mark, number, state, data, check = _HEAD.unpack(head[: _HEAD.size])
+    found = Record(path, place + _LENGTH, state, data, check)
+    return None if mark != _MARK or found.end > size else (number, found)
 
 
 def _write(file: int, place: int, parts: list[memoryview]) -> None:

@@ -38,6 +38,7 @@ class Answer:
     events: int = 0  # since the shard was started
     seconds: float = 0.0  # of learning
     saved: int = 0  # number of the newest snapshot that may be relied upon
+    unsaved: str | None = None  # why a snapshot that was due could not be written
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Plan:
     fleet: KeyedFleet  # that has learned nothing
     place: str | None  # of snapshots
     every: int | None  # events between snapshots; None: often enough, and about a fortieth of the time
+    log: str = ""  # id of the log whose batches come
 
 
 class Tally(NamedTuple):
@@ -74,7 +76,7 @@ class Shard:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.number = 0
-        self._store = None if plan.place is None else Store(plan.place)
+        self._store = None if plan.place is None else Store(plan.place, plan.log)
         self._fleet = self._empty()
         self._waiting: dict[int, Message] = {}
         self._snapshots: list[int] = []
@@ -104,14 +106,13 @@ class Shard:
         while (following := self._waiting.pop(self.number + 1, None)) is not None:
             # A state that may be taken back is never written, because its number would come to mean another one. That a
             # batch follows says that those before it stay.
-            if self._due():
-                self.snapshot()
+            unsaved = self._snapshot_when_due()
             answer = self._learn(following)
             if answer.error is None:
                 self.number += 1
-                if following.part.sure and self._due():
-                    self.snapshot()
-            answers[following.part.number] = dataclasses.replace(answer, saved=self._saved())
+                if following.part.sure:
+                    unsaved = self._snapshot_when_due() or unsaved
+            answers[following.part.number] = dataclasses.replace(answer, saved=self._saved(), unsaved=unsaved)
             if answer.error is not None:
                 break
         return answers
@@ -133,7 +134,7 @@ class Shard:
         scores = []
         ends = [first for first, _ in part.segments[1:]] + [len(part)]
         for (first, known), end in zip(part.segments, ends, strict=True):
-            core.meet(known)
+            core.add_classes(known)
             span = slice(first, end)
             if part.X is None:
                 if end > first:
@@ -150,7 +151,7 @@ class Shard:
                 except ValueError as error:
                     raise ValueError(with_row(str(error), first + row_in(str(error)))) from None
             scores.append(scored)
-        core.meet(len(part.names))
+        core.add_classes(len(part.names))
         core.set_now(part.now)
         fleet._table = LabelTable(part.names)
         return scores if want else None
@@ -178,6 +179,17 @@ class Shard:
         if self._since < self._LEAST:
             return False
         return time.monotonic() - self._last_end >= 40 * self._last_cost
+
+    def _snapshot_when_due(self) -> str | None:
+        """Why a snapshot that was due could not be written: the batches are in the log, so the shard goes on."""
+        if not self._due():
+            return None
+        try:
+            self.snapshot()
+        except Exception as error:
+            self._since, self._last_end = 0, time.monotonic()  # the next try is as far away as the next snapshot
+            return f"{type(error).__name__}: {error}"
+        return None
 
     def snapshot(self) -> int:
         """Write the state and its number; returns the number. Older ones that nobody can ask for go."""
@@ -246,7 +258,7 @@ class Shard:
             bool(other._timed),
         )  # fmt: skip
         core = self._begun(start)
-        core.meet(theirs.classes)
+        core.add_classes(theirs.classes)
         core.set_now(theirs.now)
         fleet._table = other._table
         rows = self.rows_of(other)

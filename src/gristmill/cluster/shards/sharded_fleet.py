@@ -42,8 +42,9 @@ class ShardedFleet(Driver):
         ----------
         keys, X, y, sample_weight, time, classes : as for `KeyedFleet.partial_fit`
         position : int, optional
-            The number of the batch, such as the offset in a queue; one after the last where none is given. A batch whose
-            number is not above `position_` was learned before, and changes nothing.
+            The number of the batch, such as the offset in a queue: any whole numbers that increase. One after the last
+            where none is given, at first 1. A batch whose number is not above the last one was learned before, and
+            changes nothing.
         """
         self._learn(keys, X, y, sample_weight, time, classes, position, False)
         return self
@@ -149,7 +150,7 @@ class ShardedFleet(Driver):
         whole._first_seed, whole._kind, whole._timed = start.seed, start.kind, start.timed
         whole.n_features_in_, whole._table = start.width, LabelTable(state.names)
         whole._run_with()
-        whole._core_.meet(len(state.names))
+        whole._core_.add_classes(len(state.names))
         whole._core_.set_now(state.now)
         for data in self._feed.ask_all("members"):
             if data is not None:
@@ -162,8 +163,11 @@ class ShardedFleet(Driver):
 
     @property
     def position_(self) -> int:
-        """The last batch that is safely in the log: a program that starts again goes on after it."""
-        return self._state.position
+        """The last batch that is safely in the log: a program that starts again goes on after it.
+
+        It is 0 before the first batch; `n_seen_` tells that from a batch with the position 0.
+        """
+        return self._state.position or 0
 
     @property
     def n_seen_(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ... import persist
 
-_NAME = re.compile(r"(\d{4})-(\d{4})-(\d{12})\.snapshot")
+_NAME = re.compile(r"(\d{4})-(\d{4})-(\d{12})-([0-9a-f]{16})\.snapshot")
 
 
 class Snapshot(NamedTuple):
@@ -21,15 +21,19 @@ class Snapshot(NamedTuple):
     shard: int
     number: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.shards:04d}-{self.shard:04d}-{self.number:012d}.snapshot"
-
 
 class Store:
-    """Snapshots by name. What is found under a name is whole: a file is written beside it first."""
+    """Snapshots by name. What is found under a name is whole: a file is written beside it first.
 
-    def __init__(self, place: Any) -> None:
+    Parameters
+    ----------
+    place : folder, or URL that fsspec knows
+    log : str
+        The id of the log whose batches they hold, 16 hexadecimal digits. Those of other logs are another history.
+    """
+
+    def __init__(self, place: Any, log: str) -> None:
+        self.log = log
         self.place = os.fspath(place).removeprefix("file://")
         self._remote = "://" in self.place
         if not self._remote:
@@ -44,21 +48,21 @@ class Store:
 
     def write(self, snapshot: Snapshot, model: bytes) -> None:
         """One line of JSON, then the model. Equal numbers have equal states, so a file may be replaced by its like."""
-        said = json.dumps({"snapshot": 1, **snapshot._asdict(), "bytes": len(model)}).encode()
+        said = json.dumps({"snapshot": 2, **snapshot._asdict(), "log": self.log, "bytes": len(model)}).encode()
         data = said + b" %08x\n" % zlib.crc32(said) + model
         if not self._remote:
-            persist.write(Path(self.place) / snapshot.name, data)
+            persist.write(Path(self.place) / self.name_of(snapshot), data)
             return
         system, path = self._system()
-        system.pipe_file(f"{path}/{snapshot.name}", data)  # object stores show a file when it is whole
+        system.pipe_file(f"{path}/{self.name_of(snapshot)}", data)  # object stores show a file when it is whole
 
     def read(self, snapshot: Snapshot) -> Any:
         """The fleet, or ModelFileError where the file is damaged."""
         if not self._remote:
-            data = (Path(self.place) / snapshot.name).read_bytes()
+            data = (Path(self.place) / self.name_of(snapshot)).read_bytes()
         else:
             system, path = self._system()
-            data = system.cat_file(f"{path}/{snapshot.name}")
+            data = system.cat_file(f"{path}/{self.name_of(snapshot)}")
         line, _, model = data.partition(b"\n")
         said, _, sum_ = line.rpartition(b" ")
         try:
@@ -66,21 +70,31 @@ class Store:
             header = json.loads(said) if fine else {}
         except ValueError:
             header = {}
-        wanted = {"snapshot": 1, **snapshot._asdict(), "bytes": len(model)}
+        wanted = {"snapshot": 2, **snapshot._asdict(), "log": self.log, "bytes": len(model)}
         if header != wanted:
-            raise persist.ModelFileError(f"{snapshot.name} is damaged, or is not a snapshot of gristmill")
+            raise persist.ModelFileError(f"{self.name_of(snapshot)} is damaged, or is not a snapshot of gristmill")
         return persist.from_bytes(model)
 
-    def all(self) -> list[Snapshot]:
-        """Every snapshot there is, the newest of a shard last."""
+    def name_of(self, snapshot: Snapshot) -> str:
+        return f"{snapshot.shards:04d}-{snapshot.shard:04d}-{snapshot.number:012d}-{self.log}.snapshot"
+
+    def _names(self) -> list[str]:
         if not self._remote:
-            names = os.listdir(self.place)
-        else:
-            system, path = self._system()
-            system.invalidate_cache()
-            names = [str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)]
-        found = (_NAME.fullmatch(name) for name in names)
-        return sorted(Snapshot(*(int(part) for part in match.groups())) for match in found if match)
+            return os.listdir(self.place)
+        system, path = self._system()
+        system.invalidate_cache()
+        return [str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)]
+
+    def all(self) -> list[Snapshot]:
+        """Every snapshot of this log, the newest of a shard last."""
+        found = (_NAME.fullmatch(name) for name in self._names())
+        return sorted(
+            Snapshot(*(int(part) for part in match.groups()[:3])) for match in found if match and match[4] == self.log
+        )
+
+    def foreign(self) -> list[str]:
+        """Names of snapshots of other logs."""
+        return sorted(name for name in self._names() if (match := _NAME.fullmatch(name)) and match[4] != self.log)
 
     def of(self, shards: int, shard: int) -> list[Snapshot]:
         return [found for found in self.all() if found[:2] == (shards, shard)]
@@ -88,13 +102,14 @@ class Store:
     def sweep(self, shards: int, shard: int) -> None:
         """Remove what a shard that died in the middle of a snapshot has left."""
         if not self._remote:
-            for left in Path(self.place).glob(f".{shards:04d}-{shard:04d}-*.part"):
-                left.unlink(missing_ok=True)
+            persist.remove_parts(
+                Path(self.place), re.compile(rf"{shards:04d}-{shard:04d}-\d{{12}}-{self.log}\.snapshot")
+            )
 
     def remove(self, snapshot: Snapshot) -> None:
         if not self._remote:
-            (Path(self.place) / snapshot.name).unlink(missing_ok=True)
+            (Path(self.place) / self.name_of(snapshot)).unlink(missing_ok=True)
             return
         system, path = self._system()
-        if system.exists(f"{path}/{snapshot.name}"):
-            system.rm_file(f"{path}/{snapshot.name}")
+        if system.exists(f"{path}/{self.name_of(snapshot)}"):
+            system.rm_file(f"{path}/{self.name_of(snapshot)}")

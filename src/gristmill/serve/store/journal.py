@@ -43,6 +43,10 @@ CREATE TABLE answers (
 CREATE INDEX answers_by_time ON answers (time);
 CREATE TABLE history (time REAL NOT NULL, what TEXT NOT NULL, details TEXT NOT NULL);
 """
+#: bytes that a row takes beside its texts
+_OVERHEAD = 100
+_KEPT = f"length(body) + length(key) + length(headers) + {_OVERHEAD}"
+_HISTORY = 10_000
 TABLES = ("meta", "events", "learners", "snapshots", "pending", "answers", "history")
 
 
@@ -171,7 +175,7 @@ class Journal:
         self.waiting, self.waiting_bytes = self._connection.execute(
             "SELECT count(*), coalesce(sum(bytes), 0) FROM pending"
         ).fetchone()
-        self.answer_bytes = self._connection.execute("SELECT coalesce(sum(length(body)), 0) FROM answers").fetchone()[0]
+        self.answer_bytes = self._connection.execute(f"SELECT coalesce(sum({_KEPT}), 0) FROM answers").fetchone()[0]
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -217,15 +221,18 @@ class Journal:
 
     # ---- events ---------------------------------------------------------------------------------------------
 
-    def append(self, rows: int, kind: str, options: str | None, body: bytes, moment: float) -> None:
-        """One more record, inside a transaction."""
-        crc = checksum(self.position, rows, kind, options, body)
-        self._connection.execute(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", (self.position, rows, kind, options, body, crc, moment)
-        )
-        self.position += rows
-        self.size += len(body)
-        self.appended += len(body)
+    def append(self, parts: list[tuple[int, str, str | None, bytes]], moment: float) -> None:
+        """One more record for each part (rows, kind, options, body), inside a transaction."""
+        first, size, records = self.position, 0, []
+        for rows, kind, options, body in parts:
+            crc = checksum(first, rows, kind, options, body)
+            records.append((first, rows, kind, options, body, crc, moment))
+            first += rows
+            size += len(body)
+        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", records)
+        self.position = first
+        self.size += size
+        self.appended += size
 
     def records(self, position: int, end: int | None = None) -> Iterator[Record]:
         """The records from a position on, checked; `Damaged` names the first position that cannot be read."""
@@ -309,8 +316,9 @@ class Journal:
         )
 
     def note(self, what: str, **details: Any) -> None:
-        """A line of the history of the model, inside a transaction."""
+        """A line of the history of the model, inside a transaction; the oldest of 10,000 leaves."""
         self._connection.execute("INSERT INTO history VALUES (?, ?, ?)", (time.time(), what, json.dumps(details)))
+        self._connection.execute("DELETE FROM history WHERE rowid <= (SELECT max(rowid) FROM history) - ?", (_HISTORY,))
 
     def history(self) -> list[dict[str, Any]]:
         found = self._connection.execute("SELECT time, what, details FROM history ORDER BY time")
@@ -369,11 +377,11 @@ class Journal:
     def remember(self, answer: Answer, moment: float) -> None:
         """Keep an answer, inside a transaction."""
         self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", (*answer, moment))
-        self.answer_bytes += len(answer.body)
+        self.answer_bytes += len(answer.body) + len(answer.key) + len(answer.headers) + _OVERHEAD
 
     def forget_answers(self, before: float, space: int) -> None:
         """Drop answers from before a moment, and the oldest beyond the space, inside a transaction."""
-        size = "RETURNING length(body)"
+        size = f"RETURNING {_KEPT}"
         gone = self._connection.execute(f"DELETE FROM answers WHERE time < ? {size}", (before,)).fetchall()
         self.answer_bytes -= sum(count for (count,) in gone)
         while self.answer_bytes > space:

@@ -201,7 +201,8 @@ class Served:
             drifts = contender.record.add(found.tolist(), batch.labels, contender.position)
         else:
             now = found.tolist()
-            then = [one.get(str(contender.id), now[place]) for place, one in enumerate(said)]
+            asked = [one.get(str(contender.id)) for one in said]  # None: it had learned nothing when it was asked
+            then = [now[place] if one is None else one for place, one in enumerate(asked)]
             drifts = contender.record.add(then, batch.labels, contender.position)
         if contender is self.champion and not self._replaying:
             for mark in drifts:
@@ -359,7 +360,8 @@ class Served:
         before = self.position
         if not self.oldest <= position <= before:
             raise ServiceError(
-                f"position must be from {self.oldest} (the oldest snapshot) to {before}, got {position}", 409,
+                f"position must be from {self.oldest} (the oldest snapshot or the first event of the champion) to {before}, "
+                f"got {position}", 409,
                 oldest=self.oldest, position=before,
             )  # fmt: skip
         with self.journal.transaction() as connection:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,7 +15,12 @@ from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record
 from .url import Url
 
 _SECONDS = 10.0  # for one question to the broker
+_TAIL = 100_000  # records of a partition that are looked through: more than lie between two savings
 _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
+
+
+#: a group that shares its partitions anew takes no offsets until it is done
+_SHARING = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID)
 
 
 def _settings(url: Url) -> dict[str, Any]:
@@ -34,7 +41,8 @@ def _raised(url: Url, error: Any) -> Exception:
         )
     if error.retriable() or code in (
         KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
-        KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError._MSG_TIMED_OUT,
+        KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, *_SHARING,
     ):  # fmt: skip
         return BrokerAway(f"{url}: {error.str()}")
     return BrokerError(f"{url}: {error.str()}")
@@ -62,6 +70,7 @@ class KafkaReader(Reader):
         self._down: Any = None  # the error by which all brokers were lost
         self._ended: dict[str, int] = {}  # offset at which a partition had no further message
         self._start: Position = {}
+        self._mine: list[int] = []  # partitions that are read
         self._taken: set[str] = set()
         self._given: Position = {}
         self._subscribed = False
@@ -77,8 +86,8 @@ class KafkaReader(Reader):
             if not self._subscribed:
                 self._subscribed = True
                 self._consumer.subscribe([self.url.path], on_assign=self._assigned, on_revoke=self._revoked)
-            elif self._consumer.assignment():
-                self._assign([int(part.partition) for part in self._consumer.assignment()], known)
+            elif self._mine:
+                self._assign(self._mine, known)
             return
         self._assign(self._partitions(), known)
 
@@ -103,7 +112,7 @@ class KafkaReader(Reader):
                 place = high if self._latest else low
             found[str(partition)] = int(place)
         self._consumer.assign([TopicPartition(self.url.path, int(p), offset) for p, offset in found.items()])
-        self._ended, self._start = {}, found
+        self._ended, self._start, self._mine = {}, found, list(partitions)
 
     def _asked(self, question: Any) -> Any:
         try:
@@ -157,20 +166,19 @@ class KafkaReader(Reader):
         return {str(partition): self._watermarks(partition)[1] for partition in partitions}
 
     def reached(self, position: Position, ends: Position) -> bool:
-        mine = [str(part.partition) for part in self._consumer.assignment()]
+        mine = [str(partition) for partition in self._mine]
         # the last record may be the mark of a transaction, which is no message: then the end is told by the client
         return bool(mine) and all(max(position.get(p, 0), self._ended.get(p, 0)) >= ends.get(p, 0) for p in mine)
 
     def behind(self, position: Position) -> dict[str, float]:
-        ends = {str(p.partition): self._watermarks(p.partition, cached=True)[1] for p in self._consumer.assignment()}
+        ends = {str(p): self._watermarks(p, cached=True)[1] for p in self._mine}
         return {"messages": float(sum(max(0, end - position.get(p, 0)) for p, end in ends.items() if end >= 0))}
 
     def acknowledge(self, position: Position) -> None:
         """The offsets of the group, for those who watch it and for the process that gets a partition next."""
         if "group" not in self.url.options:
             return
-        mine = {part.partition for part in self._consumer.assignment()}
-        self._commit({p: offset for p, offset in position.items() if int(p) in mine})
+        self._commit({p: offset for p, offset in position.items() if int(p) in self._mine})
 
     def _commit(self, offsets: Position) -> None:
         if offsets:
@@ -194,10 +202,15 @@ class KafkaReader(Reader):
     def _revoked(self, _: Any, parts: list[TopicPartition]) -> None:
         """What was learned is saved, then committed, then the partition may go to another process."""
         saved = self._learned()
-        self._commit(
-            {str(part.partition): saved[str(part.partition)] for part in parts if str(part.partition) in saved}
-        )
-        self._taken |= {str(part.partition) for part in parts}
+        gone = {str(part.partition) for part in parts}
+        try:
+            self._commit({p: offset for p, offset in saved.items() if p in gone})
+        except BrokerAway as error:
+            self.say(
+                f"{error}; another process may learn the last messages of partitions {', '.join(sorted(gone))}, too"
+            )
+        self._taken |= gone
+        self._mine = [partition for partition in self._mine if str(partition) not in gone]
 
     def _learned(self) -> Position:
         return dict(self.release() if self.release is not None else self._start)
@@ -217,8 +230,9 @@ class KafkaReader(Reader):
 class KafkaWriter(Writer):
     """A topic. Records of one partition of the source have one key, so that they stay in order.
 
-    With the option `transaction=ID` each flush is one transaction that also keeps, as offset of the group ID, which records
-    it holds: a record is in the topic exactly once for those who read committed messages.
+    With the option `transaction=ID` each flush is one transaction, and records that the newest in the topic show to be there
+    are not written again: a record is there exactly once for those who read committed messages. A transaction that fails
+    because the broker is away is aborted, and its records are written in the next.
     """
 
     options = ("transaction",)
@@ -229,26 +243,53 @@ class KafkaWriter(Writer):
         self._failures: list[tuple[Any, Record]] = []
         self._name = url.options.get("transaction")
         settings = {"enable.idempotence": True, "linger.ms": 5} | _settings(url)
+        self._open: list[Record] | None = None  # records of the transaction that is open
+        self._failed: KafkaError | None = None  # why it has to be aborted
         if self._name is None:
             self._producer = Producer(settings)
             return
         self._producer = Producer(settings | {"transactional.id": self._name})
-        self._group = Consumer(_settings(url) | {"group.id": self._name, "enable.auto.commit": False})
-        self._open = False
+        self._known = False  # what is in the topic
+        self._before: dict[tuple[str, str], Any] = {}  # what was there when the transaction began
+
+    def _asked(self, action: Any) -> Any:
         try:
-            self._producer.init_transactions(_SECONDS)
-            mark = self._group.committed([TopicPartition(url.path, 0)], timeout=_SECONDS)[0]
+            return action()
         except KafkaException as error:
-            raise _raised(url, error.args[0]) from error
-        for source, partition, offset in json.loads(mark.metadata or "[]"):
-            self._written.note(source, partition, offset)
+            if self._open is not None and error.args[0].txn_requires_abort():
+                self._failed = error.args[0]
+            raise _raised(self.url, error.args[0]) from error
+
+    def _look_back(self) -> None:
+        """The newest positions in the topic: a run before this one may have written answers and then died."""
+        with KafkaReader(
+            Url(self.url.scheme, self.url.hosts, self.url.path, {}, self.url.user, self.url.password)
+        ) as reader:
+            reader.open(None)
+            ends, first = reader.ends(), reader.start()
+            position = {p: max(first[p], end - _TAIL) for p, end in ends.items()}
+            reader.open(position)
+            until = time.monotonic() + 60.0
+            while not reader.reached(position, ends):
+                if time.monotonic() > until:
+                    raise BrokerAway(f"{self.url}: the newest records cannot be read")
+                messages = reader.poll(1000, 1.0)
+                position = reader.advanced(position, messages)
+                for message in messages:
+                    with suppress(ValueError, KeyError, TypeError):  # written by something else
+                        place = json.loads(bytes(message.value))["position"]  # type: ignore[arg-type]
+                        self._written.note(place["source"], place["partition"], place["offset"])
 
     def send(self, records: Sequence[Record]) -> None:
         if self._name is not None:
+            if not self._known:
+                self._asked(lambda: self._producer.init_transactions(_SECONDS))
+                self._look_back()
+                self._known = True
             records = self._written.fresh(records)
-            if records and not self._open:
-                self._producer.begin_transaction()
-                self._open = True
+            if records and self._open is None:
+                self._asked(self._producer.begin_transaction)
+                self._open, self._before = [], dict(self._written.last)
         for record in records:
             while True:
                 try:
@@ -261,7 +302,8 @@ class KafkaWriter(Writer):
                     self._producer.poll(0.1)
                 except KafkaException as error:
                     raise _raised(self.url, error.args[0]) from error
-            if self._name is not None:
+            if self._open is not None:
+                self._open.append(record)
                 self._written.note(record.source, record.partition, record.offset)
         self._producer.poll(0)
 
@@ -270,26 +312,30 @@ class KafkaWriter(Writer):
             self._failures.append((error, record))
 
     def flush(self) -> None:
+        if self._failed is not None:
+            self._repeat()
         left = self._producer.flush(_SECONDS)
         failures, self._failures = self._failures, []
         if failures:
             raised = _raised(self.url, failures[0][0])
-            if isinstance(raised, BrokerAway) and self._name is None:
+            if self._open is not None:
+                self._failed = failures[0][0]
+            elif isinstance(raised, BrokerAway):
                 self.send([record for _, record in failures])  # once more, with the next flush
             raise raised
         if left:
             raise BrokerAway(f"{self.url}: {left} records have not arrived")
-        if self._name is not None and self._open:
-            marks = json.dumps([[*where, offset] for where, offset in self._written.last.items()])
-            place = TopicPartition(self.url.path, 0, 0, metadata=marks)
-            try:
-                self._producer.send_offsets_to_transaction([place], self._group.consumer_group_metadata(), _SECONDS)
-                self._producer.commit_transaction(_SECONDS)
-            except KafkaException as error:
-                raise _raised(self.url, error.args[0]) from error
-            self._open = False
+        if self._open is not None:
+            self._asked(lambda: self._producer.commit_transaction(_SECONDS))
+            self._open = None
+
+    def _repeat(self) -> None:
+        """Abort the transaction, and write its records in another."""
+        self._asked(lambda: self._producer.abort_transaction(_SECONDS))
+        self._producer.flush(_SECONDS)  # brings the reports of what was given up
+        records, self._open, self._failed, self._failures = self._open or [], None, None, []
+        self._written.last = self._before
+        self.send(records)
 
     def close(self) -> None:
         self.flush()
-        if self._name is not None:
-            self._group.close()

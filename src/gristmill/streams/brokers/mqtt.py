@@ -24,7 +24,7 @@ def _client(url: Url, name: str, clean: bool) -> Any:
         client.username_pw_set(url.user, url.password)
     if url.scheme == "mqtts":
         client.tls_set_context(ssl.create_default_context())
-    client.reconnect_delay_set(1, 30)
+    client.reconnect_delay_set(1, 8)
     return client
 
 
@@ -35,6 +35,9 @@ def _connect(url: Url, client: Any) -> None:
     except OSError as error:
         raise BrokerAway(f"{url}: {error}") from error
     client.loop_start()
+
+
+_SECONDS = 10.0  # for one answer of the broker
 
 
 def _digest(text: bytes) -> str:
@@ -59,7 +62,7 @@ class MqttReader(Reader):
         self._client = _client(url, url.options.get("client_id", f"gristmill-{_digest(url.name.encode())}"), False)
         self._client.manual_ack_set(True)
         self._client.on_connect, self._client.on_message = self._connected, self._arrived
-        self._client.on_disconnect = self._disconnected
+        self._client.on_subscribe, self._client.on_disconnect = self._subscribed, self._disconnected
         self._change = threading.Condition()
         self._refused: str | None = None
         self._here = False
@@ -74,11 +77,17 @@ class MqttReader(Reader):
 
     def _connected(self, client: Any, _: Any, flags: Any, reason: Any, __: Any) -> None:
         with self._change:
-            self._refused = str(reason) if reason.is_failure else None
-            self._here = not reason.is_failure
+            self._refused = f"the connection: {reason}" if reason.is_failure else None
+            self._here = not reason.is_failure and flags.session_present  # a session that was kept has its subscription
             self._change.notify_all()
         if not reason.is_failure:
             client.subscribe(self.url.path, qos=1)
+
+    def _subscribed(self, _: Any, __: Any, ___: Any, reasons: Sequence[Any], ____: Any) -> None:
+        with self._change:
+            self._refused = f"the subscription: {reasons[0]}" if reasons[0].is_failure else None
+            self._here = not reasons[0].is_failure
+            self._change.notify_all()
 
     def _disconnected(self, *_: Any) -> None:
         with self._change:
@@ -100,10 +109,18 @@ class MqttReader(Reader):
         self._met = OrderedDict.fromkeys(known["met"])
         for entry in self._unsaved:
             self._met[entry[2]] = None
-        if self._begun:
-            return
-        _connect(self.url, self._client)
-        self._begun = True
+        if not self._begun:
+            _connect(self.url, self._client)
+            self._begun = True
+        with self._change:  # before the subscription holds, the broker keeps nothing for this client
+            self._change.wait_for(lambda: self._here or self._refused is not None, _SECONDS)
+            self._refuse()
+            if not self._here:
+                raise BrokerAway(f"{self.url}: the subscription is not confirmed")
+
+    def _refuse(self) -> None:
+        if self._refused is not None:
+            raise BrokerError(f"{self.url}: the broker refuses {self._refused}")
 
     def start(self) -> Position:
         first = int(self._again[0].offset) if self._again else self._count
@@ -117,8 +134,7 @@ class MqttReader(Reader):
         with self._change:
             if not found and not self._arrivals:
                 self._change.wait(wait)
-            if self._refused is not None:
-                raise BrokerError(f"{self.url}: the broker refuses the connection: {self._refused}")
+            self._refuse()
             if not self._arrivals and not found and not self._here:
                 raise BrokerAway(f"{self.url}: there is no connection")
             packets = [self._arrivals.popleft() for _ in range(min(most - len(found), len(self._arrivals)))]
@@ -192,7 +208,7 @@ class MqttWriter(Writer):
         self._sent += [self._client.publish(self.url.path, record.body(), qos=1) for record in records]
 
     def flush(self) -> None:
-        until = time.monotonic() + 10
+        until = time.monotonic() + _SECONDS
         for sent in self._sent:
             try:
                 sent.wait_for_publish(max(0.0, until - time.monotonic()))

@@ -1,0 +1,57 @@
+"""The check value of an exported file: one row that is part of it, and what the model answers to that row."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ._plain import CategoryColumn, Curves, Description, Near, Terms
+
+
+def with_check(found: Description, model: Any) -> Description:
+    """The description with its check row and the model's own answers."""
+    inputs = _inputs(found)
+    table = found.rows.table is not None
+    event: Any = [inputs] if table else np.array([[inputs[name] for name in found.names]])
+    said: dict[str, Any] = {}
+    for verb in ("decision_function", "predict_proba", "predict"):
+        if verb == "predict_proba" and found.task != "classification":
+            continue
+        answer = np.asarray(getattr(model, verb)(event))[0]
+        said[verb] = answer.tolist() if isinstance(answer, np.ndarray | np.generic) else answer
+    return dataclasses.replace(found, check_inputs=inputs, check=said)
+
+
+def _inputs(found: Description) -> dict[str, Any]:
+    """Something in the middle of what was seen, in the units of the inputs."""
+    rows = found.rows
+    if rows.table is not None:
+        return {
+            column.name: next(iter(column.values), "")
+            if isinstance(column, CategoryColumn)
+            else _typical(column.kind, column.fill)
+            for column in rows.table
+        }
+    if rows.scaling is not None:
+        some = rows.scaling.centre + 0.25 * rows.scaling.spread
+    else:
+        bodies = [expert for expert in found.experts if isinstance(expert.body, Terms | Near | Curves)]
+        some = np.zeros(rows.width)
+        for expert in bodies:
+            body: Any = expert.body
+            if not len(body.points):
+                continue
+            some = np.nan_to_num(np.nanmean(body.points, axis=0))
+            if expert.scaling is not None:
+                weights = 1.0 if expert.scaling.weights is None else expert.scaling.weights
+                some = expert.scaling.centre + expert.scaling.spread * (some / weights)
+            break
+    return dict(zip(found.names, np.asarray(some, dtype=np.float64).tolist(), strict=True))
+
+
+def _typical(kind: str, fill: float) -> float:
+    if kind == "time":
+        return float(round(fill * 86_400.0))
+    return float(fill >= 0.5) if kind == "boolean" else fill

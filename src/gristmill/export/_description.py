@@ -1,0 +1,415 @@
+"""From a fitted model to its description: the only module of the export that knows how models keep what they learned."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ._checks import with_check
+from ._maps import products_of
+from ._plain import (
+    LEVELS,
+    Body,
+    Calibration,
+    CategoryColumn,
+    Constant,
+    Curves,
+    Description,
+    Expert,
+    ExportError,
+    Floats,
+    Line,
+    Mixture,
+    Near,
+    NumberColumn,
+    Rows,
+    Scaling,
+    Strangeness,
+    Terms,
+    Voice,
+    Waves,
+)
+
+#: numbers of stored points as a dense array: sparse points of very many columns would not fit into any file
+LARGEST = 1 << 26
+
+#: of all weight in a race goes round evenly after each event
+_SHARES = {"classification": 0.001, "regression": 0.004}
+
+#: (module of the package, what would work) of learners that have no exported form
+_INSTEAD = {
+    "pairwise": "its ranking is a sum over pairs; export a KernelClassifier on the same rows",
+    "similarity": "its similarity may be any function; train a KernelClassifier or KernelRegressor with a kernel",
+    "structured": "its outputs are found by a search in Python",
+    "fleets": "it is many learners: export one of them, fleet[i] or fleet[key]",
+    "fleet": "it is many learners: export one of them, fleet[i]",
+    "keyed": "it is many learners: export one of them, fleet[key]",
+}
+
+
+def describe(model: Any) -> Description:
+    """A fitted model as plain numbers; what has no such form is refused by name."""
+    import gristmill as g
+
+    if isinstance(model, g.Prepared):
+        found = _prepared(model)
+    else:
+        _refuse_others(model)
+        found = _learner(model, _plain_rows(model), _names_of(model))
+    return with_check(found, model)
+
+
+def _refuse_others(model: Any) -> None:
+    from gristmill import KernelClassifier, KernelNovelty, KernelRegressor
+
+    name = type(model).__name__
+    if isinstance(model, type):
+        raise ExportError(f"{model.__name__} is a class: export a fitted model, such as {model.__name__}().fit(X, y)")
+    if not isinstance(model, KernelClassifier | KernelRegressor | KernelNovelty) and not hasattr(model, "experts"):
+        homes = type(model).__module__.split(".")
+        instead = next((_INSTEAD[home] for home in homes if home in _INSTEAD), "it is no learner that can be exported")
+        raise ExportError(f"{name} cannot be exported: {instead}")
+    if not model.__sklearn_is_fitted__():
+        raise ExportError(f"{name} has learned nothing yet: call fit, partial_fit or learn_one before the export")
+    if model._takes_objects():
+        raise ExportError(
+            f"the kernel {model.kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
+        )
+
+
+# ---- rows ---------------------------------------------------------------------------------------------------------
+
+
+def _names_of(model: Any) -> tuple[str, ...]:
+    if hasattr(model, "feature_names_in_"):
+        return tuple(str(name) for name in model.feature_names_in_)
+    return tuple(f"x{at}" for at in range(int(model.n_features_in_)))
+
+
+def _plain_rows(model: Any) -> Rows:
+    return Rows(int(model.n_features_in_))
+
+
+def _prepared(model: Any) -> Description:
+    if not model.__sklearn_is_fitted__():
+        raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
+    began = model._began
+    inner = began.model
+    _refuse_others(inner)
+    if began.table is None:
+        raise ExportError(
+            f"Prepared({type(inner).__name__}): its events are objects of any kind, which only Python reads"
+        )
+    rows, names = _rows_of(began)
+    found = _learner(inner, rows, names)
+    target = None
+    if began.targets is not None and began.targets.scales:
+        scales = began.targets.scales
+        centre = np.array([one.centre if one.is_known else one.mean for one in scales])
+        target = centre, np.array([one.spread for one in scales])
+    return _replace(found, kind=f"Prepared({found.kind})", target=target, halves=_halves_in(found.halves, target))
+
+
+def _halves_in(halves: Floats | None, target: tuple[Floats, Floats] | None) -> Floats | None:
+    if halves is None or target is None:
+        return halves
+    spread = target[1][:, None]
+    with np.errstate(invalid="ignore"):
+        return np.where(spread == 0, np.inf, spread * halves)
+
+
+def _replace(found: Description, **changes: Any) -> Description:
+    import dataclasses
+
+    return dataclasses.replace(found, **changes)
+
+
+def _rows_of(began: Any) -> tuple[Rows, tuple[str, ...]]:
+    table, standard = began.table, began.standard
+    width = int(began.room or began.model.n_features_in_)
+    if table.is_sparse:
+        scaling = None if standard is None else _scaling_of(standard, np.arange(width), width)
+        return Rows(width, scaling=_weighed(scaling, began, width)), tuple(table.names)
+    scaling = None if standard is None else _scaling_of(standard, table.scaled_places, width)
+    scaling = _weighed(scaling, began, width)
+    fills = _fills(table)
+    if table.is_plain:
+        gaps = fills if table.missing == "fill" else None
+        return Rows(width, fills=gaps, scaling=scaling), tuple(map(str, table.names))
+    columns = tuple(_column(column, table, fills) for column in table._layout.columns if column.kind is not None)
+    return Rows(width, columns, scaling=scaling), tuple(column.name for column in columns)
+
+
+def _fills(table: Any) -> Floats:
+    """What stands for a missing value of each column of numbers."""
+    first, total, count = (np.asarray(line) for line in table._means.core.state())
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = first + total / np.maximum(count, 1.0)
+    return np.where(np.isfinite(found), found, first)
+
+
+def _column(column: Any, table: Any, fills: Floats) -> NumberColumn | CategoryColumn:
+    if column.kind == "text":
+        raise ExportError(
+            f"the column {column.name!r} is a text, whose words are hashed in Python; leave it out (columns="
+            f"{{{column.name!r}: 'drop'}}) or make it a category"
+        )
+    if column.kind == "category":
+        return CategoryColumn(column.name, dict(column.values), int(column.other), int(column.missing))
+    first = float(table._means.first[column.slot])
+    return NumberColumn(
+        column.name, column.kind, int(column.place), float(fills[column.slot]), first, int(column.missing)
+    )
+
+
+def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | None:
+    """A scaling of some columns of the rows; the others stay as they are."""
+    if not getattr(scaler, "n_seen_", 0) or not len(places):
+        return None
+    if scaler.method not in ("standard", "minmax"):
+        raise ExportError(f"a scaling by {scaler.method!r} cannot be exported yet; use scale='standard' or 'minmax'")
+    centre, spread = np.zeros(width), np.ones(width)
+    found, _ = scaler._affine()
+    _, low, high = (np.asarray(line) for line in scaler._scaling.state())
+    if not scaler.is_centred:
+        wide = high - low if scaler.method == "minmax" else np.sqrt(high / max(scaler._known(), 1))
+    elif scaler.method == "minmax":
+        wide = high - low
+    else:
+        count = max(scaler._known(), 1)
+        mean = low / count
+        wide = np.sqrt(np.maximum(high / count - mean * mean, 0.0))
+    centre[places], spread[places] = found, np.where(wide > 0, wide, 1.0)
+    return Scaling(centre, spread, scaler.method == "standard")
+
+
+def _weighed(scaling: Scaling | None, began: Any, width: int) -> Scaling | None:
+    if began.relevance is None:
+        return scaling
+    weights = np.asarray(began.relevance.weights, dtype=np.float64)
+    base = scaling if scaling is not None else Scaling(np.zeros(width), np.ones(width), False)
+    return Scaling(base.centre, base.spread, base.draws_in, weights)
+
+
+# ---- learners -----------------------------------------------------------------------------------------------------
+
+
+def _task_of(model: Any) -> str:
+    from gristmill import KernelClassifier, KernelNovelty
+
+    if hasattr(model, "_task_name"):
+        return str(model._task_name)
+    return (
+        "classification"
+        if isinstance(model, KernelClassifier)
+        else "novelty"
+        if isinstance(model, KernelNovelty)
+        else "regression"
+    )
+
+
+def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
+    """A learner on rows: a kernel or feature learner, or a race of them."""
+    from ..race.native import viewed
+
+    task = _task_of(model)
+    run = model._run
+    core = run.core
+    if hasattr(core, "lanes"):
+        core = viewed(core)
+        found = _race(model, core, rows, names)
+    else:
+        expert = _expert(model, core)
+        offset = float(core.margin) if task == "novelty" else 0.0
+        found = Description(type(model).__name__, task, names, rows, (expert,), len(expert.intercept), offset=offset)
+        if task == "classification":
+            found = _replace(found, calibration=_calibration(core, model))
+    if task == "classification":
+        found = _replace(found, labels=tuple(run.labels.names[: core.classes]))
+    if task == "regression":
+        halves = np.array([core.intervals().halves(level) for level in LEVELS]).T
+        found = _replace(found, halves=np.asarray(halves, dtype=np.float64).reshape(-1, len(LEVELS)))
+    return _replace(found, seen=int(core.seen))
+
+
+def _expert(model: Any, core: Any, scaling: Scaling | None = None, target: tuple[float, float] | None = None) -> Expert:
+    intercept = np.asarray(core.intercept(), dtype=np.float64)
+    return Expert(_body(model, core), intercept, scaling, bool(core.is_single), target)
+
+
+def _body(model: Any, core: Any) -> Body:
+    if hasattr(model, "map_"):
+        return _mapped_body(model, core)
+    kernel = model._run.parts.kernel
+    points, coefs = _stored(model, core)
+    if hasattr(kernel, "_coordinates"):
+        width = points.shape[1]
+        return Curves(tuple(kernel._coordinates(width)), points, coefs, bool(kernel._skips_missing()))
+    if not kernel.is_native:
+        raise ExportError(
+            f"the kernel {kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
+        )
+    program = tuple(tuple(node) for node in kernel._program())
+    neighbours = float(getattr(model._run.parts.rule, "neighbours", 0.0) or 0.0)
+    if neighbours > 0:
+        count = min(len(points), max(2, int(neighbours * len(points) + 0.5)))
+        return Near(program, points, np.asarray(core.state()["labels"], dtype=np.float64), count)
+    return Terms(program, points, coefs)
+
+
+def _stored(model: Any, core: Any) -> tuple[Floats, Floats]:
+    """Points and coefficients by slot, which is the order in which the library adds them up."""
+    found, _ = core.points()
+    coefs, _ = core.dual_coef()
+    if isinstance(found, list):
+        raise ExportError(f"{type(model).__name__} stores objects of any kind; export a model over rows of numbers")
+    if isinstance(found, tuple):
+        from scipy.sparse import csr_array
+
+        indptr, indices, data, width = found
+        shape = (len(indptr) - 1, int(width))
+        if shape[0] * shape[1] > LARGEST:
+            raise ExportError(
+                f"{type(model).__name__} stores {shape[0]} sparse points of {shape[1]:,} columns: {shape[0] * shape[1]:,} "
+                f"numbers as a dense table, of {LARGEST:,} at most; compress(model, size) keeps fewer points"
+            )
+        found = csr_array((data, indices, indptr), shape=shape).toarray()
+    return np.asarray(found, dtype=np.float64), np.asarray(coefs, dtype=np.float64)
+
+
+def _mapped_body(model: Any, core: Any) -> Body:
+    map_, coefs = model.map_, np.asarray(core.coef(), dtype=np.float64).T
+    name = type(map_).__name__
+    if name == "RandomMaclaurin":
+        if map_._transformer is not None or map_._inner is not None:
+            raise ExportError(f"the map {map_!r} has an inner map; export a RandomMaclaurin over a dot-product kernel")
+        return products_of(map_, coefs)
+    if name == "RBFSampler":
+        frequencies, phases = (
+            np.asarray(part, dtype=np.float64) for part in (map_.random_weights_, map_.random_offset_)
+        )
+        return Waves(frequencies, phases, math.sqrt(2.0 / len(phases)), coefs)
+    raise ExportError(f"the map {name} is a transformer of another library; export RandomMaclaurin or RBFSampler")
+
+
+def _calibration(core: Any, model: Any) -> Calibration:
+    state = core.state()
+    return _calibration_of(state["calibration"], state["calibration_offsets"])
+
+
+def _calibration_of(numbers: Any, offsets: Any) -> Calibration:
+    square, slope = float(numbers[1]), float(numbers[2])
+    unit = 1.0 / math.sqrt(square) if square > 1e-290 else 1.0
+    return Calibration(slope, unit, np.asarray(offsets, dtype=np.float64))
+
+
+# ---- races --------------------------------------------------------------------------------------------------------
+
+
+def _race(model: Any, core: Any, rows: Rows, names: tuple[str, ...]) -> Description:
+    task = _task_of(model)
+    places = [place for place, lane in enumerate(core.lanes) if lane.runs]
+    experts = tuple(_lane(core.lanes[place], core) for place in places)
+    found = Description(type(model).__name__, task, names, rows, experts, int(core.outputs))
+    if task == "novelty":
+        return _replace(found, mixture=_strangeness(core, places), offset=float(core.mixture.margin))
+    share = _SHARES[task] if getattr(model, "share", None) is None else float(model.share)
+    return _replace(found, mixture=_mixture(core, places, task, share))
+
+
+def _lane(lane: Any, core: Any) -> Expert:
+    if not hasattr(lane, "model"):
+        return _simple_lane(lane, core)
+    width, scaling = core.width, None
+    if lane.key is not None:
+        scaling = _scaling_of(core.scalings.by_key[lane.key], np.arange(width), width)
+    if lane.relevance is not None:
+        base = scaling if scaling is not None else Scaling(np.zeros(width), np.ones(width), False)
+        scaling = Scaling(base.centre, base.spread, base.draws_in, np.asarray(lane.relevance.weights, dtype=np.float64))
+    target = None
+    if core.target is not None and lane.scales_target:
+        known = core.target.is_known
+        target = (float(core.target.centre), float(core.target.spread)) if known else (float(core.target.mean), 0.0)
+    expert = _expert(lane.model, lane.core, scaling, target)
+    if len(expert.intercept) < core.outputs:  # one that has just come back has met no class yet
+        expert = _widened(expert, core.outputs)
+    return expert
+
+
+def _widened(expert: Expert, outputs: int) -> Expert:
+    """Scores of fewer classes as those of more: two are -f/2 and f/2, and 0 is said of the others."""
+    import dataclasses
+
+    def wide(table: Floats) -> Floats:
+        table = np.hstack([-0.5 * table, 0.5 * table]) if table.shape[1] == 1 else table
+        return np.pad(table, ((0, 0), (0, outputs - table.shape[1])))
+
+    body: Any = expert.body
+    body = dataclasses.replace(body, coefs=wide(body.coefs))
+    return dataclasses.replace(expert, body=body, intercept=wide(expert.intercept[None])[0])
+
+
+def _simple_lane(lane: Any, core: Any) -> Expert:
+    """One that needs no kernel: a class or a number, or a straight line over the standardised columns."""
+    if not hasattr(lane, "changes"):
+        said = np.asarray(lane.counter.score(1, core.classes), dtype=np.float64)[0]
+        return Expert(Constant(), said)
+    width = core.width
+    scaling = _scaling_of(core.scalings.by_key[("standard", None)], np.arange(width), width)
+    if lane.core is None:
+        return Expert(Constant(), np.zeros(1))
+    weights = np.asarray(lane.core.state()["weights"], dtype=np.float64)
+    if lane.changes:
+        return Expert(Line(weights, np.asarray(lane.row, dtype=np.float64)), np.array([lane.last]), scaling)
+    return Expert(Line(weights[1:], np.zeros(width)), np.array([lane.first + weights[0]]), scaling)
+
+
+def _mixture(core: Any, places: list[int], task: str, share: float) -> Mixture:
+    state = core.mixture.state()
+    weights = np.asarray(state["hedge_weights"], dtype=np.float64)
+    count = len(core.lanes)
+    alive = float((weights > 0).sum())
+    dealt = share / alive if alive else 0.0
+    voices: list[Voice] = []
+    for expert, place in enumerate(places):
+        for voice in range(place, len(weights), count):
+            weight = float(weights[voice]) - dealt
+            if weight > 0:
+                calibration = _voice_calibration(state, voice) if task == "classification" else None
+                voices.append(Voice(expert, weight, calibration))
+    total = math.fsum(voice.weight for voice in voices)
+    return Mixture(tuple(Voice(v.expert, v.weight / total, v.calibration) for v in voices))
+
+
+def _voice_calibration(state: Any, voice: int) -> Calibration:
+    return _calibration_of(state[f"{voice}.calibration"], state[f"{voice}.calibration_offsets"])
+
+
+def _quantile(values: Floats, share: float) -> float:
+    """Weibull's plotting position, as the core has it; values: sorted."""
+    n = len(values)
+    place = min(max((n + 1) * share, 1.0), float(n))
+    below = int(place)
+    low = float(values[below - 1])
+    return low if below == n else low + (place - below) * (float(values[below]) - low)
+
+
+def _strangeness(core: Any, places: list[int]) -> Strangeness:
+    state = core.mixture.state()
+    middles, spreads = [], []
+    for place in places:
+        logs = np.sort(np.asarray(state[f"logs{place}"], dtype=np.float64))
+        if len(logs) < 2 or not core.mixture.inner.is_active(place):
+            middles.append(0.0)
+            spreads.append(math.nan)
+            continue
+        middle = _quantile(logs, 0.5)
+        middles.append(middle)
+        spreads.append(max(middle - _quantile(logs, 0.1), 1e-9))
+    level = math.log(core.mixture.rate)
+    reach = min(-level, 3.0)
+    begins = -0.35 * float(state["surplus"][0])
+    scores = np.sort(np.asarray(state["scores"], dtype=np.float64))
+    return Strangeness(np.array(middles), np.array(spreads), scores, level, reach, begins)

@@ -1,0 +1,267 @@
+"""A graph under construction: values with the operators of arithmetic, constants that are stored once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: operators of the standard and of its extension for tables, as far back as they say all that is needed
+OPSET, ML_OPSET, IR_VERSION = 18, 3, 8
+_OUTPUTS = ("label", "scores", "probabilities", "prediction", "intervals", "score_samples")
+
+
+class Value:
+    """A tensor of the graph; numbers and arrays that meet it become constants of its type."""
+
+    __slots__ = ("dtype", "graph", "name")
+
+    def __init__(self, graph: Graph, name: str, dtype: Any) -> None:
+        self.graph, self.name, self.dtype = graph, name, np.dtype(dtype)
+
+    def _with(self, op: str, other: Any, swap: bool = False, dtype: Any = None) -> Value:
+        pair = [self, other if isinstance(other, Value) else self.graph.constant(other, self.dtype)]
+        return self.graph.op(op, *(pair[::-1] if swap else pair), dtype=dtype or self.dtype)
+
+    def __add__(self, other: Any) -> Value:
+        return self._with("Add", other)
+
+    def __radd__(self, other: Any) -> Value:
+        return self._with("Add", other, swap=True)
+
+    def __sub__(self, other: Any) -> Value:
+        return self._with("Sub", other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self._with("Sub", other, swap=True)
+
+    def __mul__(self, other: Any) -> Value:
+        return self._with("Mul", other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return self._with("Mul", other, swap=True)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self._with("Div", other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self._with("Div", other, swap=True)
+
+    def __matmul__(self, other: Any) -> Value:
+        return self._with("MatMul", other)
+
+    def __neg__(self) -> Value:
+        return self.graph.op("Neg", self)
+
+    def __ge__(self, other: Any) -> Value:
+        return self._with("GreaterOrEqual", other, dtype=np.bool_)
+
+    def __gt__(self, other: Any) -> Value:
+        return self._with("Greater", other, dtype=np.bool_)
+
+    def __le__(self, other: Any) -> Value:
+        return self._with("LessOrEqual", other, dtype=np.bool_)
+
+    def times(self, factor: Any, width: int) -> Value:
+        """Columns times a number, or times a number each; width: of the columns.
+
+        onnxruntime fuses a lone factor into a matrix product before it, and keeps it there in single precision. So no factor
+        is alone: there are several of them, or a matrix.
+        """
+        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), (1, width))
+        return self @ factors if width == 1 else self * factors
+
+    def at_least(self, other: Any) -> Value:
+        return self._with("Max", other)
+
+    def at_most(self, other: Any) -> Value:
+        return self._with("Min", other)
+
+    def cast(self, dtype: Any) -> Value:
+        if self.dtype == np.dtype(dtype):
+            return self
+        return self.graph.op("Cast", self, dtype=dtype, to=_onnx_type(dtype))
+
+    def sum(self, axis: int = 1) -> Value:
+        return self.graph.op("ReduceSum", self, self.graph.whole([axis]), keepdims=1)
+
+    def largest(self, axis: int = 1) -> Value:
+        return self.graph.op("ReduceMax", self, self.graph.whole([axis]), keepdims=1)
+
+    def columns(self, places: list[int]) -> Value:
+        """Some columns, in this order."""
+        return self.graph.op("Gather", self, self.graph.whole(places), axis=1)
+
+    def slice(self, start: int, stop: int) -> Value:
+        """Columns from `start` to before `stop`."""
+        whole = self.graph.whole
+        return self.graph.op("Slice", self, whole([start]), whole([stop]), whole([1]))
+
+    def flat(self) -> Value:
+        """(events, 1) as (events,)."""
+        return self.graph.op("Squeeze", self, self.graph.whole([1]))
+
+
+def _onnx_type(dtype: Any) -> int:
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def input_name(column: str) -> str:
+    """The input of a column: its name, unless an output or a value in between has that."""
+    return f"column {column}" if column in _OUTPUTS or column.startswith("gm.") else column
+
+
+class Graph:
+    """Nodes and constants; `number` is the type of what is computed."""
+
+    def __init__(self, number: str) -> None:
+        self.number = np.dtype(number)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self.low: float | None = None  # of the exponentials of a kernel
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    # ---- making values ---------------------------------------------------------------------------------------
+
+    def input(self, name: str, dtype: Any, shape: list[Any]) -> Value:
+        from onnx import TensorProto, helper
+
+        kind = TensorProto.STRING if dtype is str else _onnx_type(dtype)
+        name = input_name(name)
+        self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return Value(self, name, np.object_ if dtype is str else dtype)
+
+    def output(self, name: str, value: Value, shape: list[Any]) -> None:
+        from onnx import TensorProto, helper
+
+        kind = TensorProto.STRING if value.dtype == np.object_ else _onnx_type(value.dtype)
+        self.nodes.append(helper.make_node("Identity", [value.name], [name], name=name))
+        self.outputs.append(helper.make_tensor_value_info(name, kind, shape))
+
+    def constant(self, values: Any, dtype: Any = None) -> Value:
+        from onnx import numpy_helper
+
+        array = np.ascontiguousarray(np.asarray(values, dtype=dtype or self.number))
+        array = array.reshape(np.shape(values))  # a lone number stays one
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = name = f"gm.c{len(self.constants)}"
+            self.constants.append(numpy_helper.from_array(array, name))
+        return Value(self, self._known[key], array.dtype)
+
+    def whole(self, values: Any) -> Value:
+        return self.constant(values, np.int64)
+
+    def strings(self, values: list[str]) -> Value:
+        from onnx import TensorProto, helper
+
+        name = f"gm.c{len(self.constants)}"
+        texts: Any = [value.encode() for value in values]
+        self.constants.append(helper.make_tensor(name, TensorProto.STRING, [len(values)], texts))
+        return Value(self, name, np.object_)
+
+    def op(
+        self, kind: str, *inputs: Value, dtype: Any = None, domain: str = "", extra: int = 0, **attributes: Any
+    ) -> Value:
+        """The first output of a node; `extra`: how many more it has."""
+        from onnx import helper
+
+        name = f"gm.v{len(self.nodes)}"
+        names = [value.name for value in inputs]
+        outputs = [name, *(f"{name}_{at}" for at in range(extra))]
+        self.nodes.append(helper.make_node(kind, names, outputs, name=name, domain=domain, **attributes))
+        return Value(self, name, dtype or inputs[0].dtype)
+
+    # ---- functions -------------------------------------------------------------------------------------------
+
+    def where(self, condition: Value, yes: Any, no: Any) -> Value:
+        kind = next(value.dtype for value in (yes, no) if isinstance(value, Value))
+        pair = [value if isinstance(value, Value) else self.constant(value, kind) for value in (yes, no)]
+        return self.op("Where", condition, *pair, dtype=kind)
+
+    def exp(self, x: Value) -> Value:
+        found = self.op("Exp", x)
+        # The library's exp is 0 below a limit; densities are measured by logarithms, and ties are ties of exact zeros.
+        return found if self.low is None else self.where(x >= self.low, found, 0.0)
+
+    def log(self, x: Value) -> Value:
+        return self.op("Log", x)
+
+    def abs(self, x: Value) -> Value:
+        return self.op("Abs", x)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.op("Sqrt", x)
+
+    def clip(self, x: Value, low: float, high: float) -> Value:
+        return x.at_least(low).at_most(high)
+
+    def concat(self, *parts: Value) -> Value:
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=1)
+
+    def power(self, base: Value, degree: int) -> Value:
+        """By squaring, as the library has it."""
+        result: Value | None = None
+        while degree > 0:
+            if degree & 1:
+                result = base if result is None else result * base
+            degree >>= 1
+            if degree:
+                base = base * base
+        assert result is not None
+        return result
+
+    def geometric(self, t: Value, terms: int) -> Value:
+        """1 + t + ... + t^(terms - 1), in about log(terms) steps."""
+        total, power, count = None, None, 0  # sum of `count` terms, and t^count
+        for bit in bin(terms)[2:]:
+            if total is not None and power is not None:
+                total, power, count = total * (power + 1.0), power * power, 2 * count
+            if bit == "1":
+                total = t * 0.0 + 1.0 if total is None else total * t + 1.0
+                power = t if power is None else power * t
+                count += 1
+        assert total is not None
+        assert count == terms
+        return total
+
+    def sum_over_columns(self, x: Value, points: Any, width: int) -> Value:
+        """sum_j |x_j - y_j| of rows and points, one column at a time: (events, points)."""
+        from onnx import TensorProto, helper
+
+        kind = TensorProto.DOUBLE if self.number == np.float64 else TensorProto.FLOAT
+        apart = [
+            helper.make_node("Sub", ["gm.column", "gm.coordinate"], ["gm.apart"]),
+            helper.make_node("Abs", ["gm.apart"], ["gm.size"]),
+            helper.make_node("Add", ["gm.sum", "gm.size"], ["gm.next"]),
+        ]
+        info = helper.make_tensor_value_info
+        body = helper.make_graph(
+            apart,
+            "distance",
+            [
+                info("gm.sum", kind, ["N", len(points)]),
+                info("gm.column", kind, ["N", 1]),
+                info("gm.coordinate", kind, [1, len(points)]),
+            ],
+            [info("gm.next", kind, ["N", len(points)])],
+        )
+        columns = self.op("Unsqueeze", self.op("Transpose", x, perm=[1, 0]), self.whole([2]))
+        coordinates = self.constant(np.asarray(points).T[:, None, :])
+        start = x @ np.zeros((width, len(points)))
+        return self.op("Scan", start, columns, coordinates, body=body, num_scan_inputs=2)
+
+    # ---- the file --------------------------------------------------------------------------------------------
+
+    def model(self, name: str, metadata: dict[str, str]) -> Any:
+        from onnx import helper
+
+        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="gristmill")
+        helper.set_model_props(model, metadata)
+        return model

@@ -1,0 +1,226 @@
+"""ONNX graphs in onnxruntime answer as the library does, for random models of every composition."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import gristmill as g
+from gristmill.export import ExportError, to_onnx
+
+from .cases import random_model, relative, stream
+
+EXACT = 1e-12
+
+
+def run(model, rows, number="float64"):
+    graph = to_onnx(model, number)
+    onnx.checker.check_model(graph, full_check=True)
+    onnx.shape_inference.infer_shapes(graph, check_type=True, strict_mode=True, data_prop=True)
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    feed = rows if isinstance(rows, dict) else {"X": np.asarray(rows, dtype=number)}
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, feed), strict=True))
+
+
+def agree(model, rows, feed=None, limit=EXACT):
+    said = run(model, rows if feed is None else feed)
+    if "prediction" in said:
+        assert relative(said["prediction"], model.predict(rows)) <= limit
+        levels = (0.5, 0.8, 0.9, 0.95, 0.99)
+        expected = np.stack([model.predict_interval(rows, level) for level in levels], axis=-2)
+        assert relative(said["intervals"], expected) <= limit
+        return
+    assert relative(said["scores"], model.decision_function(rows)) <= limit
+    assert (said["label"] == model.predict(rows)).mean() >= 0.999
+    if "probabilities" in said:
+        assert relative(said["probabilities"], model.predict_proba(rows)) <= limit
+    else:
+        assert relative(said["score_samples"], model.score_samples(rows)) <= limit
+
+
+@pytest.mark.parametrize("seed", range(36))
+def test_kernel_learners(seed):
+    agree(*random_model(seed))
+
+
+@pytest.mark.parametrize("seed", range(0, 36, 3))
+def test_labels_in_single_precision(seed):
+    model, rows = random_model(seed)
+    said = run(model, rows, "float32")
+    if "label" in said:
+        assert (said["label"] == model.predict(rows)).mean() >= 0.999
+    else:
+        assert relative(said["prediction"], model.predict(rows)) < 1e-4
+
+
+def test_an_offset_does_not_cost_the_digits_of_single_precision():
+    X, two, _, _ = stream(0, count=1500)
+    model = g.KernelClassifier(g.Gaussian(0.5)).fit(X[:1000] + 1000.0, two[:1000])
+    said = run(model, X[1000:] + 1000.0, "float32")
+    assert (said["label"] == model.predict((X[1000:] + 1000.0).astype(np.float32).astype(float))).mean() >= 0.99
+
+
+def test_many_points_and_columns():
+    X, _, three, _ = stream(1, width=30, count=700)
+    agree(g.KernelClassifier(g.Laplacian(0.05), budget=g.DropOldest(300)).fit(X, three), X[:50])
+
+
+def test_several_targets_average_and_one_class():
+    X, two, _, number = stream(2)
+    agree(g.KernelRegressor(g.Gaussian(0.5)).fit(X, np.c_[number, X[:, 0]]), X[:50])
+    agree(g.KernelClassifier(g.Gaussian(0.5), average=True).fit(X, two), X[:50])
+    lone = g.KernelClassifier(g.Gaussian(0.5)).fit(X[:9], ["only"] * 9)
+    assert (run(lone, X[:5])["label"] == "only").all()
+
+
+@pytest.mark.parametrize("labels", [[False, True], [2.0, 5.0], [9, 4]])
+def test_labels_keep_their_type(labels):
+    X, two, _, _ = stream(3)
+    model = g.KernelClassifier(g.Gaussian(0.5)).fit(X, np.where(two == "a", *labels))
+    assert (run(model, X)["label"] == model.predict(X)).all()
+
+
+def test_density_with_and_without_neighbours():
+    X, *_ = stream(4, count=600)
+    agree(g.KernelNovelty(g.Gaussian(0.5)).fit(X), X[:100] * 2)
+    near = g.KernelNovelty(g.Gaussian(0.5), g.Density(neighbours=0.05), g.DropRandom(200, uniform=True), random_state=0)
+    agree(near.fit(X), X[:100] * 2)
+
+
+@pytest.mark.parametrize("base", [g.Spline(0), g.Spline(1), g.Spline(3), g.Laplacian(2.0)])
+def test_additive_kernels(base):
+    X, _, _, number = stream(5)
+    agree(g.KernelRegressor(g.Additive(base, products=[(0, 1)])).fit(np.abs(X), number), np.abs(X[:80]))
+
+
+def test_additive_kernels_that_skip_gaps():
+    X, _, _, number = stream(6)
+    X = np.abs(X)
+    X[::5, 1] = np.nan
+    agree(g.KernelRegressor(g.Additive(g.Laplacian(1.0), missing="skip")).fit(X, number), X[:80])
+
+
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("signs", ["real", "complex"])
+def test_feature_learners(structured, signs):
+    X, _, three, number = stream(7)
+    map_ = g.RandomMaclaurin(
+        g.Polynomial(3), 60, structured=structured, signs=signs, exact_low_order=structured, random_state=0
+    )
+    agree(g.FeatureLearner(map_, g.PassiveAggressive()).fit(X, three), X[:80])
+    agree(g.FeatureLearner(map_, g.PassiveAggressive(), task="regression").fit(X, number), X[:80])
+
+
+def test_fourier_features():
+    from sklearn.kernel_approximation import RBFSampler
+
+    X, two, _, _ = stream(8)
+    agree(g.FeatureLearner(RBFSampler(gamma=0.5, n_components=50, random_state=0), g.Perceptron()).fit(X, two), X[:80])
+
+
+def table(count, seed=0):
+    rng, rows, labels = np.random.default_rng(seed), [], []
+    for at in range(count):
+        size, hue = rng.normal() * 10 + 100, str(rng.choice(["red", "green", "blue"]))
+        rows.append(
+            {
+                "size": None if rng.random() < 0.1 else size,
+                "label": None if rng.random() < 0.05 else hue,
+                "on": bool(rng.random() < 0.3),
+                "when": dt.datetime(2024, 3, 1) + dt.timedelta(minutes=37 * at),
+            }
+        )
+        labels.append("x" if (size > 100) != (hue == "red") else "y")
+    return rows, labels
+
+
+def fed(rows):
+    zero = dt.datetime(1970, 1, 1)
+    return {
+        "size": np.array([[np.nan if row["size"] is None else row["size"]] for row in rows]),
+        "column label": np.array([["" if row["label"] is None else row["label"]] for row in rows], dtype=object),
+        "on": np.array([[float(row["on"])] for row in rows]),
+        "when": np.array([[(row["when"] - zero).total_seconds()] for row in rows]),
+    }
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
+def test_tables(scale):
+    rows, labels = table(700)
+    model = g.Prepared(g.KernelClassifier(), scale).fit(rows[:600], labels[:600])
+    agree(model, rows[600:], fed(rows[600:]))
+    strange = [{**row, "label": "violet"} for row in rows[600:]]
+    agree(model, strange, fed(strange))
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
+def test_prepared_numbers(scale):
+    X, _, three, number = stream(9, count=700)
+    far = X * [1.0, 1000.0, 0.01, 5.0] + 3.0
+    agree(g.Prepared(g.KernelClassifier(), scale).fit(far, three), far[:80] * 3)
+    agree(g.Prepared(g.KernelRegressor(), scale).fit(far, 100 * number), far[:80])
+    gaps = far[:80].copy()
+    gaps[::3, 1] = np.nan
+    agree(g.Prepared(g.KernelClassifier(), scale).fit(far, three), gaps)
+
+
+def test_races_in_double():
+    X, two, three, number = stream(10)
+    for labels in (two, three):
+        experts = [g.Prepared(g.KernelClassifier(g.Gaussian(gamma))) for gamma in (0.1, 1.0)]
+        agree(g.Race([*experts, g.KernelClassifier()]).fit(X, labels), X[:80])
+    agree(g.Race([g.Prepared(g.KernelRegressor(g.Gaussian(w)), "minmax") for w in (0.1, 1.0)]).fit(X, number), X[:80])
+
+
+def test_learners_without_settings():
+    """Their experts keep rows and kernels in single precision, and so their answers."""
+    X, two, three, number = stream(11, count=900)
+    for labels in (two, three):
+        agree(g.AutoClassifier().fit(X[:700], labels[:700]), X[700:], limit=1e-5)
+    agree(g.AutoRegressor().fit(X[:700], 50 * number[:700] + 7), X[700:], limit=1e-5)
+    agree(g.AutoNovelty(0.05).fit(X[:700]), X[700:] * 2, limit=1e-4)
+    rows, labels = table(700)
+    agree(g.Prepared(g.AutoClassifier(), None).fit(rows[:600], labels[:600]), rows[600:], fed(rows[600:]), limit=1e-5)
+
+
+def test_the_file_says_what_it_is():
+    X, two, _, _ = stream(12)
+    model = g.KernelClassifier(g.Gaussian(0.5)).fit(X, two)
+    graph = to_onnx(model)
+    said = {prop.key: prop.value for prop in graph.metadata_props}
+    assert json.loads(said["gristmill.classes"]) == ["a", "b"]
+    assert json.loads(said["gristmill.columns"]) == ["x0", "x1", "x2", "x3"]
+    assert said["gristmill.version"] == g.__version__
+    row = np.array([list(json.loads(said["gristmill.check_row"]).values())])
+    expected = json.loads(said["gristmill.check_answers"])
+    assert relative(run(model, row)["scores"], [expected["decision_function"]]) <= EXACT
+
+
+def test_what_cannot_be_exported_is_refused_by_name():
+    X, two, _, _ = stream(13)
+
+    def own(a, b):
+        return float(np.dot(a, b))
+
+    refused = [
+        (g.KernelClassifier(), "nothing yet"),
+        (g.KernelClassifier(own).fit(X, two), "own"),
+        (g.PairwiseAUC().fit(X, two == "a"), "PairwiseAUC"),
+        (g.Fleet(g.KernelClassifier(g.Gaussian(1.0), budget=g.DropOldest(5)), 3), "Fleet"),
+        (
+            g.Prepared(g.KernelClassifier(), columns={"words": "text"}).fit(
+                [{"words": "a b"}, {"words": "c"}], ["u", "v"]
+            ),
+            "words",
+        ),
+    ]
+    for model, name in refused:
+        with pytest.raises(ExportError, match=name):
+            to_onnx(model)
+    with pytest.raises(ExportError, match="float16"):
+        to_onnx(g.KernelClassifier(g.Gaussian(0.5)).fit(X, two), "float16")
