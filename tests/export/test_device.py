@@ -29,7 +29,7 @@ RULES = {
         g.Perceptron(),
         g.PassiveAggressive(1.0, variant=2),
         g.SGD(g.Logistic(), rate=0.5, reg=0.001, schedule="inv_sqrt", intercept=True),
-        g.Implicit(g.Hinge(), reg=0.01),
+        g.Implicit(g.Hinge(), rate=2.0, reg=0.01, schedule="inv_sqrt"),
     ],
     "number": [
         g.PassiveAggressive(1.0, variant=2, epsilon=0.01),

@@ -8,7 +8,7 @@ namespace gristmill {
 
 inline void lane_rule(const Perceptron&, LaneSettings& lanes) { lanes.rule = LaneRule::perceptron; }
 inline void lane_rule(const Implicit& rule, LaneSettings& lanes) {
-    if (rule.loss.kind != LossKind::hinge) return;
+    if (rule.loss.kind != LossKind::hinge || rule.schedule != Schedule::constant) return;
     lanes.rule = LaneRule::implicit_hinge;
     lanes.keep = 1 / (1 + rule.rate * rule.reg);
     lanes.cap = lanes.keep * rule.rate * rule.trade;

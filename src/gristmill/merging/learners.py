@@ -58,6 +58,8 @@ class _Shard(NamedTuple):
         """Lines of numbers, one an output, as outputs of the merged model."""
         if not self.codes:  # numbers, one a target
             return lines
+        if len(lines) == 2 * self.outputs:  # and an auxiliary one each
+            return np.vstack([self.outward(half, outputs) for half in np.split(lines, 2)])
         if outputs == 1:
             return -lines if self.codes[:1] == [1] else lines
         wide = np.zeros((outputs, lines.shape[1]))

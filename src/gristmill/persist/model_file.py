@@ -211,6 +211,7 @@ ESTIMATORS = {
     "LandmarkRanker": "similarity",
     "LandmarkRegressor": "similarity",
     "Landmarks": "similarity",
+    "SpectrumLandmarks": "similarity",
     "SparseLandmarkRegressor": "similarity",
     "StreamLandmarkClassifier": "similarity",
     "StreamLandmarkRegressor": "similarity",
