@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._plain import CategoryColumn, Curves, Description, Near, Terms
+from ._plain import CategoryColumn, Curves, Description, Detector, Near, Terms
 
 
 def with_check(found: Description, model: Any) -> Description:
@@ -34,7 +34,9 @@ def _inputs(found: Description) -> dict[str, Any]:
             else _typical(column.kind, column.fill)
             for column in rows.table
         }
-    if rows.scaling is not None:
+    if isinstance(found.mixture, Detector):
+        some = found.mixture.centre
+    elif rows.scaling is not None:
         some = rows.scaling.centre + 0.25 * rows.scaling.spread
     else:
         bodies = [expert for expert in found.experts if isinstance(expert.body, Terms | Near | Curves)]

@@ -10,7 +10,7 @@ import numpy as np
 from ..._version import __version__
 from .._description import describe
 from .._learning import learning_of
-from .._plain import LEVELS, Curves, Description, ExportError, Near, Terms
+from .._plain import LEVELS, Curves, Description, Detector, ExportError, Near, Terms
 from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
@@ -120,6 +120,10 @@ def _string(text: str) -> str:
 
 
 def _refuse(found: Description) -> None:
+    if isinstance(found.mixture, Detector):
+        raise ExportError(
+            f"{found.kind}: a sample with trees is exported to ONNX and JSON; in C export a KernelNovelty"
+        )
     if found.mixture is not None:
         raise ExportError(f"{found.kind}: a mixture of experts is exported to ONNX; in C export its leader_")
     body = found.experts[0].body

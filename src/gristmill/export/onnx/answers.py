@@ -12,6 +12,7 @@ from .._plain import (
     Constant,
     Curves,
     Description,
+    Detector,
     Expert,
     ExportError,
     Line,
@@ -98,7 +99,12 @@ def strange(graph: Graph, found: Strangeness, said: list[Value]) -> Value:
         views.append(graph.where(size <= 1.0, away, tamed))
     zero = said[0] * 0.0
     view = zero if not views else sum(views[1:], views[0]) / float(len(views))
-    share = zero if len(found.scores) < 2 else graph.log(_share(graph, found.scores, view))
+    share = zero if len(found.scores) < 2 else graph.log(share_of(graph, found.scores, view))
+    return stretched(graph, found, share)
+
+
+def stretched(graph: Graph, found: Strangeness | Detector, share: Value) -> Value:
+    """Logarithms of shares, those near the wanted share of alarms drawn so that an alarm begins there."""
     start = share - found.level
     below, above = found.reach + found.begins, found.reach - found.begins
     factor = graph.where(start >= found.begins, start * 0.0 + found.reach / above, found.reach / below)
@@ -106,7 +112,7 @@ def strange(graph: Graph, found: Strangeness, said: list[Value]) -> Value:
     return graph.where(graph.abs(start) >= found.reach, share, drawn)
 
 
-def _share(graph: Graph, scores: Any, value: Value) -> Value:
+def share_of(graph: Graph, scores: Any, value: Value) -> Value:
     """Of which share of the last scores a value is the quantile; beyond them an exponential tail."""
     n = len(scores)
     each = 1.0 / (n + 1)

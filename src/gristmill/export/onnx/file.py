@@ -7,8 +7,8 @@ from typing import Any
 
 from ..._version import __version__
 from .._description import describe
-from .._plain import LEVELS, Description, ExportError, Mixture, Strangeness
-from . import answers
+from .._plain import LEVELS, Description, Detector, ExportError, Mixture, Strangeness
+from . import anomalies, answers
 from .graph import Graph, Value, input_name
 from .rows import rows_of
 
@@ -74,7 +74,10 @@ def _fill(graph: Graph, found: Description, rows: Value) -> None:
         mixed = said[0] if found.mixture is None else answers.mixed(graph, found, found.mixture, said)  # type: ignore[arg-type]
         answers.numbers(graph, found, mixed)
     else:
-        score = answers.strange(graph, found.mixture, said) if isinstance(found.mixture, Strangeness) else said[0]
+        if isinstance(found.mixture, Detector):
+            score = anomalies.score_of(graph, found.mixture, rows)
+        else:
+            score = answers.strange(graph, found.mixture, said) if isinstance(found.mixture, Strangeness) else said[0]
         answers.alarms(graph, found, score)
 
 
