@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._base.estimator import Run, is_event, refuse_no_weight
 from .._common import inputs
-from .._common.seqlock import Turns
+from .._common.seqlock import SeqLock
 from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler
 from ..streams.scaling import StreamScaler
@@ -40,7 +40,7 @@ class Begun:
         self, model: Any, table: Table | None, scaler: Any, room: int | None = None, targets: Targets | None = None
     ) -> None:
         self.model, self.table, self.scaler, self.room, self.targets = model, table, scaler, room, targets
-        self._turns = Turns()
+        self._turns = SeqLock()
         self._quick: Any = None
         self._moved: Any = None  # a run whose points have followed the scaling in this chunk, and its core before
         self._find_quick()

@@ -7,8 +7,8 @@ from typing import Any, Self
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .._base.estimator import Run, Scores
-from .._base.intervals import Bounding
-from .._base.predictors import Classifying
+from .._base.intervals import IntervalMixin
+from .._base.predictors import ClassificationMixin
 from .._common.ranges import bytes_in, count, is_whole
 from . import expert_sets
 from .race import Racing, _task_of_all
@@ -79,7 +79,7 @@ class Auto(Racing):
                 )
 
 
-class AutoClassifier(ClassifierMixin, Auto, Classifying):
+class AutoClassifier(ClassifierMixin, Auto, ClassificationMixin):
     __doc__ = """A classifier that needs no settings: one pass, bounded memory, columns in any units.
 
     Several learners, the experts, run side by side: kernels of several families and widths, several rates, columns with
@@ -146,7 +146,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class AutoRegressor(RegressorMixin, Auto, Bounding):
+class AutoRegressor(RegressorMixin, Auto, IntervalMixin):
     __doc__ = """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
     Experts run side by side as in `AutoClassifier`; besides kernels there are linear models of the columns and of their

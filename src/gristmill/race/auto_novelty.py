@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._base.estimator import Run
-from .._base.predictors import Watching
+from .._base.predictors import NoveltyMixin
 from .._common import inputs
 from .._common.ranges import Range, is_real
 from .._common.seeds import seed_of
@@ -75,7 +75,7 @@ class AnomalyExplanation:
         return "\n".join(lines)
 
 
-class AutoNovelty(Auto, Watching):
+class AutoNovelty(Auto, NoveltyMixin):
     """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
 
     Each event is compared with a sample of earlier ones in three ways: by the distance to the nearest events, by that
