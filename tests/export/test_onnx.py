@@ -201,10 +201,23 @@ def test_learners_without_settings():
     rule, sample = g.Density(neighbours=0.05), g.DropRandom(200, uniform=True)
     own = [g.Prepared(g.KernelNovelty(g.Gaussian(w), rule, sample, random_state=0)) for w in (0.5, 100.0)]
     agree(g.AutoNovelty(0.05, experts=own).fit(X[:700]), X[700:] * 2, limit=1e-4)
-    with pytest.raises(ExportError, match="AutoNovelty compares events with a sample"):
-        to_onnx(g.AutoNovelty(0.05).fit(X[:700]))
     rows, labels = table(700)
     agree(g.Prepared(g.AutoClassifier(), None).fit(rows[:600], labels[:600]), rows[600:], fed(rows[600:]), limit=1e-5)
+
+
+def test_anomaly_detectors_in_double():
+    X, _, _, _ = stream(13, count=900)
+    constant = np.hstack([X, np.full((900, 1), 3.0), np.arange(900)[:, None] // 850])
+    for rows in (X, constant):
+        far = np.vstack([rows[700:], 20 * rows[700:], rows[700:] * 1e12, rows[700:] + 1e-3])
+        agree(g.AutoNovelty(0.05).fit(rows[:700]), far, limit=1e-11)
+    wide = np.random.default_rng(0).normal(size=(400, 90))
+    model = g.AutoNovelty(0.05, "90 kB").fit(wide[:300])
+    assert model._engine.plan["as_bytes"]
+    agree(model, np.vstack([wide[300:], 30 * wide[300:]]), limit=1e-11)
+    agree(g.Prepared(g.AutoNovelty(0.05)).fit(X[:700]), X[700:], limit=1e-11)
+    with pytest.raises(ExportError, match="scores no event before the first 50"):
+        to_onnx(g.AutoNovelty().fit(X[:20]))
 
 
 def test_the_file_says_what_it_is():

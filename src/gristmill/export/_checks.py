@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._plain import AdditiveExpansion, CategoryColumn, Description, Expansion, ExportError, Neighbours
+from ._plain import AdditiveExpansion, CategoryColumn, Description, Detector, Expansion, ExportError, Neighbours
 
 
 def with_check(found: Description, model: Any) -> Description:
@@ -59,7 +59,9 @@ def _inputs(found: Description) -> dict[str, Any]:
             else _typical(column.kind, column.fill)
             for column in rows.table
         }
-    if rows.scaling is not None:
+    if isinstance(found.mixture, Detector):
+        some = found.mixture.centre
+    elif rows.scaling is not None:
         some = rows.scaling.centre + 0.25 * rows.scaling.spread
     else:
         bodies = [

@@ -20,6 +20,7 @@ from ._plain import (
     Component,
     Constant,
     Description,
+    Detector,
     Expansion,
     Expert,
     ExportError,
@@ -85,11 +86,6 @@ def _refuse_others(model: Any) -> None:
         raise ExportError(f"{name} cannot be exported: {instead}")
     if not model.__sklearn_is_fitted__():
         raise ExportError(f"{name} has learned nothing yet: call fit, partial_fit or learn_one before the export")
-    if isinstance(model._engine, _core.Detector):
-        raise ExportError(
-            f"{name} compares events with a sample and trees, for which there is no export; "
-            f"{name}(experts=[KernelNovelty(...)]) and KernelNovelty can be exported"
-        )
     if model._takes_objects():
         raise ExportError(
             f"the kernel {model.kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
@@ -233,6 +229,12 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     task = _task_of(model)
     run = model._run
     core = run.core
+    if isinstance(core, _core.Detector):
+        detector = _detector(core, float(model.alarm_rate))
+        margin = float(core.margin)
+        return Description(
+            type(model).__name__, task, names, rows, (), 1, mixture=detector, offset=margin, seen=int(core.seen)
+        )
     if hasattr(core, "lanes"):
         core = viewed(core)
         found = _race(model, core, rows, names)
@@ -412,6 +414,39 @@ def _quantile(values: Floats, share: float) -> float:
     below = int(place)
     low = float(values[below - 1])
     return low if below == n else low + (place - below) * (float(values[below]) - low)
+
+
+def _detector(core: Any, rate: float) -> Detector:
+    state, plan = core.state(), core.plan
+    if not int(state["begun"][0]):
+        raise ExportError(f"AutoNovelty scores no event before the first {plan['first']}: learn more of them first")
+    size, width = int(state["size"][0]), int(core.width)
+    if plan["as_bytes"]:
+        stored = np.asarray(state["bytes"]).reshape(plan["events"], -1)[:size, :width].astype(np.float64) - 128.0
+    else:
+        stored = np.asarray(state["codes"]).reshape(width, -1)[:, :size].T.astype(np.float64)
+    shape = plan["trees"], -1
+    columns, splits, paths = (
+        np.asarray(state[f"tree_{name}"]).reshape(shape).astype(np.float64) for name in ("columns", "splits", "paths")
+    )
+    level = math.log(rate)
+    return Detector(
+        np.asarray(state["centre"]),
+        np.asarray(state["unit"]),
+        2.0**-4 if plan["as_bytes"] else 2.0**-16,
+        127.0 if plan["as_bytes"] else 2.0**21 - 1,
+        np.ascontiguousarray(stored),
+        np.asarray(state["usual"])[:size],
+        columns,
+        splits,
+        paths / int(4096 * (2 * (1 / np.arange(1, 128)).sum() - 2 * 127 / 128)),
+        np.asarray(state["middle"]),
+        np.asarray(state["spread"]),
+        np.sort(np.asarray(state["alarm.scores"])),
+        level,
+        min(-level, 3.0),
+        -0.2 * float(state["alarm.surplus"][0]),
+    )
 
 
 def _novelty_mixture(core: Any, places: list[int]) -> NoveltyMixture:

@@ -17,14 +17,17 @@ from ..rules import SGD, PassiveAggressive
 from .baselines import LastValue, Majority, NoChange, RunningMean
 from .linear_experts import Line, LineOfChanges
 
-_ROOM = "1 MB"  # until room is shared out
+
+def _room(d: int) -> str:
+    """Memory of each expert until that of the race is shared out: at least one block of points."""
+    return "1 MB" if d <= 4000 else f"{250 * d} B"
 
 
 def for_classes(d: int) -> list[Any]:
     """What lasts with `Merge`, at two rates (noisy labels want the lower); the newest, and their vote, for what drifts."""
 
     def one(kernel: Any, C: float = 1.0, scale: str = "standard") -> Prepared:
-        return Prepared(KernelClassifier(kernel, PassiveAggressive(C), Merge(_ROOM)), scale)
+        return Prepared(KernelClassifier(kernel, PassiveAggressive(C), Merge(_room(d))), scale)
 
     vote = SGD(Hinge(1e6), rate=1.0, reg=0.0)  # every event votes for its class, whatever the score
     return [
@@ -36,8 +39,8 @@ def for_classes(d: int) -> list[Any]:
         one(Gaussian(2 / d), C=0.1, scale="relevance"),
         one(Laplacian(3 / d), C=0.1),
         one(Linear() * (1 / d), C=0.1),
-        Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_ROOM))),
-        Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_ROOM))),
+        Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_room(d)))),
+        Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_room(d)))),
         Majority(),
         NoChange(),
     ]
@@ -50,7 +53,7 @@ def for_numbers(d: int) -> list[Any]:
     """Passive-Aggressive for little noise, gradient steps and a low C for much; lines for what is straight."""
 
     def one(kernel: Any, rule: Any, scale: str = "relevance") -> Prepared:
-        return Prepared(KernelRegressor(kernel, rule, Merge(_ROOM)), scale)
+        return Prepared(KernelRegressor(kernel, rule, Merge(_room(d))), scale)
 
     firm, soft, steps = PassiveAggressive(1.0), PassiveAggressive(0.1), SGD(Squared(), rate=0.3)
     smooth = PassiveAggressive(1.0, variant=2)

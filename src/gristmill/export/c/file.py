@@ -11,7 +11,7 @@ from ..._version import __version__
 from .._checks import refuse_beyond_single
 from .._description import describe, snapshot
 from .._learning import learning_of
-from .._plain import COVERAGES, AdditiveExpansion, Description, Expansion, ExportError, Neighbours
+from .._plain import COVERAGES, AdditiveExpansion, Description, Detector, Expansion, ExportError, Neighbours
 from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
@@ -124,6 +124,10 @@ def _string(text: str) -> str:
 
 
 def _refuse(found: Description) -> None:
+    if isinstance(found.mixture, Detector):
+        raise ExportError(
+            f"{found.kind}: a sample with trees is exported to ONNX and JSON; in C export a KernelNovelty"
+        )
     if found.mixture is not None:
         raise ExportError(f"{found.kind}: a mixture of experts is exported to ONNX; in C export its leader_")
     body = found.experts[0].body

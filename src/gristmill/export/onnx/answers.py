@@ -12,6 +12,7 @@ from .._plain import (
     Calibration,
     Constant,
     Description,
+    Detector,
     Expansion,
     Expert,
     ExportError,
@@ -98,7 +99,12 @@ def novelty_score(graph: Graph, found: NoveltyMixture, by_expert: list[Value]) -
         views.append(graph.where(size <= 1.0, away, tamed))
     zero = by_expert[0] * 0.0
     view = zero if not views else sum(views[1:], views[0]) / float(len(views))
-    share = zero if len(found.scores) < 2 else graph.log(_share(graph, found.scores, view))
+    share = zero if len(found.scores) < 2 else graph.log(share_of(graph, found.scores, view))
+    return stretched(graph, found, share)
+
+
+def stretched(graph: Graph, found: NoveltyMixture | Detector, share: Value) -> Value:
+    """Logarithms of shares, those near the wanted share of alarms drawn so that an alarm begins there."""
     start = share - found.level
     below, above = found.reach + found.begins, found.reach - found.begins
     factor = graph.where(start >= found.begins, start * 0.0 + found.reach / above, found.reach / below)
@@ -106,7 +112,7 @@ def novelty_score(graph: Graph, found: NoveltyMixture, by_expert: list[Value]) -
     return graph.where(graph.abs(start) >= found.reach, share, drawn)
 
 
-def _share(graph: Graph, scores: Any, value: Value) -> Value:
+def share_of(graph: Graph, scores: Any, value: Value) -> Value:
     """Of which share of the last scores a value is the quantile; beyond them an exponential tail."""
     n = len(scores)
     each = 1.0 / (n + 1)
