@@ -253,3 +253,5 @@ def test_the_command_line_goes_on_over_files(address, tmp_path):
     assert two.key_column_ == "device"
     assert sorted(one.keys_) == sorted(two.keys_)
     assert all(one[key].to_bytes() == two[key].to_bytes() for key in one.keys_)
+    run(*on_ray, *files, "--model", tmp_path / "three")  # all was learned before
+    assert (tmp_path / "three").read_bytes() == (tmp_path / "two").read_bytes()

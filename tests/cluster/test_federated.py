@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gristmill
@@ -21,7 +23,7 @@ from gristmill import (
 )
 from gristmill.cluster import federated as apart
 from gristmill.cluster.merge_tree import merged
-from gristmill.cluster.sources import chunks_of, sources_of
+from gristmill.cluster.sources import agreed, chunks_of, sources_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4)) * [1.0, 100.0, 1.0, 0.01]
@@ -191,3 +193,111 @@ def test_parts_become_one_model_nearly_as_good_as_one_pass():
     alone = learner.fit(np.delete(X, np.arange(9, 6000, 10), axis=0), np.delete(Y, np.arange(9, 6000, 10)))
     assert report.loss <= (alone.predict(X[9::10]) != Y[9::10]).mean() + 0.05
     assert f"error {report.loss:.4g} on 600 events held out" in str(report)
+
+
+# ---- columns by name -----------------------------------------------------------------------------------------------
+
+
+def table_file(path, names, order, rows, labels):
+    """A file of rows whose columns stand in another order, under names that say which is which."""
+    columns = {name: rows[:, at] for name, at in zip(names, order, strict=True)}
+    if path.suffix == ".parquet":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table({**columns, "label": labels}), path)
+    elif path.suffix == ".jsonl":
+        named = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        lines = [json.dumps({**row, "label": str(label)}) for row, label in zip(named, labels, strict=True)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        body = [
+            ",".join([*map(repr, map(float, row)), y])
+            for row, y in zip(zip(*columns.values(), strict=True), labels, strict=True)
+        ]
+        path.write_text(",".join([*columns, "label"]) + "\n" + "\n".join(body) + "\n", encoding="utf-8")
+    return path
+
+
+def one_model(shards, target="last"):
+    """What `Cluster.fit` does, in this process."""
+    learner = Prepared(passive_aggressive(Gaussian(0.5), size=150))
+    found = sources_of(shards, target, 2)
+    settled = agreed(found[0], target)
+    samples = [apart.sample_of(source, settled, 500, seed) for seed, source in enumerate(found)]
+    model = apart.settle(learner, samples)
+    learned = [apart.learn_part(model, source, settled) for source in found]
+    whole = merged(100, *[part for part, _ in learned])
+    models = [*[part for part, _ in learned], whole]
+    losses = [apart.losses_of(models, source, settled) for source in found]
+    return whole, apart.report_of(models, losses, [count for _, count in learned])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl", "frame"])
+def test_shards_are_merged_by_the_names_of_their_columns(ending, tmp_path):
+    rows, labels = X[:, :2] / [1.0, 100.0], np.where(X[:, 0] > 0, "up", "down")
+    halves = [(rows[:3000], labels[:3000]), (rows[3000:], labels[3000:])]
+    if ending == "frame":
+        first = (pd.DataFrame(halves[0][0], columns=["a", "b"]), halves[0][1])
+        swapped = (pd.DataFrame(halves[1][0][:, ::-1], columns=["b", "a"]), halves[1][1])
+        same = (pd.DataFrame(halves[1][0], columns=["a", "b"]), halves[1][1])
+    else:
+        first = table_file(tmp_path / f"first{ending}", "ab", (0, 1), *halves[0])
+        swapped = table_file(tmp_path / f"swapped{ending}", "ba", (1, 0), *halves[1])
+        same = table_file(tmp_path / f"same{ending}", "ab", (0, 1), *halves[1])
+    found, wanted = (one_model([first, other]) for other in (swapped, same))
+    np.testing.assert_array_equal(found[0].decision_function(rows[:50]), wanted[0].decision_function(rows[:50]))
+    assert found[1] == wanted[1]
+    assert found[1].loss < 0.05
+    if ending != "frame":  # several files are one shard, too
+        listed, _ = one_model([[first, swapped], same])
+        assert (listed.predict(rows) == labels).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("uv", "the column 'a' is missing; there are u, v, label"),
+        ("abc", "the column 'c' is not in the first shard, which has a, b"),
+        ("a", "the column 'b' is missing"),
+    ],
+)
+def test_other_columns_are_refused_by_name(names, words, tmp_path):
+    rows, labels = X[:200], Y[:200]
+    first = table_file(tmp_path / "first.csv", "ab", (0, 1), rows, labels)
+    other = table_file(tmp_path / "other.csv", names, range(len(names)), rows, labels)
+    with pytest.raises(ValueError, match=words):
+        one_model([first, other])
+    frames = [(pd.DataFrame(rows[:, : len(n)], columns=list(n)), labels) for n in ("ab", names)]
+    with pytest.raises(ValueError, match="shards must have the same columns; the first has a, b"):
+        one_model(frames)
+    with pytest.raises(ValueError, match="has no names of columns, and the first shard has"):
+        one_model([first, (rows[:, :2], labels)])
+    with pytest.raises(ValueError, match="has names of columns, and the first shard has not"):
+        one_model([(rows[:, :2], labels), first])
+
+
+def test_the_target_goes_by_the_name_that_it_has_in_the_first_shard(tmp_path):
+    rows, labels = X[:400, :2], Y[:400]
+    first = table_file(tmp_path / "first.csv", "ab", (0, 1), rows, labels)
+    lines = [f"{y},{a!r},{b!r}" for y, a, b in zip(labels.tolist(), *rows.T.tolist(), strict=True)]
+    other = tmp_path / "other.csv"
+    other.write_text("label,a,b\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    settled = agreed(first, "last")
+    assert settled == ("label", ("a", "b"))
+    found = list(chunks_of(other, settled))
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in found]), rows)
+    assert np.concatenate([part for _, part in found]).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("count", [100, 301])
+def test_labels_of_another_length_are_refused(count):
+    with pytest.raises(ValueError, match=f"shard 1: X has 300 rows and y has {count}"):
+        sources_of([(X[:300], Y[:300]), (X[:300], Y[:count])], "last", 2)
+
+
+def test_a_report_without_events_held_out_says_so():
+    _, report = one_model([(X[:2], np.array(["up", "down"])), (X[2:4], np.array(["down", "up"]))])
+    assert report.held_out == 0
+    assert np.isnan(report.loss)
+    assert "not measured, because no shard has the 10 events" in str(report)

@@ -168,7 +168,8 @@ class Cluster:
         learner : learner of gristmill that `merge` takes, behind `Prepared` or not; or one that needs no settings
             Of the latter every expert is learned and merged, and `size` is the memory of all.
         parts : list of shards, or a Ray dataset
-            A shard is a path or URL (CSV, LIBSVM, JSON lines, Parquet, Arrow), a list of them, or a pair (X, y).
+            A shard is a path or URL (CSV, LIBSVM, JSON lines, Parquet, Arrow), a list of them, or a pair (X, y). Columns
+            with names go by their names, in the order of the first shard; all shards have the same ones.
         target : str, int, "last" or None
             The column of the labels in files and datasets.
         size : int or str, optional
@@ -179,16 +180,17 @@ class Cluster:
         from . import federated
         from .merge_tree import merged
         from .shards.ray_workers import answers
-        from .sources import sources_of
+        from .sources import agreed, sources_of
 
         ray = self._running()
         sources = sources_of(parts, target, self.shards)
         count.check("fit", "sample", sample)
         each = -(-sample // len(sources))
-        draw, learn, measure, join = (
+        settle, draw, learn, measure, join = (
             ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(task)  # a dataset may need the processors to be read
-            for task in (federated.sample_of, federated.learn_part, federated.losses_of, merged)
+            for task in (agreed, federated.sample_of, federated.learn_part, federated.losses_of, merged)
         )
+        target = answers(ray, settle.remote(sources[0], target))  # names of columns, so that all shards go by them
         samples = answers(ray, [draw.remote(source, target, each, seed) for seed, source in enumerate(sources)])
         settled = ray.put(federated.settle(learner, samples))
         found = answers(ray, [learn.remote(settled, source, target) for source in sources])

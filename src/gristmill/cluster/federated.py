@@ -45,12 +45,14 @@ class FitReport:
     """What came of `Cluster.fit`: the loss on the held-out part, of the merged model and of the models before."""
 
     measure: str  # error, mean absolute error or rate of alarms
-    loss: float  # of the merged model
+    loss: float  # of the merged model; NaN where no event was held out
     apart: tuple[float, ...]  # of each part's own model, on the same events
     learned: tuple[int, ...]  # events of each part
     held_out: int  # events
 
     def __str__(self) -> str:
+        if not self.held_out:
+            return f"{self.measure}: not measured, because no shard has the {HELD_OUT} events of which one is held out"
         apart = ", ".join(f"{loss:.4g}" for loss in self.apart)
         return (
             f"{self.measure} {self.loss:.4g} on {self.held_out:,} events held out; "
@@ -211,8 +213,9 @@ def _with_width(model: Any, X: Any) -> Any:
 
 def report_of(models: list[Any], losses: list[list[Loss]], learned: list[int]) -> FitReport:
     """losses: a list a part, in it the parts' own models and, last, the merged one."""
-    means = []
-    for each in zip(*losses, strict=True):
-        means.append(sum(loss.total for loss in each) / max(1, sum(loss.events for loss in each)))
+    means = [
+        Loss(sum(loss.total for loss in each), sum(loss.events for loss in each)).mean
+        for each in zip(*losses, strict=True)
+    ]
     held = sum(part[0].events for part in losses)
     return FitReport(measure_of(models[-1]), means[-1], tuple(means[:-1]), tuple(learned), held)

@@ -43,7 +43,7 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
     return values.reshape(shape)
 
 
-class Members(Storable, BaseEstimator):
+class FleetBase(Storable, BaseEstimator):
     """Base of the fleets: many learners that are made of the same parts."""
 
     prototype: Any

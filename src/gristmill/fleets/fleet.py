@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core, persist
-from .._common.frozen_params import RunsWith
+from .._common.frozen_params import FrozenParams
 from .._common.labels import NO_LABELS
 from .._common.threads import jobs, resolved
-from .base import Members, shaped
+from .base import FleetBase, shaped
 
 
-class Fleet(Members):
+class Fleet(FleetBase):
     """n learners of the same kernel, rule and budget, each with its own stream.
 
     Each member equals the prototype trained on the events of that member alone, bit for bit. Together they are many
@@ -51,7 +51,7 @@ class Fleet(Members):
     """
 
     _cores = (_core.FleetDouble, _core.FleetSingle)
-    _runs_with: RunsWith | None = None
+    _runs_with: FrozenParams | None = None
 
     def __init__(self, prototype: Any, n: int, n_jobs: int | None = 1) -> None:
         self.prototype = prototype
@@ -67,7 +67,7 @@ class Fleet(Members):
     def _started(self) -> Any:
         core = super()._started()
         if self._runs_with is None:  # it has just begun
-            self._runs_with = RunsWith(self, ("prototype", "n"))
+            self._runs_with = FrozenParams(self, ("prototype", "n"))
         self._runs_with.refuse_changed(self)
         return core
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import persist
 from ..streams.files.fixed_width import TableRows
-from .eviction import KeyedRoom
+from .eviction import EvictingFleet
 from .keys import KeyKind
-from .prior import Prior
+from .prior import UndoablePrior
 from .spill import BATCH
 from .spill_lock import TemporarySpill
 
@@ -20,11 +20,11 @@ from .spill_lock import TemporarySpill
 _SPARSE, _FEW = 64, 1024
 
 
-class KeyedFiles(KeyedRoom):
+class KeyedFiles(EvictingFleet):
     """What is written of a keyed fleet, and how it is read again."""
 
     prior_: Any = None
-    _prior_run: Prior | None = None
+    _prior_run: UndoablePrior | None = None
     _timed: bool | None = None
     _first_seed: int
 
@@ -101,7 +101,7 @@ class KeyedFiles(KeyedRoom):
         if "prior" in fitted:
             self.prior_ = copy.deepcopy(self.prior)
             self.prior_._from_file(prior, fitted["prior"])
-            self._prior_run = Prior(self.prior_)
+            self._prior_run = UndoablePrior(self.prior_)
         if "columns" in fitted:
             self.columns_, self.key_column_ = TableRows.from_json(fitted["columns"]), str(fitted["key_column"])
             if len(self.columns_.out_names) != self.n_features_in_:

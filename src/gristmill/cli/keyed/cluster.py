@@ -27,7 +27,7 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
         yield from first
         for path in given["more"]:
             known = SimpleNamespace(columns_=opened.settled())
-            yield from options.Opened(
+            yield from options.OpenedSource(
                 {**given, "data": path, "limit": None}, known, key=opened.key, bad=opened.bad
             ).stream  # fmt: skip
 
@@ -53,10 +53,38 @@ def over(fleet: Any, given: dict[str, Any]) -> Iterator[Any]:
         yield cluster.keyed(fleet)
 
 
-def after(stream: Any, fleet: Any) -> Any:
-    """What a cluster has not learned yet in an earlier run over the same files."""
-    done = getattr(fleet, "position_", 0) and fleet.n_seen_
-    if not done:
-        return stream
-    click.echo(f"going on after {done:,} events", err=True)
-    return stream.skip(done)
+class Rest:
+    """What a cluster has not learned yet in an earlier run over the same files.
+
+    Parameters
+    ----------
+    stream : Stream
+        Of all files.
+    fleet : KeyedFleet or ShardedFleet
+    """
+
+    def __init__(self, stream: Any, fleet: Any) -> None:
+        self._whole = stream
+        self._read = 0  #: events, those before included
+        self.done = int(getattr(fleet, "n_seen_", 0))  #: events that were learned before
+        self.stream = stream
+        if self.done:
+            click.echo(f"going on after {self.done:,} events", err=True)
+            self.stream = replace(stream, chunks=self._counted).skip(self.done)
+
+    def _counted(self) -> Iterator[Any]:
+        from ...streams.stream import size
+
+        for chunk in self._whole:
+            self._read += size(chunk)
+            yield chunk
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all was read, and all of it was learned before; it is an error if there was more then."""
+        if self.done and self._read < self.done:
+            raise ValueError(
+                f"{self._whole.name}: {self.done:,} events were learned before, and now there are {self._read:,}; give the "
+                "same files, or another folder of --snapshots"
+            )
+        return bool(self.done) and self._read == self.done

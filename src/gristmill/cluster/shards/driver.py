@@ -303,8 +303,9 @@ class Driver:
         except Exception as error:
             if self._log is None:
                 raise
+            cause = getattr(error, "cause", error)  # without the words of Ray around it
             warnings.warn(
-                f"the last snapshots could not be written ({type(error).__name__}: {error}); all batches are safe in "
+                f"the last snapshots could not be written ({type(cause).__name__}: {cause}); all batches are safe in "
                 f"{self._log.path}, and the next program learns from there",
                 RuntimeWarning,
                 stacklevel=3,

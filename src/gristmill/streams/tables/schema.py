@@ -98,7 +98,7 @@ class KnownColumns:
         return parts + [(column.name, gone, 0) for column in self._layout.columns if column.name not in there]
 
     def _readings(self, parts: Sequence[tuple[str, Any, int]]) -> list[Reading]:
-        """Every column read; where several do not fit, the first row is the one that is told."""
+        """Parse all columns; if several fail, raise the error of the earliest row."""
         found: list[Reading] = []
         errors: list[CellError] = []
         for name, column, _ in parts:
