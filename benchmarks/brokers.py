@@ -4,8 +4,7 @@ Three processes read the same events, JSON objects with eight numbers and a labe
 reads and parses; `gristmill learn` on the broker; `gristmill learn` on a file of the events. Runs of the three alternate,
 and the best of each counts. Time and processor time are those between the first message and the end, without imports. The
 delay is from handing an event to the client of the producer until its prediction arrives at a client of the topic of
-answers. All servers are on 127.0.0.1. Kafka is the mock cluster of librdkafka, which keeps 5 MB of a partition: so there are
-25,000 events.
+answers. All servers are on 127.0.0.1. Kafka is the mock cluster of librdkafka.
 """
 
 from __future__ import annotations
@@ -27,7 +26,10 @@ from .measure import machine, show
 
 SERVERS: dict[str, Any] = {"kafka": KafkaCluster, "redis": RedisServer, "mqtt": MqttServer}
 LEARNER = ("--learner", "passive_aggressive(size=100)", "--kernel", "Gaussian(0.1)", "--target", "label")
-WINDOW = {"mqtt": "?window=1000"}  # unacknowledged messages that both servers allow
+#: MQTT: unacknowledged messages that both servers allow. Kafka: the mock cluster answers a fetch without messages after this
+#: time, and not when one comes.
+OPTIONS = {"mqtt": "?window=1000", "kafka": "?client.fetch.wait.max.ms=5"}
+PARTITIONS = 4  # of a topic of Kafka; the mock cluster keeps 5 MB of each
 _SECONDS = 300  # of one measurement
 
 
@@ -51,7 +53,7 @@ def read_kafka(url: Any, count: int) -> None:
     consumer = Consumer(
         {"bootstrap.servers": url.hosts, "group.id": "bare", "fetch.wait.max.ms": 50, "auto.offset.reset": "error"}
     )
-    consumer.assign([TopicPartition(url.path, 0, 0)])
+    consumer.assign([TopicPartition(url.path, partition, 0) for partition in range(PARTITIONS)])
     seen, until = 0, time.monotonic() + _SECONDS
     while seen < count and time.monotonic() < until:
         for message in consumer.consume(1000, 1.0):
@@ -170,12 +172,14 @@ def throughput(kind: str, server: Any, count: int, repeats: int) -> dict[str, An
         for turn in range(repeats):
             topic = f"bench{turn}"
             if kind == "kafka":
-                server.topic(topic)
-            if kind == "mqtt":
-                subscribe(server, topic, count)
-            server.produce(topic, values)
+                server.topic(topic, PARTITIONS)
+                server.produce(topic, values, PARTITIONS)
+            else:
+                if kind == "mqtt":
+                    subscribe(server, topic, count)
+                server.produce(topic, values)
             for what, address in (("bare", server.url(topic)), ("learn", server.url(topic)), ("file", str(path))):
-                found = in_process(what, address + WINDOW.get(kind, "") if what == "learn" else address, count)
+                found = in_process(what, address + OPTIONS.get(kind, "") if what == "learn" else address, count)
                 for name, value in found.items():
                     known = best.setdefault(what, {})
                     known[name] = min(value, known.get(name, value))
@@ -287,12 +291,12 @@ def delay(kind: str, server: Any, rate: int, seconds: int) -> dict[str, Any]:
     if kind == "mqtt":
         with connect(server.url(topic)) as reader:
             reader.open(None)
-    watcher = Watcher(server.url(answers) + WINDOW.get(kind, ""))
+    watcher = Watcher(server.url(answers) + OPTIONS.get(kind, ""))
     watcher.start()
     producer, sent = Producer(kind, server, topic), list[float]()
     with tempfile.TemporaryDirectory() as folder, open(Path(folder, "log"), "wb") as log:
         command = [
-            sys.executable, "-m", "gristmill", "learn", server.url(topic) + WINDOW.get(kind, ""), *LEARNER, "--drop", "id",
+            sys.executable, "-m", "gristmill", "learn", server.url(topic) + OPTIONS.get(kind, ""), *LEARNER, "--drop", "id",
             "--model", f"{folder}/m.safetensors", "--to", server.url(answers), "--max-wait", "5ms",
         ]  # fmt: skip
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -324,7 +328,7 @@ def delay(kind: str, server: Any, rate: int, seconds: int) -> dict[str, Any]:
 @click.option(
     "--broker", "kinds", multiple=True, type=click.Choice(list(SERVERS)), help="May be repeated; all otherwise."
 )
-@click.option("--events", "count", default=25_000, show_default=True, help="Of MQTT a fifth.")
+@click.option("--events", "count", default=100_000, show_default=True, help="Of MQTT a twentieth.")
 @click.option("--repeats", default=3, show_default=True)
 @click.option("--rate", default=1000, show_default=True, help="Events a second for the delay.")
 @click.option("--seconds", default=10, show_default=True, help="For which the delay is measured.")
@@ -338,7 +342,7 @@ def main(kinds: tuple[str, ...], count: int, repeats: int, rate: int, seconds: i
     fast, late = [], []
     for kind in kinds or tuple(SERVERS):
         with SERVERS[kind]() as server:
-            fast.append(throughput(kind, server, count // 5 if kind == "mqtt" else count, repeats))
+            fast.append(throughput(kind, server, count // 20 if kind == "mqtt" else count, repeats))
             late.append(delay(kind, server, rate, seconds))
     show("events a second by the clock, and microseconds of processor time an event", fast)
     show("from producer to prediction", late)

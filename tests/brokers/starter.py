@@ -11,6 +11,7 @@ from importlib import import_module
 
 from gristmill.cli.app import main
 from gristmill.serve.store.learners import Spec, build
+from gristmill.streams.brokers import register
 
 _NEEDED = (
     "gristmill.cli.learn", "gristmill.cli.predict", "gristmill.cli.serve", "gristmill.evaluate.live", "gristmill.prepared",
@@ -33,6 +34,7 @@ def child(arguments: list[str], log: str) -> int:
     return 0
 
 
+register("lines", "tests.brokers.lines_broker", "LinesReader", "LinesWriter")
 for name in _NEEDED:
     import_module(name)
 build(Spec(learner="passive_aggressive(Gaussian(0.5), size=40)"))  # imports every learner
