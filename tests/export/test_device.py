@@ -132,8 +132,9 @@ def agree(model, rows, said, limit=1e-12):
 
 
 def same_fields(back, model):
-    """Every array of their model files, up to rounding."""
-    (found, _), (expected, _) = back._to_file(), model._to_file()
+    """All that their model files hold, up to rounding."""
+    (found, plain), (expected, values) = back._to_file(), model._to_file()
+    assert plain == values
     assert found.keys() == expected.keys()
     for name, values in expected.items():
         if name.endswith("partner_rows"):  # how often a row was looked up is not counted on a device
