@@ -131,6 +131,20 @@ def agree(model, rows, said, limit=1e-12):
         assert relative(said[:, 0], model.score_samples(rows)) <= limit
 
 
+def same_fields(back, model):
+    """All that their model files hold, up to rounding."""
+    (found, plain), (expected, values) = back._to_file(), model._to_file()
+    assert plain == values
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        if name.endswith("partner_rows"):  # how often a row was looked up is not counted on a device
+            continue
+        if values.dtype.kind in "iu":
+            assert (found[name] == values).all(), name
+        elif values.size:
+            assert relative(found[name], values) <= 1e-11, name
+
+
 @pytest.mark.parametrize(("task", "rule", "budget"), PLACES)
 def test_equal_after_ten_thousand_events(task, rule, budget, tmp_path):
     place = PLACES.index((task, rule, budget))
@@ -154,6 +168,7 @@ def test_equal_after_ten_thousand_events(task, rule, budget, tmp_path):
     back = from_device(state, exported)
     assert back.n_seen_ == model.n_seen_
     assert relative(back.decision_function(rows), model.decision_function(rows)) <= 1e-12
+    same_fields(back, model)
     for one in (back, model):
         one.partial_fit(X[10_300:], *some(y, slice(10_300, None)))
     assert relative(back.decision_function(rows), model.decision_function(rows)) <= 1e-12
@@ -167,6 +182,29 @@ def test_a_scaling_that_stays_after_some_events(start, tmp_path):
     model.partial_fit(X[:start], labels["two"][:start], classes=["a", "b"])
     said, _, _ = Device(model, tmp_path)(X[start:], labels["two"][start:], X[:100])
     agree(model.partial_fit(X[start:], labels["two"][start:]), X[:100], said)
+
+
+@pytest.mark.parametrize("far", range(12, 20))
+def test_one_event_far_out_among_the_first(far, tmp_path):
+    X, labels = stream(60)
+    X[far] *= 1000.0
+    model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5), g.PassiveAggressive(), g.DropOldest(30)))
+    model.partial_fit(X[:10], labels["two"][:10], classes=["a", "b"])
+    said, _, state = Device(model, tmp_path)(X[10:], labels["two"][10:], X)
+    back = from_device(state, model)
+    agree(model.partial_fit(X[10:], labels["two"][10:]), X, said)
+    same_fields(back, model)
+
+
+@pytest.mark.parametrize("budget", range(3))
+def test_steps_that_forget_everything(budget, tmp_path):
+    X, labels = stream(600)
+    rule = g.SGD(g.Hinge(), rate=1.0, reg=1.0)  # keeps 1 - rate * reg = 0 of what was learned
+    model = g.KernelClassifier(g.Gaussian(0.5), rule, type(BUDGETS[budget])(1)).fit(X[:300], labels["two"][:300])
+    said, _, state = Device(model, tmp_path)(X[300:], labels["two"][300:], X[:50])
+    back = from_device(state, model)
+    agree(model.partial_fit(X[300:], labels["two"][300:]), X[:50], said)
+    same_fields(back, model)
 
 
 def test_targets_that_are_measured_anew(tmp_path):
