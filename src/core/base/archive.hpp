@@ -57,7 +57,9 @@ class Archive {
     void numbers(const char* name, List& list, std::size_t size = kAny) {
         using T = typename List::value_type;
         if (!loads) {
-            fields.push_back({scope + name, {std::vector<T>(list.begin(), list.end()), {list.size()}}});
+            std::vector<T> kept(list.begin(), list.end());
+            refuse_infinite(name, kept);  // it could not be loaded
+            fields.push_back({scope + name, {std::move(kept), {list.size()}}});
             return;
         }
         const auto& read = values<T>(name);
@@ -68,8 +70,8 @@ class Archive {
     template <class List>
     void known(const char* name, List& list, std::size_t size) {
         if (!loads) {
-            std::vector<double> first(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size));
-            return numbers(name, first);
+            fields.push_back({scope + name, {std::vector<double>(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size)), {size}}});
+            return;
         }
         const Field* field = find(name);
         if (!field) return list.assign(size, std::numeric_limits<double>::quiet_NaN());
@@ -83,6 +85,7 @@ class Archive {
         if (!loads) {
             std::vector<double> all;
             for (const auto& line : lines) all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(columns));
+            refuse_infinite(name, all);
             fields.push_back({scope + name, {std::move(all), {lines.size(), columns}}});
             return;
         }
@@ -122,10 +125,14 @@ class Archive {
         if (!field) refuse(name, "is missing");
         const auto* list = std::get_if<std::vector<T>>(&field->values);
         if (!list) refuse(name, "has another type of number");
-        if constexpr (std::is_floating_point_v<T>)
-            if (!std::all_of(list->begin(), list->end(), [](T x) { return std::isfinite(x); }))
-                refuse(name, "holds a number that is not finite");
+        refuse_infinite(name, *list);
         return *list;
+    }
+    template <class T>
+    void refuse_infinite(const char* name, const std::vector<T>& list) const {
+        if constexpr (std::is_floating_point_v<T>)
+            if (!std::all_of(list.begin(), list.end(), [](T x) { return std::isfinite(x); }))
+                refuse(name, "holds a number that is not finite");
     }
 };
 

@@ -8,6 +8,8 @@
 // number depends on the events alone, not on how they were cut into chunks.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,6 +46,7 @@ class Hedge {
     static constexpr double kKeep = 0.999;   // what an event leaves of the gap: the shares that go round would widen it for ever
     static constexpr double kBegin = 0.1;    // of the first gap, where there is no least one
     static constexpr double kRounding = 1e-9;  // losses that differ by less are the same
+    static constexpr double kMaxRate = 1e290;  // of eta: a gap that is almost 0 must not make it infinite
 
     double share_, least_;
     double gap_;  // Delta: how much the weights have lost to the best exponential mixture, of late
@@ -108,6 +111,7 @@ class Mixture {
     static constexpr double kLogLossShare = 0.3;       // of the loss of a class is the logarithmic one, the rest the mistake
     static constexpr double kMaxLogLoss = 5;    // the largest logarithmic loss that counts
     static constexpr double kFirstStep = 8;     // events between two lines, at first
+    static constexpr double kMaxError = 1e280;  // the largest absolute error that counts
 
     struct RowLoss {
         double error, loss;
@@ -119,6 +123,8 @@ class Mixture {
         for (std::size_t v = expert; v < variants(); v += experts()) f(v);
     }
     RowLoss loss_of(const double* shares, std::size_t label) const;
+    // Of a number; a sum over any stream stays finite.
+    static double error_of(double predicted, double target) { return std::min(std::abs(predicted - target), kMaxError); }
     void find_active(std::span<const ExpertScores> expert_scores, std::size_t row);
     void mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out);
     void discount_new_classes(double* out, std::size_t known) const;

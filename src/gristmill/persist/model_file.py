@@ -264,7 +264,32 @@ def to_bytes(model: Any) -> bytes:
         said["streams"] = json.loads(json.dumps(positions))  # plain values, or an error before anything is written
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
     text = json.dumps({**said, "checksum": checksum(said, arrays)})
-    return bytes(packed(arrays, metadata={"gristmill": text}))
+    data = bytes(packed(arrays, metadata={"gristmill": text}))
+    if any(_is_extreme(array) for array in arrays.values()):
+        _refuse_unreadable(name, data)
+    return data
+
+
+#: a number above this may be on its way to infinity; few models hold one
+_EXTREME = 1e100
+
+
+def _is_extreme(array: Any) -> bool:
+    """Whether an array holds a number so large that what is computed from it may not be finite."""
+    if array.dtype.kind != "f" or not array.size:
+        return False
+    largest = max(np.fmax.reduce(array, axis=None), -np.fmin.reduce(array, axis=None))
+    return float(largest) > _EXTREME
+
+
+def _refuse_unreadable(name: str, data: bytes) -> None:
+    """Raise before anything is written where the file could not be loaded."""
+    try:
+        _read(data)
+    except Exception as error:
+        raise ValueError(
+            f"this {name} holds numbers that are too large to be saved: {error}; train it on smaller numbers"
+        ) from error
 
 
 def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
