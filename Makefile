@@ -1,16 +1,17 @@
-# Every chore is one command; each sets up what it needs in .venv.
+# Each command sets up what it needs in .venv. The usual ones: make test, make quick, make dev, make docs, make run.
 PYTHON ?= python3
 VENV := .venv
 WORKERS ?= 2# processes that run tests side by side
 JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count())")# compilers at a time: without a number make starts them all
 BIN := $(VENV)/bin
-SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' \)) CMakeLists.txt pyproject.toml
+EXTRAS := cli,plot,data,river,ray,serve,kafka,redis,mqtt,onnx# what the tests need of the package
+SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' \) -not -name _core.pyi) CMakeLists.txt pyproject.toml
 # The C++ library comes along, so that the sanitizer finds the throw that other extensions use.
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-compilers test-oldest sanitize fuzz chaos docs \
-  wheel quickest stub clean
+.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz chaos docs \
+  wheel quickest quick dev clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
@@ -22,6 +23,16 @@ test: lint types core-test
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
 	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/promises/test_exactness.py tests/promises/test_cuts.py tests/fleets/test_fleet.py \
 	    tests/fleets/test_keyed_fleet.py || exit 1; done
+
+# Lint and the quickest tests: under two minutes once the package is built.
+quick: lint
+	$(BIN)/python -m pytest -q -n $(WORKERS) @tests/quickest.txt
+
+# An editable install: Python files are used from src, and the core is compiled again on import when it has changed.
+dev: $(VENV)/.tools
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable . -C editable.rebuild=true -C build-dir=build/editable
+	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
+	touch $(VENV)/.editable $(VENV)/.dev
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -74,7 +85,8 @@ test-compilers: $(VENV)/.dev
 # The tests with the oldest dependencies that pyproject.toml allows, in an environment of their own.
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt '.[dev]'
+	.venv-oldest/bin/python tools/requirements.py dev > .venv-oldest/dev.txt
+	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt --requirement .venv-oldest/dev.txt '.[$(EXTRAS)]'
 	.venv-oldest/bin/python -m pytest tests -m 'not alone' -n $(WORKERS)
 	.venv-oldest/bin/python -m pytest tests -m alone
 
@@ -84,11 +96,6 @@ wheel: $(VENV)/.wheel
 
 quickest: $(VENV)/.dev
 	PYTHONPATH=tools $(BIN)/python -m pytest tests -q -p quickest --durations=20
-
-# The types of the compiled core; a test says when they are stale.
-stub: $(VENV)/.dev
-	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
-	touch $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -120,6 +127,12 @@ chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers/test_resume.py -s -k random_kills
 
+# Exported models that go on learning on an emulated Cortex-M4: equal to the library, and what they take.
+test-micro: $(VENV)/.dev
+	@command -v arm-none-eabi-gcc qemu-system-arm >/dev/null || \
+	  { echo "make test-micro needs: apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"; exit 1; }
+	$(BIN)/python -m pytest tests/export/micro/emulated.py
+
 # The pages, with the gallery (its examples run) and the reference, in site/; every warning is an error.
 docs: $(VENV)/.docs
 	if command -v emcmake >/dev/null; then $(MAKE) playground; else echo "without the playground, which needs: apt-get install emscripten"; fi
@@ -148,25 +161,28 @@ $(VENV)/.run: $(VENV)/pyvenv.cfg $(SOURCES)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/pyvenv.cfg pyproject.toml
-	$(BIN)/pip install --quiet '.[dev]'
-	touch $(VENV)/.built $@
+	$(BIN)/python tools/requirements.py dev > $(VENV)/dev.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/dev.txt
+	touch $@
 
-# The tools came with a build of these sources; only later changes need another.
+# The package as users install it, unless `make dev` made the install editable; and the types of its compiled part for mypy.
 $(VENV)/.dev: $(VENV)/.tools $(SOURCES)
-	test -e $(VENV)/.built || $(BIN)/pip install --quiet --no-build-isolation --no-deps .
-	rm -f $(VENV)/.built
+	test -e $(VENV)/.editable || $(BIN)/pip install --quiet --no-build-isolation '.[$(EXTRAS)]'
+	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
-	$(BIN)/pip install --quiet --no-build-isolation '.[bench]'
+	$(BIN)/python tools/requirements.py bench > $(VENV)/bench.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/bench.txt
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
-	$(BIN)/pip install --quiet --no-build-isolation '.[docs]'
+	$(BIN)/python tools/requirements.py docs > $(VENV)/docs.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/docs.txt
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.dev
-	$(BIN)/python tools/extra.py wheel > $(VENV)/wheel.txt
+	$(BIN)/python tools/requirements.py wheel > $(VENV)/wheel.txt
 	$(BIN)/pip install --quiet --requirement $(VENV)/wheel.txt
 	touch $@
 

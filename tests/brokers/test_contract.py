@@ -270,6 +270,30 @@ def test_writers_put_each_record_there_once(servers, tmp_path):
         assert [json.loads(value)["position"]["offset"] for value in produced()] == list(range(10)), url
 
 
+def test_a_transaction_that_the_broker_has_given_up_is_written_again(servers):
+    from gristmill.streams.brokers import BrokerAway, Record
+
+    kafka = servers["kafka"]
+    kafka.topic("given-up")
+    records = [Record("source", "0", offset, b'{"n": %d}' % offset) for offset in range(8)]
+    failed = []
+    with connect(f"{kafka.url('given-up')}?transaction=t&client.transaction.timeout.ms=1000", "out") as writer:
+        writer.send(records[:3])
+        writer.flush()
+        kafka.down()
+        writer.send(records[3:6])
+        for _ in range(20):
+            try:
+                writer.flush()
+                break
+            except BrokerAway as error:
+                failed.append(str(error))
+                kafka.up()
+        writer.send(records[5:])
+    assert "timed out" in failed[0]
+    assert [json.loads(value)["n"] for value in kafka.produced("given-up")] == list(range(8))
+
+
 def test_a_file_that_holds_something_else_is_not_written_to(tmp_path):
     from gristmill.streams.brokers import Record
 

@@ -78,6 +78,8 @@ def agree(model, rows, folder, compiler="gcc", limit=1e-12):
             assert relative(np.abs(said[:, :1]), np.abs(expected)) <= limit
     else:
         assert relative(said[:, :outputs], expected) <= limit
+        if not hasattr(model, "predict_interval"):
+            assert (said[:, -1] == model.predict(rows)).all()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -101,11 +103,24 @@ def test_additive_kernels(base, tmp_path):
     agree(g.KernelRegressor(g.Additive(base, products=[(0, 1)])).fit(np.abs(X), number), np.abs(X[:60]), tmp_path)
 
 
+@pytest.mark.parametrize("count", [1, 2, 600])
+def test_density_with_and_without_neighbours(count, tmp_path):
+    X, *_ = stream(4, count=600)
+    agree(g.KernelNovelty(g.Gaussian(0.5)).fit(X[:count]), X[:100] * 2, tmp_path)
+    near = g.KernelNovelty(g.Gaussian(0.5), g.Density(neighbours=0.05), g.DropRandom(200, uniform=True), random_state=0)
+    agree(near.fit(X[:count]), X[:100] * 2, tmp_path, COMPILERS[-1])
+
+
 def test_single_precision_has_the_same_labels(tmp_path):
     X, two, _, _ = stream(6, count=2000)
     model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5))).fit(X[:1000] + 1000, two[:1000])
     said = answers(model, X[1000:] + 1000, tmp_path, "float32")
     assert (model.classes_[said[:, -1].astype(int)] == model.predict(X[1000:] + 1000)).mean() >= 0.999
+
+
+def test_one_class(tmp_path):
+    X, *_ = stream(6)
+    agree(g.KernelClassifier(g.Gaussian(0.5)).fit(X, ["only"] * len(X)), X[:20], tmp_path)
 
 
 def test_json_holds_the_model():
@@ -119,17 +134,76 @@ def test_json_holds_the_model():
     assert relative(value, found["check"]["predict"]) <= 1e-12
 
 
+def command(*words):
+    done = CliRunner().invoke(main, ["export", *map(str, words)])
+    return done.exit_code, done.output
+
+
 def test_the_command(tmp_path):
     X, two, _, _ = stream(8)
-    model = g.KernelClassifier(g.Gaussian(0.5), budget=g.DropOldest(30)).fit(X, two)
-    model.save(tmp_path / "model.safetensors")
-    for name in ("out.onnx", "out.h", "out.json"):
-        done = CliRunner().invoke(main, ["export", str(tmp_path / "model.safetensors"), str(tmp_path / name)])
-        assert done.exit_code == 0, done.output
+    model = g.KernelClassifier(g.Gaussian(0.5), g.Perceptron(), g.DropOldest(30)).fit(X, two)
+    saved = tmp_path / "model.safetensors"
+    model.save(saved)
+    for name in ("out.onnx", "7 pumps.h", "out.json"):
+        assert command(saved, tmp_path / name)[0] == 0
         assert (tmp_path / name).stat().st_size > 1000
-    done = CliRunner().invoke(main, ["export", str(tmp_path / "model.safetensors"), str(tmp_path / "out.txt")])
-    assert done.exit_code == 2
-    assert "out.txt" in done.output
+    assert "m7_pumps_scores(" in (tmp_path / "7 pumps.h").read_text()
+    assert command(saved, tmp_path / "learns.h", "--learn", "--number", "float32", "--name", "pump")[0] == 0
+    assert "pump_learn(" in (tmp_path / "learns.h").read_text()
+
+
+def test_the_command_refuses_and_leaves_everything_as_it_was(tmp_path):
+    X, two, _, _ = stream(8)
+    saved = tmp_path / "model.json"  # a model file of that name
+    g.KernelClassifier(g.Gaussian(0.5), g.Romma(), g.Unbounded()).fit(X, two).save(saved)
+    (tmp_path / "old.h").write_text("mine")
+    (tmp_path / "forged.safetensors").write_bytes(b"\x08" + b"\0" * 100)
+    (tmp_path / "folder.h").mkdir()
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "nowhere")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    for words, why in [
+        ((saved, tmp_path / "out.txt"), "must end in"),
+        ((saved, tmp_path / "out"), "must end in"),
+        ((saved, saved), "model itself"),
+        ((saved, saved, "--force"), "model itself"),
+        ((saved, tmp_path / "old.h"), "--force"),
+        ((saved, tmp_path / "link.onnx"), "--force"),
+        ((saved, tmp_path / "folder.h"), "directory"),
+        ((saved, tmp_path / "no" / "out.h"), "no folder"),
+        ((saved, tmp_path / "out.onnx", "--learn"), "--learn"),
+        ((saved, tmp_path / "out.json", "--name", "x"), "--name"),
+        ((saved, tmp_path / "out.h", "--name", "a b"), "a b"),
+        ((saved, tmp_path / "out.h", "--learn"), "Romma"),
+        ((saved, tmp_path / "out.h", "--number", "float16"), "float16"),
+        ((tmp_path / "forged.safetensors", tmp_path / "out.h"), "forged.safetensors"),
+        ((tmp_path / "absent.safetensors", tmp_path / "out.h"), "absent.safetensors"),
+    ]:
+        code, output = command(*words)
+        assert code == 2, output
+        assert why in " ".join(output.split()), output
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    assert command(saved, tmp_path / "old.h", "--force")[0] == 0
+    assert (tmp_path / "old.h").read_text().startswith("/* old.h")
+
+
+def test_names_and_labels_of_any_kind(tmp_path):
+    """Comments, strings and column names that could end a comment or a string early, or be a trigraph."""
+    X, two, _, _ = stream(8)
+    labels = np.where(two == "a", 'a"*/ ??/\\\n', "\u00fc\u2028%s")
+    frame = [{"*/ /* int x;": a, "b\n#error no": b} for a, b in X[:, :2]]
+    model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5), g.Perceptron(), g.DropOldest(30))).fit(frame, labels)
+    for learn in (False, True):
+        (tmp_path / "gm.h").write_text(to_c(model, learn=learn, name="gm"))
+        lines = ["#include <stdio.h>", '#include "gm.h"', "int main(void) {"]
+        lines += ["    static const char *const names[] = GM_CLASS_NAMES;", '    printf("%s|%s", names[0], names[1]);']
+        (tmp_path / "main.c").write_text("\n".join([*lines, "    return 0;", "}", ""]))
+        assert (tmp_path / "gm.h").read_text().isascii()
+        for compiler in COMPILERS:
+            subprocess.run(
+                [compiler, *STRICT, str(tmp_path / "main.c"), "-o", str(tmp_path / "names"), "-lm"], check=True
+            )
+            said = subprocess.run([str(tmp_path / "names")], capture_output=True, check=True).stdout.decode()
+            assert said == "|".join(model.classes_)
 
 
 def test_what_c_cannot_hold_is_refused_by_name():

@@ -301,6 +301,9 @@ def test_a_full_disk_leaves_the_old_file(broken, path, monkeypatch):
             def flush(self):
                 full()
 
+            def fileno(self):
+                return self.file.fileno()
+
         monkeypatch.setattr(os, "fdopen", Full)
     with pytest.raises(OSError, match="No space left"):
         KernelClassifier(Gaussian(2.0)).fit(X, LABELS).save(path)

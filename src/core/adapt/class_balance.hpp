@@ -1,4 +1,4 @@
-// Classes that weigh alike however often they come: an event of class c weighs n / (k n_c), by the counts up to and including it.
+// Balanced class weights: an event of class c has weight n / (k n_c), from the counts up to and including it.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,17 @@ struct ClassBalance {
     bool on = false;
     std::vector<double> counts;  // events of each class
 
-    // coming: whether the event is not among the counts yet.
-    double weight(std::size_t label, bool coming) const {
+    // new_event: whether the event is not counted yet.
+    double weight(std::size_t label, bool new_event) const {
         if (!on) return 1.0;
-        double events = coming ? 1 : 0, own = events;
-        std::size_t met = coming && (label >= counts.size() || counts[label] == 0) ? 1 : 0;
+        double events = new_event ? 1 : 0, own = events;
+        std::size_t classes_seen = new_event && (label >= counts.size() || counts[label] == 0) ? 1 : 0;
         for (std::size_t c = 0; c < counts.size(); ++c) {
             events += counts[c];
             if (c == label) own += counts[c];
-            if (counts[c] > 0) ++met;
+            if (counts[c] > 0) ++classes_seen;
         }
-        return events / (static_cast<double>(met) * own);
+        return events / (static_cast<double>(classes_seen) * own);
     }
     // So that counting an event of any of these classes needs no memory.
     void make_room(std::size_t classes) {

@@ -1,9 +1,11 @@
-// How far a number may be off: half widths that cover given shares of the events to come, learned from the errors of what was said.
+// Prediction intervals: half widths that cover given shares of future events, learned from the errors of the
+// predictions.
 //
-// Adaptive conformal inference (Gibbs and Candes 2021) with thresholds in place of levels: an error is measured in units of the
-// running mean error, each level has one threshold a step size, which grows by a factor after a miss and shrinks after a hit, and
-// the shares of the step sizes follow their pinball losses (their later aggregation). A last factor of fixed step follows the
-// misses of what was really said: misses less expected ones are its logarithm over the step, while it stays in its bounds.
+// Adaptive conformal inference (Gibbs and Candes 2021) with thresholds in place of levels: an error is measured in
+// units of the running mean error, each level has one threshold per step size, which grows by a factor after a miss and
+// shrinks after a hit, and the shares of the step sizes follow their pinball losses (their later aggregation). A last
+// factor of fixed step follows the misses of the published intervals: within its bounds, its logarithm divided by the
+// step is the number of misses minus the expected number.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +25,11 @@ class Interval {
     static constexpr std::array<double, kCount> kLevels{0.5, 0.8, 0.9, 0.95, 0.99};
     using Row = std::array<double, kCount>;
 
-    // One event: target less answer. What is not finite teaches nothing.
+    // One event: target minus prediction. Errors that are not finite are skipped.
     void learn(double error) noexcept {
         const double size = std::abs(error);
         if (!(size < kLargest)) return;
-        if (mean_ > 0) {  // else nothing was ever off
+        if (mean_ > 0) {  // otherwise every prediction was exact so far
             const double units = std::min(size / mean_, kFar);
             const Row predicted = thresholds();
             for (std::size_t l = 0; l < kCount; ++l) adapt(l, units, predicted[l]);
@@ -37,54 +39,58 @@ class Interval {
         if (mean_ < kSmallest) mean_ = 0;
     }
 
-    // Of an interval around what is said now; requires: a coverage from the lowest to the highest level.
+    // Half width of the interval around the next prediction. requires: a coverage from the lowest to the highest level.
     double half(double coverage) const {
         if (count_ == 0) return std::numeric_limits<double>::infinity();
         const Row now = thresholds();
         std::size_t l = 0;
         while (kLevels[l] < coverage) ++l;
         if (kLevels[l] == coverage) return now[l] * mean_;
-        // The tails of errors fall about exponentially: straight in log(1 - coverage).
+        // The tails of errors are about exponential: interpolate linearly in log(1 - coverage).
         const double from = elementary::log(1 - kLevels[l - 1]), to = elementary::log(1 - kLevels[l]);
         const double share = (elementary::log(1 - coverage) - from) / (to - from);
         return (now[l - 1] + share * (now[l] - now[l - 1])) * mean_;
     }
 
-    void rescale(double factor) { mean_ *= factor; }  // targets are measured in other units
+    void rescale(double factor) { mean_ *= factor; }  // the targets were multiplied by `factor`
 
-    // Numbers that change, in a fixed order: out, and in again.
+    // Visits the state in a fixed order, for saving and loading.
     template <class F>
     void each(F&& f) {
-        f(count_), f(mean_);
+        f(count_);
+        f(mean_);
         for (auto* table : {&experts_, &shares_})
             for (auto& row : *table)
                 for (double& x : row) f(x);
         for (double& x : corrections_) f(x);
     }
     static constexpr std::size_t kNumbers = 2 + 2 * kCount * kCount + kCount;
-    bool fine() const {
-        bool fine = count_ >= 0 && mean_ >= 0 && mean_ < kLargest;
+    bool valid() const {
+        bool valid = count_ >= 0 && mean_ >= 0 && mean_ < kLargest;
         for (std::size_t l = 0; l < kCount; ++l) {
             double sum = 0;
-            for (const double share : shares_[l]) sum += share, fine = fine && share >= 0;
-            for (const double t : experts_[l]) fine = fine && t >= kLeast && t <= kFar;
-            fine = fine && std::abs(sum - 1) < 1e-6 && corrections_[l] >= kLastLeast && corrections_[l] <= kLastMost;
+            for (const double share : shares_[l]) {
+                sum += share;
+                valid = valid && share >= 0;
+            }
+            for (const double t : experts_[l]) valid = valid && t >= kLeast && t <= kFar;
+            valid = valid && std::abs(sum - 1) < 1e-6 && corrections_[l] >= kLastLeast && corrections_[l] <= kLastMost;
         }
-        return fine;
+        return valid;
     }
 
   private:
     static constexpr Row kSteps{0.005, 0.01, 0.02, 0.05, 0.15};  // gamma
-    static constexpr double kLastStep = 0.01;                    // of the factor that follows what was said
-    static constexpr double kMemory = 128;                       // events in the mean error
-    static constexpr double kRate = 0.15, kWorst = 5;            // of the shares; the largest loss that counts
-    static constexpr double kMixed = 0.001;                      // of the shares, dealt out anew each event
-    // A long time without errors, or one that is far off, must not take long to forget.
+    static constexpr double kLastStep = 0.01;  // step of the factor that follows the published intervals
+    static constexpr double kMemory = 128;                       // events in the running mean error
+    static constexpr double kRate = 0.15, kWorst = 5;  // learning rate of the shares; largest loss that counts
+    static constexpr double kMixed = 0.001;  // part of the shares that is redistributed evenly at each event
+    // Bounds, so that a long time without errors, or one large error, is forgotten soon.
     static constexpr double kLeast = 1e-3, kFar = 1e6, kLastLeast = 0.1, kLastMost = 10;
     static constexpr double kLargest = 1e290, kSmallest = 1e-290;
 
     struct Factors {
-        std::array<Row, kCount> up, down;  // a level, a step
+        std::array<Row, kCount> up, down;  // by level, then step size
         Row last_up, last_down;
         Factors() {
             for (std::size_t l = 0; l < kCount; ++l) {
@@ -102,7 +108,7 @@ class Interval {
         return made;
     }
 
-    // In units of the mean error; a higher level is never narrower.
+    // Thresholds in units of the mean error; a higher level is never narrower.
     Row thresholds() const {
         Row out{};
         double widest = 0;
@@ -131,13 +137,14 @@ class Interval {
     }
 
     static constexpr Row same(double x) { return {x, x, x, x, x}; }
-    double count_ = 0, mean_ = 0;  // events; mean absolute error of the last
-    std::array<Row, kCount> experts_{same(0.8), same(1.6), same(2.2), same(2.8), same(4.2)};  // between normal and Laplacian errors
+    double count_ = 0, mean_ = 0;  // events; mean absolute error of the last ones
+    // initial values between normal and Laplacian errors
+    std::array<Row, kCount> experts_{same(0.8), same(1.6), same(2.2), same(2.8), same(4.2)};
     std::array<Row, kCount> shares_{same(0.2), same(0.2), same(0.2), same(0.2), same(0.2)};
     Row corrections_ = same(1.0);
 };
 
-// One a target.
+// One interval per target.
 class Intervals {
   public:
     explicit Intervals(std::size_t targets = 0) : each_(targets) {}
@@ -160,7 +167,7 @@ class Intervals {
         auto next = numbers.begin();
         for (auto& one : each_) {
             one.each([&](double& x) { x = *next++; });
-            if (!one.fine()) archive.refuse("intervals", "holds a number out of range");
+            if (!one.valid()) archive.refuse("intervals", "holds a number out of range");
         }
     }
 

@@ -1,5 +1,8 @@
-// Columns on their way to a kernel: each event is measured by what has come up to and including it. Every sum runs in the order
-// of the events, so a chunk and its rows one by one give the same bits; every step commutes with a factor of 2^k.
+// Folder adapt: what is learned beside the hypothesis: scaling, class weights, calibration, prediction intervals.
+// It includes base/ and parts/; learner/ and everything above may include it.
+// Begin with this file: running means and scaling of columns. Each event is scaled by the statistics up to and
+// including it. Every sum runs in the order of the events, so that a chunk and its rows one by one give the same bits;
+// every step commutes with a factor of 2^k.
 #pragma once
 
 #include <algorithm>
@@ -11,24 +14,24 @@
 
 namespace gristmill {
 
-// Means so far of columns that may have gaps: first value, sum of differences from it, and count.
+// Running means of columns with missing values: the first value, the sum of differences from it, and the count.
 class Means {
   public:
     std::size_t width() const { return first.size(); }
 
-    // More columns, which begin with these values.
+    // Adds columns with these first values.
     void widen(std::span<const double> fresh) {
         first.insert(first.end(), fresh.begin(), fresh.end());
         total.resize(first.size());
         count.resize(first.size());
     }
-    // Rows without gaps.
+    // Rows without missing values.
     void learn(const double* rows, std::size_t n) {
         for (const double* row = rows; row != rows + n * width(); row += width())
             for (std::size_t c = 0; c < width(); ++c) total[c] += row[c] - first[c];
         for (double& seen : count) seen += static_cast<double>(n);
     }
-    // Rows with gaps, which get the mean at that time.
+    // Rows with missing values, which are replaced by the mean at that time.
     void learn(const double* rows, const bool* missing, std::size_t n, double* out) {
         for (std::size_t at = 0; at < n * width(); at += width())
             for (std::size_t c = 0; c < width(); ++c) {
@@ -39,33 +42,39 @@ class Means {
     }
     double mean(std::size_t c) const {
         const double found = first[c] + total[c] / std::max(count[c], 1.0);
-        return std::isfinite(found) ? found : first[c];  // a sum that has overflowed tells nothing any more
+        return std::isfinite(found) ? found : first[c];  // after an overflow of the sum the mean is unknown
     }
 
-    // A lone event can be taken back: `keep` before it, `undo` after.
-    void begin() { saved_total_ = total, saved_count_ = count; }
-    void rollback() { total = saved_total_, count = saved_count_; }
+    // Undo of one event: begin() before it, rollback() after it.
+    void begin() {
+        saved_total_ = total;
+        saved_count_ = count;
+    }
+    void rollback() {
+        total = saved_total_;
+        count = saved_count_;
+    }
 
-    std::vector<double> first;  // differences from it: a large offset would drown small ones
+    std::vector<double> first;  // reference of the differences: a large offset would drown small ones
     std::vector<double> total, count;
 
   private:
     std::vector<double> saved_total_, saved_count_;
 };
 
-// How far out a value may be. In the running moments it counts as at most kFar deviations from the mean, once there are a few
-// events; and what is farther out than that is drawn in, to less than twice as many. One value of a heavy tail, or the first
-// that moves after many equal ones, would otherwise take a column, or the whole distance, for itself.
-namespace clipping {
+// Limits the influence of outliers. In the running moments a value counts as at most kClip deviations from the mean,
+// once there are kMinEvents events; a scaled value beyond kClip is compressed to less than twice kClip. Otherwise one
+// value of a heavy tail, or the first change after many equal values, would dominate a column or the distance.
+namespace outliers {
 constexpr double kClip = 5;
 constexpr std::uint64_t kMinEvents = 16;
 
 inline double limit(std::uint64_t seen) { return seen >= kMinEvents ? kClip : std::numeric_limits<double>::infinity(); }
-// A step from the first value as it counts, by mean and deviation so far.
+// The difference from the first value, clipped by the mean and the deviation so far.
 inline double clipped(double step, double mean, double spread, double far) {
-    const double clipping = spread > 0 ? far * spread : std::numeric_limits<double>::infinity();
-    const double below = std::min(step, mean + clipping);
-    return std::max(below, mean - clipping);
+    const double most = spread > 0 ? far * spread : std::numeric_limits<double>::infinity();
+    const double below = std::min(step, mean + most);
+    return std::max(below, mean - most);
 }
 inline double compressed(double z) {
     const double over = std::abs(z) - kClip;
@@ -73,17 +82,17 @@ inline double compressed(double z) {
     return over > 0 ? (z > 0 ? inside : -inside) : z;
 }
 inline double deviation(double square) { return std::sqrt(square > 0 ? square : 0.0); }
-// A column that has not moved is left where its centre puts it: at zero.
+// A constant column is divided by 1, so that it stays 0 after centring.
 inline double nonzero(double spread) { return spread > 0 ? spread : 1.0; }
-// Mean and deviation of so many numbers, by their sum and the sum of their squares.
+// Mean and standard deviation from count, sum and sum of squares.
 inline void moments(double sum, double squares, double count, double& mean, double& spread) {
     mean = sum / count;
     spread = deviation(squares / count - mean * mean);
 }
 inline double standardized(double x, double centre, double spread) { return (x - centre) / nonzero(spread); }
-}  // namespace reach
+}  // namespace outliers
 
-// Centre and spread of each column: mean and standard deviation, or least and largest value.
+// Centre and spread of each column: mean and standard deviation, or minimum and range.
 class ColumnScaling {
   public:
     ColumnScaling(bool by_range, std::uint64_t warmup) : by_range(by_range), warmup(warmup) {}
@@ -91,7 +100,7 @@ class ColumnScaling {
     std::size_t width() const { return first.size(); }
     std::uint64_t known() const { return std::min(seen, warmup); }
 
-    // Columns that come after `events` events, as if each had had its first value in all of them.
+    // Adds columns after `events` events, as if they had had their first value in all of them.
     void widen(std::span<const double> fresh, std::uint64_t events) {
         if (first.empty()) seen = events;
         first.insert(first.end(), fresh.begin(), fresh.end());
@@ -115,8 +124,8 @@ class ColumnScaling {
         for (std::size_t r = 0; r < n; ++r) place(rows + r * width(), centre.data(), spread.data(), out + r * width());
     }
 
-    // The same for rows of which only what is not 0 is told: a column is divided by its root mean square, or its range with 0 in it,
-    // and not centred, so that zeros stay zeros. requires: columns that began with 0, and each at most once in a row.
+    // The same for sparse rows: a column is divided by its root mean square, or by its range including 0, and not
+    // centred, so that zeros stay zeros. requires: columns that began with 0, each at most once per row.
     void learn_sparse(std::span<const std::int64_t> starts, const std::int32_t* columns, const double* values, double* out) {
         for (std::size_t r = 0; r + 1 < starts.size(); ++r, ++seen)
             for (std::int64_t at = starts[r]; at < starts[r + 1]; ++at) {
@@ -130,22 +139,31 @@ class ColumnScaling {
             out[at] = divided(static_cast<std::size_t>(columns[at]), values[at], std::max<std::uint64_t>(known(), 1));
     }
 
-    // How fast each scaled column moves with the raw one.
+    // The derivative of each scaled column by the raw one.
     std::vector<double> slopes() const {
         std::vector<double> centre(width()), spread(width());
         measure(centre.data(), spread.data());
-        for (std::size_t c = 0; c < width(); ++c) centre[c] = 1 / clipping::nonzero(spread[c]);
+        for (std::size_t c = 0; c < width(); ++c) centre[c] = 1 / outliers::nonzero(spread[c]);
         return centre;
     }
 
-    void begin() { saved_low_ = low, saved_high_ = high, saved_seen_ = seen; }
-    void rollback() { low = saved_low_, high = saved_high_, seen = saved_seen_; }
+    void begin() {
+        saved_low_ = low;
+        saved_high_ = high;
+        saved_seen_ = seen;
+    }
+    void rollback() {
+        low = saved_low_;
+        high = saved_high_;
+        seen = saved_seen_;
+    }
 
     bool by_range;
-    std::uint64_t warmup;  // events after which everything stays as it is
+    std::uint64_t warmup;  // events after which the statistics are frozen
     std::uint64_t seen = 0;
     std::vector<double> first;
-    std::vector<double> low, high;  // of the range; or sum and sum of squares of differences from the first
+    // minimum and maximum; or sum and sum of squares of differences from the first value
+    std::vector<double> low, high;
 
   private:
     std::uint64_t saved_seen_ = 0;
@@ -153,46 +171,51 @@ class ColumnScaling {
 
     void measure(double* centre, double* spread) const {
         if (by_range) {
-            for (std::size_t c = 0; c < width(); ++c) centre[c] = low[c], spread[c] = high[c] - low[c];
+            for (std::size_t c = 0; c < width(); ++c) {
+                centre[c] = low[c];
+                spread[c] = high[c] - low[c];
+            }
             return;
         }
         moments(static_cast<double>(std::max<std::uint64_t>(known(), 1)), centre, spread);
         for (std::size_t c = 0; c < width(); ++c) centre[c] += first[c];
     }
-    // Mean, less the first value, and deviation.
+    // Mean minus the first value, and deviation.
     void moments(double count, double* __restrict mean, double* __restrict spread) const {
         const double *sums = low.data(), *squares = high.data();
-        for (std::size_t c = 0, n = width(); c < n; ++c) clipping::moments(sums[c], squares[c], count, mean[c], spread[c]);
+        for (std::size_t c = 0, n = width(); c < n; ++c) outliers::moments(sums[c], squares[c], count, mean[c], spread[c]);
     }
 
-    // One value of a column that was 0 in all events that did not tell it.
+    // One value of a sparse column, which was 0 in all events without it.
     void take(std::size_t c, double x) {
         if (by_range) {
-            low[c] = std::min(low[c], x), high[c] = std::max(high[c], x);
+            low[c] = std::min(low[c], x);
+            high[c] = std::max(high[c], x);
             return;
         }
         const double count = static_cast<double>(std::max<std::uint64_t>(seen, 1));
-        const double clipped = clipping::clipped(x, 0, clipping::deviation(high[c] / count), clipping::limit(seen));
-        low[c] += clipped, high[c] += clipped * clipped;
+        const double clipped = outliers::clipped(x, 0, outliers::deviation(high[c] / count), outliers::limit(seen));
+        low[c] += clipped;
+        high[c] += clipped * clipped;
     }
     double divided(std::size_t c, double x, std::uint64_t events) const {
-        if (by_range) return x / clipping::nonzero(high[c] - low[c]);
-        const double z = clipping::compressed(x / clipping::nonzero(clipping::deviation(high[c] / static_cast<double>(events))));
+        if (by_range) return x / outliers::nonzero(high[c] - low[c]);
+        const double z = outliers::compressed(x / outliers::nonzero(outliers::deviation(high[c] / static_cast<double>(events))));
         return std::isfinite(z) ? z : 0.0;
     }
 
     void place(const double* row, const double* centre, const double* spread, double* __restrict out) const {
         std::int64_t beyond = 0;
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            out[c] = clipping::standardized(row[c], centre[c], spread[c]);
-            beyond |= std::abs(out[c]) <= clipping::kClip ? 0 : 1;  // or it is no number
+            out[c] = outliers::standardized(row[c], centre[c], spread[c]);
+            beyond |= std::abs(out[c]) <= outliers::kClip ? 0 : 1;  // or it is NaN
         }
         if (beyond) compress(out);
     }
     void compress(double* out) const {
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            if (!by_range) out[c] = clipping::compressed(out[c]);
-            if (!std::isfinite(out[c])) out[c] = 0;  // sums that have overflowed tell nothing any more
+            if (!by_range) out[c] = outliers::compressed(out[c]);
+            if (!std::isfinite(out[c])) out[c] = 0;  // after an overflow the column is unknown
         }
     }
 
@@ -212,24 +235,28 @@ class ColumnScaling {
         std::vector<double> mean(width()), spread(width());
         moments(static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean.data(), spread.data());
         for (std::size_t r = 0; r < n; ++r, rows += width(), out += width()) {
-            if (add(rows, clipping::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(), out)) compress(out);
+            if (add(rows, outliers::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(), out)) compress(out);
         }
     }
-    // An event into the sums, none farther from the mean so far than so many deviations, and out again scaled: one pass over the
-    // columns, for divisions and roots are what it takes, and they overlap. True where something may be far out.
+    // Adds an event to the sums, clipped at `far` deviations from the mean so far, and scales it, in one pass over the
+    // columns, so that divisions and roots overlap. Returns whether a scaled value needs compression.
     bool add(const double* row, double far, double count, double* __restrict mean, double* __restrict spread,
              double* __restrict out) {
         double *__restrict sums = low.data(), *__restrict squares = high.data();
         const double* begin = first.data();
         std::int64_t beyond = 0;
         for (std::size_t c = 0, n = width(); c < n; ++c) {
-            const double clipped = clipping::clipped(row[c] - begin[c], mean[c], spread[c], far);
+            const double clipped = outliers::clipped(row[c] - begin[c], mean[c], spread[c], far);
             const double sum = sums[c] + clipped, total = squares[c] + clipped * clipped;
             double middle, deviation;
-            clipping::moments(sum, total, count, middle, deviation);
-            const double z = clipping::standardized(row[c], middle + begin[c], deviation);
-            sums[c] = sum, squares[c] = total, mean[c] = middle, spread[c] = deviation, out[c] = z;
-            beyond |= std::abs(z) <= clipping::kClip ? 0 : 1;
+            outliers::moments(sum, total, count, middle, deviation);
+            const double z = outliers::standardized(row[c], middle + begin[c], deviation);
+            sums[c] = sum;
+            squares[c] = total;
+            mean[c] = middle;
+            spread[c] = deviation;
+            out[c] = z;
+            beyond |= std::abs(z) <= outliers::kClip ? 0 : 1;
         }
         return beyond != 0;
     }

@@ -1,5 +1,6 @@
-// Named fields, out and in again: one `visit` of a learner serves saving and loading, so that a new saved number is one
-// line. What is read is checked here: sizes, and that every number is finite. Knows nothing of files or of Python.
+// Named fields of a saved model. One `visit` of a learner both saves and loads, so that a new saved number is one line.
+// Loaded fields are checked here: their sizes, and that every number is finite. Independent of file formats and of
+// Python.
 #pragma once
 
 #include <algorithm>
@@ -26,17 +27,17 @@ struct Field {
 class Archive {
   public:
     static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
-    static constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;  // no stream is that long
+    static constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;  // an upper limit of event counts
 
-    Archive() = default;  // to save into
+    Archive() = default;  // an empty archive to save into
     explicit Archive(std::vector<std::pair<std::string, Field>> fields) : loads(true), fields(std::move(fields)) {}
 
     bool loads = false;
-    std::vector<std::pair<std::string, Field>> fields;  // in the order of the visit
-    std::string scope;                                  // put before every name
-    std::optional<Batch> points;                        // while loading: the stored points, which travel beside the fields
+    std::vector<std::pair<std::string, Field>> fields;  // in the order of the visits
+    std::string scope;                                  // prefix of every name
+    std::optional<Batch> points;  // while loading: the stored points, which are kept outside the fields
 
-    // One number; `otherwise` is for files from before it was saved.
+    // One number; `otherwise`: the value when the field is absent.
     template <class T>
     void number(const char* name, T& value, std::optional<T> otherwise = std::nullopt) {
         std::vector<T> list{value};
@@ -47,12 +48,12 @@ class Archive {
         numbers(name, list, 1);
         value = list[0];
     }
-    // A count of events or steps.
+    // A count of events or steps; larger than kLongest is refused.
     void count(const char* name, std::uint64_t& value, std::optional<std::uint64_t> otherwise = std::nullopt) {
         number(name, value, otherwise);
         if (value > kLongest) refuse(name, "is not a number of events");
     }
-    // A list; while loading it must have so many entries.
+    // A list; while loading it must have `size` entries.
     template <class List>
     void numbers(const char* name, List& list, std::size_t size = kAny) {
         using T = typename List::value_type;
@@ -66,7 +67,7 @@ class Archive {
         if (size != kAny && read.size() != size) refuse(name, "does not fit the others");
         list.assign(read.begin(), read.end());
     }
-    // One number a stored point, NaN where it is not known; older files have none.
+    // One number per stored point; NaN marks an unknown one, and without the field all are unknown.
     template <class List>
     void known(const char* name, List& list, std::size_t size) {
         if (!loads) {
@@ -80,7 +81,7 @@ class Archive {
             refuse(name, "does not fit the others");
         list.assign(read->begin(), read->end());
     }
-    // Lines of equal length, an output each, kept padded with zeros.
+    // Rows of equal length, one per output, kept padded with zeros.
     void table(const char* name, std::vector<Lines<double>>& lines, std::size_t rows, std::size_t columns) {
         if (!loads) {
             std::vector<double> all;
@@ -95,7 +96,7 @@ class Archive {
         for (std::size_t o = 0; o < rows; ++o)
             std::copy_n(read.begin() + static_cast<std::ptrdiff_t>(o * columns), columns, lines[o].begin());
     }
-    // The numbers of a rule or a budget that change while learning.
+    // The state of a rule or a budget: the numbers that change while learning.
     template <class Part>
     void part(const char* name, Part& part) {
         const std::string outer = scope;
@@ -103,7 +104,7 @@ class Archive {
         scope += '.';
         std::visit([&](auto& p) {
             p.state([&](const char* field, double& x) { number(field, x); });
-            if constexpr (requires { p.visit(*this); }) p.visit(*this);  // lists
+            if constexpr (requires { p.visit(*this); }) p.visit(*this);  // list-valued state
         }, part);
         scope = outer;
     }
@@ -136,7 +137,7 @@ class Archive {
     }
 };
 
-// Positions in the stream must be distinct and before its end.
+// Refuses ids that are not distinct positions before the end of the stream.
 inline void check_ids(const Archive& archive, std::vector<std::int64_t> ids, std::uint64_t seen) {
     std::sort(ids.begin(), ids.end());
     if (std::adjacent_find(ids.begin(), ids.end()) != ids.end() ||

@@ -1,5 +1,5 @@
-// Records of one size in memory that grows without moving. A large arena lies on large pages where the system has them, because
-// records are visited in no order and each page of 4 kB would be looked up anew.
+// Records of one size in memory that grows without moving. A large arena uses huge pages where the system has them:
+// records are accessed in random order, and with 4 kB pages most accesses would miss the TLB.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace gristmill {
 
 inline constexpr std::size_t kLargePage = std::size_t{1} << 21;
 
-// Memory of a vector that is visited in no order.
+// Allocator of a vector that is accessed in random order.
 template <class T>
 struct LargePages {
     using value_type = T;
@@ -52,7 +52,8 @@ class Arena {
     std::byte* at(std::size_t i) const { return slabs_[i >> shift_].get() + (i & ((std::size_t{1} << shift_) - 1)) * record_bytes_; }
     std::size_t records() const { return records_; }
 
-    // Room for so many records; what is there stays where it is, unless it all fits into the first small span.
+    // Makes room for `records` records. Existing records keep their address, unless all of them fit into the first
+    // small slab.
     void grow(std::size_t records) {
         const std::size_t each = std::size_t{1} << shift_;
         if (records <= records_) return;
@@ -66,11 +67,17 @@ class Arena {
             return;
         }
         if (records_ > 0 && records_ < each) grow(each);
-        while (records_ < records) slabs_.push_back(make(each, slabs_.size() >= kSmallSlabs)), records_ += each;
+        while (records_ < records) {
+            slabs_.push_back(make(each, slabs_.size() >= kSmallSlabs));
+            records_ += each;
+        }
     }
     void shrink(std::size_t records) {
         const std::size_t each = std::size_t{1} << shift_;
-        while (slabs_.size() > 1 && records_ - each >= records) slabs_.pop_back(), records_ -= each;
+        while (slabs_.size() > 1 && records_ - each >= records) {
+            slabs_.pop_back();
+            records_ -= each;
+        }
     }
     Arena copy() const {
         Arena other(record_bytes_);
@@ -79,7 +86,7 @@ class Arena {
             std::memcpy(other.slabs_[i].get(), slabs_[i].get(), std::min(each, records_) * record_bytes_);
         return other;
     }
-    // Of so many records in use: what was never written to takes no memory.
+    // Bytes with `used` records in use; memory never written to is not counted, because the system has not mapped it.
     std::size_t bytes(std::size_t used) const {
         std::size_t total = sizeof *this + slabs_.capacity() * sizeof(Slab);
         const std::size_t each = std::size_t{1} << shift_;
@@ -91,7 +98,7 @@ class Arena {
     }
 
   private:
-    // The first few spans are on small pages: a page that is hardly used would be most of a small arena.
+    // The first few slabs are on small pages: a mostly unused huge page would dominate a small arena.
     static constexpr std::size_t kSlabBytes = 4 * kLargePage, kSmallSlabs = 8;
     struct Free {
         std::align_val_t alignment;
@@ -101,7 +108,7 @@ class Arena {
 
     static std::size_t large(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
     Slab make(std::size_t records, bool is_large) const {
-        // Vector code reads past the end of a record, up to a line.
+        // Vector code reads past the end of a record, up to one cache line.
         const std::size_t bytes = records * record_bytes_ + kLineBytes;
         const auto alignment = std::align_val_t(is_large ? kLargePage : kLineBytes);
         const std::size_t whole = is_large ? large(bytes) : bytes;

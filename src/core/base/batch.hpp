@@ -1,4 +1,6 @@
-// Views of incoming rows. Nothing here owns memory; the caller keeps it alive for the call.
+// Folder base: input batches, the archive of saved fields, portable exp and log, random numbers, threads.
+// It includes simd/ only (cache line and lane constants); every folder above may include it.
+// Begin with this file: views of incoming rows. They own no memory; the caller keeps the data alive for the call.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +23,7 @@ struct DenseRows {
 };
 
 template <class T>
-struct SparseRows {  // columns ascend within a row
+struct SparseRows {  // columns are ascending within a row
     const std::int64_t* start = nullptr;
     const std::int32_t* column = nullptr;
     const T* value = nullptr;
@@ -31,7 +33,7 @@ struct SparseRows {  // columns ascend within a row
     std::size_t nonzeros(std::size_t i) const { return static_cast<std::size_t>(start[i + 1] - start[i]); }
 };
 
-struct ForeignRows {  // objects that only their own kind of store understands
+struct ForeignRows {  // Python objects, understood only by ForeignPoints
     const void* objects = nullptr;
     std::size_t count = 0;
 };
@@ -42,14 +44,14 @@ inline std::size_t batch_count(const Batch& batch) {
     return std::visit([](const auto& rows) { return rows.count; }, batch);
 }
 
-// An event that cannot be learned or scored; `row` is its place in the chunk.
+// An event that cannot be learned or scored; `row` is its index in the chunk.
 struct RowError : std::runtime_error {
     std::size_t row;
     RowError(std::size_t row, const std::string& what) : std::runtime_error(what), row(row) {}
 };
 
 template <class T>
-struct LineAllocator {  // whole cache lines, so that a block of lanes is one line a feature
+struct LineAllocator {  // aligned to cache lines, so that a block of lanes is one line per feature
     using value_type = T;
     LineAllocator() = default;
     template <class U>
@@ -63,7 +65,7 @@ struct LineAllocator {  // whole cache lines, so that a block of lanes is one li
 template <class T>
 using Lines = std::vector<T, LineAllocator<T>>;
 
-// Lines that start as they come, not as zeros: for large tables whose every number is written before it is read.
+// Lines without zero initialisation, for large tables in which every number is written before it is read.
 template <class T>
 struct UnsetAllocator : LineAllocator<T> {
     template <class U>

@@ -1,8 +1,8 @@
-// exp, expm1, log, log1p and pow of one number, for numbers that are learned: a C library's own differ in the last bit from
-// machine to machine. Here every operation is one that IEEE 754 rounds in one way (+ - * / and std::fma), in a fixed order, so
-// that the bits are the same everywhere, with or without wide instructions. Errors stay below 1 ulp.
+// exp, expm1, log, log1p and pow of one number, for everything that is learned: the functions of C libraries differ in
+// the last bit from machine to machine. Every operation here is one that IEEE 754 rounds in one way (+ - * / and
+// std::fma), in a fixed order, so that the bits are the same everywhere. Errors stay below 1 ulp.
 //
-// The square root and std::fma are exact by that standard and need no twin here. simd/kernel_blocks.hpp has the exp of many lanes.
+// std::sqrt and std::fma are exact by that standard and need no replacement. simd/kernel_blocks.hpp has exp of vectors.
 #pragma once
 
 #include <bit>
@@ -38,7 +38,7 @@ inline double power_of_two(std::int64_t n) {  // -1022 <= n <= 1023
     return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
 }
 
-// e^(x + tail) = 2^n (1 + r + rest), |r| <= ln(2)/2; `tail` is small beside x.
+// e^(x + tail) = 2^n (1 + r + rest), |r| <= ln(2)/2; requires: `tail` is small relative to x.
 struct Reduced {
     std::int64_t n;
     double r, rest;
@@ -46,13 +46,13 @@ struct Reduced {
 inline Reduced reduce(double x, double tail) {
     constexpr double shift = 0x1.8p52, log2e = 0x1.71547652b82fep0;
     constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
-    // Adding 1.5 * 2^52 rounds to the nearest whole number and leaves it in the low bits.
+    // Adding 1.5 * 2^52 rounds to the nearest integer and leaves it in the low bits.
     const double shifted = x * log2e + shift, whole = shifted - shift;
     const double coarse = x - whole * ln2_high;  // exact: the product has few bits
     const double fine = whole * ln2_low - tail;
     const double r = coarse - fine, lost = (coarse - r) - fine;
-    // r^2/2 + r^3 q(r), q of degree 9 through the Chebyshev nodes (2.5e-18 of expm1); its terms are summed in pairs because
-    // each sum waits for the one before.
+    // r^2/2 + r^3 q(r), q of degree 9 through the Chebyshev nodes (2.5e-18 relative to expm1); its terms are summed in
+    // pairs to shorten the dependency chain.
     const double r2 = r * r, r4 = r2 * r2;
     const double q0 = 0x1.5555555555556p-3 + r * 0x1.5555555555555p-5;
     const double q1 = 0x1.11111111109b4p-7 + r * 0x1.6c16c16c167e1p-10;
@@ -86,17 +86,21 @@ inline double expm1(double x) {
 
 // ---- log ----------------------------------------------------------------------------------------------------------
 
-// log of the sum, right to about 2^-65 of its size; positive and finite.
+// log(x.high + x.low) with a relative error of about 2^-65. requires: positive and finite.
 inline Twofold log_of(Twofold x) {
     std::int64_t k = 0;
-    if (x.high < 0x1p-1022) x.high *= 0x1p54, x.low *= 0x1p54, k = -54;
+    if (x.high < 0x1p-1022) {
+        x.high *= 0x1p54;
+        x.low *= 0x1p54;
+        k = -54;
+    }
     const auto bits = std::bit_cast<std::int64_t>(x.high);
-    // k so that m = x / 2^k lies between sqrt(1/2) and sqrt(2)
+    // k such that m = x / 2^k lies between sqrt(1/2) and sqrt(2)
     constexpr auto root_half = std::bit_cast<std::int64_t>(0x1.6a09e667f3bcdp-1);
     const std::int64_t shift = (bits - root_half) >> 52;
     k += shift;
     const double m = std::bit_cast<double>(bits - (shift << 52));
-    // x.low is far below x.high: two factors, since 2^-shift may leave the range.
+    // Two factors, because 2^-shift may leave the range of normal numbers.
     const double m_low = x.low * power_of_two(-(shift / 2)) * power_of_two(-(shift - shift / 2));
     // log m = 2 atanh(s) = 2 s (1 + z/3 + z^2/5 + ...), s = (m-1)/(m+1), z = s^2 < 0.0295
     const Twofold f = sum_of(m - 1, m_low), d = Twofold{2, 0} + f;
@@ -118,14 +122,14 @@ inline double log(double x) {
     return x == kInf ? x : log_of({x, 0}).high;
 }
 
-// The same within 2 ulp, in a quarter of the time: for losses, which are only compared.
-inline double quick_log(double x) {  // normal, positive and finite
+// log within 2 ulp in a quarter of the time: for losses, which are only compared.
+inline double quick_log(double x) {  // requires: normal, positive and finite
     const auto bits = std::bit_cast<std::int64_t>(x);
     constexpr auto root_half = std::bit_cast<std::int64_t>(0x1.6a09e667f3bcdp-1);
     const std::int64_t k = (bits - root_half) >> 52;
     const double m = std::bit_cast<double>(bits - (k << 52));
     const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z, z4 = z2 * z2;
-    // atanh(s) = s (1 + z/3 + z^2/5 + ...), in pairs as above
+    // atanh(s) = s (1 + z/3 + z^2/5 + ...), summed in pairs as above
     const double a = 1.0 / 3 + z * (1.0 / 5), b = 1.0 / 7 + z * (1.0 / 9), c = 1.0 / 11 + z * (1.0 / 13);
     const double d = 1.0 / 15 + z * (1.0 / 17), e = 1.0 / 19 + z * (1.0 / 21);
     const double series = z * ((a + z2 * b) + z4 * ((c + z2 * d) + z4 * e));
@@ -143,7 +147,7 @@ inline double pow(double x, double y) {  // x >= 0
     if (y == 0 || x == 1) return 1;
     if (!(x > 0) || x == kInf || !(std::abs(y) < kInf)) {
         if (x != x || y != y || x < 0) return kNaN;
-        return (x > 1) == (y > 0) ? kInf : 0.0;  // 0 or infinity on one side
+        return (x > 1) == (y > 0) ? kInf : 0.0;  // one of x and y is 0 or infinite
     }
     const Twofold l = log_of({x, 0});
     const double high = y * l.high;

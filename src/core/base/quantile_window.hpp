@@ -1,5 +1,5 @@
-// The last numbers of a stream, a thousand unless said otherwise, and their quantile. Copies share one memory until one of them changes: a rule is
-// copied at every event, and a chunk keeps the rule from before it.
+// A window of the last numbers of a stream (1,000 by default) with quantiles. Copies share memory until one of them
+// changes (copy on write): a rule is copied at every event, and a transaction keeps the rule from before the chunk.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ class BasicQuantileWindow {
     static constexpr std::size_t kMost = Most;
 
     std::size_t size() const { return storage_ ? storage_->values.size() : 0; }
-    // Bytes at most, whatever has come by now.
+    // Upper bound of the memory, however full the window is.
     static constexpr std::size_t bytes() { return sizeof(Storage) + kMost * (sizeof(double) + sizeof(std::uint16_t)); }
 
-    // The number of which a share of the next ones is expected below, if they are like these: the (n + 1) share-th
-    // smallest, between two of them by their distance (Weibull's plotting position). requires: size() > 0.
+    // The quantile of `share`: the (n + 1) share-th smallest number, interpolated linearly (Weibull's plotting
+    // position). requires: size() > 0.
     double quantile(double share) const {
         const auto n = static_cast<double>(size());
         const double place = std::clamp((n + 1) * share, 1.0, n);
@@ -32,14 +32,14 @@ class BasicQuantileWindow {
         return low + (place - static_cast<double>(below)) * (ranked(below) - low);
     }
 
-    // The share of which a number is the quantile; beyond all of them what is left of a tail, by their distance in units of `unit`.
-    // requires: size() > 0, unit > 0.
+    // The share of the window below `value`; beyond the extremes an exponential tail with scale `unit`. requires:
+    // size() > 0, unit > 0.
     double share(double value, double unit) const {
         const std::size_t n = size();
         const double each = 1 / static_cast<double>(n + 1);
         if (value < ranked(0)) return each * elementary::exp(std::max((value - ranked(0)) / unit, -kTail));
         if (value >= ranked(n - 1)) return 1 - each * elementary::exp(std::max((ranked(n - 1) - value) / unit, -kTail));
-        const auto below = static_cast<std::size_t>(rank(value, false));  // not above it
+        const auto below = static_cast<std::size_t>(rank(value, false));  // how many are <= value
         const double low = ranked(below - 1), high = ranked(below);
         return each * (static_cast<double>(below) + (value - low) / (high - low));
     }
@@ -48,7 +48,10 @@ class BasicQuantileWindow {
         if (!storage_) storage_ = std::make_shared<Storage>();
         else if (storage_.use_count() > 1) storage_ = std::make_shared<Storage>(*storage_);
         Storage& k = *storage_;
-        if (k.values.capacity() < kMost) k.values.reserve(kMost), k.order.reserve(kMost);
+        if (k.values.capacity() < kMost) {
+            k.values.reserve(kMost);
+            k.order.reserve(kMost);
+        }
         auto place = static_cast<std::uint16_t>(k.oldest);
         if (k.values.size() < kMost) {
             place = static_cast<std::uint16_t>(k.values.size());
@@ -61,14 +64,15 @@ class BasicQuantileWindow {
         k.order.insert(k.order.begin() + rank(value, false), place);
     }
 
-    // So that the next push needs no memory.
+    // Allocates, so that the next push() cannot fail.
     void make_room() {
         if (!storage_) storage_ = std::make_shared<Storage>();
         else if (storage_.use_count() > 1) storage_ = std::make_shared<Storage>(*storage_);
-        storage_->values.reserve(kMost), storage_->order.reserve(kMost);
+        storage_->values.reserve(kMost);
+        storage_->order.reserve(kMost);
     }
 
-    // In the order in which they came.
+    // In order of arrival.
     std::vector<double> values() const {
         if (!storage_) return {};
         std::vector<double> list(storage_->values);
@@ -77,14 +81,14 @@ class BasicQuantileWindow {
     }
 
   private:
-    static constexpr double kTail = 600;  // units: nothing is farther out
+    static constexpr double kTail = 600;  // largest distance into a tail, in units
     struct Storage {
-        std::vector<double> values;        // a ring
-        std::vector<std::uint16_t> order;  // places in it, by value
-        std::size_t oldest = 0;            // its place, once the ring is full
+        std::vector<double> values;        // ring buffer
+        std::vector<std::uint16_t> order;  // indices into the ring, sorted by value
+        std::size_t oldest = 0;            // index of the oldest number, once the ring is full
     };
     double ranked(std::size_t i) const { return storage_->values[storage_->order[i]]; }
-    // How many are below a number, or not above it.
+    // How many numbers are below `value`, or not above it.
     std::ptrdiff_t rank(double value, bool below) const {
         const Storage& k = *storage_;
         auto before = [&](std::uint16_t place, double v) { return below ? k.values[place] < v : k.values[place] <= v; };

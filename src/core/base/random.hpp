@@ -1,5 +1,5 @@
-// A small counter-based generator: the n-th number is a hash of (seed, n), so its whole state is two integers that are
-// saved with the model and give the same run on every machine.
+// A counter-based generator: the n-th number is a hash of (seed, n). Its state is two integers, which are saved with
+// the model and give the same run on every machine.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Random {
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
         return z ^ (z >> 31);
     }
-    std::uint64_t below(std::uint64_t n) {  // uniform on 0..n-1, without bias
+    std::uint64_t below(std::uint64_t n) {  // uniform on 0..n-1, unbiased
         const std::uint64_t limit = ~std::uint64_t{0} - ~std::uint64_t{0} % n;
         for (;;)
             if (const std::uint64_t x = next(); x < limit) return x % n;

@@ -19,7 +19,7 @@ namespace gristmill {
 namespace {
 
 thread_local std::size_t allowed = 1;
-thread_local bool at_work = false;  // inside a piece of work: what it asks for is done at once
+thread_local bool at_work = false;  // inside a piece of work: nested work runs on this thread
 thread_local std::size_t current_worker = 0;
 
 }  // namespace
@@ -34,7 +34,7 @@ struct Job {
     std::size_t failed = static_cast<std::size_t>(-1);
     std::exception_ptr error = nullptr;
 
-    // Pieces are taken in order, so when one fails all before it are under way, and none after it need begin.
+    // Pieces are claimed in order. When one fails, all before it are already running, and none after it needs to start.
     void run() {
         at_work = true;
         current_worker = workers.fetch_add(1);
@@ -54,15 +54,15 @@ struct Job {
 
 namespace {
 
-// A thread that is woken from sleep comes late, by more than a piece of work may take. Who waits looks out for work, awake, for as
-// long as the last of it took, so that no more than half of a thread's time is lost, and then sleeps.
-class Watch {
+// Spins before sleeping. Waking a thread takes longer than a small piece of work, so a waiting thread spins for as long
+// as the last job took (at most 500 microseconds): at most half of its time is lost.
+class SpinWait {
   public:
     using Clock = std::chrono::steady_clock;
-    explicit Watch(Clock::duration patience) : until_(Clock::now() + std::min<Clock::duration>(patience, std::chrono::microseconds(500))) {}
+    explicit SpinWait(Clock::duration patience) : until_(Clock::now() + std::min<Clock::duration>(patience, std::chrono::microseconds(500))) {}
 
     template <class Seen>
-    bool see(Seen seen) const {
+    bool wait_for(Seen seen) const {
         for (;;) {
             for (int spin = 0; spin < 64; ++spin) {
                 if (seen()) return true;
@@ -85,7 +85,7 @@ class Watch {
 
 class Pool {
   public:
-    // Whether others have been asked to begin; not where the pool is taken or no thread can be had.
+    // Offers the job to `helpers` threads. Returns false if the pool is busy or no thread can be started.
     bool begin(Job& job, std::size_t helpers) {
         if (taken_.exchange(true)) return false;
         if (!grow(helpers)) {
@@ -102,15 +102,15 @@ class Pool {
         if (sleepers) wake_.notify_all();
         return true;
     }
-    // requires: the job that was begun. ensures: all of it is done, by this thread where nobody came.
+    // requires: `job` was begun. ensures: all of it is done, on this thread where no helper claimed it.
     void end(Job& job) {
-        const auto began = Watch::Clock::now();
+        const auto began = SpinWait::Clock::now();
         job.run();
         std::unique_lock lock(mutex_);
-        wanted_ = 0;  // who has not come by now need not
+        wanted_ = 0;  // helpers that have not started need not start
         if (busy_ > 0) {
             lock.unlock();
-            Watch(Watch::Clock::now() - began).see([&] { return busy_ == 0; });
+            SpinWait(SpinWait::Clock::now() - began).wait_for([&] { return busy_ == 0; });
             lock.lock();
             done_.wait(lock, [&] { return busy_ == 0; });
         }
@@ -119,17 +119,17 @@ class Pool {
     }
 
   private:
-    // requires: the pool is taken by this thread.
+    // requires: this thread holds the pool.
     bool grow(std::size_t helpers) {
         if (workers_ >= helpers) return true;
 #if !defined(_WIN32)
-        sigset_t all, before;  // signals are for Python's own threads
+        sigset_t all, before;  // signals are handled by Python's threads
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
 #endif
         try {
             for (; workers_ < helpers; ++workers_) std::thread([this] { serve(); }).detach();
-        } catch (const std::system_error&) {  // as many as there are will do
+        } catch (const std::system_error&) {  // fewer threads suffice
         }
 #if !defined(_WIN32)
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -148,13 +148,13 @@ class Pool {
                 ++busy_;
                 Job& job = *job_;
                 lock.unlock();
-                const auto began = Watch::Clock::now();
+                const auto began = SpinWait::Clock::now();
                 job.run();
-                const auto took = Watch::Clock::now() - began;
+                const auto took = SpinWait::Clock::now() - began;
                 lock.lock();
                 if (--busy_ == 0) done_.notify_one();
                 lock.unlock();
-                Watch(took).see([&] { return wanted_ > 0; });
+                SpinWait(took).wait_for([&] { return wanted_ > 0; });
                 lock.lock();
             } while (wanted_ > 0);
         }
@@ -164,11 +164,12 @@ class Pool {
     std::mutex mutex_;
     std::condition_variable wake_, done_;
     Job* job_ = nullptr;
-    std::atomic<std::size_t> wanted_ = 0, busy_ = 0;  // changed under the mutex, watched without it
+    std::atomic<std::size_t> wanted_ = 0, busy_ = 0;  // written under the mutex, read by spinning threads without it
     std::size_t asleep_ = 0, workers_ = 0;
 };
 
-// Never destroyed: its threads wait in it until the process ends. A child process has none of them, and begins anew.
+// Never destroyed: its threads wait in it until the process ends. A forked child has no such threads and makes a new
+// pool.
 std::atomic<Pool*> pool{nullptr};
 
 Pool& the_pool() {

@@ -12,35 +12,35 @@ namespace gristmill {
 
 namespace {
 
-constexpr std::size_t kChunk = 24 * kLanes<double>;  // points whose numbers stay in the first-level cache together
-constexpr std::size_t kMost = 64, kFewest = 16;      // pivots that are proposed in one round
-constexpr std::size_t kPool = 1024;                  // points among which they are sought
-// A squared distance from the span below this share of k(x,x) is rounding: the point is in it. Kernel values of single numbers are
-// off by more, and coefficients that are large and cancel in theory would not cancel there.
+constexpr std::size_t kChunk = 24 * kLanes<double>;  // points whose data fit into the L1 cache
+constexpr std::size_t kMost = 64, kFewest = 16;      // pivots proposed in one round
+constexpr std::size_t kPool = 1024;                  // points among which pivots are sought
+// A squared distance from the span below this share of k(x,x) is rounding error: the point is in the span. Kernel
+// values in single precision have larger errors, and large coefficients that cancel in theory would not cancel.
 constexpr double kDependent = 1e-8, kDependentSingle = 1e-4;
 
 struct Pivot {
     std::size_t slot;
-    double loss;                // its squared residual over the visible outputs, when it was chosen
-    Lines<double> row;          // of the factor: its coordinates, and last its distance from the span before it
-    std::vector<double> share;  // of the new basis vector in each output
+    double loss;                // squared residual over the visible outputs when it was chosen
+    Lines<double> row;          // row of the factor: its coordinates, and last its distance from the span before it
+    std::vector<double> share;  // coordinate of each output on the new basis vector
     double distance() const { return row.back(); }
 };
 
-// What is known of some points: all of them, or the pool. Both go through the same operations, so the bits agree.
+// State of all points or of the pool. Both go through the same operations, so the bits agree.
 struct State {
-    std::vector<Lines<double>> left;    // r_o at each point
-    Lines<double> distance2, self;      // of k(x,.) from the span; k(x,x)
+    std::vector<Lines<double>> left;    // residual r_o at each point
+    Lines<double> distance2, self;      // squared distance of k(x,.) from the span; k(x,x)
     double dependent = kDependent;
 
-    // The squared residual of a point that may still be chosen, else 0.
+    // The squared residual of a point that can still be chosen, otherwise 0.
     double loss(std::size_t i, std::size_t visible) const {
         if (!(distance2[i] > dependent * self[i])) return 0;
         double total = 0;
         for (std::size_t o = 0; o < visible; ++o) total += left[o][i] * left[o][i];
         return total;
     }
-    // One more basis vector, on which the points from `first` on have the coordinates z.
+    // Adds a basis vector on which the points from `first` on have the coordinates z.
     void take(const Pivot& pivot, const double* z, std::size_t first, std::size_t count) {
         for (std::size_t o = 0; o < left.size(); ++o) isa_score().axpy(-pivot.share[o], z, left[o].data() + first, count);
         for (std::size_t i = 0; i < count; ++i) distance2[first + i] -= z[i] * z[i];
@@ -51,8 +51,8 @@ struct State {
     }
 };
 
-// Coordinates on the newest basis vectors from kernel values: `sums` are the products with the coordinates before them.
-// z: kernel values, then coordinates; the lines before it in the round are `stride` apart.
+// Coordinates on the newest basis vectors from kernel values: `sums` are the products with the earlier coordinates. z:
+// kernel values in, coordinates out; the earlier lines of the round are `stride` apart.
 void orthogonalise(const Pivot& pivot, std::size_t known, std::size_t k, const double* sums, double* lines, std::size_t stride,
                    std::size_t count) {
     double* z = lines + k * stride;
@@ -61,24 +61,25 @@ void orthogonalise(const Pivot& pivot, std::size_t known, std::size_t k, const d
     isa_score().scale(1 / pivot.distance(), z, count);
 }
 
-// Some of the points against each other: row(i) gives the values of the i-th of them at all of them, padded.
+// Kernel values among some of the points: row(i) gives the values of the i-th at all of them, padded.
 class Among {
   public:
     Among(const Kernel& kernel, const Points& points, const std::vector<std::size_t>& slots)
         : kernel_(kernel), points_(points), slots_(slots) {
-        // L1 sums of points that came sparse run another way: only their own rows have the same bits.
+        // L1 distances of points that arrived sparse are summed in another order: only their own rows have the same
+        // bits.
         if (!kernel.needs_l1()) gather<double>() || gather<float>();
-        if (!ahead_) row_.resize(padded(points.size()));
+        if (!kernel_rows_) row_.resize(padded(points.size()));
     }
     void row(std::size_t i, double* out) {
-        if (ahead_) return ahead_->among(i, out);
+        if (kernel_rows_) return kernel_rows_->among(i, out);
         points_.stored_row(kernel_, slots_[i], row_.data());
         for (std::size_t s = 0; s < slots_.size(); ++s) out[s] = row_[slots_[s]];
         std::fill(out + slots_.size(), out + padded(slots_.size()), 0.0);
     }
 
   private:
-    // Dense points are copied together, so that a row costs no more than it must.
+    // Dense points are copied into one batch, so that a row costs no more than necessary.
     template <class T>
     bool gather() {
         const auto* dense = dynamic_cast<const DensePoints<T>*>(&points_);
@@ -87,17 +88,17 @@ class Among {
         for (std::size_t r = 0; r < slots_.size(); ++r) dense->copy_out(slots_[r], rows->data() + r * dense->width());
         batch_ = DenseRows<T>{rows->data(), slots_.size(), dense->width()};
         rows_ = rows;
-        ahead_ = points_.kernel_rows(kernel_, batch_);
-        ahead_->load(0, slots_.size());
+        kernel_rows_ = points_.kernel_rows(kernel_, batch_);
+        kernel_rows_->load(0, slots_.size());
         return true;
     }
 
     const Kernel& kernel_;
     const Points& points_;
     const std::vector<std::size_t>& slots_;
-    std::shared_ptr<void> rows_;  // what the batch looks at
+    std::shared_ptr<void> rows_;  // owner of the batch's data
     Batch batch_;
-    std::unique_ptr<KernelRows> ahead_;
+    std::unique_ptr<KernelRows> kernel_rows_;
     Lines<double> row_;
 };
 
@@ -111,24 +112,25 @@ class Greedy {
         if (single) all_.dependent = kDependentSingle;
     }
 
-    // Proposed in the pool of those with the most left, then held against all: a pivot counts only if no point anywhere had
-    // more left. So the choice is that of the plain loop, and nearly all of the work is a matrix product.
+    // Pivots are proposed from the pool of the largest residuals, then verified against all points: a pivot is accepted
+    // only if no point had a larger residual. So the choice is that of the plain loop, and nearly all work is a matrix
+    // product.
     Compression run(std::size_t size) {
         measure();
         std::size_t wanted = kFewest;
         while (chosen_.size() < size) {
             std::vector<Pivot> pivots = propose(std::min(wanted, size - chosen_.size()));
             if (pivots.empty()) break;
-            const std::size_t fine = verify(pivots);
-            accept(pivots, fine);
-            wanted = std::clamp(2 * fine, kFewest, kMost);
+            const std::size_t accepted = verify(pivots);
+            accept(pivots, accepted);
+            wanted = std::clamp(2 * accepted, kFewest, kMost);
             poll_();
         }
         return result();
     }
 
   private:
-    // f at every point.
+    // Computes f at every point.
     void measure() {
         const std::size_t n = points_.size(), block = std::clamp<std::size_t>((8u << 20) / (8 * (slots_ + 1)), 16, 128);
         all_.left.assign(coefs_.size(), Lines<double>(slots_));
@@ -150,14 +152,14 @@ class Greedy {
         norm2_ = inner();
     }
 
-    // <f, what is left of f>, which is the square of what is left.
+    // <f, residual>, which is the squared norm of the residual.
     double inner() const {
         double total = 0;
         for (std::size_t o = 0; o < visible_; ++o) total += isa_score().dot(coefs_[o].data(), all_.left[o].data(), slots_);
         return std::max(total, 0.0);
     }
 
-    // The points with the most left, by slot.
+    // The points with the largest residuals, by slot.
     std::vector<std::size_t> pool() const {
         std::vector<double> loss(points_.size());
         std::vector<std::size_t> found;
@@ -173,7 +175,7 @@ class Greedy {
         return found;
     }
 
-    // Coordinates of some points, in blocks of lanes as all are.
+    // Coordinates of some points, in blocks of lanes.
     Lines<double> gathered(const std::vector<std::size_t>& slots) const {
         constexpr std::size_t lanes = kLanes<double>;
         const std::size_t known = chosen_.size();
@@ -230,15 +232,16 @@ class Greedy {
         return state;
     }
 
-    // Coordinates of all points on the proposed basis vectors, into `lines_`; how many of the pivots are the greedy choice.
+    // Computes the coordinates of all points on the proposed basis vectors into `lines_`; returns how many pivots are
+    // the greedy choice.
     std::size_t verify(const std::vector<Pivot>& pivots) {
         std::vector<std::size_t> slots;
         for (const Pivot& pivot : pivots) slots.push_back(pivot.slot);
         lines_.resize(pivots.size() * slots_);
         points_.stored_rows(kernel_, slots, lines_.data(), slots_);
-        std::vector<std::size_t> fine(chunks_.size());
-        parallel(chunks_.size(), [&](std::size_t c) { fine[c] = verify(pivots, c); });
-        return *std::min_element(fine.begin(), fine.end());
+        std::vector<std::size_t> accepted(chunks_.size());
+        parallel(chunks_.size(), [&](std::size_t c) { accepted[c] = verify(pivots, c); });
+        return *std::min_element(accepted.begin(), accepted.end());
     }
 
     std::size_t verify(const std::vector<Pivot>& pivots, std::size_t c) {
@@ -254,47 +257,47 @@ class Greedy {
         state.distance2.assign(all_.distance2.begin() + as_offset(first), all_.distance2.begin() + as_offset(first + count));
         state.self.assign(all_.self.begin() + as_offset(first), all_.self.begin() + as_offset(first + count));
         const std::size_t here = std::min(count, points_.size() - std::min(first, points_.size()));
-        std::size_t fine = pivots.size();
+        std::size_t accepted = pivots.size();
         for (std::size_t k = 0; k < pivots.size(); ++k) {
             const Pivot& pivot = pivots[k];
-            if (k < fine && beaten(pivot, state, first, here)) fine = k;
+            if (k < accepted && is_exceeded(pivot, state, first, here)) accepted = k;
             orthogonalise(pivot, known, k, sums.data() + k * kChunk, lines_.data() + first, slots_, count);
             state.take(pivot, lines_.data() + k * slots_ + first, 0, count);
             if (pivot.slot >= first && pivot.slot < first + count) state.leave(pivot.slot - first);
         }
-        return fine;
+        return accepted;
     }
 
-    // Whether a point of these has more left than a pivot had, or as much and comes before it.
-    bool beaten(const Pivot& pivot, const State& state, std::size_t first, std::size_t count) const {
+    // Whether one of these points has a larger residual than the pivot had, or an equal one and a lower slot.
+    bool is_exceeded(const Pivot& pivot, const State& state, std::size_t first, std::size_t count) const {
         for (std::size_t i = 0; i < count; ++i)
             if (const double loss = state.loss(i, visible_);
                 loss > pivot.loss || (loss == pivot.loss && first + i < pivot.slot)) return true;
         return false;
     }
 
-    void accept(std::vector<Pivot>& pivots, std::size_t fine) {
+    void accept(std::vector<Pivot>& pivots, std::size_t accepted) {
         constexpr std::size_t lanes = kLanes<double>;
-        const std::size_t known = chosen_.size(), wider = known + fine;
+        const std::size_t known = chosen_.size(), wider = known + accepted;
         parallel(chunks_.size(), [&](std::size_t c) {
             const std::size_t first = c * kChunk, blocks = std::min(kChunk, slots_ - first) / lanes;
             Lines<double> z(blocks * wider * lanes);
             for (std::size_t b = 0; b < blocks; ++b) {
                 double* to = z.data() + b * wider * lanes;
                 std::copy_n(chunks_[c].data() + b * known * lanes, known * lanes, to);
-                for (std::size_t k = 0; k < fine; ++k)
+                for (std::size_t k = 0; k < accepted; ++k)
                     std::copy_n(lines_.data() + k * slots_ + first + b * lanes, lanes, to + (known + k) * lanes);
             }
             chunks_[c].swap(z);
         });
-        for (std::size_t k = 0; k < fine; ++k) {
+        for (std::size_t k = 0; k < accepted; ++k) {
             all_.take(pivots[k], lines_.data() + k * slots_, 0, slots_);
             all_.leave(pivots[k].slot);
             chosen_.push_back(std::move(pivots[k]));
         }
     }
 
-    // L^T c = g, the last point first.
+    // Solves L^T c = g by back substitution.
     Compression result() const {
         Compression found;
         for (const Pivot& pivot : chosen_) found.slots.push_back(pivot.slot);
@@ -323,7 +326,7 @@ class Greedy {
     std::size_t slots_;
     State all_;
     std::vector<Lines<double>> chunks_;  // coordinates of all points: block, coordinate, lane
-    Lines<double> lines_;                // a round's coordinates, a line a basis vector
+    Lines<double> lines_;                // coordinates of the round, one line per basis vector
     std::vector<Pivot> chosen_;
     double norm2_ = 0;
 };

@@ -34,7 +34,7 @@ double Expansion::norm2() const {
 }
 
 double Expansion::mass() const {
-    constexpr std::size_t kUnroll = 8;  // sums in a fixed order on every machine
+    constexpr std::size_t kUnroll = 8;  // independent sums in a fixed order on every machine
     double sums[kUnroll] = {};
     for (std::size_t slot = 0; slot < padded(size()); slot += kUnroll)
         for (std::size_t k = 0; k < kUnroll; ++k) sums[k] += coef_[0][slot + k];
@@ -42,7 +42,7 @@ double Expansion::mass() const {
 }
 
 std::size_t Expansion::smallest() const {
-    // Ties go to the oldest, so the scan runs by age and asks for strictly less.
+    // Ties go to the oldest, so the scan runs by age and looks for strictly smaller values.
     std::size_t slot = points_->oldest(), found = slot;
     for (double least = magnitude(found); (slot = points_->newer(slot)) != Points::npos;)
         if (const double here = magnitude(slot); here < least) found = slot, least = here;
@@ -62,7 +62,7 @@ void Expansion::square_coefs(double factor) const {
     const double all = scale_ * factor, square = all * all;
     for (double& x : squares_) x *= square;
     if (!average_) return;
-    for (std::size_t slot = 0; slot < size(); ++slot) {  // the dearer of what f and what the mean would lose
+    for (std::size_t slot = 0; slot < size(); ++slot) {  // the larger of the losses of f and of the average
         double mean = 0;
         for (std::size_t o = 0; o < outputs(); ++o) mean += average_coef(slot, o) * average_coef(slot, o);
         squares_[slot] = std::max(squares_[slot], mean);
@@ -87,8 +87,8 @@ double Expansion::score(std::size_t output, const double* row) const {
     return scale_ * isa_score().dot(coef_[output].data(), row, padded(size()));
 }
 
-// sum over time of coef_i = sum_i + weight * coef_i - lag_i: the scales passed so far times the present value, less what
-// was counted before a coefficient took its present value.
+// sum over time of coef_i = sum_i + weight * coef_i - lag_i: the accumulated scales times the present value, minus what
+// was accumulated before the coefficient took its present value.
 double Expansion::average_coef(std::size_t slot, std::size_t output) const {
     if (ticks_ == 0) return 0;
     const double total = sum_[output][slot] + (weight_ * coef_[output][slot] - lag_[output][slot]);
@@ -106,7 +106,7 @@ void Expansion::change(std::size_t slot, std::size_t output, double by) {
     if (average_) lag_[output][slot] += weight_ * by;
 }
 
-// A unit in the last place or two of each term that went in or out.
+// One or two ulp of each term that was added or removed.
 constexpr double kRounding = 4e-16;
 
 void Expansion::repair_norm() {
@@ -148,8 +148,8 @@ void Expansion::shrink(double factor) {
     scale_ *= factor;
     for (double& x : inner_) x *= factor * factor;
     error_bound_ *= factor * factor;
-    error_floor_ *= std::min(1.0, factor * factor);  // growing must not hide what it makes worse
-    // The average is a difference that loses a digit for each power of ten of the scale, so it restarts early.
+    error_floor_ *= std::min(1.0, factor * factor);  // growth amplifies the error, so it must not raise the floor
+    // The average is a difference that loses one digit per power of ten of the scale, so it renormalises early.
     const double low = average_ ? 1e-4 : 1e-100;
     const double size = std::abs(scale_);
     if (size < low || size > 1 / low) renormalize();

@@ -1,4 +1,4 @@
-// An expansion as a hypothesis: events are looked at, measured, planned and committed.
+// Expansion as a hypothesis: look-ahead, measure, plan and commit of an event.
 #include "core/expansion/expansion.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Lookahead Expansion::make_revisit_lookahead(const Batch& batch, std::int64_t sta
 }
 
 void Expansion::load(Lookahead& lookahead, std::size_t first, std::size_t count) const {
-    // A window budget holds one point more for the moment between adding and forgetting.
+    // A window budget holds one more point between adding and expiring.
     auto slots_after = [&](std::size_t rows) { return std::min(size() + rows, std::max(limit_, size())) + 1; };
     if (!lookahead.take_next(first, count)) lookahead.load(*points_, first, count, slots_after(count));
     if (!inserts_only_ || threads_allowed() == 1 || !lookahead.batch || lookahead.replays) return;
@@ -66,12 +66,12 @@ Expansion::Plan Expansion::plan(Lookahead& lookahead, std::size_t i, Term& term,
             plan.present = found->second;
             return plan;
         }
-    plan.entry = {};  // after clearing there is room
+    plan.entry = {};  // appends: after clearing the store is not full
     lookahead.evicted_rows.left = windowed_ ? 1 : batch_count(*lookahead.batch) - lookahead.first - i;
     const Newcomer newcomer{term.id, term.coefs.first(outputs()), step.shrink, lookahead.row(i), term.self, &lookahead.evicted_rows};
     if (step.shrink != 0) plan.entry = choose(budget, *this, newcomer, random);
     if (plan.entry.kind == Entry::Kind::append) reserve(size() + 1);
-    if (!track_norm_) return plan;  // only the norm asks what a point was worth
+    if (!track_norm_) return plan;  // only the norm needs the rows
     auto copy_row = [&](std::size_t slot, Lines<double>& to) {
         const double* row = lookahead.evicted_rows.row(*points_, kernel_, slot);
         to.assign(row, row + padded(size()));
@@ -83,7 +83,7 @@ Expansion::Plan Expansion::plan(Lookahead& lookahead, std::size_t i, Term& term,
 
 void Expansion::commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term) {
     const Step& step = term.step;
-    // The shrinking below multiplies v too; what v keeps is measured against that.
+    // The shrinking below multiplies v too; tangent_keep is relative to that.
     if (hidden_ > 0) combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
     const std::size_t before = size();
     if (lookahead.replays && step.shrink == 0) clear_coefs();
@@ -134,7 +134,7 @@ void Expansion::expire(Lookahead& lookahead, std::size_t i, std::int64_t horizon
 void Expansion::scores(const Batch& batch, double* out) const {
     const std::size_t rows = batch_count(batch), stride = padded(size());
     const std::size_t block = std::clamp<std::size_t>((8u << 20) / (8 * (stride + 1)), 16, 128);
-    auto some = [&](std::size_t from, std::size_t to) {
+    auto score_rows = [&](std::size_t from, std::size_t to) {
         const auto kernel_rows = points_->kernel_rows(kernel_, batch);
         Lines<double> values(std::min(to - from, block) * stride);
         double* at = out + from * outputs();
@@ -149,11 +149,11 @@ void Expansion::scores(const Batch& batch, double* out) const {
                 }
         }
     };
-    constexpr std::size_t kFewest = 16;  // rows that fill a tile
-    const bool alone = threads_allowed() == 1 || points_->may_fail() || rows * stride * (width() / 8 + 16) < kWorthThreads;
-    const std::size_t pieces = alone ? 1 : std::min(rows / kFewest, 4 * threads_allowed());
-    if (pieces <= 1) return some(0, rows);
-    parallel(pieces, [&](std::size_t p) { some(rows * p / pieces, rows * (p + 1) / pieces); });
+    constexpr std::size_t kFewest = 16;  // rows that fill a register tile
+    const bool single = threads_allowed() == 1 || points_->may_fail() || rows * stride * (width() / 8 + 16) < kWorthThreads;
+    const std::size_t pieces = single ? 1 : std::min(rows / kFewest, 4 * threads_allowed());
+    if (pieces <= 1) return score_rows(0, rows);
+    parallel(pieces, [&](std::size_t p) { score_rows(rows * p / pieces, rows * (p + 1) / pieces); });
 }
 
 void Expansion::gradients(const Batch& batch, double* out) const {
@@ -163,8 +163,8 @@ void Expansion::gradients(const Batch& batch, double* out) const {
     for (std::size_t o = 0; o < outputs(); ++o)
         for (std::size_t slot = 0; slot < size(); ++slot) coefs[o][slot] = shown_coef(slot, o);
     const auto kernel_rows = points_->kernel_rows(kernel_, batch);
-    // As many rows as keep their weights in the second-level cache (for signs those of all points, else of a panel), and as fill a
-    // tile.
+    // As many rows as keep their weights in the L2 cache (for signs those of all points, otherwise of a panel) and fill
+    // a tile.
     const bool signs = kernel_.needs_l1();
     const std::size_t weights = outputs() * (signs ? stride : std::min<std::size_t>(stride, 256)) + 1;
     const std::size_t block = std::clamp<std::size_t>((1u << 17) / weights / 8 * 8, 8, signs ? 64 : 128);

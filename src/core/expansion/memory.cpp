@@ -1,4 +1,4 @@
-// How many bytes an expansion takes, and how it shrinks to fewer points.
+// Memory of an expansion, and shrinking to fewer points.
 #include "core/expansion/expansion.hpp"
 
 #include <algorithm>
@@ -15,12 +15,12 @@ std::size_t Expansion::bytes() const {
 
 std::size_t Expansion::points_within(std::size_t bytes, std::size_t outputs) const {
     if (points_->bytes_for(1) == 0) return 0;
-    const std::size_t lines = (outputs + hidden_) * (average_ ? 3 : 1) + label_.size();  // coefficients, and labels
+    const std::size_t lines = (outputs + hidden_) * (average_ ? 3 : 1) + label_.size();  // coefficients and labels
     auto needs = [&](std::size_t n) {
         return sizeof *this + points_->bytes_for(n) + padded(n) * lines * sizeof(double) +
                (partners_ ? MergePartners::bytes_for(padded(n)) : 0);
     };
-    std::size_t low = 0, high = bytes / sizeof(double) + 1;  // low fits, high does not
+    std::size_t low = 0, high = bytes / sizeof(double) + 1;  // invariant: low fits, high does not
     while (high - low > 1) {
         const std::size_t middle = low + (high - low) / 2;
         (needs(middle) <= bytes ? low : high) = middle;

@@ -1,9 +1,9 @@
-// The stored point most like each stored point, and what folding one onto the other would cost: what `Merge` goes by.
+// The most similar stored point (partner) of each stored point, and the cost of merging them: used by `Merge`.
 //
-// Folding v onto u, a_u += a_v k(v,u)/k(u,u), changes f by |a_v|^2 (k(v,v) - k(v,u)^2/k(u,u)), so the partner of v is the u
-// with the largest likeness k(v,u)^2/k(u,u). A newcomer's row tells every stored point whether it has a better partner now.
-// A point whose partner has left keeps its old likeness, which no other can exceed: its cost is then a lower bound, and only
-// when that is the least of all is a row of its own worked out.
+// Merging v into u, a_u += a_v k(v,u)/k(u,u), changes f by |a_v|^2 (k(v,v) - k(v,u)^2/k(u,u)), so the partner of v is
+// the u with the largest likeness k(v,u)^2/k(u,u). The kernel row of a new point shows which stored points have a
+// better partner now. A point whose partner was evicted keeps its old likeness, which no other can exceed: its cost is
+// then a lower bound, and its row is recomputed only when that bound is the least of all.
 #pragma once
 
 #include <algorithm>
@@ -16,40 +16,40 @@
 
 namespace gristmill {
 
-// Points, below: anything with size(), id(slot) and stored_row(kernel, slot, out).
+// Template parameter P: any class with size(), id(slot) and stored_row(kernel, slot, out).
 class MergePartners {
   public:
     static constexpr std::size_t kNone = Points::npos;
 
     struct Fold {
-        std::size_t slot = kNone;     // who is folded; kNone: the newcomer
-        std::size_t partner = kNone;  // onto whom; kNone: nobody is like it, and it is dropped
-        double share = 0;             // of its coefficients that the partner takes: k(v,u)/k(u,u)
+        std::size_t slot = kNone;     // the point to merge; kNone: the newcomer
+        std::size_t partner = kNone;  // the point to merge it into; kNone: none is similar, and it is dropped
+        double share = 0;             // share of its coefficients that the partner receives: k(v,u)/k(u,u)
     };
-    // The newcomer or the stored point whose folding changes f least; ties to the oldest, and the newcomer is the youngest.
-    // weights2: squared coefficients by slot, and the newcomer's own; row: its kernel values.
+    // The newcomer or the stored point whose merging changes f least; ties go to the oldest, and the newcomer is the
+    // youngest. weights2: squared coefficients by slot, and the newcomer's own; row: its kernel values.
     template <class P>
     Fold choose(const P& points, const Kernel& kernel, std::span<const double> weights2, double newcomer2,
                 const double* row, double self);
-    // The same among stored points alone; may_go: those that may leave. requires: there is one.
+    // The same among stored points only; may_go: those that may be evicted. requires: there is one.
     template <class P>
     Fold choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
                 std::span<const std::uint8_t> may_go);
-    // A point with these kernel values has gone into `slot`, in the place of whoever was there.
+    // A point with these kernel values was stored in `slot`, replacing any other.
     template <class P>
     void stored(const P& points, std::size_t slot, const double* row, double self);
-    // The last slot has moved into `slot`, whose point is gone.
+    // The last slot was moved into `slot`, whose point was removed.
     void removed(std::size_t slot, std::size_t last);
     void clear();
-    // All points have other kernel values now: first every k(v,v), then a row each.
+    // Recomputes all partners after kernel values changed: first every k(v,v), then one row per slot.
     template <class P>
     void recompute(const P& points, std::span<const double> selves);
     template <class P>
     void recompute(const P& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
 
-    std::uint64_t rows() const { return rows_; }  // worked out beyond those of newcomers
+    std::uint64_t rows() const { return rows_; }  // kernel rows computed in addition to those of newcomers
 
-    // What is known of one point, for who keeps it elsewhere.
+    // The state of one slot, for callers that store it themselves.
     struct PartnerState {
         std::size_t partner = kNone;
         double likeness = 0, share = 0, self = 0;
@@ -62,7 +62,7 @@ class MergePartners {
         self_.push_back(one.self), inverse_.push_back(inverse_of(one.self)), stale_.push_back(one.stale);
     }
     void reserve(std::size_t slots);
-    void shrink(std::size_t slots);  // gives back room beyond so many
+    void shrink(std::size_t slots);  // frees capacity beyond this
     static std::size_t bytes_for(std::size_t slots) { return slots * (sizeof(std::size_t) + 4 * sizeof(double) + 1); }
     std::size_t bytes() const { return bytes_for(partner_.capacity()); }
     void visit(Archive& archive, std::size_t size);
@@ -73,31 +73,31 @@ class MergePartners {
         double likeness = 0, share = 0;
     };
     static double inverse_of(double self) { return self > 0 ? 1 / self : 0.0; }
-    // The stored point most like one with these kernel values, other than `self`; ties to the oldest.
+    // The stored point most similar to one with these kernel values, other than `self`; ties go to the oldest.
     template <class P>
     Best best(const P& points, const double* row, std::size_t self);
-    // The oldest slot with the least number; requires: there is one.
+    // The slot of the least number; the oldest of equals. requires: at least one slot.
     template <class P>
     std::size_t least(const P& points, const double* numbers) const;
-    // The stored point that it costs least to fold, if that is no more than `most`; kNone: none is.
+    // The stored point that is cheapest to merge, if it costs at most `most`; kNone otherwise.
     template <class P>
     std::size_t cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
                          std::span<const std::uint8_t> may_go, double most);
     void set(std::size_t slot, const Best& best);
     template <class P>
     void refresh(const P& points, const Kernel& kernel, std::size_t slot);
-    void forget(std::size_t slot);  // nobody's partner any more
+    void forget(std::size_t slot);  // marks it stale in all slots that had it as partner
 
-    std::vector<std::size_t> partner_;             // by slot; kNone: nobody is like it
+    std::vector<std::size_t> partner_;             // by slot; kNone: none is similar
     std::vector<double> likeness_, share_, self_;  // k(v,u)^2/k(u,u) and k(v,u)/k(u,u) of the partner, or 0; k(v,v)
-    std::vector<std::uint8_t> stale_;              // the partner has left: the likeness is an upper bound
+    std::vector<std::uint8_t> stale_;              // the partner was evicted: the likeness is an upper bound
     std::uint64_t rows_ = 0;
-    Best newcomer_;                                // of the choice made last
+    Best newcomer_;                                // result for the newcomer of the last choice
     std::vector<double> inverse_;                  // 1/k(u,u), or 0
     Lines<double> row_, numbers_;                  // scratch
 };
 
-// One pass over lanes that a compiler can keep in registers finds the least number, another the oldest slot that has it.
+// One vectorisable pass finds the least number, another the oldest slot that has it.
 template <class P>
 std::size_t MergePartners::least(const P& points, const double* numbers) const {
     constexpr std::size_t lanes = 8;

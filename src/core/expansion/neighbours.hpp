@@ -1,8 +1,9 @@
-// How near an event is to the nearest of the stored points, beside how near those were to theirs when they came.
+// Nearest-neighbour novelty scores: the distance of an event to its nearest stored points, relative to the distances of
+// those points to theirs when they arrived.
 //
-// Near and far are told by kernel values, for kernels that are 1 between equal points and less elsewhere: far is -log k, which is a
-// (squared) distance for a Gaussian. The neighbours are a share of the stored points and not a number of them, so that what a point was
-// told when few were stored can be compared with what one is told later.
+// Distances come from kernel values, for kernels that are 1 for equal points and less otherwise: -log k, a squared
+// distance for a Gaussian. The neighbours are a share of the stored points rather than a number, so that values from a
+// small store can be compared with later ones.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 
 namespace gristmill::neighbours {
 
-inline constexpr double kLeast = 1e-290;  // a kernel value that is less is this
-inline constexpr double kTouching = 1e-3;  // added to every -log k: equal points are near, but not without end
+inline constexpr double kLeast = 1e-290;  // lower bound of kernel values
+inline constexpr double kTouching = 1e-3;  // added to every -log k, so that the distance of equal points is not 0
 inline constexpr std::size_t kFewest = 2;
 
 inline std::size_t count(double share, std::size_t stored) {
@@ -24,7 +25,7 @@ inline std::size_t count(double share, std::size_t stored) {
 
 // The k-th largest of some values. requires: 0 < k <= n.
 inline double largest(const double* values, std::size_t n, std::size_t k) {
-    static thread_local std::vector<double> heap;  // the k largest so far, the least of them first
+    static thread_local std::vector<double> heap;  // the k largest so far, the least in front
     heap.assign(values, values + k);
     std::make_heap(heap.begin(), heap.end(), std::greater<>());
     for (std::size_t i = k; i < n; ++i) {
@@ -36,25 +37,26 @@ inline double largest(const double* values, std::size_t n, std::size_t k) {
     return heap.front();
 }
 
-// The logarithm of how far a kernel value is.
-inline double farness(double value) {
+// Log distance of a kernel value.
+inline double log_distance(double value) {
     return elementary::quick_log(std::max(-elementary::quick_log(std::max(value, kLeast)), 0.0) + kTouching);
 }
 
-// That of the last of an event's neighbours; not a number where nothing is stored. row: its kernel values at the stored points.
+// Log distance to the last of an event's neighbours; NaN if nothing is stored. row: its kernel values at the stored
+// points.
 inline double reach(const double* row, std::size_t stored, double share) {
-    return stored == 0 ? elementary::kNaN : farness(largest(row, stored, count(share, stored)));
+    return stored == 0 ? elementary::kNaN : log_distance(largest(row, stored, count(share, stored)));
 }
 
-// The geometric mean of how far the neighbours' neighbours are, over how far its own are: about 1 among others, less outside.
-// reaches: what `reach` was of each stored point when it came; those that are not known do not count.
+// Geometric mean of the neighbours' own distances divided by the event's distance: about 1 for typical events, less for
+// outliers. reaches: `reach` of each stored point when it arrived; unknown ones are skipped.
 inline double score(const double* row, const double* reaches, std::size_t stored, double share) {
     if (stored == 0) return 1;
     const double last = largest(row, stored, count(share, stored));
     double sum = 0, known = 0;
     for (std::size_t i = 0; i < stored; ++i)
         if (row[i] >= last && !std::isnan(reaches[i])) sum += reaches[i], known += 1;
-    return known == 0 ? 1.0 : elementary::exp(sum / known - farness(last));
+    return known == 0 ? 1.0 : elementary::exp(sum / known - log_distance(last));
 }
 
 }  // namespace gristmill::neighbours

@@ -28,7 +28,7 @@ std::size_t ProjectedExpansion::bytes() const {
 
 void ProjectedExpansion::load(Lookahead& lookahead, std::size_t first, std::size_t count) const {
     store_.load(lookahead, first, count);
-    lookahead.solved = 0;  // an event by itself may turn out to need no coordinates
+    lookahead.solved = 0;  // a single event may need no coordinates
 }
 
 void ProjectedExpansion::solve(Lookahead& lookahead) const {
@@ -51,8 +51,8 @@ void ProjectedExpansion::solve(Lookahead& lookahead) const {
             to[r] = lookahead.coordinates(o, r);
         }
         const std::size_t rows = lookahead.count, size = spans_[o].size();
-        const bool alone = threads_allowed() == 1 || rows * size * size / 2 < kWorthThreads;
-        const std::size_t pieces = alone ? 1 : std::min(rows / 8, 4 * threads_allowed());
+        const bool single = threads_allowed() == 1 || rows * size * size / 2 < kWorthThreads;
+        const std::size_t pieces = single ? 1 : std::min(rows / 8, 4 * threads_allowed());
         if (pieces <= 1) spans_[o].solve(from.data(), rows, to.data());
         else
             parallel(pieces, [&](std::size_t p) {
@@ -108,8 +108,8 @@ void ProjectedExpansion::commit(Lookahead& lookahead, std::size_t i, const Plan&
     lookahead.changed |= step.shrink != 1 || step.coefficient != 0 || average_;
 }
 
-// f_o += c_o k(x,.), and x becomes a point; an output whose span holds it already folds it. The rows still to come get
-// their new coordinate. In a later pass it may be a point already, for the sake of another output.
+// f_o += c_o k(x,.), and x becomes a point; an output whose span contains it projects it. The rows ahead get their new
+// coordinate. In a later pass x may be stored already, for another output.
 void ProjectedExpansion::store(Lookahead& lookahead, std::size_t i, const Term& term) {
     const auto known = lookahead.slots.find(term.id);
     const std::size_t slot = known == lookahead.slots.end() ? store_.size() : known->second, left = lookahead.count - i - 1;
@@ -201,7 +201,7 @@ void ProjectedExpansion::rollback() {
 void ProjectedExpansion::visit(Archive& archive, std::uint64_t seen) {
     store_.visit(archive, seen);
     archive.count("span_ticks", ticks_);
-    // The factor is not kept: the points give it again, bit for bit.
+    // The factor is not saved: it is recomputed from the points, bit for bit.
     std::vector<std::int64_t> members, sizes;
     std::vector<double> coordinates, sums;
     for (const CholeskySpan& span : spans_) {

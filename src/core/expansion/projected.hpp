@@ -1,7 +1,7 @@
-// A hypothesis in the span of few stored points: what the budget `Project` keeps in place of coefficients.
+// A hypothesis in the span of few stored points: what the budget `Project` uses in place of coefficients.
 //
-// One span an output over one shared store of points. The coordinates are where the hypothesis lives; the coefficients of
-// the points are worked out from them at the end of a chunk, for predictions.
+// One span per output over one shared store of points. The coordinates define the hypothesis; the coefficients of the
+// points are computed from them at the end of a chunk, for predictions.
 #pragma once
 
 #include "core/expansion/expansion.hpp"
@@ -25,26 +25,26 @@ class ProjectedExpansion {
     std::size_t bytes() const;
     double norm2() const;
 
-    // Kernel values of the rows ahead, and their coordinates on every output's basis.
+    // Kernel values of the rows ahead, and their coordinates in every output's basis.
     struct Lookahead : gristmill::Lookahead {
         explicit Lookahead(gristmill::Lookahead&& lookahead) : gristmill::Lookahead(std::move(lookahead)) {}
         double* coordinates(std::size_t output, std::size_t i) { return z[output].data() + i * z_stride; }
 
-        std::size_t z_stride = 0, solved = 0;  // how many rows have coordinates
+        std::size_t z_stride = 0, solved = 0;  // number of rows with coordinates
         std::vector<Lines<double>> z;
         Lines<double> members;  // kernel values at an output's members, gathered
-        double residual = 0;    // of the row measured last
-        bool changed = false;   // whether coefficients no longer are what the coordinates say
+        double residual = 0;    // of the last measured row
+        bool changed = false;   // whether the coefficients are out of date
     };
     struct Plan {
-        bool fold = false;  // into the span, not into the store
+        bool fold = false;  // project onto the span instead of storing
     };
     void check(const Batch& batch) const { store_.check(batch); }
     Lookahead make_lookahead(const Batch& batch) const { return Lookahead(store_.make_lookahead(batch)); }
     Lookahead make_revisit_lookahead(const Batch& batch, std::int64_t start) const { return Lookahead(store_.make_revisit_lookahead(batch, start)); }
     std::size_t window(std::size_t left) const { return store_.window(left); }
     void load(Lookahead& lookahead, std::size_t first, std::size_t count) const;
-    // By the coefficients, which cost no substitution; agrees with `score` to rounding.
+    // Score from the coefficients, without a substitution; agrees with `score` up to rounding.
     void keep_targets(std::size_t targets) { store_.keep_targets(targets); }
     double rough_score(Lookahead& lookahead, std::size_t output) const { return store_.score(output, lookahead.row(0)); }
     double score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
@@ -60,7 +60,7 @@ class ProjectedExpansion {
     std::uint64_t ticks() const { return ticks_; }
     bool plan_is_readonly() const { return store_.plan_is_readonly(); }
     void add_output();
-    void scale_outputs(std::span<const double> factors);  // f_o <- factor_o f_o, past ones too
+    void scale_outputs(std::span<const double> factors);  // f_o <- factor_o f_o, including past hypotheses
     void rescale_labels(std::span<const double> factors, std::span<const double> shifts) { store_.rescale_labels(factors, shifts); }
     void split_output();
     void scores(const Batch& batch, double* out) const { store_.scores(batch, out); }
@@ -74,17 +74,17 @@ class ProjectedExpansion {
     void solve(Lookahead& lookahead) const;
     void store(Lookahead& lookahead, std::size_t i, const Term& term);
     void rebuild(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& members);
-    void refresh();  // coefficients of the points from the coordinates, or of the mean over time
+    void refresh();  // computes coefficients (of the average, if averaging) from the coordinates
 
     Expansion store_;
     double tolerance_;
-    bool norm_, average_;  // whether the rule asks for the norm; whether the mean is what is shown
+    bool norm_, average_;  // whether the rule needs the norm; whether predictions use the average
     std::size_t limit_;
     std::uint64_t ticks_ = 0;
     std::vector<CholeskySpan> spans_;
-    // For the time of a transaction.
+    // Undo state of a transaction.
     std::vector<CholeskySpan::Snapshot> snapshots_;
-    std::vector<CholeskySpan> narrower_;  // the spans as they were when outputs were added
+    std::vector<CholeskySpan> narrower_;  // the spans before outputs were added
     std::uint64_t ticks_before_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// An expansion whose stored points are learned anew.
+// Relearning: the stored points of an expansion as events.
 #include "core/expansion/expansion.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace gristmill {
 
 namespace {
 
-// Rows that are stored already: all that is left to ask of them is k(x, x).
+// Rows that are stored already: only k(x, x) is needed.
 class StoredRows final : public KernelRows {
   public:
     explicit StoredRows(std::vector<double> selves) : selves_(std::move(selves)) {}
@@ -21,13 +21,14 @@ class StoredRows final : public KernelRows {
     std::vector<double> selves_;
 };
 
-// Kernel values of the slots [first, end) at all slots before `end`, into their rows and, across, into those of earlier slots.
+// Copies kernel values of the slots [first, end) at all slots before `end` into their rows and, transposed, into the
+// rows of earlier slots.
 void scatter_symmetric(const double* fresh, std::size_t stride, std::size_t first, std::size_t end, const std::vector<double*>& rows) {
     for (std::size_t slot = first; slot < end; ++slot) {
         const double* from = fresh + (slot - first) * stride;
         std::copy(from, from + slot + 1, rows[slot]);
     }
-    constexpr std::size_t few = 8;  // a line of the cache is read once
+    constexpr std::size_t few = 8;  // one cache line, so that it is read once
     for (std::size_t s = 0; s < end; s += few)
         for (std::size_t slot = std::max(first, s); slot < end; ++slot) {
             const double* from = fresh + (slot - first) * stride;
@@ -50,9 +51,9 @@ Lookahead Expansion::make_stored_lookahead() const {
     return lookahead;
 }
 
-// A kernel is symmetric: of each pair of slots the later one is asked, and the earlier one told.
+// The kernel is symmetric: each pair of slots is evaluated once.
 void Expansion::refresh_lookahead(Lookahead& stored) const {
-    constexpr std::size_t block = 128;  // what is worked out of so many rows stays in the cache
+    constexpr std::size_t block = 128;  // rows whose values stay in the cache
     std::vector<std::size_t> slots(stored.count);
     std::vector<double*> rows(stored.count);  // by slot
     std::vector<double> selves(stored.count);

@@ -1,4 +1,4 @@
-// What an expansion brings back after an error, and what its file holds.
+// Transactions and saved state of an expansion.
 #include "core/expansion/expansion.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace gristmill {
 
 namespace {
 
-// Who is most like whom, of points that were put together from other models.
+// Computes the merge partners of points that were combined from other models.
 void derive_partners(MergePartners& partners, const Points& points, const Kernel& kernel) {
     std::vector<double> selves(points.size());
     for (std::size_t slot = 0; slot < points.size(); ++slot) selves[slot] = points.stored_self(kernel, slot);
@@ -69,7 +69,7 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     std::vector<std::uint8_t> sparse = points_->came_sparse();
     if (!archive.loads || archive.has("came_sparse")) archive.numbers("came_sparse", sparse, n);
     if (archive.loads) points_->set_came_sparse(sparse);
-    // What follows from points and coefficients is worked out where these were put together from other models.
+    // With `derive` (states combined from other models) norm and partners are computed from points and coefficients.
     const bool derive = archive.loads && archive.has("derive");
     if (!derive) archive.numbers("inner", inner_, inner_.size());
     archive.number("scale", scale_);

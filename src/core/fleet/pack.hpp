@@ -149,7 +149,7 @@ struct MemberPack {
         Calibration one;
         for (std::size_t k = 0; each && k < n; ++k) {
             one.load(shape.outputs, [&](std::size_t i) { return calibration[k * each + i]; });
-            if (!one.is_fine()) refuse("calibration", "holds a number out of range");
+            if (!one.is_valid()) refuse("calibration", "holds a number out of range");
         }
     }
     void check_labels(const MemberShape& shape, std::size_t classes) const {

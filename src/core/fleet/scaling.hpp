@@ -22,10 +22,10 @@ struct Scaling {
 
 // One number by what is known after `known` events.
 inline double scaled_number(Scaling::Method method, double x, double first, double a, double b, std::uint64_t known) {
-    if (method == Scaling::Method::minmax) return clipping::standardized(x, a, b - a);
+    if (method == Scaling::Method::minmax) return outliers::standardized(x, a, b - a);
     double mean, spread;
-    clipping::moments(a, b, static_cast<double>(known), mean, spread);
-    return clipping::compressed(clipping::standardized(x, mean + first, spread));
+    outliers::moments(a, b, static_cast<double>(known), mean, spread);
+    return outliers::compressed(outliers::standardized(x, mean + first, spread));
 }
 
 // x by what is known now, and before that taken in, if `learn`; `stride` apart in x and out. False: a number has left the range.
@@ -42,8 +42,8 @@ bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const
         if (takes && seen == 0) first = value, a = b = standard ? 0.0 : value;
         if (takes && standard) {
             double mean, spread;
-            clipping::moments(a, b, static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean, spread);
-            const double from = clipping::clipped(value - first, mean, spread, clipping::limit(seen));
+            outliers::moments(a, b, static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean, spread);
+            const double from = outliers::clipped(value - first, mean, spread, outliers::limit(seen));
             a += from, b += from * from;
         } else if (takes) {
             a = std::min(a, value), b = std::max(b, value);

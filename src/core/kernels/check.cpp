@@ -9,8 +9,8 @@ namespace {
 
 template <class T>
 std::size_t first_bad(const T* values, std::size_t n) {
-    // x - x is 0 for every finite number and NaN for the others: one sum tells whether to look closer.
-    // Sixteen sums abreast, because one alone waits for itself.
+    // x - x is 0 for every finite number and NaN otherwise, so that one sum shows whether to search. Sixteen
+    // independent sums hide the latency.
     T sums[16] = {}, sum = 0;
     std::size_t i = 0;
     for (; i + 16 <= n; i += 16)
@@ -25,7 +25,7 @@ std::size_t first_bad(const T* values, std::size_t n) {
 
 [[noreturn]] void not_finite(std::size_t row, std::size_t column, double value) {
     char text[160];
-    // The words "NaN" and "infinity" are those that scikit-learn's users search for.
+    // Users of scikit-learn search for the words "NaN" and "infinity".
     std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g; impute or drop such rows first",
                   std::isnan(value) ? "NaN" : "infinity", row, column, value);
     throw RowError(row, text);
@@ -75,7 +75,7 @@ void check(const ForeignRows&, const Kernel&) {}
 void check_width(const Batch& batch, std::size_t width) {
     const std::size_t got = std::visit([&](const auto& rows) {
         if constexpr (requires { rows.width; }) return rows.width;
-        else return width;  // objects have no columns
+        else return width;  // objects have no features
     }, batch);
     if (got != width)
         throw std::invalid_argument("X has " + std::to_string(got) + " features, but the model was started with " +

@@ -24,7 +24,10 @@ void Points::unlink(std::size_t slot) {
 
 void Points::link(std::size_t slot, bool by_age) {
     std::size_t older = newest_, newer = npos;
-    while (by_age && older != npos && ids_[older] > ids_[slot]) newer = older, older = older_[older];
+    while (by_age && older != npos && ids_[older] > ids_[slot]) {
+        newer = older;
+        older = older_[older];
+    }
     older_[slot] = older;
     newer_[slot] = newer;
     (older == npos ? oldest_ : newer_[older]) = slot;
@@ -35,13 +38,13 @@ void Points::settle() {
     if (!readers_) return;
     readers_->finish();
     readers_ = nullptr;
-    for (const Waiting& w : waiting_) put_data(w.slot, *w.batch, w.row);
-    waiting_.clear();
+    for (const PendingWrite& w : pending_) put_data(w.slot, *w.batch, w.row);
+    pending_.clear();
 }
 
 void Points::put(std::size_t slot, std::int64_t id, const Batch& batch, std::size_t row, bool by_age) {
     auto put_data = [&] {
-        if (readers_) waiting_.push_back({slot, &batch, row});
+        if (readers_) pending_.push_back({slot, &batch, row});
         else this->put_data(slot, batch, row);
     };
     if (slot == size()) {
@@ -122,7 +125,9 @@ void Points::shrink_ages() {
         fresh.assign(list.begin(), list.end());
         list.swap(fresh);
     };
-    fit(ids_), fit(older_), fit(newer_);
+    fit(ids_);
+    fit(older_);
+    fit(newer_);
 }
 
 std::size_t Points::bytes() const {
@@ -138,27 +143,27 @@ void Points::order_by_id() {
 }
 
 void Points::begin() {
-    journal_ = std::make_unique<Journal>(Journal{ids_, older_, newer_, oldest_, newest_, {}});
-    journal_->saved.resize(ids_.size());
+    undo_log_ = std::make_unique<UndoLog>(UndoLog{ids_, older_, newer_, oldest_, newest_, {}});
+    undo_log_->saved.resize(ids_.size());
 }
 
 void Points::before_write(std::size_t slot) {
-    if (journal_ && slot < journal_->saved.size() && !journal_->saved[slot])
-        journal_->saved[slot] = copy_data(slot);
+    if (undo_log_ && slot < undo_log_->saved.size() && !undo_log_->saved[slot])
+        undo_log_->saved[slot] = copy_data(slot);
 }
 
 void Points::rollback() {
     settle();
-    const auto journal = std::move(journal_);
-    while (size() > journal->ids.size()) remove(size() - 1);
-    reserve(journal->ids.size());
-    ids_ = journal->ids;
-    older_ = journal->older;
-    newer_ = journal->newer;
-    oldest_ = journal->oldest;
-    newest_ = journal->newest;
-    for (std::size_t slot = 0; slot < journal->saved.size(); ++slot)
-        if (journal->saved[slot]) restore_data(slot, journal->saved[slot]);
+    const auto log = std::move(undo_log_);
+    while (size() > log->ids.size()) remove(size() - 1);
+    reserve(log->ids.size());
+    ids_ = log->ids;
+    older_ = log->older;
+    newer_ = log->newer;
+    oldest_ = log->oldest;
+    newest_ = log->newest;
+    for (std::size_t slot = 0; slot < log->saved.size(); ++slot)
+        if (log->saved[slot]) restore_data(slot, log->saved[slot]);
 }
 
 // ---- dense points in blocks of lanes ------------------------------------------------------------------------------
@@ -256,7 +261,7 @@ void DensePoints<T>::move_data(std::size_t from, std::size_t to) {
 
 template <class T>
 void DensePoints<T>::drop_last(std::size_t slot) {
-    // An unused lane must give finite kernel values: zero does, whatever was there may not.
+    // An unused lane must give finite kernel values: zeros do, an old point may not.
     T* at = lane(slot);
     for (std::size_t j = 0; j < width_; ++j) at[j * kLanes<T>] = T(0);
     norm2_[slot] = norm1_[slot] = T(0);
@@ -302,7 +307,7 @@ class DenseKernelRows final : public KernelRows {
 
     void rows(double* out, std::size_t stride) override { rows_before(points_.size(), out, stride); }
 
-    // Against the slots before `end`, padded likewise.
+    // Kernel values at the slots before `end`, padded likewise.
     void rows_before(std::size_t end, double* out, std::size_t stride) {
         const std::size_t pieces = cut_before(end, threads_allowed());
         if (pieces <= 1) return rows_of_piece(0, 0, out, stride);
@@ -314,8 +319,9 @@ class DenseKernelRows final : public KernelRows {
     std::size_t cut_before(std::size_t end, std::size_t threads) {
         slots_ = padded(end);
         const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
-        const bool alone = threads == 1 || count_ * slots_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
-        pieces_ = alone ? 1 : std::clamp<std::size_t>(panels, 1, 16 * threads);  // small ones: the last is waited for
+        const bool single = threads == 1 || count_ * slots_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads;
+        // many small pieces shorten the wait for the last one
+        pieces_ = single ? 1 : std::clamp<std::size_t>(panels, 1, 16 * threads);
         make_workspaces(threads);
         return pieces_;
     }
@@ -338,8 +344,9 @@ class DenseKernelRows final : public KernelRows {
         for (const StoredRow& t : stored) wanted[t.i / lanes] = 1;
         const std::size_t all = padded(others.count_), pieces = std::min<std::size_t>(count_ / 16 + 1, 2 * threads_allowed());
         make_workspaces(threads_allowed());
-        const bool alone = stored.size() * count_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads / 4;  // they are awake
-        parallel(pieces, alone ? 1 : threads_allowed(), [&](std::size_t p) {
+        // the threads are still awake
+        const bool single = stored.size() * count_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads / 4;
+        parallel(pieces, single ? 1 : threads_allowed(), [&](std::size_t p) {
             const std::size_t from = count_ * p / pieces, to = count_ * (p + 1) / pieces;
             Lines<double> values((to - from) * all);
             for (std::size_t b = 0, e; b < all / lanes; b = e + 1) {
@@ -368,7 +375,7 @@ class DenseKernelRows final : public KernelRows {
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
         const std::size_t width = points_.width_;
         const T* blocks = points_.blocks_.data();
-        // The first rows are as many as there ever are at once.
+        // The first call has the largest number of rows.
         if (!weights_) weights_.emplace(kernel_, coefs, count_, padded(points_.size()), kPanel);
         PointWeights<T>& weights = *weights_;
         weights.start(count_, width);
@@ -395,7 +402,7 @@ class DenseKernelRows final : public KernelRows {
     }
 
   private:
-    struct Workspace {  // what one thread works in
+    struct Workspace {  // scratch memory of one thread
         Lines<T> dots, l1s, scratch;
     };
     void make_workspaces(std::size_t count) {
@@ -407,7 +414,8 @@ class DenseKernelRows final : public KernelRows {
         }
     }
 
-    // The loaded rows as if they were stored, so that rows against rows use the same code, and give the same bits.
+    // Packs the loaded rows into blocks of lanes like stored points, so that rows against rows run the same code and
+    // give the same bits.
     void pack() {
         constexpr std::size_t lanes = kLanes<T>;
         const std::size_t width = points_.width_, slots = padded(count_);
@@ -425,8 +433,8 @@ class DenseKernelRows final : public KernelRows {
         packed_ = true;
     }
 
-    // Rows [from, to) against lanes [begin, end). Panels keep the pair numbers of all rows in the second-level cache
-    // between the sums and the function of them: use(row, first slot, pairs).
+    // Rows [from, to) against lanes [begin, end). Panels keep the pair quantities of all rows in the L2 cache between
+    // the sums and the kernel function: use(row, first slot, pairs).
     static constexpr std::size_t kPanel = 24 * kLanes<T>;
     template <class Use>
     void run(Workspace& workspace, std::size_t from, std::size_t to, const T* blocks, std::size_t begin, std::size_t end, const T* norm2,
@@ -453,7 +461,7 @@ class DenseKernelRows final : public KernelRows {
     }
 
     void sparse_dots(Workspace& workspace, std::size_t from, std::size_t count, const T* at, std::size_t size) const {
-        // A few blocks at a time stay in the first-level cache while every row passes over them.
+        // A few blocks at a time stay in the L1 cache while all rows use them.
         const std::size_t width = points_.width_, lanes = kLanes<T>, n_blocks = size / lanes;
         const std::size_t group = std::max<std::size_t>(4, (256u << 10) / (width * kLineBytes) / 4 * 4);
         for (std::size_t b = 0; b < n_blocks; b += group)
@@ -481,13 +489,13 @@ class DenseKernelRows final : public KernelRows {
     const DenseRows<T>* dense_;
     const SparseRows<T>* sparse_;
     std::size_t first_ = 0, count_ = 0;
-    std::size_t slots_ = 0, pieces_ = 1;  // as they were when the work was cut
+    std::size_t slots_ = 0, pieces_ = 1;  // at the time of the cut
     bool packed_ = false;
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
     Lines<T> lanes_, lane_norm1_, lane_norm2_;
-    UnsetLines<T> table_;                     // the points in lines of features
-    std::optional<PointWeights<T>> weights_;  // of a gradient
+    UnsetLines<T> table_;                     // the points with contiguous features
+    std::optional<PointWeights<T>> weights_;  // for gradients
     std::vector<Workspace> workspaces_ = std::vector<Workspace>(1);
 };
 
@@ -511,7 +519,10 @@ void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size
     const std::int64_t starts[] = {0, std::count_if(rows.begin(), rows.end(), [](T x) { return x != 0; })};
     if (sums_differ) {
         for (std::size_t j = 0, k = 0; j < width_; ++j)
-            if (rows[j] != 0) columns.push_back(static_cast<std::int32_t>(j)), rows[k++] = rows[j];
+            if (rows[j] != 0) {
+                columns.push_back(static_cast<std::int32_t>(j));
+                rows[k++] = rows[j];
+            }
         batch = SparseRows<T>{starts, columns.data(), rows.data(), 1, width_};
     }
     DenseKernelRows<T> kernel_rows(*this, kernel, batch);
@@ -528,7 +539,7 @@ template class DensePoints<double>;
 template class DensePoints<float>;
 
 std::unique_ptr<Points> make_points(std::size_t width, bool sparse, bool single) {
-    // Up to this width a block of lanes serves sparse rows faster than an index does, and costs little memory.
+    // Up to this width a block of lanes serves sparse rows faster than an index, at little memory.
     constexpr std::size_t kWidest = 1024;
     if (sparse && width > kWidest) {
         if (single) return std::make_unique<SparsePoints<float>>(width);

@@ -1,8 +1,8 @@
-// Kernel values of stored points that are about to leave.
+// Kernel values of the stored points that will be evicted next.
 //
-// A budget that forgets by age has said long before who is next. So a few of the next ones are worked out together, at a
-// matrix product's speed, and kept true while new points take the places of old ones. Values are the same, bit for bit, as
-// those of one row by itself: k(x, y) and k(y, x) are sums of the same terms in the same order.
+// A budget that evicts by age has a known order of eviction. So the rows of the next few points are computed together,
+// at the speed of a matrix product, and updated as new points replace old ones. The values are the same, bit for bit,
+// as those of a single row: k(x, y) and k(y, x) sum the same terms in the same order.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace gristmill {
 
 class EvictedRows {
   public:
-    // How many may leave before the chunk ends: no more are worked out ahead.
+    // Upper limit of evictions before the chunk ends: no more rows are computed ahead.
     std::size_t left = 1;
 
-    // The values of the point in `slot` at all slots, until the next point is stored.
+    // Kernel values of the point in `slot` at all slots; valid until the next point is stored.
     const double* row(const Points& points, const Kernel& kernel, std::size_t slot) {
         auto at = std::find(slots_.begin(), slots_.end(), slot);
         if (at == slots_.end()) {
@@ -26,9 +26,9 @@ class EvictedRows {
         }
         return values_.data() + static_cast<std::size_t>(at - slots_.begin()) * stride_;
     }
-    // A new point, with these values at the slots as they were, has taken the place of the one in `slot`.
+    // A new point with the kernel values `newcomer` has replaced the one in `slot`.
     void stored(const double* newcomer, std::size_t slot) {
-        if (slot >= stride_) return clear();  // a budget of someone's own may let the store grow again
+        if (slot >= stride_) return clear();  // a budget written in Python may let the store grow again
         for (std::size_t v = 0; v < slots_.size(); ++v) {
             if (slots_[v] == slot) slots_[v] = Points::npos;
             if (slots_[v] != Points::npos) values_[v * stride_ + slot] = newcomer[slots_[v]];
@@ -38,7 +38,7 @@ class EvictedRows {
 
   private:
     void load(const Points& points, const Kernel& kernel, std::size_t slot) {
-        // Over sparse rows a distance by coordinates is not summed alike both ways; foreign functions may do what they like.
+        // The L1 distance of sparse rows depends on the order of the arguments, and Python kernels may do anything.
         const bool symmetric = !kernel.needs_l1() && !points.may_fail();
         const std::size_t most = symmetric && slot == points.oldest() ? std::min<std::size_t>(left, 8) : 1;
         slots_.clear();
@@ -49,7 +49,7 @@ class EvictedRows {
         points.stored_rows(kernel, slots_, values_.data(), stride_);
     }
 
-    std::vector<std::size_t> slots_;  // npos: it has left
+    std::vector<std::size_t> slots_;  // npos: evicted
     std::size_t stride_ = 0;
     Lines<double> values_;
 };

@@ -1,7 +1,9 @@
-// The gradient of an expansion at a few rows: each stored point's weight in it, then sums of the points by those weights.
-// Points are summed a panel at a time, while their weights are in the cache; signs (which are summed by lanes) after the last panel.
+// The gradient of an expansion at a few rows: the weight of each stored point, then weighted sums of the points. Points
+// are summed panel by panel, while their weights are in the cache; signs, which are summed by lanes, after the last
+// panel.
 //
-// d f / d x_j = sum_i c_i (dot_i y_ij + norm_i x_j + l1_i sign(x_j - y_ij)), with the slopes of the kernel at each pair.
+// d f / d x_j = sum_i c_i (dot_i y_ij + norm_i x_j + l1_i sign(x_j - y_ij)), with the slopes of the kernel at each
+// pair.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +16,8 @@
 
 namespace gristmill {
 
-// Points in blocks of lanes, in lines of features instead. Sums of points by weights are then a product of matrices, which lanes of
-// points would spread out.
+// Transposes points from blocks of lanes to contiguous features. Weighted sums of points are then a matrix product,
+// which blocks of lanes would scatter.
 template <class T>
 UnsetLines<T> lines_of(const T* blocks, std::size_t n_blocks, std::size_t width) {
     constexpr std::size_t lanes = kLanes<T>;
@@ -27,8 +29,8 @@ UnsetLines<T> lines_of(const T* blocks, std::size_t n_blocks, std::size_t width)
 template <class T>
 class PointWeights {
   public:
-    // coefs: one line an output, `slots` numbers each; slots: a multiple of kPad; rows: the most there are at once; panel: so many slots
-    // are taken before their points are summed.
+    // coefs: one line of `slots` numbers per output; slots: a multiple of kPad; rows: the largest number of rows at
+    // once; panel: number of slots that are weighted before their points are summed.
     PointWeights(const Kernel& kernel, std::span<const Lines<double>> coefs, std::size_t rows, std::size_t slots, std::size_t panel)
         : coefs_(coefs), slots_(slots), panel_(std::max(std::min(panel, slots), kPad)), by_dot_(kernel.needs_dot()),
           by_norm_(kernel.needs_norm()), by_l1_(kernel.needs_l1()), dot_(by_dot_ ? rows * coefs.size() * panel_ : 0),
@@ -41,7 +43,7 @@ class PointWeights {
                 if (coefs[o][slot] != 0) places_[o].back().push_back(static_cast<std::uint32_t>(slot % panel_));
             }
     }
-    // For rows of so many numbers, and none of the panels yet.
+    // Starts a new set of rows of `width` features.
     void start(std::size_t rows, std::size_t width) {
         stride_ = filled(width);
         std::fill(norm_.begin(), norm_.end(), 0.0);
@@ -50,7 +52,8 @@ class PointWeights {
 
     std::size_t slots() const { return slots_; }
     std::size_t panel() const { return panel_; }
-    // The slopes of a row at the `size` slots of the panel from `first` on, in the order of IsaGradient: value, dot, norm, l1.
+    // Takes the slopes of a row at the `size` slots of the panel from `first` on, in the order of IsaGradient: value,
+    // dot, norm, l1.
     void take(std::size_t row, std::size_t first, std::size_t size, const T* slopes) {
         const T *dot = slopes + size, *norm = slopes + 2 * size, *l1 = slopes + 3 * size;
         if (by_norm_ && !std::is_same_v<T, double>) std::copy_n(norm, size, slopes_.begin());
@@ -66,31 +69,36 @@ class PointWeights {
     const T* l1(std::size_t at) const { return by_l1_ ? l1_.data() + at * slots_ : zeros(); }
     double norm(std::size_t at) const { return norm_[at]; }
 
-    // Numbers of a row that is filled up to whole lines of the cache.
+    // Row length rounded up to whole cache lines.
     static std::size_t filled(std::size_t width) { return (width + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
     bool by_points() const { return by_dot_; }
-    // Sums the points of the panel that was taken for so many rows; table: all points in lines of features.
+    // Adds the weighted points of the current panel; table: all points with contiguous features.
     void add_points(std::size_t rows, std::size_t first, std::size_t size, const T* table) {
         std::vector<const T*> weights(rows);
         std::vector<T*> to(rows);
         for (std::size_t o = 0; o < coefs_.size(); ++o) {
             for (std::size_t r = 0; r < rows; ++r) {
                 const std::size_t at = r * coefs_.size() + o;
-                weights[r] = dot(at), to[r] = sums_.data() + at * stride_;
+                weights[r] = dot(at);
+                to[r] = sums_.data() + at * stride_;
             }
-            // A point that is nothing to this output adds nothing. (With many classes most points are nothing to most of them.)
+            // Points without a coefficient in this output are skipped: with many classes that is most of them.
             const auto& places = places_[o][first / panel_];
-            const bool most = 8 * places.size() > 7 * size;  // one after the other is faster than by places
+            const bool most = 8 * places.size() > 7 * size;  // if most are used, a sequential pass is faster
             isa_gradient<T>().points(weights.data(), rows, most ? nullptr : places.data(), most ? size : places.size(),
                                      table + first * kLanes<T>, slots_, stride_, to.data());
         }
     }
-    // out: (row, output, feature), after the last panel; blocks: the points in blocks of lanes.
+    // Writes (row, output, feature) after the last panel; blocks: the points in blocks of lanes.
     void gather(std::span<const T* const> rows, const T* blocks, std::size_t width, double* out) {
         const std::size_t outputs = coefs_.size(), count = rows.size() * outputs, n_blocks = slots_ / kLanes<T>;
         std::vector<const T*> l1s(count), xs(count);
         std::vector<T*> to(count);
-        for (std::size_t k = 0; k < count; ++k) l1s[k] = l1(k), xs[k] = rows[k / outputs], to[k] = sums_.data() + k * stride_;
+        for (std::size_t k = 0; k < count; ++k) {
+            l1s[k] = l1(k);
+            xs[k] = rows[k / outputs];
+            to[k] = sums_.data() + k * stride_;
+        }
         if (by_l1_) {
             sign_scratch_.resize(sign_scratch_size<T>(n_blocks, count));
             isa_gradient<T>().signs(l1s.data(), xs.data(), count, outputs > 1, blocks, n_blocks, width, sign_scratch_.data(), to.data());
@@ -115,11 +123,11 @@ class PointWeights {
     std::span<const Lines<double>> coefs_;
     std::size_t slots_, panel_, stride_ = 0;
     bool by_dot_, by_norm_, by_l1_;
-    Lines<T> dot_, l1_;  // coefficient times slope, by row and output, then slot (of the panel, of all)
+    Lines<T> dot_, l1_;  // coefficient times slope, by row and output, then slot (of the panel; of all)
     std::vector<double> norm_;
     Lines<double> slopes_;
-    std::vector<std::vector<std::vector<std::uint32_t>>> places_;  // by output and panel: the points that it has a coefficient for
-    std::vector<Lines<T>> short_;  // the coefficients as the points are kept
+    std::vector<std::vector<std::vector<std::uint32_t>>> places_;  // by output and panel: the points with a coefficient
+    std::vector<Lines<T>> short_;  // the coefficients in the precision of the points
     Lines<T> sums_, sign_scratch_;
     mutable Lines<T> zeros_;
 };

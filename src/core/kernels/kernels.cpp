@@ -37,7 +37,7 @@ double Kernel::self_of(std::int32_t node, T norm2) const {
 template <class T>
 double Kernel::self(T norm2) const {
     const Node& last = nodes_.back();
-    if (last.op == Op::gaussian || last.op == Op::laplacian) return 1.0;  // by far the most asked for
+    if (last.op == Op::gaussian || last.op == Op::laplacian) return 1.0;  // the common case
     return self_of(root(), norm2);
 }
 template double Kernel::self<double>(double) const;

@@ -1,4 +1,4 @@
-// A kernel as a small expression over dot product, L1 distance and norms; evaluated a row at a time by simd/kernel_blocks.hpp.
+// A kernel as an expression over dot product, L1 distance and norms, evaluated row by row by simd/kernel_blocks.hpp.
 #pragma once
 
 #include <optional>
@@ -16,17 +16,17 @@ class Kernel {
 
     bool needs_dot() const { return needs_dot_; }
     bool needs_l1() const { return needs_l1_; }
-    bool needs_norm() const { return needs_norm_; }  // whether <x, x> has a slope
-    // Whether some finite points are out of its reach (1/(1-t), a negative diagonal under a root).
+    bool needs_norm() const { return needs_norm_; }  // whether the kernel depends on <x, x>
+    // Whether the kernel is undefined for some finite points (1/(1-t), a negative diagonal under a root).
     bool restricts_points() const { return restricts_points_; }
-    // Why a point of this squared norm is out of reach; nothing if it is not.
+    // Why a point of this squared norm is refused; nothing if it is accepted.
     std::optional<std::string> refusal(double norm2) const;
 
     template <class T>
     void values(const Pairs<T>& pairs, T* scratch, double* out) const {
         isa<T>().transform(nodes_.data(), root(), pairs, scratch, out);
     }
-    // The same with those slopes that it needs, see IsaGradient.
+    // Values and the slopes that the kernel needs, see IsaGradient.
     template <class T>
     void slopes(const Pairs<T>& pairs, T* scratch) const {
         isa_gradient<T>().slopes(nodes_.data(), root(), pairs, {needs_dot_, needs_norm_, needs_l1_}, scratch);

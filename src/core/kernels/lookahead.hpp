@@ -1,10 +1,11 @@
-// The look-ahead over one chunk: kernel values of the next rows against every slot.
+// The look-ahead over one chunk: kernel values of the next rows at every slot.
 //
-// They are computed in one block, at a matrix product's efficiency; then the events are handled one by one, and when one
-// of them is stored its column of the block is written over. The result does not depend on how many rows are looked at.
+// They are computed in one block, at the efficiency of a matrix product; then the events are handled one by one, and
+// when an event is stored its column of the block is overwritten. The result does not depend on the length of the
+// block.
 //
-// Where more than one thread is allowed, the block after this one is computed by the others while the events of this one are handled:
-// against the points as they were, so that what was stored in the meantime is computed again when its turn comes.
+// With more than one thread, the next block is computed in the background while the events of this one are handled. It
+// sees the points as they were; kernel values of points stored in the meantime are computed when the block is used.
 #pragma once
 
 #include <optional>
@@ -18,17 +19,17 @@ namespace gristmill {
 struct Lookahead {
     const Batch* batch;
     std::unique_ptr<KernelRows> kernel_rows;
-    std::size_t first = 0, count = 0, stride = 0;  // the rows now in `values`
+    std::size_t first = 0, count = 0, stride = 0;  // the rows in `values`
     Lines<double> values, column;
     EvictedRows evicted_rows;
-    // Later passes: the position of the batch's first event, and where its events are.
+    // Later passes: the position of the batch's first event, and the slots of its events.
     std::optional<std::int64_t> start;
     std::unordered_map<std::int64_t, std::size_t> slots;
 
     Lookahead(const Points& points, const Kernel& kernel, const Batch& batch)
         : batch(&batch), kernel_rows(points.kernel_rows(kernel, batch)) {}
 
-    // The rows after these, under way; the points are lent until it goes.
+    // The next block, being computed; the points are lent to the background work until it is destroyed.
     struct Next {
         Points& points;
         std::unique_ptr<KernelRows> kernel_rows;
@@ -39,28 +40,28 @@ struct Lookahead {
         ~Next() { if (begun) points.settle(); }
     };
     std::unique_ptr<Next> next;
-    std::vector<StoredRow> stored_since;  // what was stored since the next rows were begun
+    std::vector<StoredRow> stored_since;  // rows stored since the next block was started
 
-    bool replays = false;  // the rows are the stored points themselves, which stay whatever becomes of them
+    bool replays = false;  // the rows are the stored points themselves, which are never removed
 
     explicit Lookahead(std::unique_ptr<KernelRows> kernel_rows) : batch(nullptr), kernel_rows(std::move(kernel_rows)) {}
     double* row(std::size_t i) { return values.data() + i * stride; }
     double self(std::size_t i) { return kernel_rows->self(i); }
 
-    // Rows long enough for a matrix product's efficiency, few enough that rows against rows cost little beside rows
-    // against the stored points.
+    // Block length: long enough for the efficiency of a matrix product, short enough that rows against rows cost little
+    // compared with rows against the stored points.
     static std::size_t length(std::size_t stored, std::size_t left) {
         return std::min(left, std::clamp<std::size_t>(stored / 6 / 8 * 8, 16, 128));
     }
-    // Others begin with rows [from, from + rows). requires: nobody looks at the points until
-    // these rows are loaded; putting new ones is no look.
+    // Starts computing rows [from, from + rows) in the background. requires: the points are not read until these rows
+    // are loaded; inserting new points is allowed.
     void start_next(Points& points, const Kernel& kernel, std::size_t from, std::size_t rows, std::size_t slots_wanted) {
         if (!next) next.reset(new Next{points, points.kernel_rows(kernel, *batch)});
         Next& to = *next;
         stored_since.clear();
         try {
             to.kernel_rows->load(from, rows);
-        } catch (const RowError&) {  // when it is its turn
+        } catch (const RowError&) {  // reported when these rows are loaded
             return;
         }
         const std::size_t pieces = to.kernel_rows->cut(threads_allowed()), known = padded(points.size());
@@ -73,7 +74,7 @@ struct Lookahead {
         to.begun = to.others.start(pieces, [&to](std::size_t p) { to.kernel_rows->rows_of_piece(p, worker_index(), to.values.data(), to.stride); });
         if (to.begun) points.lend(to.others);
     }
-    // Whether these are the rows that others have begun; they are loaded then.
+    // Returns whether these rows were computed in the background, and loads them if so.
     bool take_next(std::size_t from, std::size_t rows) {
         if (!next || !next->begun) return false;
         next->points.settle();
@@ -87,19 +88,19 @@ struct Lookahead {
         stride = next->stride;
         return true;
     }
-    // slots_wanted: how many there may be by the end of these rows.
+    // slots_wanted: the largest number of slots by the end of these rows.
     void load(const Points& points, std::size_t from, std::size_t rows, std::size_t slots_wanted) {
         first = from;
         count = rows;
         stride = padded(slots_wanted);
         kernel_rows->load(from, rows);
         if (values.size() < rows * stride) values.resize(rows * stride);
-        // Slots that will be filled on the way are read before they are, with coefficient 0: they must be finite.
+        // Slots that are filled later are read before, with coefficient 0: their values must be finite.
         const std::size_t known = padded(points.size());
         for (std::size_t r = 0; r < rows; ++r) std::fill(row(r) + known, row(r) + stride, 0.0);
         kernel_rows->rows(values.data(), stride);
     }
-    // Row i has gone into a slot: the rows still to come see it there, and so do those that will leave.
+    // Row i was stored in a slot: updates the rows still to come, and the rows of points to be evicted.
     void stored(std::size_t i, std::size_t slot) {
         evicted_rows.stored(row(i), slot);
         if (next && next->begun) stored_since.push_back({i, slot});
@@ -108,8 +109,8 @@ struct Lookahead {
         kernel_rows->among(i, column.data());
         for (std::size_t r = i + 1; r < count; ++r) row(r)[slot] = column[r];
     }
-    // The last slot has moved into a removed one, as rows from i on see it; what it leaves behind may be infinite, and
-    // 0 * infinity is no score.
+    // The last slot was moved into a removed one: updates rows from i on. The old column is zeroed, because 0 *
+    // infinity is NaN.
     void moved(std::size_t i, std::size_t from, std::size_t to) {
         evicted_rows.clear();
         next.reset();

@@ -9,7 +9,7 @@ namespace gristmill {
 
 namespace {
 
-// Summed as `meet` below sums a dot product, so that a point is at distance exactly 0 from itself.
+// Summed like a dot product in add_product(), so that a point is at distance exactly 0 from itself.
 template <class T>
 T sum_of_squares(const T* values, std::size_t n) {
     T sum = 0;
@@ -66,7 +66,7 @@ void SparsePoints<T>::put_data(std::size_t slot, const Batch& batch, std::size_t
     const auto& rows = std::get<SparseRows<T>>(batch);
     Row row;
     for (std::size_t k = 0; k < rows.nonzeros(i); ++k)
-        if (rows.values(i)[k] != T(0)) {  // a written-out zero is no non-zero
+        if (rows.values(i)[k] != T(0)) {  // skip explicit zeros
             row.columns.push_back(rows.columns(i)[k]);
             row.values.push_back(rows.values(i)[k]);
         }
@@ -122,7 +122,7 @@ class SparseKernelRows final : public KernelRows {
     void rows(double* out, std::size_t stride) override {
         const std::size_t slots = padded(points_.size());
         for (std::size_t r = 0; r < count_; ++r) {
-            meet_stored(r, slots);
+            add_stored(r, slots);
             finish(norm2_[r], point_norm2_.data(), slots, out + r * stride);
         }
     }
@@ -130,21 +130,22 @@ class SparseKernelRows final : public KernelRows {
     void among(std::size_t i, double* out) override {
         const std::size_t slots = padded(count_);
         start(slots);
-        constexpr std::size_t kWidest = 1 << 16;  // beyond it a row is not written out: memory goes by the non-zeros
-        if (points_.width() <= kWidest) meet_spread(first_ + i);
-        else meet_side_by_side(first_ + i);
+        // wider rows are not scattered: memory stays proportional to the non-zeros
+        constexpr std::size_t kWidest = 1 << 16;
+        if (points_.width() <= kWidest) add_scattered(first_ + i);
+        else add_merged(first_ + i);
         for (std::size_t r = 0; r < count_; ++r) l1_[r] += norm1_[i] + norm1_[r];
         finish(norm2_[i], norm2_.data(), slots, out);
     }
 
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
 
-    // Costs the non-zeros of all points, whatever the width; only the output is as wide as it is.
+    // Time is proportional to the non-zeros of all points; only the output has the full width.
     void gradients(std::span<const Lines<double>> coefs, double* out) override {
         const std::size_t slots = padded(points_.size()), width = points_.width();
         for (std::size_t r = 0; r < count_; ++r, out += coefs.size() * width) {
             PointWeights<T> weights(kernel_, coefs, 1, slots, slots);
-            meet_stored(r, slots);
+            add_stored(r, slots);
             for (T& x : l1_) x = std::max(x, T(0));
             scratch_.resize(kernel_.slope_rows() * slots);
             if (slots > 0) {
@@ -159,7 +160,7 @@ class SparseKernelRows final : public KernelRows {
     }
 
   private:
-    // Where a point has 0 the sign is that of x: all points as if they had, then what those that have not change.
+    // Where a point is 0 the sign is that of x. So the sum starts with all points at 0 and then corrects the non-zeros.
     void gather(const PointWeights<T>& weights, std::size_t output, const std::vector<T>& x, double* out) const {
         const auto sign = [](T t) { return static_cast<double>((t > 0) - (t < 0)); };
         double all = 0;
@@ -175,15 +176,15 @@ class SparseKernelRows final : public KernelRows {
         }
     }
 
-    // Dot products and distances of loaded row r.
-    void meet_stored(std::size_t r, std::size_t slots) {
+    // Dot products and L1 distances of loaded row r to all stored points.
+    void add_stored(std::size_t r, std::size_t slots) {
         const std::size_t i = first_ + r;
         start(slots);
         for (std::size_t k = 0; k < batch_.nonzeros(i); ++k) {
             const auto found = points_.index_.find(batch_.columns(i)[k]);
             if (found == points_.index_.end()) continue;
             const T x = batch_.values(i)[k];
-            for (const auto& entry : found->second) meet(entry.slot, x, entry.value);
+            for (const auto& entry : found->second) add_product(entry.slot, x, entry.value);
         }
         for (std::size_t s = 0; s < points_.size(); ++s) l1_[s] += norm1_[r] + points_.norm1_[s];
     }
@@ -193,9 +194,9 @@ class SparseKernelRows final : public KernelRows {
         l1_.assign(slots, T(0));
     }
 
-    // |x - y| = (|x| + |y|) + (|x - y| - (|x| + |y|)), and the second bracket is 0 where either is 0. x and y may change
-    // places: the bits are the same.
-    void meet(std::size_t slot, T x, T y) {
+    // Adds one feature of a pair: |x - y| = (|x| + |y|) + (|x - y| - (|x| + |y|)), and the second bracket is 0 where
+    // either is 0. Exchanging x and y gives the same bits.
+    void add_product(std::size_t slot, T x, T y) {
         dot_[slot] += x * y;
         if (kernel_.needs_l1()) l1_[slot] += std::abs(x - y) - (std::abs(x) + std::abs(y));
     }
@@ -211,29 +212,29 @@ class SparseKernelRows final : public KernelRows {
     const Kernel& kernel_;
     const SparseRows<T>& batch_;
     std::size_t first_ = 0, count_ = 0;
-    // The loaded rows against one of them, written out once for all.
-    void meet_spread(std::size_t own) {
-        spread_.resize(points_.width());
-        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = batch_.values(own)[k];
+    // The loaded rows against row `own`, which is scattered into a dense vector once.
+    void add_scattered(std::size_t own) {
+        scattered_.resize(points_.width());
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) scattered_[batch_.columns(own)[k]] = batch_.values(own)[k];
         for (std::size_t r = 0; r < count_; ++r)
             for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
-                meet(r, spread_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
-        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) spread_[batch_.columns(own)[k]] = T(0);
+                add_product(r, scattered_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) scattered_[batch_.columns(own)[k]] = T(0);
     }
-    // The same by walking along both, columns ascending; a column that only one has adds nothing.
-    void meet_side_by_side(std::size_t own) {
+    // The same by merging the ascending columns of both rows; a column of only one row adds nothing.
+    void add_merged(std::size_t own) {
         const auto* mine = batch_.columns(own);
         const std::size_t count = batch_.nonzeros(own);
         for (std::size_t r = 0; r < count_; ++r) {
             const auto* theirs = batch_.columns(first_ + r);
             for (std::size_t k = 0, m = 0; k < batch_.nonzeros(first_ + r) && m < count; ++k) {
                 while (m < count && mine[m] < theirs[k]) ++m;
-                if (m < count && mine[m] == theirs[k]) meet(r, batch_.values(own)[m], batch_.values(first_ + r)[k]);
+                if (m < count && mine[m] == theirs[k]) add_product(r, batch_.values(own)[m], batch_.values(first_ + r)[k]);
             }
         }
     }
 
-    std::vector<T> spread_;
+    std::vector<T> scattered_;
     Lines<T> norm2_, norm1_, point_norm2_, dot_, l1_, scratch_;
 };
 

@@ -1,5 +1,5 @@
-// Very wide sparse points: their rows, and an index from each feature to the points that have it. A row of dot
-// products costs the meetings of its non-zeros with the index, and memory is proportional to the stored non-zeros.
+// Very wide sparse points: their rows, and an inverted index from each feature to the points that have it. A row of dot
+// products costs the matches of its non-zeros with the index; memory is proportional to the stored non-zeros.
 #pragma once
 
 #include <unordered_map>

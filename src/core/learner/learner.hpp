@@ -1,7 +1,10 @@
-// The loop: trial, rule, step, budget, intercept, averages, classes and counters, once for every hypothesis.
+// Folder learner: the concept of a hypothesis and the one learning loop.
+// It includes adapt/, parts/, kernels/ and base/; expansion/ and everything above may include it.
+// Begin with this file: the loop over trial, rule, step, budget, intercept, averages, classes and counters, for every
+// hypothesis.
 //
-// Each event is planned first (kernels, rule, budget: anything that may fail) and committed after, and a chunk is one
-// transaction: an error leaves the learner as it was. However a stream is cut into chunks, the sums are the same.
+// Each event is planned first (kernels, rule, budget: everything that may fail) and then committed, and a chunk is one
+// transaction: an error leaves the learner unchanged. The result does not depend on how a stream is cut into chunks.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +28,7 @@ enum class Task { classification, regression, novelty };
     throw RowError(row, text);
 }
 
-// What came of new factors on the columns: the error of one pass over the stored points, before and with them.
+// Result of relearning with new column factors: the error of one pass over the stored points, before and with them.
 struct RelearnResult {
     double before = 0, after = 0;
     bool accepted = false;
@@ -41,7 +44,7 @@ std::vector<double> state_of(Part part) {
 template <Hypothesis H>
 class Learner {
   public:
-    // parts: what the hypothesis is made of. Throws std::invalid_argument where it cannot serve rule or budget.
+    // parts: arguments of the hypothesis. Throws std::invalid_argument if it cannot serve rule or budget.
     template <class... Parts>
     Learner(Rule rule, Budget budget, Task task, bool average, std::uint64_t seed, Parts&&... parts)
         : first_rule_(rule), rule_(std::move(rule)), budget_(std::move(budget)), needs_(supported(needs_of(rule_) | needs_of(budget_), average)),
@@ -53,23 +56,23 @@ class Learner {
 
     void check(const Batch& batch) const { hypothesis_.check(batch); }
 
-    // So many numbers are to be predicted of each event, each with a rule of its own. requires: regression, nothing learned yet.
+    // Sets the number of regression targets, each with a rule of its own. requires: regression, nothing learned yet.
     void set_targets(std::size_t targets);
 
-    // One pass over a chunk. labels: class numbers in the order in which classes are met, targets, or nothing for novelty;
-    // weights: or nothing. A class that was not met before enters at the event that brings it. classes: how many are to be
-    // known beforehand. scores, if given: what each event was said to be before it was learned, outputs() numbers a row; 0
-    // for classes that had not been met by then.
+    // One pass over a chunk. labels: class codes in order of first appearance, targets, or empty for novelty; weights:
+    // may be empty. A new class is added at the event that has it. classes: number of classes known beforehand. scores,
+    // if given: receives the score of each event before it is learned, outputs() numbers per row; 0 for classes unknown
+    // at that time.
     void learn(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
                std::vector<double>* scores, std::size_t classes = 0) {
         Chunk chunk{batch, labels, weights, scores, hypothesis_.make_lookahead(batch)};
         const std::size_t rows = batch_count(batch);
         if (scores) scores->assign(rows * outputs(), 0.0);
         const bool grows = brings_output(labels, classes);
-        // A norm is repaired before the rule is asked, and a foreign rule may throw thereafter.
+        // The norm is repaired before the rule runs, and a Python rule may throw afterwards.
         const bool repairs = needs_.norm && std::holds_alternative<Foreign>(rule_);
         if (rows == 1 && hypothesis_.plan_is_readonly() && !grows && !repairs) {
-            learn_single(chunk, classes);  // planned, then committed: nothing to roll back
+            learn_single(chunk, classes);  // plan, then commit: nothing to roll back
         } else {
             transact(rows, grows, [&] {
                 add_classes(chunk, classes);
@@ -79,7 +82,7 @@ class Learner {
         hypothesis_.finish(chunk.lookahead);
     }
 
-    // One more pass over events that came before, the first of them at position `start` of the stream.
+    // Another pass over earlier events, the first of them at position `start` of the stream.
     void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::int64_t start)
         requires requires(const H h) { h.make_revisit_lookahead(batch, start); }
     {
@@ -89,20 +92,21 @@ class Learner {
         hypothesis_.finish(chunk.lookahead);
     }
 
-    // Targets are measured otherwise from now on, y_o as factor_o y_o + shift_o: f, its offset, what adapts to errors and the labels of
-    // the stored points follow, so that the same is said in the new units. requires: a factor above 0 and a shift a target.
+    // Rescales the targets: y_o -> factor_o * y_o + shift_o. Coefficients, intercept, adaptive widths and stored labels
+    // follow, so that predictions are the same in the new units. requires: a factor > 0 and a shift per target.
     void rescale_targets(std::span<const double> factors, std::span<const double> shifts)
         requires requires(H h) { h.scale_outputs(factors); };
 
-    // Columns of the stored points times factors, and f a part of what it was, its scores at the stored points kept as well as
-    // they can be, and a part, at most half, of what it learns anew: `passes` over the stored points with their labels, oldest
-    // first, from f = 0 under a new rule. What was learned alone would go on as if no column were new; the labels alone would forget
-    // what the points that are gone had taught. Counters, ages and random state stay. Nothing changes where the first pass
-    // tells the points worse than a pass did before, by more than a share `slack`.
+    // Multiplies the columns of the stored points by factors and relearns f. The new f is a blend of two: the old f,
+    // with its scores at the stored points kept as well as possible, and, with a share of at most one half, a new f
+    // learned in `passes` over the stored points with their labels, oldest first, from f = 0 and a fresh rule. The old
+    // f alone would ignore the new factors; the labels alone would forget what evicted points had taught. Counters,
+    // ages and random state are kept. Nothing changes if the error of the first pass exceeds that of a pass with the
+    // old factors by more than the share `slack`.
     RelearnResult relearn(std::span<const double> factors, std::size_t passes, double slack)
         requires(H::kSupports.present);
 
-    // outputs() numbers a row.
+    // Scores of rows, outputs() numbers per row.
     void score(const Batch& batch, double* scores) const {
         hypothesis_.scores(batch, scores);
         const double margin = this->margin();
@@ -114,7 +118,7 @@ class Learner {
             }
     }
 
-    // d f_o / d x of what is shown: (row, output, feature) in order.
+    // d f_o / d x of the predicting f, in the order (row, output, feature).
     void gradient(const Batch& batch, double* out) const
         requires requires(const H h) { h.gradients(batch, out); }
     {
@@ -127,14 +131,14 @@ class Learner {
             fail(r, "the gradient is not finite (kernel values too large):", *bad);
         }
     }
-    // classes() numbers a row, from the scores of a row.
+    // Probabilities from the scores of a row, classes() numbers.
     void probabilities(std::span<const double> scores, double* out) const {
         calibration_.probabilities(scores, counts_.classes, out);
     }
-    const Intervals& intervals() const { return intervals_; }  // of a regressor, one a target
-    // From now on a novelty score is f itself, measured from nothing: others say when to alarm. Not saved.
+    const Intervals& intervals() const { return intervals_; }  // of a regressor, one per target
+    // Report raw f(x) without subtracting the margin (the caller thresholds). Not serialised.
     void report_raw_scores() { raw_scores_ = true; }
-    // From now on every class weighs alike. requires: nothing was learned yet.
+    // Gives all classes equal total weight. requires: nothing was learned yet.
     void balance_classes() { class_balance_.on = true; }
 
     const H& hypothesis() const { return hypothesis_; }
@@ -148,15 +152,15 @@ class Learner {
         if (!average_) return intercept_[output];
         return hypothesis_.ticks() == 0 ? 0.0 : intercept_sum_[output] / static_cast<double>(hypothesis_.ticks());
     }
-    // What a novelty score is measured from: of now, or the mean over time.
+    // The threshold of novelty scores: the current one, or its average over time.
     double margin() const {
         if (task_ != Task::novelty || raw_scores_) return 0.0;
         return average_ && hypothesis_.ticks() > 0 ? counts_.margins / static_cast<double>(hypothesis_.ticks())
                                                    : novelty_margin(rule_);
     }
-    // How many points a memory of so many bytes holds, everything counted; outputs: 0 for as many as there are now.
+    // How many points fit into `memory` bytes, everything counted; outputs: 0 for the current number.
     std::size_t points_within(std::size_t memory, std::size_t outputs = 0) const;
-    // From now on the budget is one of so many bytes; what is too much leaves. requires: a budget with a size.
+    // Changes the budget to `memory` bytes; surplus points are evicted. requires: a budget with a size.
     void resize(std::size_t memory);
     std::uint64_t seen() const { return counts_.seen; }
     const Rule& rule() const { return rule_; }
@@ -164,59 +168,60 @@ class Learner {
     std::size_t bytes() const { return hypothesis_.bytes() + fixed_bytes(); }
     std::size_t fixed_bytes() const { return sizeof *this - sizeof hypothesis_ + rule_bytes(rule_) + intervals_.bytes(); }
 
-    // Everything that changes while learning, but for the points. requires, to load: a fresh learner.
+    // Saves or loads all state that changes while learning, but the points. requires, to load: a new learner.
     void visit(Archive& archive);
 
-    // One event in two steps: what may fail, which changes nothing, and what cannot. The memory is kept from event to event.
+    // One event in two steps: plan(), which may fail and changes nothing, and commit(), which cannot fail. Its memory
+    // is reused from event to event.
     class Single;
-    // Whether an event can be taken so: no norm is repaired on the way, nothing foreign is asked.
+    // Whether Single can be used: no norm is repaired and no Python code runs.
     bool takes_singly() const {
         return hypothesis_.plan_is_readonly() && targets() == 1 && !needs_.norm && !needs_.span &&
                !std::holds_alternative<Foreign>(rule_) && !std::holds_alternative<ForeignBudgetPart>(budget_);
     }
-    // More columns from now on, in which everything so far was 0; a size in bytes is not looked at until `resize`.
+    // Adds columns that were 0 in all earlier events; a size in bytes is not checked until `resize`.
     void widen(std::size_t width)
         requires requires(H h) { h.widen(width); }
     {
         hypothesis_.widen(width);
     }
 
-    // Called between rows of a long chunk; may throw to stop it.
+    // Called between blocks of rows of a long chunk; may throw to stop it.
     std::function<void()> poll;
 
   private:
-    // Small numbers that change while learning.
+    // Counters that change while learning.
     struct Counts {
-        std::uint64_t seen = 0, steps = 0;  // events that came; events that were learned (weight above 0)
-        std::size_t classes = 0;            // met or announced; one output serves the first two
+        std::uint64_t seen = 0, steps = 0;  // events; events learned (weight > 0)
+        std::size_t classes = 0;            // seen or announced; one output serves the first two
         Random random;
-        double margins = 0;                 // novelty: their sum over the hypotheses in the average
+        double margins = 0;                 // novelty: sum of the margins of the averaged hypotheses
     };
     struct Chunk {
         const Batch& batch;
         std::span<const double> labels, weights;
         std::vector<double>* out;
         typename H::Lookahead lookahead;
-        std::size_t first = 0;               // of the rows that are loaded
-        std::optional<std::int64_t> start = {};  // of a later pass
-        std::size_t targets = 1;             // labels a row
+        std::size_t first = 0;               // index of the first loaded row
+        std::optional<std::int64_t> start = {};  // position of the first row, in a later pass
+        std::size_t targets = 1;             // labels per row
         std::vector<double> scores = {}, coefs = {}, shown = {}, offsets = {};
         std::vector<Rule> other_rules = {};
 
         double label(std::size_t at) const { return labels.empty() ? 1.0 : labels[at * targets]; }
-        // All that a row is to be told to be; the one of novelty is not kept.
+        // All labels of a row; novelty has the constant 1.
         std::span<const double> labels_of(std::size_t at) const {
             static constexpr double kOne = 1.0;
             return labels.empty() ? std::span(&kOne, 1) : labels.subspan(at * targets, targets);
         }
         double weight(std::size_t at) const { return weights.empty() ? 1.0 : weights[at]; }
     };
-    // All that an event is going to change beside the hypothesis, worked out before anything changes.
+    // The changes of an event outside the hypothesis, computed before anything changes.
     struct Decision {
         Rule rule;
         Budget budget;
         Random random;
-        std::size_t own = 0, rival = 0;  // outputs that the step raises and lowers; equal where there is no rival
+        std::size_t own = 0, rival = 0;  // outputs that the step raises and lowers; equal if there is no rival
     };
 
     static Needs supported(Needs needs, bool average) {
@@ -229,7 +234,7 @@ class Learner {
 
     bool brings_output(std::span<const double> labels, std::size_t classes) const;
 
-    // What a transaction has to bring back beside the hypothesis.
+    // State outside the hypothesis that a rollback restores.
     struct Snapshot {
         Rule rule;
         std::vector<Rule> other_rules;
@@ -256,7 +261,7 @@ class Learner {
         const std::size_t rows = batch_count(chunk.batch);
         resize(chunk);
         for (std::size_t first = 0; first < rows;) {
-            // A row that brings an output begins a window of its own.
+            // A row with a new output starts a new block.
             if (new_output(chunk, first)) add_classes(chunk, static_cast<std::size_t>(chunk.labels[first]) + 1, first);
             std::size_t count = hypothesis_.window(rows - first);
             for (std::size_t i = 1; i < count; ++i)
@@ -279,16 +284,17 @@ class Learner {
         return task_ == Task::classification && chunk.labels[at] >= static_cast<double>(std::max<std::size_t>(counts_.classes, 2));
     }
 
-    // From here on so many classes are known; rows before `at` have been reported.
+    // Adds classes up to the given number; `at`: the rows before it have been reported.
     void add_classes(Chunk& chunk, std::size_t classes, std::size_t at = 0);
-    // A third class turns one output into a score a class: f into (-f/2, f/2), and 0 for the new one.
+    // Adds one class. The third class replaces the output f by -f/2 and f/2 and adds a zero output.
     void add_class();
 
-    // A size in bytes as one in points: of the outputs that there are now.
+    // Converts a size in bytes into a number of points for the current number of outputs.
     void fit_memory();
     std::size_t least_memory(std::size_t points) const;
 
-    // A lone event may be told from cheaper scores that it changes nothing; a wide guard keeps rounding from deciding.
+    // Whether cheap approximate scores show that a single event changes nothing; a wide tolerance keeps rounding from
+    // deciding.
     bool changes_nothing(Chunk& chunk);
     void count_event(const Chunk& chunk, std::size_t at, std::uint64_t steps) {
         counts_.steps += steps;
@@ -313,7 +319,7 @@ class Learner {
         score_event(chunk, i);
         if (chunk.out) report(chunk, i, chunk.out->data() + at * outputs());
         const bool counts = chunk.weight(at) != 0, calibrated = counts && calibrates(chunk);
-        if (calibrated && average_) {  // else the scores are what is shown
+        if (calibrated && average_) {  // without averaging the scores are the predictions
             chunk.shown.resize(outputs());
             report(chunk, i, chunk.shown.data());
         }
@@ -325,15 +331,15 @@ class Learner {
             hypothesis_.expire(chunk.lookahead, i, window->horizon(static_cast<std::int64_t>(counts_.seen)));
     }
 
-    // What was said, and what came: probabilities and intervals learn from it.
+    // Updates probabilities and intervals with the prediction and the label of an event.
     void update_calibration(const Chunk& chunk, std::size_t at) noexcept {
         const std::span<const double> predicted = average_ ? chunk.shown : chunk.scores;
         if (task_ == Task::regression) intervals_.learn(predicted, chunk.labels_of(at).data());
         else calibration_.learn(predicted, static_cast<std::size_t>(chunk.label(at)));
     }
 
-    // Probabilities and intervals are learned in the first pass. Where the scores that are shown cost more than the event is
-    // worth, an eighth of the events serve for probabilities, chosen by their place in the stream.
+    // Whether the event updates probabilities and intervals: in the first pass only. If the predicted scores are
+    // expensive, only every eighth event after the first 512 does, chosen by position.
     bool calibrates(const Chunk& chunk) const {
         if (task_ == Task::novelty || chunk.start) return false;
         if (task_ == Task::regression) return true;
@@ -371,7 +377,7 @@ class Learner {
         return trial;
     }
 
-    // The new point's coefficients, one an output.
+    // Sets the coefficients of the new point, one per output.
     void set_coefs(Chunk& chunk, const Decision& decision, double own) const {
         std::fill(chunk.coefs.begin(), chunk.coefs.end(), 0.0);
         chunk.coefs[decision.own] = own;
@@ -409,17 +415,18 @@ class Learner {
         commit_event(chunk, i, planned);
     }
 
-    std::int64_t position(const Chunk& chunk, std::size_t at) const {  // in the stream
+    std::int64_t position(const Chunk& chunk, std::size_t at) const {  // position in the stream
         return chunk.start ? *chunk.start + static_cast<std::int64_t>(at) : static_cast<std::int64_t>(counts_.seen);
     }
 
-    // One trial a target, one step of all; the point is stored if any coefficient is not 0.
+    // One trial per target and one step for all; the point is stored if any coefficient is not 0.
     void learn_targets(Chunk& chunk, std::size_t i);
 
-    // Nothing from here on can fail.
+    // Applies the changes. Cannot fail.
     void commit(Chunk& chunk, std::size_t i, Decision& decision, typename H::Plan& plan, Term& term) {
         if (average_) {
-            if (task_ == Task::novelty) counts_.margins += novelty_margin(rule_);  // it belongs to the hypothesis
+            // the margin is averaged with the hypothesis
+            if (task_ == Task::novelty) counts_.margins += novelty_margin(rule_);
             hypothesis_.tick();
             for (std::size_t o = 0; o < outputs(); ++o) intercept_sum_[o] += intercept_[o];
         }
@@ -442,9 +449,9 @@ class Learner {
             fail(at, "the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient);
     }
 
-    Rule first_rule_;  // as it was before the first event
+    Rule first_rule_;  // before the first event
     Rule rule_;
-    std::vector<Rule> other_rules_;  // of the second target and those after it
+    std::vector<Rule> other_rules_;  // rules of the second and later targets
     Budget budget_;
     Needs needs_;
     Task task_;
@@ -460,9 +467,6 @@ class Learner {
 
 }  // namespace gristmill
 
-#include "core/learner/single_event.hpp"
-#include "core/learner/classes.hpp"
-#include "core/learner/memory.hpp"
+#include "core/learner/details.hpp"
 #include "core/learner/relearn.hpp"
 #include "core/learner/saving.hpp"
-#include "core/learner/targets.hpp"

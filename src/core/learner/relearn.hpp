@@ -1,11 +1,11 @@
-// New factors on the columns: the stored points are moved, and learned anew from their labels.
+// Relearning: new column factors are applied to the stored points, which are then learned again from their labels.
 #pragma once
 
 #include "core/learner/learner.hpp"
 
 namespace gristmill {
 
-// The stored points as events, oldest first, with their kernel values, for as many passes as are wanted.
+// The stored points as events, oldest first, with their kernel values, for several passes.
 template <Hypothesis H>
 struct Learner<H>::Replay {
     explicit Replay(const H& hypothesis) : chunk{batch, {}, {}, nullptr, hypothesis.make_stored_lookahead()} {
@@ -13,10 +13,11 @@ struct Learner<H>::Replay {
             for (std::size_t t = 0; t < hypothesis.targets(); ++t) labels.push_back(hypothesis.label(slot, t));
             weights.push_back(std::isnan(labels.back()) ? 0.0 : 1.0);
         }
-        chunk.labels = labels, chunk.weights = weights;
+        chunk.labels = labels;
+        chunk.weights = weights;
         chunk.start = 0;
     }
-    // f at each point, an output after the other.
+    // f at each point, all outputs of a point together.
     std::vector<double> scores(const H& hypothesis) {
         std::vector<double> scores;
         for (std::size_t i = 0; i < weights.size(); ++i)
@@ -28,7 +29,7 @@ struct Learner<H>::Replay {
     Chunk chunk;
 };
 
-// 0 or 1 for a class, how far it is off for a number.
+// 0 or 1 for a class, the absolute error for numbers.
 template <Hypothesis H>
 double Learner<H>::error_of(std::span<const double> scores, std::span<const double> labels) const {
     const double label = labels[0];
@@ -48,7 +49,7 @@ inline std::vector<std::vector<double>> interpolate(std::vector<std::vector<doub
     return a;
 }
 
-// How far scores have moved, beside what they were.
+// Relative change of the scores in the Euclidean norm.
 inline double relative_change(std::span<const double> before, std::span<const double> after) {
     double way = 0, size = 0;
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -58,7 +59,7 @@ inline double relative_change(std::span<const double> before, std::span<const do
     return size > 0 ? std::sqrt(way / size) : 1.0;
 }
 
-// The mean error of what the points were told to be, before each was learned, in the first pass.
+// Learns the points from scratch; returns the mean error before each update in the first pass.
 template <Hypothesis H>
 double Learner<H>::replay(Replay& points, std::size_t passes) {
     Chunk& chunk = points.chunk;
@@ -77,13 +78,16 @@ double Learner<H>::replay(Replay& points, std::size_t passes) {
     }
     double total = 0, known = 0;
     for (std::size_t i = 0; i < n; ++i)
-        if (points.weights[i] != 0) total += error_of({predicted.data() + i * outputs(), outputs()}, chunk.labels_of(i)), known += 1;
+        if (points.weights[i] != 0) {
+            total += error_of({predicted.data() + i * outputs(), outputs()}, chunk.labels_of(i));
+            known += 1;
+        }
     return known > 0 ? total / known : 0.0;
 }
 
-// What was learned anew, and what keeps the scores that the points had. The less the new factors move the scores, the less is
-// new, down to nothing: labels that are wrong or old, and what was folded in, speak against learning anew. Of a regressor,
-// whose steps follow the noise of the targets, a ridge takes some of it out.
+// Blends the new f with the one that keeps the old scores. The less the factors change the scores, the smaller the
+// share of the new f, down to 0: wrong or outdated labels and merged points make it less reliable. The steps of a
+// regressor follow the noise of the targets; a ridge removes some of it.
 template <Hypothesis H>
 void Learner<H>::blend(Replay& stored, std::span<const double> scores, const std::vector<std::vector<double>>& present,
                        std::span<const double> intercept)

@@ -1,4 +1,4 @@
-// What a learner keeps: in a file, and to take a chunk back after an error.
+// Saved state and snapshots of a learner.
 #pragma once
 
 #include "core/learner/learner.hpp"
@@ -15,9 +15,10 @@ void Learner<H>::visit(Archive& archive) {
     std::uint64_t classes = counts_.classes;
     archive.count("classes", classes);
     if (archive.loads) {
-        // Later passes of `fit` are steps too, and nobody makes a million of them.
+        // Later passes of `fit` count as steps too, but never a million per event.
         if (counts_.steps >> 20 > counts_.seen) archive.refuse("steps", "is far more than the events seen");
-        // A class has coefficients in the file: no number may ask for more memory than the file itself takes.
+        // The number of classes must fit the saved coefficients, so that a damaged file cannot request more memory than
+        // it has.
         std::vector<double> offsets;
         archive.numbers("intercept", offsets);
         if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
@@ -35,7 +36,7 @@ void Learner<H>::visit(Archive& archive) {
     }
     if (task_ == Task::regression) intervals_.visit(archive);
     hypothesis_.visit(archive, counts_.seen);
-    if (archive.loads) fit_memory();  // points that were stored when rows were narrower may be too many
+    if (archive.loads) fit_memory();  // points stored when rows were narrower may be too many
 }
 
 template <Hypothesis H>

@@ -1,8 +1,8 @@
-// Budgets: how a new term enters and what leaves. Nobody else removes points.
+// Budgets: how a new term enters a store and which one is evicted. No other code removes points.
 //
-// A budget looks at a store: what is kept, by slot, with ages and magnitudes. Expansions, trees, rankers and fleets are
-// stores. To add a budget: a struct with `Entry choose(...)` and `limit()`, which says in `needs()` what it asks of a
-// hypothesis beyond that; its name in `Budget` at the end; a line in parts/named.hpp; a value in budgets.py.
+// A budget works on a store: slots with ages and magnitudes. Expansions, trees, rankers and fleets are stores. To add a
+// budget: a struct with `Entry choose(...)` and `limit()`, and `needs()` for what it needs beyond a store; its name in
+// `Budget` at the end; a line in parts/named.hpp; a class in budgets.py.
 #pragma once
 
 #include <cmath>
@@ -21,26 +21,26 @@ namespace gristmill {
 
 class Expansion;
 
-// What a budget may ask of a store. oldest() is npos, and so is newer() of the newest, where there is no such slot.
+// What every store offers a budget. oldest() of an empty store is npos, and so is newer() of the newest slot.
 template <class S>
 concept Store = requires(const S& store, std::size_t slot) {
     { store.size() } -> std::convertible_to<std::size_t>;
     { store.oldest() } -> std::convertible_to<std::size_t>;
-    { store.smallest() } -> std::convertible_to<std::size_t>;  // the oldest of those with the least magnitude
+    { store.smallest() } -> std::convertible_to<std::size_t>;  // the slot of least magnitude; the oldest of equals
     { store.magnitude(slot) } -> std::convertible_to<double>;
 };
-// A store whose points can be compared with each other.
+// A store whose points can be compared by the kernel.
 template <class S>
 concept ComparableStore = Store<S> && requires(const S& store) { store.points(), store.kernel(); };
 
-// The term that asks to come in. Coefficients of stored points are about to be multiplied by `shrink`.
+// The term to be stored. Coefficients of stored points are about to be multiplied by `shrink`.
 struct Newcomer {
     std::int64_t id;
-    std::span<const double> coefs;  // one an output
+    std::span<const double> coefs;  // one per output
     double shrink;
-    const double* row;  // its kernel values at the stored points
+    const double* row;  // kernel values at the stored points
     double self;        // k(x, x)
-    EvictedRows* evicted_rows = nullptr;  // rows of those that leave, for budgets that look at them
+    EvictedRows* evicted_rows = nullptr;  // kernel rows of points to be evicted, for budgets that need them
 
     double magnitude() const {
         double largest = 0;
@@ -50,10 +50,11 @@ struct Newcomer {
 };
 
 struct Entry {
-    enum class Kind { append, replace, refuse, fold } kind = Kind::append;  // fold: the newcomer goes onto a stored point
-    std::size_t slot = 0;  // whose place is taken
-    double factor = 1;     // on everything, the newcomer included
-    // Onto whom the one that leaves, or the newcomer, is folded; npos: onto nobody. share: of its coefficients.
+    // fold: the newcomer is added to a stored point
+    enum class Kind { append, replace, refuse, fold } kind = Kind::append;
+    std::size_t slot = 0;  // the slot that is replaced
+    double factor = 1;     // on all coefficients, including the newcomer's
+    // The point that takes over a share of the coefficients of the evicted point, or of the newcomer; npos: none.
     std::size_t onto = Points::npos;
     double share = 0;
 
@@ -61,11 +62,11 @@ struct Entry {
 };
 
 struct BudgetBase {
-    std::size_t bytes = 0;  // if above 0: the size follows from so much memory, and from the width and the outputs
+    std::size_t bytes = 0;  // if > 0: the size follows from this much memory, the width and the number of outputs
 
     Needs needs() const { return {}; }
     template <class F>
-    void state(F&&) {}  // calls its argument with the name of each number that changes while learning, and the number
+    void state(F&&) {}  // calls its argument with the name and the value of each number that changes while learning
 };
 
 inline constexpr std::size_t kNoLimit = Points::npos;
@@ -76,12 +77,12 @@ struct Unbounded : BudgetBase {
 };
 
 struct Window : BudgetBase {
-    std::int64_t steps = 0;  // tau; 0: it grows
+    std::int64_t steps = 0;  // tau; 0: the window grows
     double growth = 0;
 
     Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
     std::size_t limit() const { return steps > 0 ? static_cast<std::size_t>(steps) : kNoLimit; }
-    // The oldest position that the score of event `next` may use.
+    // The oldest position used by the score of event `next`.
     std::int64_t horizon(std::int64_t next) const {
         if (steps > 0) return next - steps;
         const double age = std::ceil(elementary::pow(static_cast<double>(next + 1), 0.5 + growth));
@@ -112,14 +113,14 @@ struct DropSmallest : BudgetBase {
 
 struct DropRandom : BudgetBase {
     std::size_t size = 1;
-    bool uniform = false;    // what is stored is a uniform sample of all that asked to come in
-    double candidates = 0;   // that asked so far, where that counts
+    bool uniform = false;    // the stored points are a uniform sample of all candidates
+    double candidates = 0;   // candidates so far, if counted
     Entry choose(const Store auto& store, const Newcomer&, Random& random) {
         if (uniform) candidates += 1;
         if (store.size() < size) return {};
         if (!uniform) return leave(store, random);
-        // Vitter's Algorithm R: the newcomer comes in with probability size / candidates, in the place of any.
-        constexpr double kMost = 1e18;  // a file may say anything
+        // Vitter's Algorithm R: the newcomer is stored with probability size / candidates, in a random slot.
+        constexpr double kMost = 1e18;  // a damaged file may hold any number
         const std::uint64_t place = random.below(static_cast<std::uint64_t>(std::clamp(candidates, 1.0, kMost)));
         return place < store.size() ? Entry::into(static_cast<std::size_t>(place)) : Entry{Entry::Kind::refuse};
     }
@@ -131,7 +132,8 @@ struct DropRandom : BudgetBase {
     std::size_t limit() const { return size; }
 };
 
-// Folds the point whose leaving then changes f least onto the one most like it, be it the newcomer; see expansion/merge_partners.hpp.
+// Merges the point whose removal then changes f least into the most similar one, which may be the newcomer; see
+// expansion/merge_partners.hpp.
 struct Merge : BudgetBase {
     std::size_t size = 1;
 
@@ -150,7 +152,7 @@ struct Merge : BudgetBase {
     std::size_t limit() const { return size; }
 };
 
-// The Forgetron: shrinks so that dropping the oldest point does bounded damage. Coefficients are sigma y, sigma <= 1.
+// The Forgetron: shrinks f so that evicting the oldest point does bounded damage. Coefficients are sigma y, sigma <= 1.
 struct Forget : BudgetBase {
     std::size_t size = 1;  // B
     bool basic = false;
@@ -163,7 +165,7 @@ struct Forget : BudgetBase {
         Entry entry = Entry::into(f.oldest());
         const double* row = newcomer.evicted_rows->row(f.points(), f.kernel(), entry.slot);
         const double oldest = f.coef(entry.slot, 0), sigma = std::abs(oldest);
-        // mu = y_r f'(x_r), f' with the newcomer already in it
+        // mu = y_r f'(x_r), where f' includes the newcomer
         const double mu =
             std::copysign(1.0, oldest) * (f.score(0, row) + newcomer.coefs[0] * newcomer.row[entry.slot]);
         entry.factor = basic ? basic_factor(f, newcomer) : tuned_factor(sigma, mu);
@@ -173,7 +175,10 @@ struct Forget : BudgetBase {
     }
     std::size_t limit() const { return size; }
     template <class F>
-    void state(F&& f) { f("mistakes", mistakes), f("damage", damage); }
+    void state(F&& f) {
+        f("mistakes", mistakes);
+        f("damage", damage);
+    }
 
   private:
     // The largest phi <= 1 with damage + phi^2 a + phi b <= 15/32 mistakes.
@@ -191,17 +196,17 @@ struct Forget : BudgetBase {
     }
 };
 
-// A new point within `tolerance` of the span of the stored ones is folded into them, any other is stored. That is done by
-// the hypothesis that lives in the span (expansion/projected.hpp), which asks for nothing but the tolerance.
+// A new point within `tolerance` of the span of the stored ones is projected onto it, any other is stored. The
+// hypothesis ProjectedExpansion (expansion/projected.hpp) does that; it reads only the tolerance.
 struct Project : BudgetBase {
     double tolerance = 0;         // eta
-    std::size_t size = kNoLimit;  // a full store projects whatever comes
+    std::size_t size = kNoLimit;  // a full store projects every new point
     Needs needs() const { return {.span = true}; }
     Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
     std::size_t limit() const { return size; }
 };
 
-// A budget from outside the core.
+// A budget written in Python.
 struct ForeignBudget {
     virtual ~ForeignBudget() = default;
     virtual Entry choose(const Expansion& f, const Newcomer& newcomer) = 0;
@@ -232,7 +237,7 @@ inline void set_size(Budget& budget, std::size_t size) {
 inline void set_bytes(Budget& budget, std::size_t bytes) {
     std::visit([&](auto& b) { b.bytes = bytes; }, budget);
 }
-// Who leaves when there is less room than before.
+// The entry to evict when the size is reduced.
 Entry leave(const Budget& budget, const Store auto& store, Random& random) {
     return std::visit([&](const auto& b) -> Entry {
         if constexpr (requires { b.leave(store, random); }) return b.leave(store, random);

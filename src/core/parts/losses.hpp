@@ -1,4 +1,4 @@
-// Losses: the signed push -dl/ds at a score, and how the adaptive width (margin, tube, sigma) drifts.
+// Losses: the negative derivative -dl/ds at a score, and the adaptation of the width (margin, tube, sigma).
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ enum class LossKind { hinge, logistic, squared, epsilon_insensitive, huber, pinb
 struct Loss {
     LossKind kind = LossKind::hinge;
     double width = 1.0;        // rho, epsilon, sigma; the quantile of the pinball loss
-    std::optional<double> nu;  // with it the width adapts
-    bool strict = false;       // novelty: no alert at equality
+    std::optional<double> nu;  // if set, the width adapts
+    bool strict = false;       // novelty: no margin error at equality
 
     static constexpr double kSmallestSigma = 1e-6;
 
-    // Whether the event is on the wrong side of the width: a margin error, outside the tube, in the linear part.
+    // Whether the event is beyond the width: a margin error, outside the tube, in the linear part.
     bool beyond(double score, double label) const {
         switch (kind) {
             case LossKind::hinge: return strict ? label * score < width : label * score <= width;
@@ -57,11 +57,11 @@ struct Loss {
         }
     }
 
-    // One step of the width so that the share of events beyond it tends to nu.
+    // Adapts the width so that the share of events beyond it tends to nu.
     void adapt(double rate, bool was_beyond) {
         if (!nu) return;
         const double share = was_beyond ? 1.0 : 0.0;
-        // A wider margin has more errors, a wider tube fewer.
+        // A wider margin has more margin errors, a wider tube fewer.
         width += kind == LossKind::hinge ? rate * (*nu - share) : rate * (share - *nu);
         if (kind == LossKind::huber) width = std::max(width, kSmallestSigma);
     }

@@ -1,5 +1,5 @@
-// What rules and budgets ask of a hypothesis beyond scores, and what a hypothesis supports. Parts declare, and the learner
-// compares: nobody keeps a list of which go together.
+// What rules and budgets need of a hypothesis beyond scores, and what a hypothesis supports. Both declare it and the
+// learner compares, so that no list of valid combinations is needed.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +8,17 @@ namespace gristmill {
 
 struct Needs {
     bool norm = false;        // ||f||^2 at every step
-    bool projection = false;  // how the new point lies to the span of the stored ones
-    bool tangent = false;     // a second function beside f, with its values and its inner product with f
-    bool present = false;     // the new point's own coefficient, where it is stored already
-    bool rows = false;        // kernel values and coefficients of stored points, one by one
-    bool partners = false;    // for each stored point the one most like it
-    bool span = false;        // a hypothesis that lives in the span of few points
-    bool average = false;     // the mean of all hypotheses
+    bool projection = false;  // residual and projection of the new point relative to the span of the stored ones
+    bool tangent = false;     // a second function v, its values and its inner product with f
+    bool present = false;     // the coefficient of the event itself, if it is stored
+    bool rows = false;        // kernel values and coefficients of single stored points
+    bool partners = false;    // for each stored point the most similar one
+    bool span = false;        // a hypothesis in the span of few points
+    bool average = false;     // the average of all hypotheses
     bool mass = false;        // the sum of all coefficients
-    double neighbours = 0;    // a score that is measured by this share of the stored points, those that are nearest
+    double neighbours = 0;    // a score relative to this share of the stored points, the nearest ones
 
-    // The first need of `asked` that is not among these; nullptr if all are.
+    // Description of the first need of `asked` that is not supported; nullptr if all are.
     const char* lacks(const Needs& asked) const {
         if (asked.norm && !norm) return "the norm of f at every step";
         if (asked.projection && !projection) return "the projection of a new point onto the stored ones (budget Project)";
@@ -33,8 +33,15 @@ struct Needs {
         return nullptr;
     }
     friend Needs operator|(Needs a, const Needs& b) {
-        a.norm |= b.norm, a.projection |= b.projection, a.tangent |= b.tangent, a.present |= b.present;
-        a.rows |= b.rows, a.partners |= b.partners, a.span |= b.span, a.average |= b.average, a.mass |= b.mass;
+        a.norm |= b.norm;
+        a.projection |= b.projection;
+        a.tangent |= b.tangent;
+        a.present |= b.present;
+        a.rows |= b.rows;
+        a.partners |= b.partners;
+        a.span |= b.span;
+        a.average |= b.average;
+        a.mass |= b.mass;
         a.neighbours = std::max(a.neighbours, b.neighbours);
         return a;
     }

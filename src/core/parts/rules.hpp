@@ -1,7 +1,10 @@
-// Rules: a trial in, a step out. A rule keeps its own few numbers and touches nothing else.
+// Folder parts: losses, update rules, budgets, and what rules and budgets need of a hypothesis.
+// It includes base/ and kernels/; adapt/, learner/ and everything above may include it.
+// Begin with this file: a rule maps a trial to a step. It changes only its own state.
 //
-// To add one: a struct with `Step operator()(const Trial&)` (and `needs`, `state` where the defaults do not do); its name
-// in `Rule` at the end; a line in parts/named.hpp; a value in rules.py. CONTRIBUTING.md walks through it.
+// To add a rule: a struct with `Step operator()(const Trial&)` (and `needs`, `state` where the defaults do not
+// suffice); its name in `Rule` at the end; a line in parts/named.hpp; a class in rules.py. CONTRIBUTING.md has an
+// example.
 #pragma once
 
 #include <cmath>
@@ -19,33 +22,34 @@ namespace gristmill {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// All scores are those before the update. With more than two classes the score is the margin over the best rival,
-// the label +1 and `self` 2 k(x,x): the squared length of the step that raises the one and lowers the other.
+// One event as a rule sees it. All scores are those before the update. With more than two classes the score is the
+// margin over the best rival, the label is +1 and `self` is 2 k(x,x): the squared norm of the step that raises the one
+// score and lowers the other.
 struct Trial {
     double score = 0;
     double label = 0;
     double self = 0;         // k(x, x)
     std::uint64_t step = 1;  // t, from 1
     double weight = 1;
-    // Known only to rules that ask for them, see Needs.
+    // Set only for rules that declare them, see Needs.
     double norm2 = kUnknown;       // ||f||^2
     double residual = kUnknown;    // distance of k(x,.) from the span of the stored points
     double projected2 = kUnknown;  // ||P k(x,.)||^2, P the projection onto that span
-    double tolerance = kUnknown;   // of the budget that projects
-    double tangent = kUnknown;     // v(x), v the derivative of f by the log rate
+    double tolerance = kUnknown;   // of the budget Project
+    double tangent = kUnknown;     // v(x), where v is the derivative of f by the log rate
     double along = kUnknown;       // <f, v>
-    double present = 0;            // the point's own coefficient, where it came by before
+    double present = 0;            // the event's own coefficient, if it is stored from an earlier pass
     double mass = kUnknown;        // the sum of all coefficients
 };
 
 struct Step {
-    double coefficient = 0;     // of the new point; 0 stores nothing
-    double shrink = 1;          // factor on everything stored; 0 clears
+    double coefficient = 0;     // of the new point; 0: nothing is stored
+    double shrink = 1;          // factor on all stored coefficients; 0 clears the store
     double intercept = 0;       // added to the intercept
     double radius = kInfinity;  // afterwards ||f|| <= radius
-    bool fold_only = false;     // only the projection of the new point enters
+    bool fold_only = false;     // only the projection of the new point is added to f
     double tangent = 0;         // coefficient of the new point in v
-    double tangent_keep = 1, tangent_mix = 0;  // v <- keep v + mix f, with the f before this step
+    double tangent_keep = 1, tangent_mix = 0;  // v <- keep v + mix f, with f before this step
 };
 
 enum class Schedule { constant, inv_sqrt };
@@ -57,9 +61,9 @@ inline double scheduled(double rate, Schedule schedule, std::uint64_t step) {
 struct RuleBase {
     Needs needs() const { return {}; }
     template <class F>
-    void state(F&&) {}  // calls its argument with the name of each number that changes while learning, and the number
-    double novelty_margin() const { return 1.0; }  // what a novelty score is measured from
-    std::size_t bytes() const { return 0; }        // kept outside of the struct, at most
+    void state(F&&) {}  // calls its argument with the name and the value of each number that changes while learning
+    double novelty_margin() const { return 1.0; }  // the threshold subtracted from novelty scores
+    std::size_t bytes() const { return 0; }        // upper bound of memory outside the struct
 };
 
 struct Perceptron : RuleBase {
@@ -85,7 +89,7 @@ struct Sgd : RuleBase {  // NORMA
     double novelty_margin() const { return loss.width; }
 };
 
-// The loss with margin 1 (or a free tube), and the sign of the step that lowers it.
+// The hinge loss with margin 1 (regression: with a tube of width epsilon), and the sign of the step that reduces it.
 struct Shortfall {
     double loss, sign;
     Shortfall(const Trial& trial, bool regression, double epsilon) {
@@ -111,7 +115,7 @@ struct PassiveAggressive : RuleBase {
     }
 };
 
-struct FeasibleSet : RuleBase {  // Herbster's projections, figures 2-4
+struct FeasibleSet : RuleBase {  // projections onto feasible sets (Herbster), figures 2-4
     double epsilon = 0, radius = kInfinity;  // radius: gamma
     bool regression = false;
 
@@ -123,7 +127,7 @@ struct FeasibleSet : RuleBase {  // Herbster's projections, figures 2-4
     }
 };
 
-struct Implicit : RuleBase {  // ILK: the minimiser of 1/2 ||f - f_t||^2 + rate (reg/2 ||f||^2 + C loss)
+struct Implicit : RuleBase {  // ILK: minimises 1/2 ||f - f_t||^2 + rate (reg/2 ||f||^2 + C loss)
     Loss loss;
     double trade = 1, rate = 1, reg = 0;  // C, eta, lambda
 
@@ -143,7 +147,7 @@ struct Implicit : RuleBase {  // ILK: the minimiser of 1/2 ||f - f_t||^2 + rate 
     }
     double novelty_margin() const { return loss.width; }
 
-    // The root of u = cap/(1 + exp(margin + u self)) in (0, cap): Newton, kept inside a shrinking bracket.
+    // The root of u = cap/(1 + exp(margin + u self)) in (0, cap): Newton steps inside a shrinking bracket.
     static double logistic_root(double margin, double self, double cap) {
         double low = 0, high = cap, u = cap * Loss::sigmoid(-margin);
         for (int i = 0; i < 100 && high > low; ++i) {
@@ -175,7 +179,7 @@ struct Alma : RuleBase {  // ALMA_2
     void state(F&& f) { f("corrections", corrections); }
 };
 
-struct Romma : RuleBase {  // the smallest w that gets this event right and keeps what is known
+struct Romma : RuleBase {  // the smallest w that classifies this event correctly and keeps the earlier constraints
     bool aggressive = false;
     static constexpr double kParallel = 1e-12;
 
@@ -206,7 +210,7 @@ struct MarginProjection : RuleBase {  // Projectron++
     }
 };
 
-struct Adatron : RuleBase {  // clipped dual coordinate ascent; later passes come back to the same points
+struct Adatron : RuleBase {  // clipped dual coordinate ascent; later passes update the same points
     double rate = 1, limit = kInfinity;  // eta, C
 
     Needs needs() const { return {.present = true}; }
@@ -218,11 +222,11 @@ struct Adatron : RuleBase {  // clipped dual coordinate ascent; later passes com
     }
 };
 
-struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate descends too
+struct StepSizeAdaptation : RuleBase {  // SVMD: stochastic gradient descent with a learned log rate
     Loss loss;
     double rate = 0.1, reg = 0, meta_rate = 0, decay = 1;  // eta_0, lambda, mu, SMD's lambda
     bool linear = false;
-    static constexpr double kLargestShare = 0.99;  // of f that one step may forget
+    static constexpr double kLargestShare = 0.99;  // largest share of f that one step may forget
 
     Needs needs() const { return {.norm = true, .tangent = true}; }
     Step operator()(const Trial& trial) {
@@ -242,19 +246,19 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: gradient steps whose log rate d
     double novelty_margin() const { return loss.width; }
 };
 
-// Kernel density: f is the mean of k(x, .) over what is stored, by weight, whatever left in the meantime. An alarm is a
-// score below the quantile of the last ones.
+// Kernel density: f is the weighted mean of k(x, .) over the stored points; eviction does not bias it. A score below
+// the quantile `nu` of the last scores is an alarm.
 struct Density : RuleBase {
     double decay = 0, nu = 0.01, neighbours = 0;
-    double total = 0;  // weight of what is in f
+    double total = 0;  // total weight of the points in f
     QuantileWindow scores = {};
-    double latest = 0;  // the score of the event that is on its way
-    static constexpr std::size_t kQuiet = 50;  // events without an alarm
+    double latest = 0;  // the score of the event being learned
+    static constexpr std::size_t kQuiet = 50;  // first events, which never raise an alarm
 
     Needs needs() const { return {.mass = true, .neighbours = neighbours}; }
     Step operator()(const Trial& trial) {
         latest = trial.score;
-        const bool empty = !(trial.mass > 0);  // nothing is stored, or all of it was lost
+        const bool empty = !(trial.mass > 0);  // nothing is stored, or all weight was lost
         const double kept = empty ? 0.0 : (1 - decay) * total * trial.mass;
         total = kept + trial.weight;
         return {.coefficient = trial.weight / total, .shrink = empty ? 1.0 : kept / total / trial.mass};
@@ -275,7 +279,7 @@ struct Density : RuleBase {
     std::size_t bytes() const { return QuantileWindow::bytes(); }
 };
 
-// A rule from outside the core.
+// A rule written in Python.
 struct ForeignRule {
     virtual ~ForeignRule() = default;
     virtual Step propose(const Trial& trial) = 0;
@@ -294,12 +298,12 @@ inline Needs needs_of(const Rule& rule) {
     return std::visit([](const auto& r) { return r.needs(); }, rule);
 }
 
-// After the step of an event is taken: what the rule keeps beside its few numbers.
+// Called after the step of an event is committed: updates state beyond the numbers of `state`.
 inline void settle(Rule& rule) {
     if (auto* density = std::get_if<Density>(&rule)) density->settle();
 }
 
-// Targets are measured in units 1 / factor of the old ones: a width that follows the errors goes along.
+// The targets were multiplied by `factor`: an adaptive width is multiplied as well.
 inline void rescale(Rule& rule, double factor) {
     if (auto* sgd = std::get_if<Sgd>(&rule); sgd && sgd->loss.nu) sgd->loss.width *= factor;
 }

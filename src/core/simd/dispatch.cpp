@@ -1,4 +1,4 @@
-// Choose the widest instruction set that this machine has. GRISTMILL_ISA in the environment may ask for another one of them.
+// Chooses the widest instruction set of this machine; the environment variable GRISTMILL_ISA may name another one.
 #include "core/simd/fleet_dispatch.hpp"
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace gristmill {
     extern const IsaFleet<float> kFleetFloat;         \
     }
 #if defined(__aarch64__)
-GRISTMILL_DECLARE(neon)  // every such machine has it
+GRISTMILL_DECLARE(neon)  // every aarch64 machine has it
 #else
 GRISTMILL_DECLARE(baseline)
 #endif
@@ -63,7 +63,7 @@ struct Choice {
     Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kDoubleGradient, &name::kFloatGradient, \
            &name::kFleetDouble, &name::kFleetFloat}
 
-// The narrowest first.
+// Narrowest first.
 std::vector<Choice> available() {
     std::vector<Choice> found;
 #if defined(__aarch64__)

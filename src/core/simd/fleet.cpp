@@ -1,5 +1,5 @@
-// Vector code for many small learners, compiled once an instruction set like simd/kernel_blocks.cpp, and under its rule: nothing but vector
-// code is included here.
+// Vector code for many small learners, compiled once per instruction set like simd/kernel_blocks.cpp and under the same
+// rule: it includes only vector code.
 #include "core/simd/fleet_dispatch.hpp"
 #include "core/simd/fleet_kernels.hpp"
 #include "core/simd/keyed_kernels.hpp"
@@ -21,20 +21,20 @@ std::uint32_t fleet_step(const LaneSettings& s, const LaneBlock<T>& block, const
 template <LaneRule R, class T>
 LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, const LaneFrames<T>& given, const Node* nodes,
                       std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
-    // Copies, which no store can change: they are not looked at again after each.
+    // Local copies: stores through pointers cannot alias them, so the compiler keeps them in registers.
     const LaneSettings s = settings;
     const LaneBlock<T> block = memory;
     const LaneFrames<T> frames = given;
     LaneEvents<T> in = events;
     const StoreLanes<T> put = store_lanes_of<T>(s.width);
     const std::uint32_t full = full_lanes(s, block);
-    std::size_t slots = 0;  // nothing changes the size of a store here
+    std::size_t slots = 0;  // the number of stored points does not change here
     for (std::size_t l = 0; l < kLanes<T>; ++l) slots = block.size[l] > slots ? block.size[l] : slots;
     const std::size_t row = frames.apart * s.width, share = (frames.lines + frames.count - 1) / frames.count * kLineBytes;
     const std::byte *next = frames.next, *end = next + frames.lines * kLineBytes;
     const T* rows = frames.rows;
     for (std::size_t t = 0; t < frames.count; ++t, rows += row) {
-        // The next block and its events are on their way from memory while this one is learned: a share of them a frame.
+        // Prefetches a share of the next block and its events per frame while this block is learned.
         for (const std::byte* stop = next + share; next < stop && next < end; next += kLineBytes) __builtin_prefetch(next, 1);
         for (std::size_t at = 0; at <= kLanes<T> * s.width; at += kLanes<T>) __builtin_prefetch(rows + kLanes<T> * s.width + at);
         fleet_lanes(rows, s.width, in.x);

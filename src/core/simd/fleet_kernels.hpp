@@ -1,7 +1,8 @@
-// Events of a block of learners against their stored points: lanes run across the learners.
+// Kernel values and scores of a block of learners: lanes run across the learners.
 //
-// Every lane does what a lane of simd/kernel_blocks.hpp does for a lone learner: dot products over features in order, the same function of
-// norms and dot, sixteen running sums and their tree. So a member of a fleet and a learner alone agree bit for bit.
+// Every lane performs the operations of a lane of simd/kernel_blocks.hpp for a single learner: dot products over
+// features in order, the same function of norms and dot product, sixteen running sums and their tree. A member of a
+// fleet and a single learner therefore agree bit for bit.
 #pragma once
 
 #include "core/simd/numbers.hpp"
@@ -9,13 +10,14 @@
 namespace gristmill::GRISTMILL_ISA {
 
 #if defined(__AVX512F__) || defined(__AVX2__)
-// Three numbers a row, as the colours of a pixel. Of a vector's rows, which fill three vectors, number j of row k is at 3 k + j: no
-// two of them at the same place of a vector, so that blends bring them together and one permutation puts them in order.
-struct Thirds {
+// Deinterleaves rows of three numbers, such as the colours of pixels. Number j of row k is at 3 k + j of three vectors;
+// the numbers j of all rows are at different places of a vector, so that two blends collect them and one permutation
+// sorts them.
+struct Deinterleave3 {
     static constexpr int n = kWidth<float>;
-    int place[3][n] = {};           // where number j of row k is after the blends
-    unsigned second[3] = {}, third[3] = {};  // places, a bit each, whose number comes from the second and the third vector
-    constexpr Thirds() {
+    int place[3][n] = {};           // position of number j of row k after the blends
+    unsigned second[3] = {}, third[3] = {};  // bit masks of positions filled from the second and the third vector
+    constexpr Deinterleave3() {
         for (int j = 0; j < 3; ++j)
             for (int k = 0; k < n; ++k) {
                 const int at = 3 * k + j;
@@ -25,17 +27,17 @@ struct Thirds {
             }
     }
 };
-inline constexpr Thirds kThirds;
+inline constexpr Deinterleave3 kDeinterleave3;
 
 template <int J>
-inline Vec<float> one_third(Vec<float> a, Vec<float> b, Vec<float> c) {
-    constexpr unsigned second = kThirds.second[J], third = kThirds.third[J];
+inline Vec<float> every_third(Vec<float> a, Vec<float> b, Vec<float> c) {
+    constexpr unsigned second = kDeinterleave3.second[J], third = kDeinterleave3.third[J];
 #if defined(__AVX512F__)
     const __m512 mixed = _mm512_mask_blend_ps(third, _mm512_mask_blend_ps(second, a, b), c);
-    return _mm512_permutexvar_ps(_mm512_loadu_si512(kThirds.place[J]), mixed);
+    return _mm512_permutexvar_ps(_mm512_loadu_si512(kDeinterleave3.place[J]), mixed);
 #else
     const __m256 mixed = _mm256_blend_ps(_mm256_blend_ps(a, b, second), c, third);
-    return _mm256_permutevar8x32_ps(mixed, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kThirds.place[J])));
+    return _mm256_permutevar8x32_ps(mixed, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kDeinterleave3.place[J])));
 #endif
 }
 
@@ -43,14 +45,14 @@ inline void lanes_of_three(const float* rows, float* out) {
     constexpr std::size_t n = kWidth<float>, lanes = kLanes<float>;
     for (std::size_t first = 0; first < lanes; first += n, rows += 3 * n, out += n) {
         const Vec<float> a = load(rows), b = load(rows + n), c = load(rows + 2 * n);
-        store(out, one_third<0>(a, b, c));
-        store(out + lanes, one_third<1>(a, b, c));
-        store(out + 2 * lanes, one_third<2>(a, b, c));
+        store(out, every_third<0>(a, b, c));
+        store(out + lanes, every_third<1>(a, b, c));
+        store(out + 2 * lanes, every_third<2>(a, b, c));
     }
 }
 #endif
 
-// Rows of `lanes` learners, one after the other, as feature after feature.
+// Transposes the rows of `lanes` learners: one feature after the other.
 template <class T>
 void fleet_lanes(const T* rows, std::size_t width, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
@@ -71,13 +73,13 @@ void fleet_lanes(const T* rows, std::size_t width, T* out) {
     }
 }
 
-// Whether all numbers are finite and below `most` in size.
+// Whether all numbers are finite and less than `most` in absolute value.
 template <class T>
 bool fleet_small(const T* numbers, std::size_t count, T most) {
     typedef decltype(Vec<T>{} < Vec<T>{}) Flags;
     Flags large = {};
     std::size_t i = 0;
-    for (; i + kWidth<T> <= count; i += kWidth<T>) large |= ~(abs(load(numbers + i)) < splat(most));
+    for (; i + kWidth<T> <= count; i += kWidth<T>) large |= ~(abs(load(numbers + i)) < broadcast(most));
     bool small = true;
     for (std::size_t k = 0; k < kWidth<T>; ++k) small = small && !large[k];
     for (; i < count; ++i) small = small && (numbers[i] < 0 ? -numbers[i] : numbers[i]) < most;
@@ -103,14 +105,14 @@ inline Vec<T> lane_sum(const T* x, const T* y, std::size_t width) {
     return sum;
 }
 
-// Kernel values of one line of lanes in which both sides of a pair change from lane to lane.
+// Kernel values of one line of lanes in which both points of a pair differ from lane to lane.
 template <class T>
 void lane_values(const Node* nodes, std::int32_t at, const T* dot, const T* l1, const T* x_norm2, const T* y_norm2,
                  T* scratch, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const Node& node = nodes[at];
     if (node.left < 0) {
-        // A leaf asks for nothing of the norms but their sum.
+        // A leaf uses the norms only through their sum.
         for (std::size_t i = 0; i < lanes; i += kWidth<T>) store(scratch + i, load(x_norm2 + i) + load(y_norm2 + i));
         return leaf(node, Pairs<T>{dot, l1, T(0), scratch, lanes}, false, out);
     }
@@ -134,25 +136,28 @@ void lane_values(const Node* nodes, std::int32_t at, const T* dot, const T* l1, 
     }
 }
 
-// So many slots at a time as their numbers find room in registers.
-inline constexpr std::size_t kAbreast = kBytes >= 32 ? 5 : 1;
+// Slots processed at a time: their values fit into registers.
+inline constexpr std::size_t kSlotUnroll = kBytes >= 32 ? 5 : 1;
 
-// N slots from the first on. W: the width, if it is small; otherwise 0.
+// N consecutive slots. W: the width, if it is small; otherwise 0.
 template <std::size_t N, std::size_t W, class T>
 [[gnu::always_inline]] inline void slot_gaussian(T gamma, const T* x, const Vec<T>* mine, Vec<T> own, const T* points, const T* norm2, std::size_t given, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const std::size_t width = W ? W : given;
     Vec<T> value[N], square[N];
-    for (std::size_t i = 0; i < N; ++i) square[i] = own + load(norm2 + i * lanes), value[i] = Vec<T>{};
+    for (std::size_t i = 0; i < N; ++i) {
+        square[i] = own + load(norm2 + i * lanes);
+        value[i] = Vec<T>{};
+    }
     if constexpr (W > 0) {
         for (std::size_t j = 0; j < W; ++j)
             for (std::size_t i = 0; i < N; ++i) value[i] = DotTerm::add(value[i], mine[j], load(points + (i * width + j) * lanes));
     } else {
         for (std::size_t i = 0; i < N; ++i) value[i] = lane_sum<DotTerm>(x, points + i * width * lanes, width);
     }
-    // Twice the dot product is exact, so that one rounding is that of the difference.
-    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(splat(T(-2)), value[i], square[i]));
-    exps_below<N, T>(value);
+    // Doubling is exact, so that only the difference is rounded.
+    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(broadcast(T(-2)), value[i], square[i]));
+    exp_nonpositive<N, T>(value);
     for (std::size_t i = 0; i < N; ++i) store(out + i * lanes, value[i]);
 }
 
@@ -166,8 +171,8 @@ void fleet_gaussian(T gamma, const T* x, const T* x_norm2, const T* points, cons
         Vec<T> mine[W ? W : 1];
         for (std::size_t j = 0; j < W; ++j) mine[j] = load(x + j * lanes);
         std::size_t s = 0;
-        for (; s + kAbreast <= slots; s += kAbreast)
-            slot_gaussian<kAbreast, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
+        for (; s + kSlotUnroll <= slots; s += kSlotUnroll)
+            slot_gaussian<kSlotUnroll, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
         for (; s < slots; ++s)
             slot_gaussian<1, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
     }
@@ -193,9 +198,9 @@ void fleet_values(const Node* nodes, std::int32_t root, const T* x, const T* x_n
     }
 }
 
-// Sixteen running sums, slot s in sum s % 16, and the tree of score_dot: (l, l+8), (l, l+4), (l, l+2), (l, l+1). Branch by branch:
-// of all sums at once most would be kept in memory. Sum: a sum, or the first of a branch whose sums are `Apart` apart. Full: no
-// sum is empty. N: vectors of lanes.
+// Sixteen running sums, slot s in sum s % 16, and the tree of score_dot: (l, l+8), (l, l+4), (l, l+2), (l, l+1). It
+// recurses branch by branch: sixteen sums at once would not fit into registers. Sum: a sum, or the first of a branch
+// whose sums are `Apart` apart. Full: no sum is empty. N: vectors of lanes.
 template <bool Full, std::size_t Sum, std::size_t Apart, std::size_t N, class T>
 [[gnu::always_inline]] inline void score_branch(const T* values, const double* coef, std::size_t slots, Real* out) {
     constexpr std::size_t lanes = kLanes<T>, few = kWidth<double>;
@@ -215,7 +220,7 @@ template <bool Full, std::size_t Sum, std::size_t Apart, std::size_t N, class T>
 
 template <class T>
 void fleet_scores(const T* values, const double* coef, std::size_t slots, double* out) {
-    constexpr std::size_t together = kLanes<T> / kWidth<double> < 2 ? 1 : 2;  // vectors of lanes
+    constexpr std::size_t together = kLanes<T> / kWidth<double> < 2 ? 1 : 2;  // vectors of lanes at a time
     for (std::size_t l = 0; l < kLanes<T>; l += together * kWidth<double>) {
         Real sums[together];
         if (slots >= kPad) score_branch<true, 0, 1, together>(values + l, coef + l, slots, sums);

@@ -1,27 +1,27 @@
-// One event in each lane of a block of learners, learned at once: the vector twins of rules and budgets.
+// Updates all lanes of a block of learners with one event each: vector implementations of rules and budgets.
 #pragma once
 
 #include "core/simd/fleet_eviction.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
 
-// What a rule proposes for a few lanes; see parts/rules.hpp, whose operations these are, in their order.
+// The step a rule proposes for a few lanes: the operations of parts/rules.hpp in the same order.
 struct Proposal {
     Real coefficient, shrink, width, intercept;
 };
 
 template <LaneRule R>
 [[gnu::always_inline]] inline Proposal propose(const LaneSettings& s, Real score, Real label, Real weight, Real self, Real width, Real step) {
-    const Real zero = {}, one = splat(1.0);
+    const Real zero = {}, one = broadcast(1.0);
     Proposal out{zero, one, width, zero};
     if constexpr (R == LaneRule::implicit_hinge) {
-        const Real cap = splat(s.cap) * weight, kept = s.keep * score;
+        const Real cap = broadcast(s.cap) * weight, kept = s.keep * score;
         const Real excess = width - label * kept, wanted = s.unit ? excess : excess / self;
         const Real size = choice(below(wanted, zero), zero, choice(below(cap, wanted), cap, wanted));
         out.coefficient = s.unit ? label * size : choice(below(zero, self), label * size, zero);
-        out.shrink = splat(s.keep);
+        out.shrink = broadcast(s.keep);
     } else if constexpr (R == LaneRule::sgd_hinge || R == LaneRule::sgd_squared) {
-        const Real rate = s.by_root ? s.rate / root(step) : splat(s.rate);
+        const Real rate = s.by_root ? s.rate / root(step) : broadcast(s.rate);
         const Real pace = rate * weight, agreement = label * score;
         const Flags beyond = s.strict ? below(agreement, width) : at_most(agreement, width);
         out.coefficient = pace * (R == LaneRule::sgd_squared ? label - score : choice(beyond, label, zero));
@@ -37,14 +37,14 @@ template <LaneRule R>
         const Real full = s.unit && s.variant != 2 ? loss : loss / extent;
         const Real size = s.variant == 1 ? lesser(limit, full) : full;
         out.coefficient = choice(both(both(below(zero, loss), at_most(zero, self)), below(zero, extent)), sign * size, zero);
-    } else {  // the Perceptron
+    } else {  // Perceptron
         out.coefficient = choice(at_most(label * score, zero), label * weight, zero);
     }
     return out;
 }
 
-// The lanes of `which`, a bit each, go into the slots of those that leave. W: the width, if it is small; otherwise 0.
-// ago: events that the lanes have seen and not counted yet.
+// Writes the events of the lanes in the bit mask `which` into the slots of the evicted points. W: the width, if it is
+// small; otherwise 0. ago: events that the lanes have seen but not counted yet.
 template <std::size_t W, class T>
 [[gnu::noinline]] void store_lanes(const LaneSettings& s, const LaneBlock<T>& to, const LaneEvents<T>& in, std::uint32_t which,
                                    const std::uint32_t* slots, const double* coefs, std::uint32_t ago) {
@@ -84,7 +84,7 @@ inline StoreLanes<T> store_lanes_of(std::size_t width) {
     return some[width <= 4 ? width : 0];
 }
 
-// Lanes, a bit each, whose stores are full.
+// Bit mask of the lanes with a full store.
 template <class T>
 inline std::uint32_t full_lanes(const LaneSettings& s, const LaneBlock<T>& block) {
     std::uint32_t full = 0;
@@ -92,22 +92,23 @@ inline std::uint32_t full_lanes(const LaneSettings& s, const LaneBlock<T>& block
     return full;
 }
 
-// Of the lanes of `enter` those whose event is smaller than all that is stored: it does not enter.
+// Bit mask of the lanes of `enter` whose new coefficient is smaller than all stored ones, so that the event is not
+// stored.
 template <class T>
-[[gnu::noinline]] std::uint32_t too_small(const double* coef, const Weakest<T>& weak, std::uint32_t enter, const double* scale,
+[[gnu::noinline]] std::uint32_t too_small(const double* coef, const SmallestCoef<T>& smallest, std::uint32_t enter, const double* scale,
                                           const Real* sizes, const Real* shrinks) {
     std::uint32_t found = 0;
     for (std::uint32_t rest = enter; rest; rest &= rest - 1) {
         const auto l = static_cast<std::size_t>(__builtin_ctz(rest));
         const std::size_t p = l / kWidth<double>, k = l % kWidth<double>;
-        const double least = __builtin_fabs(coef[weak.slot[l] * kLanes<T> + l]);
+        const double least = __builtin_fabs(coef[smallest.slot[l] * kLanes<T> + l]);
         found |= static_cast<std::uint32_t>(sizes[p][k] < __builtin_fabs(scale[l]) * least * __builtin_fabs(shrinks[p][k])) << l;
     }
     return found;
 }
 
-// One event a lane. Returns the lanes, a bit each, that were left as they were. Nothing is counted: `ago` events before
-// this were not, either.
+// Learns one event per lane and returns the bit mask of the lanes left unchanged. Counters are not updated: the caller
+// has `ago` earlier events to count as well.
 template <LaneRule R, class T>
 [[gnu::always_inline]] inline std::uint32_t step_lanes(const LaneSettings& s, const LaneBlock<T>& block, const LaneEvents<T>& in,
                                                        std::uint32_t full, std::uint32_t ago, StoreLanes<T> put) {
@@ -115,71 +116,72 @@ template <LaneRule R, class T>
     const Real zero = {};
     Real scale[parts], after[parts], width[parts], size[parts];
     Proposal step[parts];
-    std::uint32_t enter = 0, easy = 0;
+    std::uint32_t enter = 0, learned = 0;
 #pragma GCC unroll 8
     for (std::size_t p = 0; p < parts; ++p) {
         const std::size_t l = p * few;
         scale[p] = load(block.scale + l);
         const Real score = load(block.intercept + l) + scale[p] * load(in.raw + l);
-        width[p] = block.number ? load(block.number + l) : splat(s.margin);
+        width[p] = block.number ? load(block.number + l) : broadcast(s.margin);
         const Real given = load(in.label + l), label = s.classes ? 2.0 * given - 1.0 : given;
-        const Real weight = load(in.weight + l), self = s.unit ? splat(1.0) : load(in.self + l);
-        if (in.shown) store(in.shown + l, s.novelty ? score - (s.measured ? width[p] : splat(1.0)) : score);
+        const Real weight = load(in.weight + l), self = s.unit ? broadcast(1.0) : load(in.self + l);
+        if (in.shown) store(in.shown + l, s.novelty ? score - (s.measured ? width[p] : broadcast(1.0)) : score);
         const Real number = s.by_root ? reals(*reinterpret_cast<const Counts*>(block.steps + l)) + (1.0 + ago) : zero;
         step[p] = propose<R>(s, score, label, weight, self, width[p], number);
         after[p] = scale[p] * step[p].shrink;
         size[p] = magnitude(step[p].coefficient);
         const Real now = magnitude(after[p]);
-        Flags safe = both(both(is_finite(score), differs(weight, zero)), both(at_most(size[p], splat(1e150)), at_most(magnitude(step[p].shrink), splat(1.0))));
-        safe = both(safe, both(at_most(splat(1e-100), now), at_most(now, splat(1e100))));
+        Flags safe = both(both(is_finite(score), differs(weight, zero)), both(at_most(size[p], broadcast(1e150)), at_most(magnitude(step[p].shrink), broadcast(1.0))));
+        safe = both(safe, both(at_most(broadcast(1e-100), now), at_most(now, broadcast(1e100))));
         if (s.intercept) safe = both(safe, is_finite(step[p].intercept));
         if (!s.unit) safe = both(safe, is_finite(self));
         enter |= bits(differs(step[p].coefficient, zero)) << l;
-        easy |= bits(safe) << l;
+        learned |= bits(safe) << l;
     }
-    easy &= in.here & (~enter | full);
-    std::uint32_t stored = easy & enter;
-    Weakest<T> weak;
+    learned &= in.here & (~enter | full);
+    std::uint32_t stored = learned & enter;
+    SmallestCoef<T> smallest;
     if (stored && s.oldest) {
-        find_oldest<T>(block.ids, s.slots, weak.slot);
+        find_oldest<T>(block.ids, s.slots, smallest.slot);
     } else if (stored) {
-        find_weakest<T>(block.coef, s.slots, stored, weak);
-        easy &= ~(stored & weak.tied);
-        stored &= ~weak.tied;
+        find_smallest<T>(block.coef, s.slots, stored, smallest);
+        learned &= ~(stored & smallest.tied);
+        stored &= ~smallest.tied;
         std::uint32_t maybe = 0;
 #pragma GCC unroll 8
         for (std::size_t p = 0; p < parts; ++p)
-            maybe |= bits(below(size[p], magnitude(scale[p]) * weak.high[p] * magnitude(step[p].shrink))) << p * few;
+            maybe |= bits(below(size[p], magnitude(scale[p]) * smallest.high[p] * magnitude(step[p].shrink))) << p * few;
         if (maybe & stored) {
             Real shrinks[parts];
             for (std::size_t p = 0; p < parts; ++p) shrinks[p] = step[p].shrink;
-            stored &= ~too_small<T>(block.coef, weak, maybe & stored, block.scale, size, shrinks);
+            stored &= ~too_small<T>(block.coef, smallest, maybe & stored, block.scale, size, shrinks);
         }
     }
     alignas(64) double coefs[lanes];
 #pragma GCC unroll 8
     for (std::size_t p = 0; p < parts; ++p) {
         const std::size_t l = p * few;
-        const Flags done = flags_of(easy >> l);
+        const Flags done = flags_of(learned >> l);
         store(block.scale + l, choice(done, after[p], scale[p]));
         if (block.number) store(block.number + l, choice(done, step[p].width, width[p]));
         if (s.intercept) store(block.intercept + l, choice(done, load(block.intercept + l) + step[p].intercept, load(block.intercept + l)));
         store(coefs + l, Real(Real{} + step[p].coefficient / after[p]));
     }
-    if (stored) put(s, block, in, stored, weak.slot, coefs, ago);
-    return in.here & ~easy;
+    if (stored) put(s, block, in, stored, smallest.slot, coefs, ago);
+    return in.here & ~learned;
 }
 
-// So many events were seen by all lanes, and one more by those of `also`, a bit each.
+// Adds `frames` events to the counters of all lanes, and one more for the lanes in the bit mask `also`.
 template <class T>
 inline void count_lanes(const LaneBlock<T>& block, std::uint32_t frames, std::uint32_t also) {
     for (std::size_t l = 0; l < kLanes<T>; ++l) {
         const std::uint32_t more = frames + (also >> l & 1);
-        block.seen[l] += more, block.steps[l] += more;
+        block.seen[l] += more;
+        block.steps[l] += more;
     }
 }
 
-// f with the rule as a constant.
+// Calls f with the rule as a template argument.
 template <class F>
 inline auto with_rule(LaneRule rule, const F& f) {
     switch (rule) {

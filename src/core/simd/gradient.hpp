@@ -1,8 +1,9 @@
-// Derivatives of kernels, and sums of stored points and of signs by weights: what a gradient needs beside simd/kernel_blocks.hpp.
+// Derivatives of kernels, and weighted sums of stored points and of signs: what a gradient needs beyond
+// simd/kernel_blocks.hpp.
 //
 // A kernel is a function of <x, y>, <x, x> and sum |x - y|, so its derivative by x_j is
-//     dot y_j + norm x_j + l1 sign(x_j - y_j)
-// with three numbers of a pair, which are found here from the same expression as its value.
+// dot y_j + norm x_j + l1 sign(x_j - y_j)
+// with three numbers per pair, which are computed here from the same expression as the kernel value.
 #pragma once
 
 #include <limits>
@@ -11,7 +12,8 @@
 
 namespace gristmill::GRISTMILL_ISA {
 
-// The value of an expression and its three slopes, `size` numbers each, one after the other; null: not wanted, being 0 for all.
+// The value of an expression and its three slopes, `size` numbers each, consecutively; null: not wanted, because it is
+// 0 for all pairs.
 template <class T>
 struct Slopes {
     T *value, *dot, *norm, *l1;
@@ -35,10 +37,10 @@ inline constexpr std::size_t kSlopeRows = 4;
 // 1 + 2t + 3t^2 + ... + (terms-1) t^(terms-2), the derivative of `geometric`
 template <class T>
 inline Vec<T> geometric_slope(Vec<T> t, int terms) {
-    Vec<T> sum = splat(T(1)), slope = {};
+    Vec<T> sum = broadcast(T(1)), slope = {};
     for (int i = 1; i < terms; ++i) {
         slope = fma(slope, t, sum);
-        sum = fma(sum, t, splat(T(1)));
+        sum = fma(sum, t, broadcast(T(1)));
     }
     return slope;
 }
@@ -51,7 +53,7 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
     const auto each = [&](T* to, auto slope) {
         if (to) each_vector<T>(pairs.size, [&](std::size_t i) { store(to + i, slope(i)); });
     };
-    const auto constant = [&](T* to, T x) { each(to, [=](std::size_t) { return splat(x); }); };
+    const auto constant = [&](T* to, T x) { each(to, [=](std::size_t) { return broadcast(x); }); };
     const auto of_value = [&](T* to, auto f) { each(to, [&](std::size_t i) { return f(load(out.value + i)); }); };
     const auto of_dot = [&](auto f) { each(out.dot, [&](std::size_t i) { return f(load(pairs.dot + i)); }); };
     const auto only_dot = [&] { constant(out.norm, T(0)), constant(out.l1, T(0)); };
@@ -73,15 +75,16 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
             of_value(out.l1, [=](Vec<T> v) { return -a * v; });
             return constant(out.dot, T(0)), constant(out.norm, T(0));
         case Op::manhattan: return constant(out.l1, T(-1)), constant(out.dot, T(0)), constant(out.norm, T(0));
-        default: return constant(out.dot, std::numeric_limits<T>::quiet_NaN()), only_dot();  // no slopes are known: refused as not finite
+        // no slopes are implemented: refused as not finite
+        default: return constant(out.dot, std::numeric_limits<T>::quiet_NaN()), only_dot();
     }
 }
 
 template <class T>
 void slopes_of(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, T* scratch, const Slopes<T>& out);
 
-// v = k / sqrt(k(x,x) k(y,y)): its slopes are those of k over the root, less v/2 times the slope of log k(x,x). A symmetric
-// kernel at (x, x) changes twice as fast as in its first argument alone.
+// v = k / sqrt(k(x,x) k(y,y)): its slopes are those of k divided by the root, minus v/2 times the slope of log k(x,x).
+// A symmetric kernel at (x, x) changes twice as fast as in its first argument alone.
 template <class T>
 void normalize_slopes(const Node* nodes, std::int32_t base, const Pairs<T>& pairs, T* scratch, const Slopes<T>& out) {
     const std::size_t size = pairs.size;
@@ -111,7 +114,7 @@ void slopes_of(const Node* nodes, std::int32_t at, const Pairs<T>& pairs, T* scr
     if (node.op == Op::normalized) return normalize_slopes(nodes, node.left, pairs, scratch, out);
     const std::size_t size = pairs.size;
     if (node.op == Op::multiple) {
-        const Vec<T> a = splat(static_cast<T>(node.a));
+        const Vec<T> a = broadcast(static_cast<T>(node.a));
         const auto scale = [&](T* x) { each_vector<T>(size, [&](std::size_t i) { store(x + i, load(x + i) * a); }); };
         scale(out.value);
         return out.each([&](T* x, auto) { scale(x); });
@@ -141,9 +144,9 @@ void slopes(const Node* nodes, std::int32_t root, const Pairs<T>& pairs, SlopesW
 
 // ---- sums of stored points --------------------------------------------------------------------------------------------
 
-// A block of lanes by lanes numbers with rows and columns exchanged, a square of vectors at a time.
+// Transposes a block of lanes by lanes numbers, a square of vectors at a time.
 template <class T>
-inline void exchange(const T* from, T* to) {
+inline void transpose(const T* from, T* to) {
     constexpr std::size_t lanes = kLanes<T>, n = kWidth<T>;
     for (std::size_t a = 0; a < lanes; a += n)
         for (std::size_t b = 0; b < lanes; b += n) {
@@ -160,8 +163,8 @@ inline void exchange(const T* from, T* to) {
         }
 }
 
-// Points in blocks of lanes with their features side by side instead: the first line of each point, then the second, ... A last
-// line that is not full ends in zeros.
+// Transposes points from blocks of lanes to contiguous features: the first cache line of every point, then the second,
+// and so on. A last line that is not full ends in zeros.
 template <class T>
 void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
     constexpr std::size_t lanes = kLanes<T>;
@@ -169,7 +172,7 @@ void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
         const std::size_t features = width - first < lanes ? width - first : lanes;
         for (std::size_t b = 0; b < n_blocks; ++b, to += lanes * lanes) {
             const T* from = blocks + (b * width + first) * lanes;
-            if (features == lanes) exchange(from, to);
+            if (features == lanes) transpose(from, to);
             else
                 for (std::size_t l = 0; l < lanes; ++l)
                     for (std::size_t j = 0; j < lanes; ++j) to[l * lanes + j] = j < features ? from[j * lanes + l] : T(0);
@@ -177,8 +180,8 @@ void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
     }
 }
 
-// R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..] over i = places[first], ..., one
-// after the other; not `Some`: i = first, ... `Fetch`: the features after these are fetched meanwhile.
+// R weights by V vectors of features: out[r][j..] += sum_i weights[r][i] points[i][j..] over i = places[first], ... in
+// order; without `Some`: i = first, ... `Fetch`: prefetches the following features.
 template <bool Some, bool Fetch, int R, int V, class T>
 inline void product_tile(const T* const* weights, std::size_t first, std::size_t count, const std::uint32_t* places,
                          const T* points, std::size_t n_points, std::size_t j, T* const* out) {
@@ -198,7 +201,7 @@ inline void product_tile(const T* const* weights, std::size_t first, std::size_t
         if constexpr (Fetch)
             for (int v = 0; v < V; v += kPerBlock) __builtin_prefetch(next[v] + i * lanes, 0, 2);
         for (int r = 0; r < R; ++r) {
-            const Vec<T> w = splat(weights[r][i]);
+            const Vec<T> w = broadcast(weights[r][i]);
             for (int v = 0; v < V; ++v) sum[r][v] = fma(w, y[v], sum[r][v]);
         }
     }
@@ -206,9 +209,9 @@ inline void product_tile(const T* const* weights, std::size_t first, std::size_t
         for (int v = 0; v < V; ++v) store(out[r] + j + v * kWidth<T>, sum[r][v]);
 }
 
-// out[k][j] += sum_i weights[k][i] points[i][j] over the n places i, rows of `width` numbers, whole lines of the cache. The points
-// lie line by line: the first line of all of them, then the second. (Rows a power of two apart would drive each other out of
-// the cache.) The order of each sum is that of the places, whatever the shape of the tile.
+// out[k][j] += sum_i weights[k][i] points[i][j] over the n indices in `places`, rows of `width` numbers in whole cache
+// lines. The points lie line by line, the first line of all of them, then the second, because rows a power of two apart
+// would evict each other from the cache. Each sum runs in the order of the places, whatever the shape of the tile.
 template <bool Some, class T>
 void sum_points(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
                 std::size_t n_points, std::size_t width, T* const* out) {
@@ -221,9 +224,9 @@ void sum_points(const T* const* weights, std::size_t count, const std::uint32_t*
 #else
     constexpr int R = 4, V = 2;
 #endif
-    constexpr std::size_t kDeep = 96;  // so many points of a tile stay in the first-level cache
-    for (std::size_t first = 0; first < n; first += kDeep) {
-        const std::size_t deep = n - first < kDeep ? n - first : kDeep;
+    constexpr std::size_t kDepth = 96;  // points of a tile that stay in the L1 cache
+    for (std::size_t first = 0; first < n; first += kDepth) {
+        const std::size_t deep = n - first < kDepth ? n - first : kDepth;
         const auto tile = [&]<int Q, int W>(std::size_t k, std::size_t j) {
             if (k == 0) product_tile<Some, true, Q, W>(weights, first, deep, places, points, n_points, j, out);
             else product_tile<Some, false, Q, W>(weights + k, first, deep, places, points, n_points, j, out + k);

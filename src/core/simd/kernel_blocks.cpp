@@ -1,5 +1,5 @@
-// Compiled once an instruction set, with GRISTMILL_ISA as its name. Nothing but simd*.hpp may be included here: a standard
-// inline function compiled for a wide machine must never be the one the linker keeps for a narrow one.
+// Compiled once per instruction set, with GRISTMILL_ISA as its name. Includes only headers of simd/: the linker might
+// otherwise keep a standard inline function compiled for a wide machine and run it on a narrow one.
 #include "core/simd/gradient.hpp"
 
 namespace gristmill::GRISTMILL_ISA {

@@ -1,8 +1,9 @@
-// Lanes, the fused dot block, exp: the only file with vector code. simd/kernel_blocks.cpp compiles it once an instruction set.
+// Lanes, the fused dot product block, exp and kernel expressions. simd/kernel_blocks.cpp compiles this file once per
+// instruction set.
 //
 // Why blocks of lanes: a stored point is one lane, so a row of dot products needs no horizontal sum, and each sum runs
 // over the features in order whatever the shape of the tile. One row and a block of rows therefore agree bit for bit.
-// Everything lives in a namespace of its own instruction set, so that no linker can mix them up.
+// Everything is in a namespace of its instruction set, so that the linker cannot mix them up.
 #pragma once
 
 #include "core/simd/dispatch.hpp"
@@ -23,13 +24,13 @@ inline constexpr std::size_t kBytes = 32;
 inline constexpr int kTileRows = 3, kTileBlocks = 2;
 #elif defined(__aarch64__)
 inline constexpr std::size_t kBytes = 16;
-inline constexpr int kTileRows = 4, kTileBlocks = 1;  // sixteen sums, four values of y, four of x: 24 of 32 registers
+inline constexpr int kTileRows = 4, kTileBlocks = 1;  // 16 sums, 4 values of y, 4 of x: 24 of 32 registers
 #else
 inline constexpr std::size_t kBytes = 16;
 inline constexpr int kTileRows = 2, kTileBlocks = 1;
 #endif
 inline constexpr int kPerBlock = kLineBytes / kBytes;  // native vectors in a block
-// Features are walked in strips so that a tile of blocks stays in the first-level cache; sums resume where they stopped.
+// Features are processed in strips so that a tile of blocks stays in the L1 cache; sums continue from strip to strip.
 inline constexpr std::size_t kStrip = 1024;
 
 template <class T>
@@ -45,10 +46,22 @@ template <class T>
 inline Vec<T> load(const T* p) { return *reinterpret_cast<const Vec<T>*>(p); }
 template <class T>
 inline void store(T* p, Vec<T> v) { *reinterpret_cast<Vec<T>*>(p) = v; }
+#if defined(__AVX512F__)
+inline Vec<double> broadcast(double x) { return _mm512_set1_pd(x); }
+inline Vec<float> broadcast(float x) { return _mm512_set1_ps(x); }
+#elif defined(__AVX2__)
+inline Vec<double> broadcast(double x) { return _mm256_set1_pd(x); }
+inline Vec<float> broadcast(float x) { return _mm256_set1_ps(x); }
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+inline Vec<double> broadcast(double x) { return vdupq_n_f64(x); }
+inline Vec<float> broadcast(float x) { return vdupq_n_f32(x); }
+#else
+// The vector extension broadcasts the scalar; subtracting +0 changes no number, not even -0.
 template <class T>
-inline Vec<T> splat(T x) { return x - Vec<T>{}; }  // x - 0 is x, and costs nothing; 0 + x would not be -0 for -0
+inline Vec<T> broadcast(T x) { return x - Vec<T>{}; }
+#endif
 
-// a * b + c: fused where the machine can, everywhere or nowhere.
+// a * b + c, fused in all operations of an instruction set or in none.
 #if defined(__AVX512F__)
 inline Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm512_fmadd_pd(a, b, c); }
 inline Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm512_fmadd_ps(a, b, c); }
@@ -70,7 +83,7 @@ template <class T>
 inline T fma1(T a, T b, T c) { return a * b + c; }
 #endif
 
-// Between low and high; NaN stays NaN, which is why it is the second operand.
+// Clamps to [low, high]. NaN stays NaN, because it is the second operand.
 #if defined(__AVX512F__)
 inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) { return _mm512_min_pd(high, _mm512_max_pd(low, x)); }
 inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) { return _mm512_min_ps(high, _mm512_max_ps(low, x)); }
@@ -122,7 +135,7 @@ inline void tile(const T* const* rows, const T* blocks, std::size_t width, std::
             for (int p = 0; p < kPerBlock; ++p)
                 y[b * kPerBlock + p] = load(blocks + (b * width + j) * lanes + p * kWidth<T>);
         for (int r = 0; r < R; ++r) {
-            const Vec<T> x = splat(rows[r][j]);
+            const Vec<T> x = broadcast(rows[r][j]);
             for (int v = 0; v < V; ++v) sum[r][v] = Term::add(sum[r][v], x, y[v]);
         }
     }
@@ -145,17 +158,25 @@ void feature_sums(const T* const* rows, std::size_t count, const T* blocks, std:
                   T* out, std::size_t stride) {
     std::size_t b = 0;
     if (count == 1) {
-        // One row has no tile of rows to hide the latency of the sums behind: all blocks that are left abreast do.
-        const auto alone = [&]<int B>() {
+        // One row has no tile of rows to hide the latency of its sums, so as many blocks as possible run side by side.
+        const auto single_row = [&]<int B>() {
             while (b + B <= n_blocks) {
                 tile<Term, 1, B>(rows, blocks + b * width * kLanes<T>, width, 0, width, out + b * kLanes<T>, stride);
                 b += B;
             }
         };
-        if constexpr (kPerBlock == 1) alone.template operator()<8>(), alone.template operator()<7>();
-        if constexpr (kPerBlock == 1) alone.template operator()<6>(), alone.template operator()<5>();
-        if constexpr (kPerBlock <= 2) alone.template operator()<4>(), alone.template operator()<3>();
-        alone.template operator()<2>(), alone.template operator()<1>();
+        if constexpr (kPerBlock == 1) {
+            single_row.template operator()<8>();
+            single_row.template operator()<7>();
+            single_row.template operator()<6>();
+            single_row.template operator()<5>();
+        }
+        if constexpr (kPerBlock <= 2) {
+            single_row.template operator()<4>();
+            single_row.template operator()<3>();
+        }
+        single_row.template operator()<2>();
+        single_row.template operator()<1>();
         return;
     }
     while (b < n_blocks) {
@@ -176,13 +197,13 @@ void feature_sums(const T* const* rows, std::size_t count, const T* blocks, std:
 template <class T>
 void sparse_dots(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
                  std::size_t n_blocks, std::size_t width, T* out) {
-    constexpr int G = kPerBlock < 8 ? 8 / kPerBlock : 1;  // eight sums abreast hide each other's latency
+    constexpr int G = kPerBlock < 8 ? 8 / kPerBlock : 1;  // eight independent sums hide the latency
     std::size_t b = 0;
     auto run = [&]<int B>() {
         Vec<T> sum[B * kPerBlock] = {};
         const T* at = blocks + b * width * kLanes<T>;
         for (std::size_t i = 0; i < nonzeros; ++i) {
-            const Vec<T> x = splat(values[i]);
+            const Vec<T> x = broadcast(values[i]);
             const T* line = at + static_cast<std::size_t>(columns[i]) * kLanes<T>;
             for (int k = 0; k < B; ++k)
                 for (int p = 0; p < kPerBlock; ++p)
@@ -196,8 +217,8 @@ void sparse_dots(const std::int32_t* columns, const T* values, std::size_t nonze
     while (b < n_blocks) run.template operator()<1>();
 }
 
-// sum |x - y| = (sum |x| + sum |y|) + sum over the non-zeros of x of (|x - y| - (|x| + |y|)); `out` comes in holding the
-// bracket. Where y is 0 the term is exactly 0, so x and y may change places: the bits are the same.
+// sum |x - y| = (sum |x| + sum |y|) + sum over the non-zeros of x of (|x - y| - (|x| + |y|)); `out` comes in holding
+// the bracket. Where y is 0 the term is exactly 0, so exchanging x and y gives the same bits.
 template <class T>
 void sparse_l1s(const std::int32_t* columns, const T* values, std::size_t nonzeros, const T* blocks,
                 std::size_t n_blocks, std::size_t width, T* out) {
@@ -206,7 +227,7 @@ void sparse_l1s(const std::int32_t* columns, const T* values, std::size_t nonzer
             T* to = out + b * kLanes<T> + p * kWidth<T>;
             Vec<T> sum = {};
             for (std::size_t i = 0; i < nonzeros; ++i) {
-                const Vec<T> x = splat(values[i]);
+                const Vec<T> x = broadcast(values[i]);
                 const Vec<T> y = load(blocks + (b * width + columns[i]) * kLanes<T> + p * kWidth<T>);
                 sum += abs(x - y) - (abs(x) + abs(y));
             }
@@ -225,8 +246,8 @@ struct ExpTraits<double> {
     static constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b39p-40;
     static constexpr Bits bias = 1023;
     static constexpr int mantissa = 52;
-    // e^r = 1 + r + r^2/2 + r^3 q(r), highest first; q of degree 8 is the best in relative error (2.4e-17)
-    // for |r| <= ln(2)/2.
+    // e^r = 1 + r + r^2/2 + r^3 q(r), highest power first; q of degree 8 has minimal relative error (2.4e-17) for |r|
+    // <= ln(2)/2.
     static constexpr double series[] = {0x1.8abafa1485258p-26, 0x1.289792fd01531p-22, 0x1.71f4b75e60bf5p-19,
                                         0x1.a019b3747ae1cp-16, 0x1.a019f7c0d14f8p-13, 0x1.6c16c17a09cb5p-10,
                                         0x1.11111112d40cbp-7,  0x1.5555555553af1p-5,  0x1.5555555554eaep-3,
@@ -247,20 +268,20 @@ template <class T>
 inline Vec<T> exp(Vec<T> x) {
     using E = ExpTraits<T>;
     typedef typename E::Bits Ints __attribute__((vector_size(kBytes)));
-    const Vec<T> inside = clamp(x, splat(E::low), splat(E::high));
-    // Adding 1.5 * 2^mantissa rounds to the nearest whole number and leaves it in the low bits.
-    const Vec<T> shifted = fma(inside, splat(E::log2e), splat(E::shift));
+    const Vec<T> inside = clamp(x, broadcast(E::low), broadcast(E::high));
+    // Adding 1.5 * 2^mantissa rounds to the nearest integer and leaves it in the low bits.
+    const Vec<T> shifted = fma(inside, broadcast(E::log2e), broadcast(E::shift));
     const Vec<T> whole = shifted - E::shift;
-    Vec<T> rest = fma(-whole, splat(E::ln2_high), inside);
-    rest = fma(-whole, splat(E::ln2_low), rest);
-    Vec<T> sum = splat(E::series[0]);
+    Vec<T> rest = fma(-whole, broadcast(E::ln2_high), inside);
+    rest = fma(-whole, broadcast(E::ln2_low), rest);
+    Vec<T> sum = broadcast(E::series[0]);
     constexpr int terms = sizeof(E::series) / sizeof(E::series[0]);
-    for (int i = 1; i < terms; ++i) sum = fma(sum, rest, splat(E::series[i]));
-    // 2^(n-1), then twice that: n itself may be one above the largest exponent.
-    const Ints n = (Ints)shifted - (Ints)splat(E::shift);
+    for (int i = 1; i < terms; ++i) sum = fma(sum, rest, broadcast(E::series[i]));
+    // 2^(n-1), then times 2: n itself may exceed the largest exponent by one.
+    const Ints n = (Ints)shifted - (Ints)broadcast(E::shift);
     const Ints power = (n + (E::bias - 1)) << E::mantissa;
     const Vec<T> value = sum * (Vec<T>)power * T(2);
-    return x < splat(E::low) ? Vec<T>{} : value;
+    return x < broadcast(E::low) ? Vec<T>{} : value;
 }
 
 template <class T>
@@ -271,13 +292,13 @@ inline Vec<T> tanh(Vec<T> x) {
     const Vec<T> s = x * x;
     const Vec<T> near =
         size * (T(1) + s * (T(-1.0 / 3) + s * (T(2.0 / 15) + s * (T(-17.0 / 315) + s * T(62.0 / 2835)))));
-    const Vec<T> value = size < splat(T(0.02)) ? near : far;
+    const Vec<T> value = size < broadcast(T(0.02)) ? near : far;
     return x < Vec<T>{} ? -value : value;
 }
 
 template <class T>
 inline Vec<T> power(Vec<T> base, int degree) {
-    Vec<T> result = splat(T(1));
+    Vec<T> result = broadcast(T(1));
     for (; degree > 0; degree >>= 1) {
         if (degree & 1) result *= base;
         base *= base;
@@ -287,14 +308,14 @@ inline Vec<T> power(Vec<T> base, int degree) {
 
 template <class T>
 inline Vec<T> geometric(Vec<T> t, int terms) {  // 1 + t + ... + t^(terms-1)
-    Vec<T> sum = splat(T(1));
-    for (int i = 1; i < terms; ++i) sum = fma(sum, t, splat(T(1)));
+    Vec<T> sum = broadcast(T(1));
+    for (int i = 1; i < terms; ++i) sum = fma(sum, t, broadcast(T(1)));
     return sum;
 }
 
 // ---- the expression -----------------------------------------------------------------------------------------------
 
-// Values of a leaf; `self` means y is x: distance 0. The operation is chosen once a row, not once a pair.
+// Values of a leaf; `self`: y is x, so the distance is 0. The operation is chosen once per row, not once per pair.
 template <class T>
 void leaf(const Node& node, const Pairs<T>& pairs, bool self, T* out) {
     const T a = static_cast<T>(node.a), b = static_cast<T>(node.b);
@@ -310,9 +331,9 @@ void leaf(const Node& node, const Pairs<T>& pairs, bool self, T* out) {
         if (self) return each([&](std::size_t) { return f(Vec<T>{}); });
         each([&](std::size_t i) { return f(load(pairs.l1 + i)); });
     };
-    auto of_square = [&](auto f) {  // ||x - y||^2 from norms and dot; never below 0
+    auto of_square = [&](auto f) {  // ||x - y||^2 from norms and dot product; never negative
         if (self) return each([&](std::size_t) { return f(Vec<T>{}); });
-        const Vec<T> x = splat(pairs.x_norm2);
+        const Vec<T> x = broadcast(pairs.x_norm2);
         each([&](std::size_t i) {
             return f(max0((x + load(pairs.y_norm2 + i)) - T(2) * load(pairs.dot + i)));
         });
@@ -397,7 +418,7 @@ void transform_self(const Node* nodes, std::int32_t root, const T* norm2, std::s
 
 // ---- scores -------------------------------------------------------------------------------------------------------
 
-// Sixteen running sums, then one fixed tree: the order depends on n alone.
+// Sixteen running sums, then one fixed tree: the order depends on n only.
 inline double score_dot(const double* a, const double* b, std::size_t n) {
     constexpr int V = kPad / kWidth<double>;
     Vec<double> sum[V] = {};
@@ -412,17 +433,17 @@ inline double score_dot(const double* a, const double* b, std::size_t n) {
 }
 
 inline void axpy(double c, const double* b, double* a, std::size_t n) {
-    const Vec<double> factor = splat(c);
+    const Vec<double> factor = broadcast(c);
     for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, fma(factor, load(b + i), load(a + i)));
 }
 
 inline void scale(double c, double* a, std::size_t n) {
-    const Vec<double> factor = splat(c);
+    const Vec<double> factor = broadcast(c);
     for (std::size_t i = 0; i < n; i += kWidth<double>) store(a + i, factor * load(a + i));
 }
 
 #if defined(__AVX512F__)
-// The sum of each of eight vectors, by the tree (l, l+4), (l, l+2), (l, l+1): eight at a time in three shuffled steps.
+// The sum of each of eight vectors by the tree (l, l+4), (l, l+2), (l, l+1), in three shuffles for all eight.
 inline Vec<double> sums_of_eight(const Vec<double>* v) {
     typedef long long Index __attribute__((vector_size(kBytes)));
     const Index low4 = {0, 1, 2, 3, 8, 9, 10, 11}, high4 = {4, 5, 6, 7, 12, 13, 14, 15};
@@ -437,8 +458,8 @@ inline Vec<double> sums_of_eight(const Vec<double>* v) {
 }
 #endif
 
-// J features of all blocks. The first block sets the sums: sums that start as zeros would be kept in memory by the
-// compiler, not in registers.
+// J features of all blocks. The first block initialises the sums: the compiler keeps sums initialised with zeros in
+// memory instead of registers.
 template <int J>
 inline void lane_sums_of(const double* at, std::size_t n_blocks, std::size_t width, const double* weights, double* out) {
     constexpr std::size_t lanes = kLanes<double>;
@@ -465,13 +486,13 @@ inline void lane_sums_of(const double* at, std::size_t n_blocks, std::size_t wid
     }
 }
 
-// A few features abreast, block after block, then one fixed tree over the lanes: the order depends on the shape alone.
+// A few features at a time, block after block, then one fixed tree over the lanes: the order depends on the shape only.
 inline void lane_sums(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights,
                       double* out) {
-    constexpr int kAbreast = 8 / kPerBlock > 2 ? 8 / kPerBlock : 2;
+    constexpr int kUnroll = 8 / kPerBlock > 2 ? 8 / kPerBlock : 2;
     std::size_t j = 0;
-    for (; j + kAbreast <= width; j += kAbreast)
-        lane_sums_of<kAbreast>(blocks + j * kLanes<double>, n_blocks, width, weights, out + j);
+    for (; j + kUnroll <= width; j += kUnroll)
+        lane_sums_of<kUnroll>(blocks + j * kLanes<double>, n_blocks, width, weights, out + j);
     for (; j < width; ++j) lane_sums_of<1>(blocks + j * kLanes<double>, n_blocks, width, weights, out + j);
 }
 
@@ -490,13 +511,13 @@ inline void ordered(const double* const* rows, std::size_t count, const double* 
 inline void forward(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
                     double* sums, double* const* z) {
     constexpr int V = kStair / kWidth<double>;
-    auto run = [&]<int R>(std::size_t r) {  // rows abreast, because each coordinate waits for the one before
+    auto run = [&]<int R>(std::size_t r) {  // several rows at a time, because each coordinate depends on the one before
         for (std::size_t j = 0; j < kStair; ++j)
             for (int k = 0; k < R; ++k) {
                 double* sum = sums + (r + k) * kStair;
                 const double next = (values[r + k][j] - sum[j]) * inverse[j];
                 z[r + k][j] = next;
-                const Vec<double> x = splat(next);
+                const Vec<double> x = broadcast(next);
                 for (int v = 0; v < V; ++v) {
                     double* at = sum + v * kWidth<double>;
                     store(at, fma(x, load(triangle + j * kStair + v * kWidth<double>), load(at)));
@@ -508,7 +529,7 @@ inline void forward(const double* triangle, const double* inverse, const double*
     for (; r < count; ++r) run.template operator()<1>(r);
 }
 
-// Each sum is one long chain of additions; eight rows abreast hide its latency.
+// Each sum is one long chain of additions; eight rows at a time hide its latency.
 template <class T>
 void norms2(const T* const* rows, std::size_t count, std::size_t width, T* out) {
     auto run = [&]<int R>(std::size_t r) {
@@ -534,10 +555,13 @@ void fold(const T* x, const T* s, std::size_t n, T* y) {
 template <class T>
 void hadamard(T* x, std::size_t n) {
     std::size_t h = 1;
-    if (n >= 4) {  // the first two stages in one pass: too short for vectors of their own
+    if (n >= 4) {  // the first two stages in one pass: they are shorter than a vector
         for (std::size_t i = 0; i < n; i += 4) {
             const T a = x[i] + x[i + 1], b = x[i] - x[i + 1], c = x[i + 2] + x[i + 3], d = x[i + 2] - x[i + 3];
-            x[i] = a + c, x[i + 1] = b + d, x[i + 2] = a - c, x[i + 3] = b - d;
+            x[i] = a + c;
+            x[i + 1] = b + d;
+            x[i + 2] = a - c;
+            x[i + 3] = b - d;
         }
         h = 4;
     }
@@ -552,7 +576,8 @@ void hadamard(T* x, std::size_t n) {
             }
             for (; j < h; ++j) {
                 const T a = low[j], b = high[j];
-                low[j] = a + b, high[j] = a - b;
+                low[j] = a + b;
+                high[j] = a - b;
             }
         }
 }

@@ -1,4 +1,4 @@
-// One event against the points of one record: lanes run across its slots.
+// One event against the points of one record of a keyed fleet: lanes run across its slots.
 #pragma once
 
 #include <utility>
@@ -7,12 +7,12 @@
 
 namespace gristmill::GRISTMILL_ISA {
 
-// Sums over features of each slot, and 0 behind the last.
+// Sums over features of each slot, with 0 behind the last slot.
 template <class Term, class T>
 void record_sums(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out) {
     for (std::size_t s = 0; s < slots; s += kWidth<T>) {
         Vec<T> sum = {};
-        for (std::size_t j = 0; j < width; ++j) sum = Term::add(sum, splat(x[j]), some(points + j * stride + s, slots - s));
+        for (std::size_t j = 0; j < width; ++j) sum = Term::add(sum, broadcast(x[j]), load_first(points + j * stride + s, slots - s));
         store(out + s, sum);
     }
 }
@@ -22,18 +22,18 @@ void record_norms(const T* points, std::size_t stride, std::size_t slots, std::s
     for (std::size_t s = 0; s < slots; s += kWidth<T>) {
         Vec<T> sum = {};
         for (std::size_t j = 0; j < width; ++j) {
-            const Vec<T> y = some(points + j * stride + s, slots - s);
+            const Vec<T> y = load_first(points + j * stride + s, slots - s);
             sum = fma(y, y, sum);
         }
         store(out + s, sum);
     }
 }
 
-// So many slots at a time: their numbers find room in registers, and each knows its running sum by its place.
+// Slots processed at a time: their values fit into registers, and a slot's running sum follows from its position.
 inline constexpr std::size_t kRecordSlots = 2 * kPad;
 
-// coef_s exp(-gamma ||x - y_s||^2) of N vectors of slots from the first of sum 0 on, added to the running sums. Values behind the
-// last slot mean nothing and are finite, and their coefficients are 0.
+// Adds coef_s exp(-gamma ||x - y_s||^2) of N vectors of slots to the running sums; the first slot belongs to sum 0.
+// Values behind the last slot are arbitrary but finite, and their coefficients are 0.
 template <std::size_t N, class T>
 [[gnu::always_inline]] inline void record_terms(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride, std::size_t slots,
                                                 std::size_t width, const double* coef, Real* sums) {
@@ -41,24 +41,24 @@ template <std::size_t N, class T>
     const auto left = [&](std::size_t first) { return slots > first ? slots - first : 0; };
     Vec<T> value[N] = {}, norm2[N] = {};
     for (std::size_t j = 0; j < width; ++j) {
-        const Vec<T> mine = splat(x[j]);
+        const Vec<T> mine = broadcast(x[j]);
 #pragma GCC unroll 8
         for (std::size_t i = 0; i < N; ++i) {
-            const Vec<T> y = i + 1 < N ? load(points + j * stride + i * kWidth<T>) : some(points + j * stride + i * kWidth<T>, left(i * kWidth<T>));
+            const Vec<T> y = i + 1 < N ? load(points + j * stride + i * kWidth<T>) : load_first(points + j * stride + i * kWidth<T>, left(i * kWidth<T>));
             value[i] = fma(mine, y, value[i]);
             norm2[i] = fma(y, y, norm2[i]);
         }
     }
 #pragma GCC unroll 8
-    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(splat(T(-2)), value[i], splat(x_norm2) + norm2[i]));
-    exps_below<N, T>(value);
+    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(broadcast(T(-2)), value[i], broadcast(x_norm2) + norm2[i]));
+    exp_nonpositive<N, T>(value);
     alignas(64) T values[N * kWidth<T>];
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < N; ++i) store(values + i * kWidth<T>, value[i]);
 #pragma GCC unroll 16
     for (std::size_t h = 0; h < N * few; ++h) {
         const std::size_t first = h * wide_lanes;
-        const Real weight = h + few < N * few ? load(coef + first) : some(coef + first, left(first));
+        const Real weight = h + few < N * few ? load(coef + first) : load_first(coef + first, left(first));
         sums[h % (kPad / wide_lanes)] = fma(weight, wide(values + first), sums[h % (kPad / wide_lanes)]);
     }
 }
@@ -73,7 +73,7 @@ double record_gaussian(T gamma, const T* x, T* x_norm2, const T* points, std::si
     Real sums[kPad / kWidth<double>] = {};
     const auto run = [&]<std::size_t N>() __attribute__((always_inline)) { record_terms<N>(gamma, x, own, points, stride, slots, width, coef, sums); };
     for (; slots >= kRecordSlots; slots -= kRecordSlots, points += kRecordSlots, coef += kRecordSlots) run.template operator()<most>();
-    // As many vectors as the rest needs.
+    // The remaining slots, with just as many vectors as they need.
     [&]<std::size_t... N>(std::index_sequence<N...>) __attribute__((always_inline)) {
         const std::size_t vectors = (slots + kWidth<T> - 1) / kWidth<T>;
         ((vectors == N + 1 ? run.template operator()<N + 1>() : void()), ...);

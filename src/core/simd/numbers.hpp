@@ -1,4 +1,4 @@
-// Vectors of numbers beyond simd/kernel_blocks.hpp, for the code of fleets: exp of what is not above 0, doubles of floats, masks, counts.
+// Vector operations of the fleet code beyond simd/kernel_blocks.hpp: exp of non-positive numbers, widening, masks.
 #pragma once
 
 #include "core/simd/kernel_blocks.hpp"
@@ -30,12 +30,12 @@ template <class V>
 inline V lesser(V a, V b) { return b < a ? b : a; }  // std::min
 #endif
 
-// exp of N vectors of what is not above 0, with the bits of exp<T>. Where no result comes near the smallest number, the power of
-// two may be added to the exponent as it stands. N at a time, step by step: each waits long for itself, and a processor looks
-// only so far ahead for something else to do.
+// exp of N vectors of non-positive numbers, with the bits of exp<T>. If no result is near the smallest normal number,
+// the power of two is added to the exponent bits directly. The N vectors advance together, because each has a long
+// dependency chain and the processor overlaps only nearby instructions.
 #if defined(__AVX512F__) || defined(__AVX2__)
 template <std::size_t N, class T>
-[[gnu::always_inline]] inline void exps_below(Vec<T>* x) {
+[[gnu::always_inline]] inline void exp_nonpositive(Vec<T>* x) {
     using E = ExpTraits<T>;
     typedef typename E::Bits Ints __attribute__((vector_size(kBytes)));
     constexpr T near = E::low + T(2);
@@ -47,31 +47,26 @@ template <std::size_t N, class T>
     Vec<T> least = x[0], shifted[N], rest[N], sum[N];
     each([&](std::size_t i) { least = lesser(least, x[i]); });
     if (__builtin_expect(any_below(least, near), 0)) return each([&](std::size_t i) { x[i] = exp<T>(x[i]); });
-    each([&](std::size_t i) { shifted[i] = fma(x[i], splat(E::log2e), splat(E::shift)); });
+    each([&](std::size_t i) { shifted[i] = fma(x[i], broadcast(E::log2e), broadcast(E::shift)); });
     each([&](std::size_t i) { sum[i] = shifted[i] - E::shift; });
-    each([&](std::size_t i) { rest[i] = fma(sum[i], splat(-E::ln2_high), x[i]); });
-    each([&](std::size_t i) { rest[i] = fma(sum[i], splat(-E::ln2_low), rest[i]); });
-    each([&](std::size_t i) { sum[i] = splat(E::series[0]); });
+    each([&](std::size_t i) { rest[i] = fma(sum[i], broadcast(-E::ln2_high), x[i]); });
+    each([&](std::size_t i) { rest[i] = fma(sum[i], broadcast(-E::ln2_low), rest[i]); });
+    each([&](std::size_t i) { sum[i] = broadcast(E::series[0]); });
 #pragma GCC unroll 16
-    for (int t = 1; t < terms; ++t) each([&](std::size_t i) { sum[i] = fma(sum[i], rest[i], splat(E::series[t])); });
+    for (int t = 1; t < terms; ++t) each([&](std::size_t i) { sum[i] = fma(sum[i], rest[i], broadcast(E::series[t])); });
     each([&](std::size_t i) { x[i] = (Vec<T>)((Ints)sum[i] + ((Ints)shifted[i] << E::mantissa)); });
 }
 #else
 template <std::size_t N, class T>
-inline void exps_below(Vec<T>* x) {
+inline void exp_nonpositive(Vec<T>* x) {
     for (std::size_t i = 0; i < N; ++i) x[i] = exp<T>(x[i]);
 }
 #endif
-template <class T>
-inline Vec<T> exp_below(Vec<T> x) {
-    exps_below<1, T>(&x);
-    return x;
-}
 
 inline Vec<double> wide(const double* p) { return load(p); }
 inline Vec<double> wide(const float* p) {
 #if defined(__AVX512F__)
-    return _mm512_cvtps_pd(_mm256_loadu_ps(p));  // the compiler would do it in halves
+    return _mm512_cvtps_pd(_mm256_loadu_ps(p));  // the compiler would use two half-width conversions
 #elif defined(__AVX2__)
     return _mm256_cvtps_pd(_mm_loadu_ps(p));
 #else
@@ -102,21 +97,21 @@ using Real = Vec<double>;
 
 inline Real reals(Counts counts) { return __builtin_convertvector(counts, Real); }
 
-// The first `count` of a list, and 0 behind them, whatever lies there: bytes of other things read as a number may be one of those
-// so small that arithmetic with them takes a hundred times as long.
+// Loads the first `count` numbers of a list, with 0 behind them. Other bytes must not be loaded as numbers: subnormal
+// values slow arithmetic down a hundredfold.
 #if defined(__AVX512F__)
-inline Vec<double> some(const double* list, std::size_t count) {
+inline Vec<double> load_first(const double* list, std::size_t count) {
     return _mm512_maskz_loadu_pd(static_cast<__mmask8>(count < 8 ? (1u << count) - 1 : 0xffu), list);
 }
-inline Vec<float> some(const float* list, std::size_t count) {
+inline Vec<float> load_first(const float* list, std::size_t count) {
     return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count < 16 ? (1u << count) - 1 : 0xffffu), list);
 }
 #elif defined(__AVX2__)
-// All ones, then all zeros: so many of the ones are read.
+// All ones, then all zeros: a mask of any number of leading ones is one load.
 template <class I>
-struct Ones {
+struct LeadingOnes {
     I at[2 * kBytes / sizeof(I)] = {};
-    constexpr Ones() {
+    constexpr LeadingOnes() {
         for (std::size_t k = 0; k < kBytes / sizeof(I); ++k) at[k] = -1;
     }
     __m256i first(std::size_t count) const {
@@ -124,15 +119,15 @@ struct Ones {
         return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + all - (count < all ? count : all)));
     }
 };
-inline constexpr Ones<std::int32_t> kOnes;
-inline constexpr Ones<std::int64_t> kLongOnes;
-inline Vec<float> some(const float* list, std::size_t count) { return _mm256_maskload_ps(list, kOnes.first(count)); }
-inline Vec<double> some(const double* list, std::size_t count) {
-    return _mm256_maskload_pd(list, kLongOnes.first(count));
+inline constexpr LeadingOnes<std::int32_t> kIntMasks;
+inline constexpr LeadingOnes<std::int64_t> kLongMasks;
+inline Vec<float> load_first(const float* list, std::size_t count) { return _mm256_maskload_ps(list, kIntMasks.first(count)); }
+inline Vec<double> load_first(const double* list, std::size_t count) {
+    return _mm256_maskload_pd(list, kLongMasks.first(count));
 }
 #else
 template <class T>
-inline Vec<T> some(const T* list, std::size_t count) {
+inline Vec<T> load_first(const T* list, std::size_t count) {
     if (count >= kWidth<T>) return load(list);
     Vec<T> found = {};
     for (std::size_t k = 0; k < count; ++k) found[k] = list[k];
@@ -155,7 +150,7 @@ inline Real greater(Real a, Real b) { return a < b ? b : a; }
 inline Real magnitude(Real v) { return abs(v); }
 #endif
 
-// Which of a few lanes: the answer of a comparison. AVX-512 has registers of their own for it.
+// A set of lanes: the result of a comparison. AVX-512 has mask registers for it.
 #if defined(__AVX512F__)
 using Flags = __mmask8;
 inline Flags below(Real a, Real b) { return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ); }
@@ -189,6 +184,6 @@ inline std::uint32_t bits(Flags which) {
 }
 inline Flags both(Flags a, Flags b) { return a & b; }
 #endif
-inline Flags is_finite(Real v) { return at_most(magnitude(v), splat(__DBL_MAX__)); }
+inline Flags is_finite(Real v) { return at_most(magnitude(v), broadcast(__DBL_MAX__)); }
 
 }  // namespace gristmill::GRISTMILL_ISA

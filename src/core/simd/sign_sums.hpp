@@ -1,19 +1,19 @@
-// Sums of signs by weights: what the slopes of an L1 distance come to.
+// Weighted sums of signs: the gradient of the L1 distance.
 //
-// A lane sums its own points in order, then comes one fixed tree over the lanes of a block: the order depends on the shape
-// alone. A few features of all points are copied side by side first (rows of points a power of two apart would drive each other
-// out of the cache), as numbers whose differences show their sign to one instruction.
+// A lane sums its own points in order, followed by one fixed tree over the lanes of a block: the order depends on the
+// shape only. A few features of all points are copied together first, because rows of points a power of two apart evict
+// each other from the cache. The copies are numbers whose differences show their sign to one instruction.
 #pragma once
 
 #include "core/simd/kernel_blocks.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
 
-// The first halves of two vectors, or the second ones, number by number in turn.
+// Interleaves the first halves of two vectors, or the second halves.
 template <bool Second, class V>
 inline V interleaved(V a, V b) {
     constexpr int n = sizeof(V) / sizeof(a[0]), at = Second ? n / 2 : 0;
-#if !defined(__clang__) && __GNUC__ < 12  // which has no shuffles of this form
+#if !defined(__clang__) && __GNUC__ < 12  // has no __builtin_shufflevector
     V out{};
     for (int i = 0; i < n / 2; ++i) out[2 * i] = a[at + i], out[2 * i + 1] = b[at + i];
     return out;
@@ -29,23 +29,23 @@ inline V interleaved(V a, V b) {
 #endif
 }
 
-// Numbers in the same order as x, whose differences are +0 for equals and else have a bit in their upper half. Of one sign, those
-// beyond 2^991 count as equals.
+// A monotone map of x such that differences are +0 for equal numbers and otherwise have a bit set in their upper half.
+// Numbers of one sign beyond 2^991 count as equal.
 template <class T>
 inline Vec<T> comparable(Vec<T> x) {
     if constexpr (sizeof(T) == sizeof(float)) return x + T(0);  // -0 is 0
-    else return clamp(x * 0x1p32, splat(-0x1.fffffffffffffp1023), splat(0x1.fffffffffffffp1023)) + T(0);
+    else return clamp(x * 0x1p32, broadcast(-0x1.fffffffffffffp1023), broadcast(0x1.fffffffffffffp1023)) + T(0);
 }
 
-// kSignUnit times the sign of a difference of comparable numbers, 0 for equals.
+// kSignUnit times the sign of a difference of comparable numbers; 0 for equal ones.
 #if defined(__AVX512F__)
 inline constexpr int kSignUnit = 1;
-// What becomes of a number by its kind, four bits each, the last kind first: +x, -x, +inf, -inf and 1 become 1 (0xA) or -1 (0x9),
-// 0 and what is no number become +0 (0x8).
+// The table of fixupimm, four bits per class of number, last class first: +x, -x, +inf, -inf and 1 become 1 (0xA) or -1
+// (0x9); 0 and NaN become +0 (0x8).
 inline constexpr int kSigns = static_cast<int>(0xA9A9A888u);
 inline Vec<double> sign_of(Vec<double> d) { return _mm512_fixupimm_pd(d, d, _mm512_set1_epi64(kSigns), 0); }
 inline Vec<float> sign_of(Vec<float> d) { return _mm512_fixupimm_ps(d, d, _mm512_set1_epi32(kSigns), 0); }
-// sum + w sign(d), the same by other instructions: a fourth of the terms by these keeps all units of the processor busy.
+// sum + w sign(d) with other instructions: computing a fourth of the terms this way balances the execution ports.
 inline Vec<double> add_signed(Vec<double> sum, Vec<double> w, Vec<double> d) {
     const __m512i bits = (__m512i)d, sign = _mm512_set1_epi64(1ull << 63);
     return _mm512_mask_add_pd(sum, _mm512_test_epi64_mask(bits, bits), sum,
@@ -58,7 +58,7 @@ inline Vec<float> add_signed(Vec<float> sum, Vec<float> w, Vec<float> d) {
 }
 #elif defined(__AVX2__)
 inline constexpr int kSignUnit = 2;
-// Taken as a whole number of 32 bits, minus the bits of 2 are the bits of -2.
+// As a 32-bit integer, the negated bits of 2 are the bits of -2.
 inline Vec<double> sign_of(Vec<double> d) { return (Vec<double>)_mm256_sign_epi32((__m256i)_mm256_set1_pd(2), (__m256i)d); }
 inline Vec<float> sign_of(Vec<float> d) { return (Vec<float>)_mm256_sign_epi32((__m256i)_mm256_set1_ps(2), (__m256i)d); }
 #else
@@ -70,7 +70,8 @@ inline V sign_of(V d) {
 }
 #endif
 
-// What a call works in: S features of all points; of each row and output, those features of the row, and S sums by lanes.
+// Scratch memory of a call: S features of all points; for each row and output, those features of the row and S sums per
+// lane.
 template <int S, class T>
 struct SignScratch {
     T *points, *x, *sums;
@@ -78,7 +79,7 @@ struct SignScratch {
         : points(scratch), x(points + n_blocks * S * kLanes<T>), sums(x + padded(count * S)) {}
 };
 
-// out[f] += the sum of the lanes of each of J <= 4 lines, by one tree: of halves, their halves, and so on.
+// out[f] += the sum of the lanes of each of J <= 4 lines, by one tree: halves, their halves, and so on.
 template <int J, class T>
 inline void add_trees(const T* lines, T* out) {
     constexpr std::size_t bytes = kBytes < 32 ? kBytes : 32, n = bytes / sizeof(T), parts = kLanes<T> / n;
@@ -89,14 +90,19 @@ inline void add_trees(const T* lines, T* out) {
         if constexpr (parts == 2) return part(f, 0) + part(f, 1);
         else return (part(f, 0) + part(f, 2)) + (part(f, 1) + part(f, 3));
     };
-    T four[n < 4 ? 4 : n];  // the numbers of all four in turn
+    T four[n < 4 ? 4 : n];  // the sums of the four lines, interleaved
     V* to = reinterpret_cast<V*>(four);
-    if constexpr (n < 4) to[0] = fold(whole(0), whole(1)), to[1] = fold(whole(2), whole(3));
-    else to[0] = fold(fold(whole(0), whole(2)), fold(whole(1), whole(3)));
+    if constexpr (n < 4) {
+        to[0] = fold(whole(0), whole(1));
+        to[1] = fold(whole(2), whole(3));
+    } else {
+        to[0] = fold(fold(whole(0), whole(2)), fold(whole(1), whole(3)));
+    }
     for (int f = 0; f < J; ++f) out[f] += (n == 8 ? four[f] + four[n - 4 + f] : four[f]) * (T(1) / T(kSignUnit));
 }
 
-// K rows (`Shared`: K outputs of one row, whose signs are found once) by J features over blocks [from, to), k and j the first.
+// K rows (`Shared`: K outputs of one row, whose signs are computed once) by J features over blocks [from, to); k and j
+// are the first row and feature.
 template <bool Shared, int K, int S, int J, class T>
 inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch, std::size_t k, std::size_t from, std::size_t to, bool last,
                       std::size_t j, T* const* out) {
@@ -107,7 +113,7 @@ inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch,
     for (int i = 0; i < K; ++i)
         for (int f = 0; f < J; ++f) {
             for (int p = 0; p < P; ++p) sum[i][f][p] = from == 0 ? Vec<T>{} : load(kept + (i * S + f) * lanes + p * kWidth<T>);
-            if (i == 0 || !Shared) x[i][f] = splat(scratch.x[(k + i) * S + f]);
+            if (i == 0 || !Shared) x[i][f] = broadcast(scratch.x[(k + i) * S + f]);
         }
     const T* at = scratch.points + from * S * lanes;
     for (std::size_t b = from; b < to; ++b, at += S * lanes)
@@ -138,16 +144,16 @@ inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch,
 template <bool Shared, int K, int S, int J, class T>
 inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_t count, std::size_t n_blocks,
                        const SignScratch<S, T>& scratch, std::size_t j, const T* next, std::size_t stride, T* const* out) {
-    constexpr std::size_t kDeep = 64;  // so many blocks of a stripe stay in the first-level cache while all sums pass by
-    for (std::size_t from = 0; from < n_blocks; from += kDeep) {
-        const std::size_t to = from + kDeep < n_blocks ? from + kDeep : n_blocks;
+    constexpr std::size_t kDepth = 64;  // blocks of a stripe that stay in the L1 cache while all sums are updated
+    for (std::size_t from = 0; from < n_blocks; from += kDepth) {
+        const std::size_t to = from + kDepth < n_blocks ? from + kDepth : n_blocks;
         for (std::size_t k = 0, end, fetched = from; k < count; k = end) {
             end = count;
-            if constexpr (Shared)  // those of one row
+            if constexpr (Shared)  // the outputs of one row
                 for (end = k + 1; end < count && rows[end] == rows[k]; ++end) {}
             const auto tiles = [&]<int W>() {
                 for (; k + W <= end; k += W) {
-                    for (; fetched < from + (to - from) * (k + W) / count; ++fetched)  // the next stripe comes meanwhile
+                    for (; fetched < from + (to - from) * (k + W) / count; ++fetched)  // prefetch the next stripe
                         for (int f = 0; f < S; ++f) __builtin_prefetch(next + fetched * stride + f * kLanes<T>, 0, 2);
                     sign_tile<Shared, W, S, J>(weights, scratch, k, from, to, to == n_blocks, j, out);
                 }
@@ -161,7 +167,7 @@ inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_
     }
 }
 
-// J of S features from j on.
+// Features j, ..., j + J - 1; scratch rows hold S features.
 template <bool Shared, int K, int S, int J, class T>
 inline void sign_stripe(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
                         std::size_t width, std::size_t j, const SignScratch<S, T>& scratch, T* const* out) {
@@ -193,7 +199,7 @@ void sum_signs(const T* const* weights, const T* const* rows, std::size_t count,
 template <class T>
 void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
                     std::size_t n_blocks, std::size_t width, T* scratch, T* const* out) {
-    constexpr bool wide = kPerBlock == 1;  // sums of whole blocks are registers
+    constexpr bool wide = kPerBlock == 1;  // the sums of a block fit into one register
     if (shared) sum_signs<true, wide ? 5 : 2, wide ? 4 : 2>(weights, rows, count, blocks, n_blocks, width, scratch, out);
     else sum_signs<false, wide ? 2 : 1, 4>(weights, rows, count, blocks, n_blocks, width, scratch, out);
 }

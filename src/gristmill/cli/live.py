@@ -24,6 +24,12 @@ sending = options.together(
 )  # fmt: skip
 saving = options.together(
     sending,
+    click.option("--labels", metavar="URL", help="With a broker: labels come on this topic, after their events."),
+    click.option("--join", metavar="COLUMN", help="With --labels: the id of an event, in both topics."),
+    click.option("--wait", default="1h", show_default=True,
+                 help="With --labels: how long an event waits for its label, on disk in MODEL.waiting."),
+    click.option("--wait-space", default="1 GB", show_default=True,
+                 help="With --labels: what waiting events may take; the oldest leave first."),
     click.option("--save-every", default="1s", show_default=True, help="With a broker: time between two savings."),
     click.option("--replay", type=click.Path(exists=True, dir_okay=False), metavar="MODEL.order",
                  help="With a broker: learn in the order of partitions that another run has recorded."),
@@ -33,7 +39,8 @@ saving = options.together(
     click.option("--reasons", type=click.IntRange(min=1), metavar="N",
                  help="With --to: the N largest contributions to each score; events are learned one by one."),
 )  # fmt: skip
-_ONLY = ("to", "until_end", "follow", "max_wait", "dead_letters", "save_every", "replay", "reasons", "position")
+_ONLY = ("to", "until_end", "follow", "max_wait", "dead_letters", "save_every", "replay", "reasons", "position",
+         "labels", "join", "wait", "wait_space")  # fmt: skip
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -81,23 +88,37 @@ class LiveOpened(options.Opened):
         else:
             if known is not None and given["target"] == "last":
                 target = model.target_name_
-            self._scout = deepcopy(known) if known is not None else Table(
-                options.kinds_of(given), missing=given["missing"]
-            )  # fmt: skip
+            chosen = options.kinds_of(given) | ({given["join"]: "drop"} if given.get("join") else {})
+            self._scout = deepcopy(known) if known is not None else Table(chosen, missing=given["missing"])
             kinds = self._scout.columns
         self._given, self._target = given, target
         self._labels = Labels(target, self._learn)
         keep = {name for name, kind in kinds.items() if kind in ("category", "text")}
-        self._decoder = Decoder(url, given["format_"], keep | ({self.key} if self.key is not None else set()))
+        keep |= {self.key} if self.key is not None else set()
+        self._decoder = Decoder(url, given["format_"], keep)
+        if given.get("labels"):  # what is read are objects, whatever the events are
+            self._decoder = Decoder(replace(url, options={"name": url.name}), "json", keep)
         place = given["dead_letters"]
         self.letters = self.bad = DeadLetters(url.name, None if place is None else connect(place, "out"))
-        reader = Replay(url, given["replay"]) if given.get("replay") else connect(given["data"])
+        if given.get("labels"):
+            reader: Any = _joined(given, url, target)
+        else:
+            reader = Replay(url, given["replay"]) if given.get("replay") else connect(given["data"])
         self.feed = Feed(
             reader, wait=seconds(given["max_wait"], "--max-wait"), until_end=given["until_end"], limit=given["limit"],
             say=lambda line: click.echo(line, err=True),
         )  # fmt: skip
         given["limit"] = None  # the feed counts
         return Stream(lambda: iter(()), name=url.name)
+
+    def ahead(self) -> Any:
+        """What makes rows of events whose labels come later; None if the labels are in the events."""
+        from ..streams.brokers.stream import Rows
+        from ..streams.files.frames import Labels
+
+        if not self._given.get("labels"):
+            return None
+        return Rows(self._decoder, Labels(self._target, False), self.letters, lambda frame: replace(frame, where=None))
 
     def rows(self, labels: Any = None, letters: Any = None) -> Any:
         """What makes rows of messages; changes the table of keys, or the table that goes along."""
@@ -160,7 +181,8 @@ class LiveOpened(options.Opened):
         rows = self.rows(Labels(self._target, self._learn), DeadLetters(self.url.name))
         ends = feed.patiently(feed.reader.ends)
         for batch in feed.batches():
-            found += [Chunk(part.X, part.y) for part in rows(batch.messages)]
+            messages = [message for message in batch.messages if message.role == "learn"]
+            found += [Chunk(part.X, part.y) for part in rows(messages)] if messages else []
             there = ends is not None and feed.patiently(lambda at=batch.position: feed.reader.reached(at, ends))  # type: ignore[misc]
             if sum(chunk.X.shape[0] for chunk in found) >= events or (found and (there or not batch.messages)):
                 break
@@ -175,6 +197,37 @@ class LiveOpened(options.Opened):
         """Forget what the first look has brought into the table of keys."""
         if self._first is not None and self.key is not None:
             self.table = self._fresh
+
+
+def _joined(given: dict[str, Any], url: Any, target: Any) -> Any:
+    """The reader of events and of the labels that come on another topic."""
+    from .._common.ranges import bytes_in
+    from ..streams import connect
+    from ..streams.brokers.join import Joined, Pair
+    from ..streams.brokers.order import Replay
+    from ..streams.brokers.url import parse
+    from ..streams.brokers.waiting import Waiting
+
+    labels = parse(given["labels"])
+    for needed in ("join", "model_path"):
+        if not given[needed]:
+            raise click.UsageError(f"--labels needs --{needed.removesuffix('_path')}")
+    if target in ("last", None):
+        raise click.UsageError("--labels needs --target, the column of the label in the messages of that topic")
+    if given["key"] or "key" in url.options:
+        raise click.UsageError("--labels and --key do not go together")
+    for address in (url, labels):
+        if address.scheme.startswith("mqtt"):
+            raise click.UsageError(f"{address}: --labels needs brokers that keep positions: Kafka or Redis")
+        if "group" in address.options and "partitions" not in address.options:
+            raise click.UsageError(f"{address}: events wait in one process, so with --labels give partitions, no group")
+    inner = (
+        Replay(url, given["replay"], labels)
+        if given["replay"]
+        else Pair(connect(given["data"]), connect(given["labels"]))
+    )
+    waiting = Waiting(f"{options.through_links(given['model_path'])}.waiting", bytes_in(given["wait_space"]))
+    return Joined(inner, labels, given["join"], target, seconds(given["wait"], "--wait"), waiting, given["format_"])
 
 
 def learn(given: dict[str, Any]) -> None:
@@ -193,8 +246,11 @@ def learn(given: dict[str, Any]) -> None:
             raise click.UsageError(f"{'several files' if name == 'more' else f'--{name}'} do not go with a broker")
     if given["follow"] and given["until_end"]:
         raise click.UsageError("--follow and --until-end: give one of them")
+    if given["join"] and not given["labels"]:
+        raise click.UsageError("--join goes with --labels")
     url = parse(given["data"])
     model = _loaded(given, url.name)
+    _check_labels(given, model, url.name)
     key = given["key"] or url.options.get("key") or getattr(model, "key_column_", None)
     opened = LiveOpened(given, model, key=key)
     every = seconds(given["save_every"], "--save-every")
@@ -215,6 +271,7 @@ def learn(given: dict[str, Any]) -> None:
     live = LiveRun(
         follower, opened.feed, opened.rows(), _saver(opened, path, key) if path else None, model,
         connect(given["to"], "out") if given["to"] else None, _more(given, run), f"{path}.order" if path else None, every,
+        opened.ahead(),
     )  # fmt: skip
     try:
         live.run()
@@ -269,6 +326,21 @@ def _loaded(given: dict[str, Any], source: str) -> Any:
             "another name begins anew"
         )
     return model
+
+
+def _check_labels(given: dict[str, Any], model: Any, source: str) -> None:
+    """A model goes on with --labels if it began with it, and with the events that wait."""
+    from ..evaluate.live import position_of
+
+    known = None if model is None else position_of(model, source)
+    if known is None:
+        return
+    began = "" in known["position"] and "count" in known["position"][""] and "clock" in known["position"][""]
+    if began != bool(given["labels"]):
+        raise click.UsageError(f"the model has read {source} {'with' if began else 'without'} --labels; go on so")
+    place = f"{options.through_links(given['model_path'])}.waiting" if given["model_path"] else ""
+    if began and not os.path.exists(place):
+        raise click.UsageError(f"{place or 'MODEL.waiting'}: the events that wait for a label are missing")
 
 
 def _saver(opened: LiveOpened, path: str, key: str | None) -> Any:

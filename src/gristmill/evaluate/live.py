@@ -7,13 +7,16 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from ..streams.brokers.contract import BrokerAway, Position, Record, Writer
+from ..streams.brokers.contract import BrokerAway, Message, Position, Record, Writer
+from ..streams.brokers.decode import Place
 from ..streams.brokers.feed import Batch, Feed, Stopped
 from ..streams.brokers.order import OrderLog
 from ..streams.brokers.stream import Events, Rows
@@ -57,6 +60,8 @@ class LiveRun:
         Where the order of several partitions is recorded.
     every : float
         Seconds between two savings, at least.
+    ahead : Rows, optional
+        Makes rows of events whose labels come later, to be predicted when they come.
     """
 
     def __init__(
@@ -70,11 +75,13 @@ class LiveRun:
         more: Callable[[Any], dict[str, Any]] | None = None,
         order: Any = None,
         every: float = 1.0,
+        ahead: Rows | None = None,
     ) -> None:
         self.follower, self.feed, self.rows, self.writer = follower, feed, rows, writer
         self.model, self.saved = follower.model, follower.model if saved is None else saved
         self.stopped = ""
-        self._save, self._more, self._every = save, more, every
+        self._save, self._more, self._every, self._ahead = save, more, every, ahead
+        self._said: dict[tuple[str, Any], Any] = {}  # of events whose labels came later: their scores when they came
         self._source = feed.reader.url.name
         known = position_of(self.saved, self._source)
         self.learned: Position = {} if known is None else dict(known["position"])
@@ -135,21 +142,68 @@ class LiveRun:
 
     def _take(self, batch: Batch) -> None:
         answers: list[Record] = []
-        for events in self.rows(batch.messages):
-            answers += self._learn(events)
+        for role, part in groupby(batch.messages, attrgetter("role")):
+            answers += self._take_part(role, list(part))
         self.learned = self.learned | batch.position
         self._unsaved += len(batch.messages)
         if self._order_path is not None and self._order is None and len(self.learned) > 1:
             self._order = OrderLog(self._order_path, self._order_mark)
         if self._order is not None:
             self._order.add(batch.messages)
-        if self.rows.letters is not None:
-            self.feed.counts.bad = self.rows.letters.count
-            self._patiently(self.rows.letters.send)
         if self.writer is not None and answers:
             writer = self.writer
             self._patiently(lambda: writer.send(answers))
             self.feed.counts.written += len(answers)
+
+    def _take_part(self, role: str, messages: list[Message]) -> list[Record]:
+        """Messages of one role: to be learned, or only predicted because their labels come later."""
+        found: list[Record] = []
+        letters = self.rows.letters
+        if role == "learn":
+            self._said = {(m.partition, m.offset): m.said for m in messages if m.said is not None}
+            for events in self.rows(messages):
+                found += self._learn(events)
+        elif role == "predict" and self._ahead is not None:
+            for events in self._ahead(messages):
+                found += self._predict(events)
+        elif role == "bad":
+            letters.begin(messages)
+            for message in messages:
+                letters.take(f"{Place(self._source, message)}: {message.said}", "")
+        if letters is not None:
+            self.feed.counts.bad = letters.count
+            self._patiently(letters.send)
+        return found
+
+    def _predict(self, events: Events) -> list[Record]:
+        """What is predicted of events whose labels come later; nothing before the first label."""
+        count = len(events.places)
+        if not self.events:
+            return self._records(events, {"prediction": [None] * count})
+        try:
+            scores = (
+                self.model.predict(events.X)
+                if self.follower.result.task == "regression"
+                else self.model.decision_function(events.X)
+            )
+        except (ValueError, TypeError) as error:
+            if count == 1:
+                self.rows.letters.take(f"{events.places[0]}: {error}", "")
+                return []
+            return [record for row in range(count) for record in self._predict(_one(events, row))]
+        for place, score in zip(events.places, np.asarray(scores).tolist(), strict=True):
+            self.feed.reader.scored(place.part, place.offset, score)  # type: ignore[attr-defined]
+        if self.writer is None:
+            return []
+        said = self.follower.said(np.zeros(count), scores)
+        columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
+        if self._more is not None:
+            rows = [self._more(events.X[row : row + 1]) for row in range(count)]
+            columns |= {name: [row[name][0] for row in rows] for name in rows[0]}
+        return self._records(events, columns)
+
+    def _records(self, events: Events, columns: dict[str, list[Any]]) -> list[Record]:
+        return [] if self.writer is None else records(self._source, events.places, columns)
 
     def _learn(self, events: Events) -> list[Record]:
         """Learn events, and what was predicted of each before."""
@@ -164,10 +218,7 @@ class LiveRun:
                 return self._told(events, scores, None)
         found: list[Record] = []
         for row in range(count):
-            alone = Events(
-                events.X[row : row + 1], None if events.y is None else events.y[row : row + 1],
-                events.places[row : row + 1], events.frame[row : row + 1],
-            )  # fmt: skip
+            alone = _one(events, row)
             try:
                 more = self._more(alone.X) if self._more is not None and self.events else None
                 scores = self.model.prequential(alone.X, alone.y)
@@ -181,8 +232,8 @@ class LiveRun:
 
     def _told(self, events: Events, scores: Any, more: dict[str, Any] | None) -> list[Record]:
         self.events += len(events.places)
-        self.follower.note(events.y, scores, len(events.places))
-        if self.writer is None:
+        self.follower.note(events.y, self._then(events.places, scores), len(events.places))
+        if self.writer is None or events.places[0].part.startswith("labels/"):  # those were answered when they came
             return []
         said = self.follower.said(events.y, scores)
         columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
@@ -192,6 +243,17 @@ class LiveRun:
             columns["key"] = list(events.X.keys)
         columns |= more or {}
         return records(self._source, events.places, columns)
+
+    def _then(self, places: Sequence[Any], scores: Any) -> Any:
+        """The scores of the events when they came, where their labels came later."""
+        if not self._said:
+            return scores
+        found = np.array(scores)
+        for row, place in enumerate(places):
+            said = self._said.get((place.part, place.offset))
+            if said is not None and np.shape(said) == found.shape[1:]:
+                found[row] = said
+        return found
 
     # ---- saving -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +265,7 @@ class LiveRun:
 
     def save(self) -> None:
         """Answers, then model and position in one write, then the broker is told."""
-        if not self._unsaved:
+        if not self._unsaved or (self._ahead is not None and not self.events):  # nothing is there that could be saved
             return
         began = time.monotonic()
         for out in (self.rows.letters, self.writer):
@@ -212,6 +274,7 @@ class LiveRun:
         note: dict[str, Any] = {"position": self.learned, "events": self.events}
         if self._order is not None:
             note["order"] = self._order.sync()
+        self.feed.reader.prepare()
         if self._save is not None and self.events:
             self.saved.stream_positions_ = {**getattr(self.saved, "stream_positions_", {}), self._source: note}
             self._save(self.saved)
@@ -239,13 +302,18 @@ class LiveRun:
         return dict(self.learned)
 
 
+def _one(events: Events, row: int) -> Events:
+    part = slice(row, row + 1)
+    return Events(events.X[part], None if events.y is None else events.y[part], events.places[part], events.frame[part])
+
+
 def records(source: str, places: list[Any], columns: dict[str, list[Any]]) -> list[Record]:
     """One JSON object an event; a number that JSON does not have is null."""
     names = list(columns)
     return [
         Record(
             source,
-            place.part,
+            place.part.removeprefix("events/"),
             place.offset,
             json.dumps(dict(zip(names, map(_plain, cells), strict=True))).encode(),
         )

@@ -212,10 +212,13 @@ def _task_of(model: Any) -> str:
 
 def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     """A learner on rows: a kernel or feature learner, or a race of them."""
+    from ..race.native import viewed
+
     task = _task_of(model)
     run = model._run
     core = run.core
     if hasattr(core, "lanes"):
+        core = viewed(core)
         found = _race(model, core, rows, names)
     else:
         expert = _expert(model, core)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hmac
 import re
 import stat
@@ -46,18 +47,17 @@ class Tokens:
         return cls(tuple(found["read"]), tuple(found["write"]))
 
 
-def check(tokens: Tokens | None, method: str, path: str, headers: Any) -> bool:
+def check(tokens: Tokens | None, method: str, path: str, headers: dict[bytes, bytes]) -> bool:
     """Refuse a request that may not be answered; tells whether it may also change something."""
     _same_site(path, headers)
     if tokens is None:
-        host = urlsplit(f"//{headers.get('host', 'localhost')}").hostname
-        if host not in _LOCAL:
+        if not _is_local(headers.get(b"host", b"localhost")):
             raise ServiceError("without tokens the service answers requests to 127.0.0.1 and localhost only", 403)
         return True
     if path in OPEN or path.startswith("/page/"):
         return False
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    sent = given.strip().encode() if scheme.lower() == "bearer" else b""
+    scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+    sent = given.strip() if scheme.lower() == b"bearer" else b""
     # Every token is compared, so that the time does not tell which one was nearly right.
     writes = max([hmac.compare_digest(sent, token) for token in tokens.write], default=False)
     reads = max([hmac.compare_digest(sent, token) for token in tokens.read], default=False) or writes
@@ -68,12 +68,22 @@ def check(tokens: Tokens | None, method: str, path: str, headers: Any) -> bool:
     return writes
 
 
-def _same_site(path: str, headers: Any) -> None:
+@functools.lru_cache(maxsize=256)
+def _is_local(host: bytes) -> bool:
+    try:
+        return urlsplit("//" + host.decode("latin-1")).hostname in _LOCAL
+    except ValueError:
+        return False
+
+
+def _same_site(path: str, headers: dict[bytes, bytes]) -> None:
     """Refuse what a page of another site sends through the browser of a user; a link to the page may be followed."""
-    origin = headers.get("origin")
-    if path == "/" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document":
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    if site is None and origin is None:
         return
-    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+    if path == "/" and (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document"):
+        return
+    if site in (b"cross-site", b"same-site"):
         raise ServiceError("requests from pages of other sites are refused", 403)
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
         raise ServiceError("requests from pages of other sites are refused", 403)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -50,6 +52,25 @@ class Meter:
         return point
 
 
+class Latencies:
+    """Seconds of requests, counted in bins."""
+
+    bounds = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect.bisect_left(self.bounds, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """As Prometheus has them: requests of at most so many seconds."""
+        names = [*map(str, self.bounds), "+Inf"]
+        return list(zip(names, map(float, itertools.accumulate(self.counts)), strict=True))
+
+
 class Collector:
     """The numbers of all models, read when Prometheus asks."""
 
@@ -57,8 +78,16 @@ class Collector:
         self._service = service
 
     def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
+        requests = CounterMetricFamily("gristmill_requests", "Requests by status", labels=["status"])
+        for status, count in sorted(self._service.statuses.items()):
+            requests.add_metric([str(status)], count)
+        yield requests
+        spans = HistogramMetricFamily("gristmill_request_seconds", "Seconds of requests", labels=["what"])
+        for what, latencies in self._service.latencies.items():
+            spans.add_metric([what], latencies.buckets(), latencies.total)
+        yield spans
         counters = {
             "gristmill_learned_rows": ("Rows learned since the service started", lambda w, m: m.learned),
             "gristmill_predicted_rows": ("Rows predicted since the service started", lambda w, m: m.predicted),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import warnings
 from typing import Any
 
 
@@ -17,13 +19,15 @@ def run(application: Any, host: str, port: int, store: str) -> None:
     """
     import uvicorn
 
+    warnings.simplefilter("ignore", UserWarning)  # one for each strange request would fill the log
     # The thread that learns and the one that answers share the interpreter: neither may keep it for 5 ms.
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         application, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30,
         timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",
     )  # fmt: skip
-    _server(application)(config, store).run()
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again after it has stopped gracefully
+        _server(application)(config, store).run()
 
 
 def _server(application: Any) -> Any:

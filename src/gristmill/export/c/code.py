@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import Node
+from .._plain import Description, Near, Node
 
 #: @P@ is the prefix of all names, @N@ the number type, @S@ the suffix of functions and constants in single precision
 HEAD = """
@@ -117,12 +117,10 @@ def literal(value: float, single: bool) -> str:
         return "NAN"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
-    text = repr(float(np.float32(value))) if not single else f"{np.float32(value):.9g}"
     if not single:
-        text = repr(value)
-    elif "." not in text and "e" not in text:
-        text += ".0"
-    return text + ("f" if single else "")
+        return repr(value)
+    text = f"{value:.9g}"
+    return (text if "." in text or "e" in text else f"{text}.0") + "f"
 
 
 def array(name: str, values: Any, single: bool, kind: str = "@P@_num") -> str:
@@ -288,6 +286,38 @@ static inline void @P@_calibrated(const @P@_num *scores, @P@_num slope, const @P
 }
 """
 
+NEAR = """
+/* The logarithm of how far a kernel value is. */
+static inline @P@_num @P@_farness(@P@_num value) {
+    return log@S@(@P@_max(-log@S@(@P@_max(value, @LEAST@)), 0) + @TOUCHING@);
+}
+/* How near the nearest stored points are, beside how near those were to theirs; work: @U@_WORK numbers. */
+static inline void @P@_scores(const @P@_num *x, @P@_num *work, @P@_num *scores) {
+    @P@_num *const values = work + @U@_ROW, *const nearest = values + @U@_POINTS; /* largest first */
+    const @P@_num xx = @P@_norm2((@P@_row(x, work), work));
+    @P@_num sum = 0, known = 0;
+    int i, k;
+    for (i = 0; i < @U@_POINTS; ++i) {
+        const @P@_num value = values[i] = @P@_pair(work, xx, @P@_points[i], @P@_norms[i]);
+        if (i >= @U@_NEIGHBOURS && !(value > nearest[@U@_NEIGHBOURS - 1])) continue;
+        for (k = i < @U@_NEIGHBOURS ? i : @U@_NEIGHBOURS - 1; k > 0 && nearest[k - 1] < value; --k)
+            nearest[k] = nearest[k - 1];
+        nearest[k] = value;
+    }
+    for (i = 0; i < @U@_POINTS; ++i)
+        if (values[i] >= nearest[@U@_NEIGHBOURS - 1] && @P@_reaches[i] == @P@_reaches[i]) sum += @P@_reaches[i], known += 1;
+    scores[0] = (known > 0 ? @P@_exp(sum / known - @P@_farness(nearest[@U@_NEIGHBOURS - 1])) : 1) + @P@_intercept[0];
+}
+"""
+
+
+def near(body: Near, single: bool) -> str:
+    """Scores by neighbours. requires: one point at least, which `Density` has after its first event."""
+    text = f"#define @U@_NEIGHBOURS {body.count}\n" + array("@P@_reaches", body.reaches, single)
+    text += NEAR.replace("@LEAST@", literal(1e-37 if single else 1e-290, single))
+    return text.replace("@TOUCHING@", literal(1e-3, single))
+
+
 LABELS = """
 /* The class of scores: its place in @U@_CLASS_NAMES. */
 static inline int @P@_class_of(const @P@_num *scores) {
@@ -303,3 +333,31 @@ static inline int @P@_class_of(const @P@_num *scores) {
 #endif
 }
 """
+
+
+def check(found: Description, single: bool, learns: bool) -> str:
+    """`check`: whether the built-in row has the library's scores; of one that learns, before it has learned anything."""
+    expected = np.ravel(found.check["decision_function"]).astype(np.float64)
+    if found.task == "classification" and found.outputs == 1:
+        expected = expected * found.sign
+    elif found.task == "classification":
+        expected = expected[[found.order.index(at) for at in range(len(found.labels))]]
+    if learns:
+        expected = expected + found.offset  # its scores are measured from nothing
+    row = np.array([found.check_inputs[name] for name in found.names], dtype=np.float64)
+    tolerance = "1e-3" if single or found.experts[0].single else "1e-9"
+    return (
+        array("@P@_check_row", row, single)
+        + array("@P@_check_scores", expected, single)
+        + f"static inline int @P@_check({'const @P@_state *state, ' if learns else ''}@P@_num *work) {{\n"
+        "    @P@_num scores[@U@_OUTPUTS];\n    int o, fine = 1;\n"
+        + (
+            "    if (!@P@_scores(state, @P@_check_row, work, scores)) return 0;\n"
+            if learns
+            else "    @P@_scores(@P@_check_row, work, scores);\n"
+        )
+        + "    for (o = 0; o < @U@_OUTPUTS; ++o)\n"
+        f"        fine &= @P@_abs(scores[o] - @P@_check_scores[o]) <= (@P@_num){tolerance} * "
+        "(1 + @P@_abs(@P@_check_scores[o]));\n"
+        "    return fine;\n}\n"
+    )

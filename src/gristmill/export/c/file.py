@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 
 from ..._version import __version__
 from .._description import describe
-from .._plain import LEVELS, Curves, Description, ExportError, Terms
-from . import code
+from .._learning import learning_of
+from .._plain import LEVELS, Curves, Description, ExportError, Near, Terms
+from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
  *
@@ -62,10 +62,14 @@ def to_c(model: Any, learn: bool = False, number: str = "float64", name: str = "
         raise ExportError(f"to_c: name must be a name of C, such as 'pump', got {name!r}")
     found = describe(model)
     _refuse(found)
-    if learn:
-        raise ExportError("to_c: learn=True is not available; a header predicts with what was learned before")
-    text, ram = _predicting(found, number), f"{_work(found)} numbers of work space by the caller"
     single = number == "float32"
+    if learn:
+        learns = learning_of(model)
+        text = common(found, number, direct=single) + learning.text(found, learns, single)
+        size = state.dtype_of(state.fields(found, learns, single), single).itemsize
+        ram = f"{size:,} bytes of state, {learning.work(found, learns)} numbers of work space, both by the caller"
+    else:
+        text, ram = _predicting(found, number), f"{_work(found)} numbers of work space by the caller"
     text = _named(text, name, single)
     return _comment(found, name, number, text, ram) + _guarded(text, name)
 
@@ -83,9 +87,9 @@ def _guarded(text: str, name: str) -> str:
 
 def _comment(found: Description, name: str, number: str, text: str, ram: str) -> str:
     body: Any = found.experts[0].body
-    size = 4 if number == "float32" else 8
-    used = [part for part in ("sqrt", "fma") if re.search(rf"\b{part}f?\(", text)]
-    told = {"sqrt": "sqrt", "fma": "fma where FP_FAST_FMA says that it is quick"}
+    size, near = 4 if number == "float32" else 8, isinstance(body, Near)
+    used = [part for part in ("sqrt", "fma", "log") if re.search(rf"\b{part}f?\(", text)]
+    told = {"sqrt": "sqrt", "log": "log", "fma": "fma where FP_FAST_FMA says that it is quick"}
     libm = ", ".join(told[part] for part in used) or "nothing"
     return _COMMENT.format(
         name=name,
@@ -97,7 +101,7 @@ def _comment(found: Description, name: str, number: str, text: str, ram: str) ->
         classes=_safe(", ".join(str(found.labels[at]) for at in found.order)) or "none",
         number=number,
         points=f"{len(body.points)} points of {found.rows.width} columns",
-        flash=size * (body.points.size + body.coefs.size + len(body.points)),
+        flash=size * (body.points.size + len(body.points) + (len(body.points) if near else body.coefs.size)),
         ram=ram,
         libm=libm,
     )
@@ -105,16 +109,22 @@ def _comment(found: Description, name: str, number: str, text: str, ram: str) ->
 
 def _safe(text: str) -> str:
     """Text that can stand in a comment."""
-    return text.replace("*/", "* /").replace("\n", " ").replace("\\", "/").replace("??", "? ?")
+    plain = "".join(letter if letter.isprintable() else " " for letter in text).encode("ascii", "replace").decode()
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+
+
+def _string(text: str) -> str:
+    """Text as a string of C: UTF-8, and all that could mean something else as a number."""
+    plain = {byte for byte in range(32, 127)} - set(b'"\\?')
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'
 
 
 def _refuse(found: Description) -> None:
     if found.mixture is not None:
         raise ExportError(f"{found.kind}: a mixture of experts is exported to ONNX; in C export its leader_")
     body = found.experts[0].body
-    if not isinstance(body, Terms | Curves):
+    if not isinstance(body, Terms | Curves | Near):
         kinds = {
-            "Near": "Density(neighbours=...)",
             "Products": "a map of random features",
             "Waves": "a map of random features",
         }
@@ -127,14 +137,16 @@ def _refuse(found: Description) -> None:
 
 
 def _work(found: Description) -> int:
-    return max(found.rows.width, 1)
+    """Numbers of work space of a header that predicts: a row; of neighbours their kernel values as well."""
+    body = found.experts[0].body
+    return max(found.rows.width, 1) + (len(body.points) + body.count if isinstance(body, Near) else 0)
 
 
 def _names(found: Description) -> str:
     sizes = {"FEATURES": found.rows.width, "ROW": found.rows.width, "OUTPUTS": found.outputs}
     text = "".join(f"#define @U@_{name} {size}\n" for name, size in sizes.items())
     if found.task == "classification":
-        labels = ", ".join(json.dumps(str(found.labels[at])) for at in found.order)
+        labels = ", ".join(_string(str(found.labels[at])) for at in found.order)
         text += f"#define @U@_CLASSES {len(found.labels)}\n#define @U@_SIGN ({int(found.sign)})\n"
         text += f"#define @U@_CLASS_NAMES {{{labels}}}\n"
         place = [found.order.index(at) for at in range(len(found.labels))]
@@ -148,7 +160,7 @@ def common(found: Description, number: str, direct: bool) -> str:
     single = number == "float32"
     body: Any = found.experts[0].body
     text = _names(found) + code.HEAD + (code.EXP_SINGLE if single else code.EXP_DOUBLE) + code.NORM
-    if isinstance(body, Terms):
+    if isinstance(body, Terms | Near):
         text += code.kernel(body.program, single, direct) + code.row_kernel(body.program, direct)
     if found.task == "classification":
         text += code.LABELS + (code.PROBABILITIES if len(found.labels) > 1 else "")
@@ -161,18 +173,19 @@ def common(found: Description, number: str, direct: bool) -> str:
 def _predicting(found: Description, number: str) -> str:
     single = number == "float32"
     expert, body = found.experts[0], found.experts[0].body
-    assert isinstance(body, Terms | Curves)
+    assert isinstance(body, Terms | Curves | Near)
     text = common(found, number, direct=single)
     text += f"#define @U@_POINTS {len(body.points)}\n#define @U@_WORK {_work(found)}\n"
     text += code.array("@P@_points", body.points, single) if len(body.points) else ""
-    text += code.array("@P@_coefs", body.coefs, single) if len(body.points) else ""
-    if len(body.points) and isinstance(body, Terms):
+    if len(body.points) and not isinstance(body, Near):
+        text += code.array("@P@_coefs", body.coefs, single)
+    if len(body.points) and not isinstance(body, Curves):
         text += code.array("@P@_norms", (body.points * body.points).sum(axis=1), single)
     text += code.array("@P@_intercept", expert.intercept - found.offset, single)
     text += _scaling(found, single)
     text += _curve(body, single) if isinstance(body, Curves) else ""
-    text += _scores(found, body)
-    return text + _answers(found, single) + check_code(found, single, "", "const @P@_num *x")
+    text += code.near(body, single) if isinstance(body, Near) else _scores(found, body)
+    return text + _answers(found, single) + code.check(found, single, learns=False)
 
 
 def _scaling(found: Description, single: bool) -> str:
@@ -280,6 +293,11 @@ def _answers(found: Description, single: bool) -> str:
                 "    @P@_num scores[@U@_OUTPUTS];\n    @P@_scores(x, work, scores);\n"
                 f"    @P@_calibrated(scores, {slope}, @P@_offsets, out);\n}}\n"
             )
+        else:
+            text += (
+                "static inline void @P@_probabilities(const @P@_num *x, @P@_num *work, @P@_num *out) {\n"
+                "    (void)x, (void)work;\n    out[0] = 1;\n}\n"
+            )
         return text
     if found.task == "novelty":
         return (
@@ -293,26 +311,4 @@ def _answers(found: Description, single: bool) -> str:
         f"\n/* Half widths of the intervals around a score, by output, for the coverages {levels}. */\n"
         + code.array("@P@_halves", found.halves, single)
         + "static inline void @P@_predict(const @P@_num *x, @P@_num *work, @P@_num *out) { @P@_scores(x, work, out); }\n"
-    )
-
-
-def check_code(found: Description, single: bool, state: str, _: str) -> str:
-    """`check`: the library's scores of the built-in row."""
-    expected = np.ravel(found.check["decision_function"]).astype(np.float64)
-    if found.task == "classification" and found.outputs == 1:
-        expected = expected * found.sign
-    elif found.task == "classification":
-        expected = expected[[found.order.index(at) for at in range(len(found.labels))]]
-    row = np.array([found.check_inputs[name] for name in found.names], dtype=np.float64)
-    tolerance = "1e-3" if single or found.experts[0].single else "1e-9"
-    return (
-        code.array("@P@_check_row", row, single)
-        + code.array("@P@_check_scores", expected, single)
-        + f"static inline int @P@_check({state + ', ' if state else ''}@P@_num *work) {{\n"
-        "    @P@_num scores[@U@_OUTPUTS];\n    int o, fine = 1;\n"
-        f"    @P@_scores({'state, ' if state else ''}@P@_check_row, work, scores);\n"
-        "    for (o = 0; o < @U@_OUTPUTS; ++o)\n"
-        f"        fine &= @P@_abs(scores[o] - @P@_check_scores[o]) <= (@P@_num){tolerance} * "
-        "(1 + @P@_abs(@P@_check_scores[o]));\n"
-        "    return fine;\n}\n"
     )

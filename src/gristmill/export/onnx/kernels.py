@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -189,8 +190,6 @@ def curves(graph: Graph, body: Curves, x: Value) -> Value:
 
 
 def _curve(graph: Graph, order: int, gamma: float, p: Value, q: Floats) -> Value:
-    import math
-
     apart = graph.abs(p - q)
     if order < 0:
         return graph.exp(apart * -gamma)
@@ -246,7 +245,8 @@ def _head(graph: Graph, values: Value, count: int, head: Value, whole: int) -> V
 
 
 def waves(graph: Graph, body: Waves, x: Value) -> Value:
-    return graph.op("Cos", x @ body.frequencies + body.phases[None, :]) @ (body.factor * body.coefs)
+    # cos as a sine: some releases of onnxruntime have no cosine in double
+    return graph.op("Sin", x @ body.frequencies + (body.phases + math.pi / 2)[None, :]) @ (body.factor * body.coefs)
 
 
 def near(graph: Graph, body: Near, x: Value) -> Value:

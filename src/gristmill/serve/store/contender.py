@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from .record import Record
 
 #: events between two looks at the probabilities
 _CALIBRATION = 20
+#: seconds for which a copy answers while the model learns
+_FRESH = 5.0
 
 
 class Contender:
@@ -43,7 +46,7 @@ class Contender:
         self.position = begun  #: events that it has learned
         #: Held while the model changes. A reader that finds it taken uses the copy.
         self.lock = threading.Lock()
-        self._published: tuple[int, Any] | None = None
+        self._published: tuple[int, Any, float] | None = None  # position, copy, when it was made
         self.wanted = False  #: a reader found no copy, or an old one
         self._uncalibrated = 0
         self._size: tuple[int, int] | None = None
@@ -82,7 +85,7 @@ class Contender:
         """Renew the copy for readers, by the thread that learns."""
         self.wanted = False
         if self.is_fitted:
-            self._published = (self.position, copy.copy(self.model))
+            self._published = (self.position, copy.copy(self.model), time.monotonic())
 
     # ---- predicting, by any thread --------------------------------------------------------------------------
 
@@ -92,7 +95,11 @@ class Contender:
             return Reader(self.position, self.model, self.lock)
         self.wanted = True
         published = self._published
-        return None if published is None else Reader(*published, None)
+        if published is None:
+            return None
+        position, model, made = published
+        is_fresh = position == self.position or time.monotonic() - made < _FRESH
+        return Reader(position, model, None) if is_fresh else None
 
     def size(self) -> tuple[int, int] | None:
         """Bytes and stored points of the model, or what they were when it was last free; None before the first event."""

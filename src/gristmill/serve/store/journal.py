@@ -221,15 +221,18 @@ class Journal:
 
     # ---- events ---------------------------------------------------------------------------------------------
 
-    def append(self, rows: int, kind: str, options: str | None, body: bytes, moment: float) -> None:
-        """One more record, inside a transaction."""
-        crc = checksum(self.position, rows, kind, options, body)
-        self._connection.execute(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", (self.position, rows, kind, options, body, crc, moment)
-        )
-        self.position += rows
-        self.size += len(body)
-        self.appended += len(body)
+    def append(self, parts: list[tuple[int, str, str | None, bytes]], moment: float) -> None:
+        """One more record for each part (rows, kind, options, body), inside a transaction."""
+        first, size, records = self.position, 0, []
+        for rows, kind, options, body in parts:
+            crc = checksum(first, rows, kind, options, body)
+            records.append((first, rows, kind, options, body, crc, moment))
+            first += rows
+            size += len(body)
+        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", records)
+        self.position = first
+        self.size += size
+        self.appended += size
 
     def records(self, position: int, end: int | None = None) -> Iterator[Record]:
         """The records from a position on, checked; `Damaged` names the first position that cannot be read."""

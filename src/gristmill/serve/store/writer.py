@@ -7,10 +7,11 @@ call of the learner; the model is the same however a stream is cut.
 from __future__ import annotations
 
 import asyncio
-import collections
+import contextlib
 import dataclasses
 import json
 import logging
+import queue
 import sqlite3
 import threading
 import time
@@ -74,9 +75,12 @@ class Writer:
 
     def __init__(self, served: Served) -> None:
         self.served = served
-        self._queue: collections.deque[Request] = collections.deque()
-        self._bytes = 0
-        self._ready = threading.Condition()
+        #: groups of requests; None ends the thread
+        self._queue: queue.SimpleQueue[list[Request] | None] = queue.SimpleQueue()
+        self._fresh: list[Request] = []  # of this turn of the event loop
+        # Counted by the event loop on the one side and by the thread on the other, so that no lock is needed.
+        self._put, self._put_bytes, self._taken, self._taken_bytes = 0, 0, 0, 0
+        self._gate = threading.Lock()  # nothing is put behind the end
         self._ending = False
         self._copied = 0.0
         self._copy_cost = 0.0
@@ -88,33 +92,47 @@ class Writer:
     @property
     def depth(self) -> int:
         """Requests that wait."""
-        return len(self._queue)
+        return self._put - self._taken
 
     @property
     def ending(self) -> bool:
         return self._ending
 
-    def put(self, request: Request) -> asyncio.Future[Reply]:
-        """Queue a request; 429 if too many wait."""
+    def put(self, request: Request, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Reply]:
+        """Queue a request, by the event loop; 429 if too many wait."""
         settings = self.served.settings
         if self.failed is not None:
             raise ServiceError(f"the model is not available: {self.failed}", 503)
-        request.future = asyncio.get_running_loop().create_future()
-        with self._ready:
-            if self._ending:
-                raise ServiceError("the service is stopping", 503, retry_after=5)
-            if len(self._queue) >= settings.queue_requests or self._bytes + len(request.body) > settings.queue_bytes:
-                raise ServiceError(f"{len(self._queue)} requests are waiting; try again", 429, retry_after=1)
-            self._queue.append(request)
-            self._bytes += len(request.body)
-            self._ready.notify()
+        if self._ending:
+            raise ServiceError("the service is stopping", 503, retry_after=5)
+        size = len(request.body)
+        if (
+            self._put - self._taken >= settings.queue_requests
+            or self._put_bytes - self._taken_bytes + size > settings.queue_bytes
+        ):
+            raise ServiceError(f"{self.depth} requests are waiting; try again", 429, retry_after=1)
+        request.future = loop.create_future()
+        self._put += 1
+        self._put_bytes += size
+        self._fresh.append(request)
+        if len(self._fresh) == 1:  # what comes in the same turn of the loop goes along
+            loop.call_soon(self._hand_over)
         return request.future
+
+    def _hand_over(self) -> None:
+        group, self._fresh = self._fresh, []
+        with self._gate:
+            if not self._ending:
+                self._queue.put(group)
+                return
+        stopping = ServiceError("the service is stopping", 503, retry_after=5)
+        _resolve([(request.future, stopping) for request in group])
 
     def stop(self, snapshot: bool = True) -> None:
         """Answer what waits, write a snapshot, and end."""
-        with self._ready:
+        with self._gate:
             self._ending = True
-            self._ready.notify()
+            self._queue.put(None)
         self._thread.join()
         if snapshot and self.failed is None and not self.served.is_saved:
             try:
@@ -126,18 +144,21 @@ class Writer:
     # ---- the thread -----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            with self._ready:
-                while not self._queue and not self._ending:
-                    self._ready.wait(1.0)
-                    if not self._queue and self._wants_copy():
+        going = True
+        while going:
+            group: list[Request] = []
+            with contextlib.suppress(queue.Empty):
+                found = self._queue.get(timeout=1.0)
+                while found is not None:
+                    group += found
+                    if len(group) >= _GROUP:
                         break
-                if not self._queue and self._ending:
-                    return
-                group = [self._queue.popleft() for _ in range(min(len(self._queue), _GROUP))]
-                self._bytes -= sum(len(request.body) for request in group)
+                    found = self._queue.get_nowait()
+                going = found is not None
             if group:
                 self._handle(group)
+                self._taken += len(group)
+                self._taken_bytes += sum(len(request.body) for request in group)
                 self._answer(group)
             self._copy()
             self._maintain()
@@ -245,46 +266,39 @@ class Writer:
 
     def _learn(self, requests: list[Request], moment: float) -> None:
         """Learn requests in one call; where one of them is refused, each in a call of its own."""
-        sound = []
+        if len(requests) > 1:
+            whole = batches.joined([request.batch for request in requests if request.batch is not None])
+            try:
+                self.served.check(whole)
+                found = self.served.learn(whole)
+            except ServiceError:
+                pass
+            else:
+                self._note(requests, found.tolist(), moment)
+                return
         for request in requests:
             assert request.batch is not None
             try:
                 self.served.check(request.batch)
+                found = self.served.learn(request.batch)
             except ServiceError as error:
                 request.reply = error
             else:
-                sound.append(request)
-        if len(sound) > 1:
-            whole = batches.joined([request.batch for request in sound if request.batch is not None])
-            try:
-                found = self.served.learn(whole)
-            except ServiceError:
-                for request in sound:
-                    self._learn_alone(request, moment)
-                return
-            start = 0
-            answers = found.tolist()
-            for request in sound:
-                count = request.batch.count if request.batch is not None else 0
-                self._note(request, answers[start : start + count], moment)
-                start += count
-        elif sound:
-            self._learn_alone(sound[0], moment)
+                self._note([request], found.tolist(), moment)
 
-    def _learn_alone(self, request: Request, moment: float) -> None:
-        assert request.batch is not None
-        try:
-            found = self.served.learn(request.batch)
-        except ServiceError as error:
-            request.reply = error
-        else:
-            self._note(request, found.tolist(), moment)
-
-    def _note(self, request: Request, answers: list[Any], moment: float) -> None:
-        journal = self.served.journal
-        journal.append(len(answers), request.kind, request.options, request.body, moment)
-        about = {"learned": len(answers), "position": journal.position}
-        request.reply = in_kind(request.kind, {"predictions": answers}, about)
+    def _note(self, requests: list[Request], answers: list[Any], moment: float) -> None:
+        """Write what was learned into the journal, and its replies."""
+        journal, start = self.served.journal, 0
+        position = journal.position
+        for request in requests:
+            count = request.batch.count if request.batch is not None else 0
+            position += count
+            about = {"learned": count, "position": position}
+            request.reply = in_kind(request.kind, {"predictions": answers[start : start + count]}, about)
+            start += count
+        parts = [(request.batch.count, request.kind, request.options, request.body)
+                 for request in requests if request.batch is not None]  # fmt: skip
+        journal.append(parts, moment)
 
     def _one(self, request: Request, moment: float) -> None:
         """Late labels, or features that wait for theirs."""
@@ -316,7 +330,7 @@ class Writer:
                 error.details["id"] = events[error.details["row"]][0]
             request.reply = error
             return
-        journal.append(len(events), "labels", None, batches.late_body(events), moment)
+        journal.append([(len(events), "labels", None, batches.late_body(events))], moment)
         for event in events:
             journal.take(event[0])
         champion = str(self.served.champion.id)

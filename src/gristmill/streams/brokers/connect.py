@@ -70,7 +70,7 @@ def connect(url: Any, direction: str = "in") -> Reader | Writer:
     """A `Reader` of what a URL names, or a `Writer` to it.
 
     A further broker is one file: a class with `open`, `poll`, `advanced` and `close` (`Reader`), a class with `send`,
-    `flush` and `close` (`Writer`), and one call of `register`. The tests in tests/streams/brokers/test_contract.py run
+    `flush` and `close` (`Writer`), and one call of `register`. The tests in tests/brokers/test_contract.py run
     over every scheme.
 
     Parameters

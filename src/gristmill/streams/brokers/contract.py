@@ -32,6 +32,8 @@ class Message(NamedTuple):
     timestamp: float | None = None  #: seconds since 1970, as the broker or the producer has them
     headers: Mapping[str, Any] | None = None
     topic: str | None = None  #: where it came from, if one subscription covers several
+    role: str = "learn"  #: "predict": its label comes later; "keep": it waits for another; "bad": `said` tells why
+    said: Any = None  #: the score of the event when it came, as a list; or why the message is bad
 
 
 class Reader(ABC):
@@ -84,6 +86,9 @@ class Reader(ABC):
     def behind(self, position: Position) -> dict[str, float]:
         """The lag: `{"messages": n}` that are waiting, or `{"seconds": s}` behind the newest; empty if not known."""
         return {}
+
+    def prepare(self) -> None:  # noqa: B027  # only a reader that keeps something itself has to write it
+        """Write to disk what the reader keeps; called before a position is saved."""
 
     def acknowledge(self, position: Position) -> None:  # noqa: B027  # a broker that keeps no account of it needs nothing
         """Tell the broker that everything before a position is learned and saved; never called before it is."""

@@ -65,6 +65,15 @@ class Decoder:
         }
         self._comma = f",{secrets.randbits(60)},".encode()  # between objects; no message can hold it on purpose
 
+    def row(self, message: Message) -> dict[str, Any]:
+        """The one row of a message, with what the URL takes from beside its value; an error tells what is wrong."""
+        rows, _, bad = self._rows([message])
+        if bad:
+            raise ValueError(bad[0].why)
+        if len(rows) != 1:
+            raise ValueError(f"the message holds {len(rows)} rows where there should be one")
+        return {**rows[0], **self._beside(message)}
+
     def frame(self, messages: Sequence[Message]) -> tuple[Frame | None, list[Undecoded]]:
         """The rows of messages with their places, and the messages that give none."""
         rows, owners, bad = self._rows(messages)

@@ -42,11 +42,14 @@ class Counts:
     saved: int = 0
     written: int = 0
     lag: dict[str, float] = field(default_factory=dict)
+    waiting: int | None = None  #: events that wait for a label from another topic
+    expired: int = 0  #: events whose label never came
 
     def line(self) -> str:
         """For the progress line."""
         lag = ", ".join(f"{value:,.0f} {unit}" for unit, value in self.lag.items()) or "not known"
-        return f"lag {lag}; {self.bad:,} bad messages; {self.outages:,} outages"
+        late = "" if self.waiting is None else f"; {self.waiting:,} wait for a label, {self.expired:,} waited in vain"
+        return f"lag {lag}; {self.bad:,} bad messages; {self.outages:,} outages{late}"
 
 
 class Feed:
@@ -163,4 +166,6 @@ class Feed:
             self._asked = time.monotonic()
             with suppress(BrokerAway):  # it is told when something is read
                 self.counts.lag = self.reader.behind(self.position)
+            self.counts.waiting = getattr(self.reader, "waits", None)
+            self.counts.expired = getattr(self.reader, "expired", 0)
         return self.counts.lag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -40,7 +41,8 @@ def _raised(url: Url, error: Any) -> Exception:
         )
     if error.retriable() or code in (
         KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
-        KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, *_SHARING,
+        KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.REQUEST_TIMED_OUT, KafkaError._MSG_TIMED_OUT,
+        KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, *_SHARING,
     ):  # fmt: skip
         return BrokerAway(f"{url}: {error.str()}")
     return BrokerError(f"{url}: {error.str()}")
@@ -229,7 +231,8 @@ class KafkaWriter(Writer):
     """A topic. Records of one partition of the source have one key, so that they stay in order.
 
     With the option `transaction=ID` each flush is one transaction, and records that the newest in the topic show to be there
-    are not written again: a record is there exactly once for those who read committed messages.
+    are not written again: a record is there exactly once for those who read committed messages. A transaction that fails
+    because the broker is away is aborted, and its records are written in the next.
     """
 
     options = ("transaction",)
@@ -240,16 +243,22 @@ class KafkaWriter(Writer):
         self._failures: list[tuple[Any, Record]] = []
         self._name = url.options.get("transaction")
         settings = {"enable.idempotence": True, "linger.ms": 5} | _settings(url)
+        self._open: list[Record] | None = None  # records of the transaction that is open
+        self._failed: KafkaError | None = None  # why it has to be aborted
         if self._name is None:
             self._producer = Producer(settings)
             return
         self._producer = Producer(settings | {"transactional.id": self._name})
-        self._open = False
+        self._known = False  # what is in the topic
+        self._before: dict[tuple[str, str], Any] = {}  # what was there when the transaction began
+
+    def _asked(self, action: Any) -> Any:
         try:
-            self._producer.init_transactions(_SECONDS)
+            return action()
         except KafkaException as error:
-            raise _raised(url, error.args[0]) from error
-        self._look_back()
+            if self._open is not None and error.args[0].txn_requires_abort():
+                self._failed = error.args[0]
+            raise _raised(self.url, error.args[0]) from error
 
     def _look_back(self) -> None:
         """The newest positions in the topic: a run before this one may have written answers and then died."""
@@ -260,7 +269,10 @@ class KafkaWriter(Writer):
             ends, first = reader.ends(), reader.start()
             position = {p: max(first[p], end - _TAIL) for p, end in ends.items()}
             reader.open(position)
+            until = time.monotonic() + 60.0
             while not reader.reached(position, ends):
+                if time.monotonic() > until:
+                    raise BrokerAway(f"{self.url}: the newest records cannot be read")
                 messages = reader.poll(1000, 1.0)
                 position = reader.advanced(position, messages)
                 for message in messages:
@@ -270,10 +282,14 @@ class KafkaWriter(Writer):
 
     def send(self, records: Sequence[Record]) -> None:
         if self._name is not None:
+            if not self._known:
+                self._asked(lambda: self._producer.init_transactions(_SECONDS))
+                self._look_back()
+                self._known = True
             records = self._written.fresh(records)
-            if records and not self._open:
-                self._producer.begin_transaction()
-                self._open = True
+            if records and self._open is None:
+                self._asked(self._producer.begin_transaction)
+                self._open, self._before = [], dict(self._written.last)
         for record in records:
             while True:
                 try:
@@ -286,7 +302,8 @@ class KafkaWriter(Writer):
                     self._producer.poll(0.1)
                 except KafkaException as error:
                     raise _raised(self.url, error.args[0]) from error
-            if self._name is not None:
+            if self._open is not None:
+                self._open.append(record)
                 self._written.note(record.source, record.partition, record.offset)
         self._producer.poll(0)
 
@@ -295,21 +312,30 @@ class KafkaWriter(Writer):
             self._failures.append((error, record))
 
     def flush(self) -> None:
+        if self._failed is not None:
+            self._repeat()
         left = self._producer.flush(_SECONDS)
         failures, self._failures = self._failures, []
         if failures:
             raised = _raised(self.url, failures[0][0])
-            if isinstance(raised, BrokerAway) and self._name is None:
+            if self._open is not None:
+                self._failed = failures[0][0]
+            elif isinstance(raised, BrokerAway):
                 self.send([record for _, record in failures])  # once more, with the next flush
             raise raised
         if left:
             raise BrokerAway(f"{self.url}: {left} records have not arrived")
-        if self._name is not None and self._open:
-            try:
-                self._producer.commit_transaction(_SECONDS)
-            except KafkaException as error:
-                raise _raised(self.url, error.args[0]) from error
-            self._open = False
+        if self._open is not None:
+            self._asked(lambda: self._producer.commit_transaction(_SECONDS))
+            self._open = None
+
+    def _repeat(self) -> None:
+        """Abort the transaction, and write its records in another."""
+        self._asked(lambda: self._producer.abort_transaction(_SECONDS))
+        self._producer.flush(_SECONDS)  # brings the reports of what was given up
+        records, self._open, self._failed, self._failures = self._open or [], None, None, []
+        self._written.last = self._before
+        self.send(records)
 
     def close(self) -> None:
         self.flush()

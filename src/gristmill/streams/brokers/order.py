@@ -105,10 +105,12 @@ class Replay(Reader):
         As it was read then.
     path : path
         Of the order.
+    labels : Url, optional
+        Of the labels, if they came on another topic.
     """
 
-    def __init__(self, url: Url, path: Any) -> None:
-        self.url = url
+    def __init__(self, url: Url, path: Any, labels: Url | None = None) -> None:
+        self.url, self._labels = url, labels
         self._runs = list(runs(path))
         self._total = sum(run[2] for run in self._runs)
         self._readers: dict[str, Reader] = {}
@@ -123,12 +125,17 @@ class Replay(Reader):
 
     def _reader(self, partition: str, offset: Any) -> Reader:
         if partition not in self._readers:
-            if self.url.scheme == "kafka":
-                options = {k: v for k, v in self.url.options.items() if k != "group"} | {"partitions": partition}
-                url, start = replace(self.url, options=options), {partition: offset}
+            url, part = self.url, partition
+            if self._labels is not None:
+                topic, _, part = partition.partition("/")
+                url = self._labels if topic == "labels" else self.url
+            start: Position | None = None
+            if url.scheme == "kafka":
+                options = {k: v for k, v in url.options.items() if k != "group"} | {"partitions": part}
+                url, start = replace(url, options=options), {part: offset}
             else:
-                database, slash, _ = self.url.path.partition("/")
-                url, start = replace(self.url, path=f"{database}{slash}{partition}"), None
+                database, slash, _ = url.path.partition("/")
+                url = replace(url, path=f"{database}{slash}{part}")
             made = connect(_text(url))
             made.open(start)
             self._readers[partition] = made
@@ -139,6 +146,7 @@ class Replay(Reader):
             return []
         partition, offset, count = self._runs[self._at]
         found = self._reader(partition, offset).poll(min(most, count - self._inside), wait)
+        found = [message._replace(partition=partition) for message in found]
         if found and not self._inside and found[0].offset != offset:
             raise BrokerError(f"{self.url}: partition {partition} has {found[0].offset} where {offset} was learned")
         self._inside += len(found)

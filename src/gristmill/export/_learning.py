@@ -1,0 +1,114 @@
+"""What a learner needs to go on learning elsewhere, and a learner from what came back: through the fields of model files."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._plain import ExportError, Floats
+
+#: rules and budgets that a device can run
+RULES = ("Perceptron", "PassiveAggressive", "SGD", "Implicit")
+BUDGETS = ("DropOldest", "DropSmallest", "Merge")
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Rule, budget and all numbers that change while learning, under the names that model files give them."""
+
+    rule: Any
+    budget: str
+    capacity: int  # points
+    core: dict[str, Any]
+    means: Floats | None = None  # of a table: first values, sums of differences from them, counts
+    moments: Floats | None = None  # of a standard scaling: first values, sums and sums of squares of differences
+    scaled: int = 0  # events in the moments
+    warmup: int | None = None  # the scaling stays as it is after so many events
+    target: Floats | None = None  # first, count, sum, squares, centre, spread
+
+
+def learning_of(model: Any) -> Learning:
+    """How a fitted learner goes on; what a device cannot do is refused by name. requires: `describe` has accepted it."""
+    import gristmill as g
+
+    if not isinstance(model, g.Prepared):
+        return _learner(model, model._to_file()[0])
+    began: Any = model._began
+    if began.relevance is not None:
+        raise ExportError("Prepared(scale='relevance') cannot learn on a device; use scale='standard'")
+    if began.standard is not None and began.standard.method != "standard":
+        raise ExportError(
+            f"Prepared(scale={began.standard.method!r}) cannot learn on a device; use scale='standard' or None"
+        )
+    arrays, fitted = model._to_file()
+    inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
+    found = _learner(began.model, inner)
+    scaled = began.standard is not None
+    return Learning(
+        found.rule,
+        found.budget,
+        found.capacity,
+        found.core,
+        np.array([arrays["table.first"], arrays["table.total"], arrays["table.count"]], dtype=np.float64),
+        np.asarray(arrays["scaler_state"], dtype=np.float64) if scaled else None,
+        int(fitted["scaler"]["n_seen"]) if scaled else 0,
+        began.standard.warmup if scaled else None,
+        np.asarray(arrays["targets"], dtype=np.float64)[0] if "targets" in arrays else None,
+    )
+
+
+def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
+    parts, name = model._run.parts, type(model).__name__
+    rule, budget = type(parts.rule).__name__, type(parts.budget).__name__
+
+    def no(what: str, instead: str) -> ExportError:
+        return ExportError(f"{name}: {what} cannot learn on a device; {instead}")
+
+    if rule not in RULES:
+        raise no(f"the rule {rule}", f"use one of {', '.join(RULES)}")
+    if budget not in BUDGETS:
+        raise no(f"the budget {budget}", f"use one of {', '.join(BUDGETS)}")
+    if hasattr(parts.kernel, "_coordinates"):
+        raise no(f"the additive kernel {parts.kernel!r}", "use a kernel of all columns")
+    if parts.average:
+        raise no("average=True", "use average=False")
+    if parts.class_weight is not None:
+        raise no(f"class_weight={parts.class_weight!r}", "use class_weight=None")
+    if "points" not in arrays:
+        raise no("a model of sparse rows", "fit it with a dense array")
+    if model._task == "classification" and int(arrays["classes"][0]) < 2:
+        raise no("a model of one class", "fit it with all classes, or say them: partial_fit(X, y, classes=...)")
+    if model._task == "regression" and len(arrays["intercept"]) > 1:
+        raise no("a regressor of several targets", "export one model a target")
+    from ..merging.compression import points_within
+
+    capacity = points_within(model, parts, model._run.core, parts.budget.size)
+    if capacity > 65_534:
+        raise no(f"a budget of {capacity:,} points", "use 65,534 at most")
+    return Learning(parts.rule, budget, capacity, arrays)
+
+
+def restored(model: Any, changes: dict[str, Any], events: int) -> Any:
+    """A new model like this one, with other numbers in its fields; the fields of the learner begin with "core."."""
+    from sklearn.base import clone
+
+    import gristmill as g
+
+    arrays, fitted = model._to_file()
+    arrays, fitted = dict(arrays), copy.deepcopy(fitted)
+    prefix = "model." if isinstance(model, g.Prepared) else ""
+    for name, value in changes.items():
+        if name == "scaled":
+            fitted["scaler"]["n_seen"] = int(value)
+            continue
+        name = f"{prefix}{name.removeprefix('core.')}" if name.startswith("core.") else name
+        before = np.asarray(arrays[name])
+        arrays[name] = np.ascontiguousarray(np.asarray(value).astype(before.dtype))
+    if prefix:
+        fitted["table"]["n_seen"] = events
+    fresh = clone(model)
+    fresh._from_file(arrays, fitted)
+    return fresh
