@@ -53,6 +53,12 @@ class Archive {
         number(name, value, otherwise);
         if (value > kLongest) refuse(name, "is not a number of events");
     }
+    // A count of things, such as classes, for each of which the file holds numbers: a forged count can ask for no more work or
+    // memory than the size of the file justifies.
+    void things(const char* name, std::uint64_t& value) {
+        count(name, value);
+        if (loads && value > 2 + held()) refuse(name, "is more than the file holds numbers for");
+    }
     // A list; while loading it must have `size` entries.
     template <class List>
     void numbers(const char* name, List& list, std::size_t size = kAny) {
@@ -114,6 +120,12 @@ class Archive {
     }
 
   private:
+    // Numbers in all fields.
+    std::uint64_t held() const {
+        std::uint64_t sum = 0;
+        for (const auto& [name, field] : fields) sum += std::visit([](const auto& list) { return std::uint64_t{list.size()}; }, field.values);
+        return sum;
+    }
     const Field* find(const char* name) const {
         const std::string full = scope + name;
         for (const auto& [key, field] : fields)

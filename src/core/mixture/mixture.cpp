@@ -265,7 +265,8 @@ void Mixture::visit(Archive& archive) {
     hedge_.visit(archive);
     const std::size_t m = experts();
     std::uint64_t classes = classes_;
-    archive.count("classes", classes);
+    archive.things("classes", classes);
+    if (archive.loads && kind_ == Kind::numbers && classes != 0) archive.refuse("classes", "is not 0, and numbers have no classes");
     archive.count("seen", seen_);
     archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
     if (archive.loads && recent_.size() != variants()) archive.refuse("recent", "does not fit the others");

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from .inputs import refuse_masked
 from .ranges import non_negative
 
 #: types a label may have
@@ -90,6 +91,7 @@ def read_labels(owner: str, y: Any, count: int) -> list[Any]:
     """One label an event, as Python's own numbers or strings; NaN, fractions and mixtures are refused."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     labels = _flat(y)
     if len(labels) != count:
         check_consistent_length(np.empty(count), np.empty(len(labels)))
@@ -201,6 +203,7 @@ def targets(owner: str, y: Any, count: int, several: bool = False, largest: floa
     """Numbers to be predicted, one an event (or, where they may be several, a row), all finite and not above `largest`."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     if not _are_numbers(y):
         shape = np.asarray(y).shape if several else ()
         many = len(shape) == 2 and shape[1] > 1
