@@ -296,12 +296,13 @@ class Table(KnownColumns):
 
     def mark(self) -> tuple[Any, ...]:
         """What to go back to, at the cost of a few small copies."""
-        counts = self.n_seen_, self.n_ignored_
+        counts = self.n_seen_, self.n_first, self.n_ignored_
         return len(self._layout.entries), self._means.core.copy(), self._sparse_width, self.named, counts
 
     def back(self, mark: tuple[Any, ...]) -> None:
         """Forget what came since `mark`."""
-        entries, self._means.core, self._sparse_width, self.named, (self.n_seen_, self.n_ignored_) = mark
+        entries, self._means.core, self._sparse_width, self.named, counts = mark
+        self.n_seen_, self.n_first, self.n_ignored_ = counts
         if entries < len(self._layout.entries):
             self._layout.drop(entries)
 
