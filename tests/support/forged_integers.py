@@ -20,13 +20,15 @@ from typing import Any
 import model_files
 import numpy as np
 from registry import DOORS
+from sklearn.exceptions import NotFittedError
 
 import gristmill
 from gristmill import DropOldest, Gaussian, KernelClassifier, KernelRegressor, Prepared
 
 VALUES = (0, 1, 2**31, 2**33, 2**56, 2**63)
 SECONDS = 2.0  # of processor time for one load
-ROOM = 256 << 20  # bytes beyond what the process has: no file here is larger than 1 MB
+ROOM = 512 << 20  # bytes beyond what the process has: no file here is larger than 1 MB
+ROWS = np.random.default_rng(2).uniform(0.05, 0.95, size=(3, 4))
 
 
 def models() -> dict[str, Any]:
@@ -52,6 +54,7 @@ def models() -> dict[str, Any]:
 
         sparse = scipy.sparse.csr_array(np.where(X > 0.5, X, 0.0))
         found["prepared sparse"] = Prepared(KernelClassifier(budget=DropOldest(20)), None).partial_fit(sparse, y)
+        found["scaled sparse"] = Prepared(KernelClassifier(budget=DropOldest(20))).partial_fit(sparse, y)
     return found
 
 
@@ -106,8 +109,24 @@ def _load(data: bytes) -> str:
         return "refused"
     except BaseException as error:
         return f"raises {type(error).__name__}: {error}"
-    for verb in ("memory_bytes_", "n_seen_"):
-        getattr(model, verb, None)
+    return _asked(model)
+
+
+def _asked(model: Any) -> str:
+    """What a loaded model answers: anything, or an error that names what does not fit."""
+    keyed = (np.arange(3),) if hasattr(model, "keys_") else ()
+    rows = np.repeat(ROWS[:, None], 2, axis=1) if type(model).__name__ == "Fleet" else ROWS
+    for verb in ("memory_bytes_", "n_seen_", "predict", "decision_function", "predict_proba", "explain", "weights_"):
+        try:
+            found = getattr(model, verb, None)
+            if callable(found):
+                found(*keyed, rows[0] if verb == "explain" else rows)
+        except (ValueError, NotFittedError, AttributeError):
+            continue
+        except MemoryError:
+            return f"asks for too much memory in {verb}"
+        except BaseException as error:
+            return f"{verb} raises {type(error).__name__}: {error}"
     return "loaded"
 
 

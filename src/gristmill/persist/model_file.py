@@ -381,10 +381,10 @@ def _positions(said: Any) -> dict[str, Any]:
     return said
 
 
-def justify(needed: float, arrays: dict[str, Any], what: str) -> None:
-    """Refuse what would take more memory than the size of the file gives reason for."""
+def justify(needed: float, arrays: dict[str, Any], what: str, free: int = 2**20) -> None:
+    """Refuse what would take more memory than `free` bytes and the size of the file give reason for."""
     held = sum(int(array.nbytes) for array in arrays.values())
-    if not 0 <= needed <= 2**20 + 64 * held:
+    if not 0 <= needed <= free + 64 * held:
         raise ModelFileError(f"its {what} ask for {needed:.3g} bytes, which {held} bytes of numbers do not justify")
 
 
