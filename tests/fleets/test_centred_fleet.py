@@ -13,6 +13,7 @@ from gristmill import (
     SGD,
     AutoRegressor,
     CentredFleet,
+    DropOldest,
     DropSmallest,
     Gaussian,
     KernelClassifier,
@@ -192,3 +193,28 @@ def test_an_interrupt_keeps_levels_and_learners_in_step(monkeypatch):
             fleet.partial_fit(keys[20:], X[20:], y[20:])
     other.partial_fit(keys[20:], X[20:], y[20:])
     assert np.array_equal(fleet.predict(keys, X), other.predict(keys, X))
+
+
+@pytest.mark.parametrize("cut", [1, 2, 9])
+def test_the_first_event_of_a_key_sets_its_level_and_teaches_nothing(cut):
+    """Before it the key is answered by the mean of all; from its second event on it learns what lies above its level."""
+    keys = np.array([3, 5, 3, 7, 5, 3])
+    rows, targets = np.arange(6.0)[:, None], np.array([10.0, 20.0, 12.0, 90.0, 21.0, 15.0])
+    fleet = CentredFleet(KernelRegressor(Gaussian(1e6), budget=DropOldest(9)))  # no point is near another
+    said = [
+        fleet.prequential(keys[at : at + cut], rows[at : at + cut], targets[at : at + cut]) for at in range(0, 6, cut)
+    ]
+    said = np.concatenate(said)
+    assert said[0] == 0.0
+    assert said[1] == 10.0
+    assert said[2] == 10.0
+    assert said[3] == pytest.approx((10 + 20 + 12) / 3)
+    assert [fleet[key].n_support_ for key in (3, 5, 7)] == [2, 1, 0]
+    assert fleet[3].n_seen_ == 3
+
+
+def test_an_event_without_weight_does_not_move_a_level():
+    rows, targets = np.arange(4.0)[:, None], np.array([10.0, 1e6, 12.0, 0.0])
+    fleet = CentredFleet(KernelRegressor(Gaussian(1e6), budget=DropOldest(9)))
+    said = fleet.prequential([1, 1, 1, 2], rows, targets, sample_weight=[1.0, 0.0, 1.0, 0.0])
+    assert said.tolist() == [0.0, 10.0, 10.0, 11.0]

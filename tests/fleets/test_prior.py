@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from gristmill import SGD, AutoRegressor, DropOldest, Gaussian, KernelRegressor, KeyedFleet, Linear, Prepared, Squared
+from gristmill import (
+    SGD,
+    AutoRegressor,
+    DropOldest,
+    Gaussian,
+    KernelClassifier,
+    KernelRegressor,
+    KeyedFleet,
+    Linear,
+    Prepared,
+    Squared,
+)
 from gristmill.fleets.prior import UndoablePrior
 from tests.fleets.test_fleet import same
 
@@ -101,3 +112,19 @@ def test_an_interrupt_leaves_prior_and_keys_at_the_same_event(tmp_path, monkeypa
     fleet.partial_fit(keys[seen:], X[seen:], y[seen:])
     whole = KeyedFleet(PRIOR, prior=PRIOR).partial_fit(keys, X, y)
     np.testing.assert_array_equal(fleet.predict(keys, X), whole.predict(keys, X))
+
+
+@pytest.mark.parametrize("names", [(0, 1), (1, 0), ("a", "b"), ("b", "a"), (2, 0, 1), ("c", "a", "b")], ids=str)
+def test_a_key_that_never_came_says_what_the_prior_says_whichever_label_came_first(names):
+    """The core counts labels in the order in which they came, a learner sorts them."""
+    codes = np.arange(200) % len(names)
+    labels = np.array(names)[codes]
+    rows = X[:200] + 2.0 * codes[:, None]
+    prior = KernelClassifier(Gaussian(0.3), budget=DropOldest(40), random_state=0)
+    fleet = KeyedFleet(KernelClassifier(Gaussian(0.5), budget=DropOldest(10), random_state=0), prior=prior)
+    fleet.partial_fit(keys[:200], rows, labels)
+    stranger = np.full(200, 999)
+    assert labels[0] == names[0]
+    np.testing.assert_array_equal(fleet.decision_function(stranger, rows), fleet.prior_.decision_function(rows))
+    np.testing.assert_array_equal(fleet.predict(stranger, rows), fleet.prior_.predict(rows))
+    assert (fleet.predict(stranger, rows) == labels).mean() > 0.8

@@ -1,116 +1,88 @@
-"""The mixture of a race: weights that follow losses, probabilities of each expert, and the history that is told."""
+"""How a race mixes its experts: the share that goes round, losses that are far off, classes that are new, intervals."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from gristmill import _core
+from gristmill import AutoClassifier, DropOldest, Gaussian, KernelClassifier, KernelRegressor, Prepared, Race
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(700, 1))
+Y = 3 * X[:, 0] + 0.1 * RNG.normal(size=700)
 
 
-def softmax_of(calibration, scores, k):
-    return calibration.probabilities(scores[None], k)[0]
-
-
-def twin(said, labels, classes, share, gap=10.0, doubt=0.3):
-    """The mixture in NumPy: said is (experts, rows, outputs). Each expert has a voice with a shift, and one without."""
-    experts, m = len(said), 2 * len(said)
-    said = np.concatenate([said, said])
-    weights, out = np.full(m, 1 / m), []
-    calibrations = [_core.Calibration(shifts=voice < experts) for voice in range(m)]
-    for calibration in calibrations:
-        for known in range(2, classes):
-            if known == 2:
-                calibration.split()
-            calibration.add()
-    k = max(classes, 2)
-    for row, label in enumerate(labels.astype(int)):
-        shares = np.stack([softmax_of(c, s[row], k) for c, s in zip(calibrations, said, strict=True)])
-        voices = weights - share / m  # what was dealt out to all says nothing
-        out.append(voices @ shares / voices.sum())
-        unsure = np.minimum(5.0, -np.log(np.maximum(shares[:, label], 1e-9)))
-        loss = (1 - doubt) * (shares.argmax(axis=1) != label) + doubt * unsure
-        eta = np.log(m) / gap
-        tried = weights * np.exp(-eta * (loss - loss.min()))
-        gap = max(10.0, 0.999 * gap + max(0.0, weights @ loss - (loss.min() - np.log(tried.sum()) / eta)))
-        weights = (1 - share) * tried / tried.sum() + share / m
-        for calibration, scores in zip(calibrations, said, strict=True):
-            calibration.learn(scores[row], int(label))
-    return np.array(out), weights.reshape(2, experts).sum(axis=0)
-
-
-@pytest.mark.parametrize("classes", [2, 4])
-def test_the_mixture_agrees_with_its_twin(classes):
-    rng = np.random.default_rng(classes)
-    labels = rng.integers(classes, size=400).astype(float)
-    outputs = 1 if classes == 2 else classes
-    signal = 2 * labels[:, None] - 1 if classes == 2 else np.eye(classes)[labels.astype(int)]
-    said = np.stack([signal * strength + rng.normal(size=(400, outputs)) for strength in (0.1, 1.0, 3.0)])
-    mixture = _core.Mixture("classes", 3, 0.01)
-    mixture.add_classes(classes)
-    scores = np.concatenate(
-        [mixture.learn(said[:, a:b].copy(), [0, 1, 2], labels[a:b], classes) for a, b in ((0, 7), (7, 400))]
-    )
-    shares, weights = twin(said, labels, classes, 0.01)
-    expected = np.log(shares[:, 1:] / shares[:, :1]) if classes == 2 else np.log(shares)
-    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(mixture.weights, weights, rtol=1e-9)
-    assert mixture.weights.argmax() == 2
-    np.testing.assert_allclose(mixture.probabilities(scores).sum(axis=1), 1.0)
-
-
-@pytest.mark.parametrize("lean", [0.0, 2.0])
-def test_a_shift_between_the_classes_is_learned_where_it_helps_and_else_not_followed(lean):
-    rng = np.random.default_rng(1)
-    labels = (rng.random(3000) < 0.5).astype(float)
-    said = (2 * labels - 1 + lean + rng.normal(size=3000))[None, :, None]
-    mixture = _core.Mixture("classes", 1, 0.002)
-    mixture.add_classes(2)
-    wrong = (mixture.learn(said, [0], labels, 2)[:, 0] >= 0) != labels
-    own = (said[0, :, 0] >= 0) != labels
-    assert mixture.errors[0] == own.sum()  # what is reported of an expert are its own mistakes
-    if lean:
-        assert wrong[500:].mean() < 0.6 * own[500:].mean()
-    else:
-        assert wrong.sum() <= own.sum() + 10
-
-
-def test_a_forged_state_is_refused():
-    labels = (np.random.default_rng(2).random(200) < 0.5).astype(float)
-    mixture = _core.Mixture("classes", 2, 0.01)
-    mixture.add_classes(2)
-    mixture.learn(np.random.default_rng(3).normal(size=(2, 200, 1)), [0, 1], labels, 2)
-    for name in ("hedge_weights", "recent"):
-        with pytest.raises(ValueError, match=name):
-            _core.Mixture("classes", 2, 0.01).restore({**mixture.state(), name: np.ones(3)})
-
-
-def test_an_expert_whose_scores_are_not_finite_leaves_at_that_row():
-    rng = np.random.default_rng(0)
-    labels = (rng.random(60) < 0.5).astype(float)
-    said = rng.normal(size=(2, 60, 1))
-    gone = said.copy()
-    gone[1, 40:] = np.nan
-    whole, cut = _core.Mixture("classes", 2, 0.01), _core.Mixture("classes", 2, 0.01)
-    for mixture in (whole, cut):
-        mixture.add_classes(2)
-    first = whole.learn(gone, [0, 1], labels, 2)
-    parts = [
-        cut.learn(said[:, :40].copy(), [0, 1], labels[:40], 2),
-        cut.learn(gone[:, 40:].copy(), [0, 1], labels[40:], 2),
+def experts():
+    return [
+        KernelRegressor(Gaussian(0.5), budget=DropOldest(50), random_state=0),
+        KernelRegressor(Gaussian(500.0), budget=DropOldest(5), random_state=0),
     ]
-    np.testing.assert_array_equal(first, np.concatenate(parts))
-    np.testing.assert_allclose(whole.weights, [1.0, 0.0], rtol=1e-15, atol=0)  # a sum over two voices
 
 
-def test_the_history_is_thinned_and_told_in_order():
-    mixture = _core.Mixture("numbers", 2, 0.01)
-    said = np.zeros((2, 50_000, 1))
-    said[1] = 1.0
-    mixture.learn(said, [0, 1], np.zeros(50_000), 0)
-    history = mixture.history
-    assert 64 <= len(history) <= 128
-    assert (np.diff(history[:, 0]) > 0).all()
-    np.testing.assert_allclose(history[:, 2:4].sum(axis=1), 1.0, rtol=1e-6)
-    assert history[-1, 2] > 0.9
-    assert history[-1, 4:].tolist() == [0.0, 1.0]
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
+def test_the_share_that_goes_round_keeps_an_expert_alive_and_says_nothing(share):
+    race = Race(experts(), share=share).partial_fit(X[:300], Y[:300])
+    own = np.array([expert.partial_fit(X[:300], Y[:300]).predict(X[:40]) for expert in experts()])
+    weights = race.weights_ - share / 2
+    assert (weights >= -1e-15).all()
+    assert weights.sum() == pytest.approx(1 - share)
+    np.testing.assert_allclose(race.predict(X[:40]), weights @ own / weights.sum(), rtol=1e-12)
+
+
+def test_a_loss_that_is_far_off_counts_as_twenty_mean_errors():
+    """However far: a target of 1e9 moves the weights no more than one of 1e3."""
+    found = []
+    for target in (1e3, 1e6, 1e9, -1e9):
+        race = Race(experts()).partial_fit(X[:400], Y[:400])
+        before = race.weights_
+        race.partial_fit(X[400:401], [target])
+        assert race.weights_[0] > 0.98
+        assert np.abs(race.weights_ - before).max() > 1e-4
+        found.append(race.weights_)
+    np.testing.assert_allclose(found[1:], [found[0]] * 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 300])
+def test_a_class_that_an_event_brings_has_almost_no_probability_before_it(cut):
+    rows = RNG.normal(size=(300, 2))
+    y = (rows[:, 0] > 0).astype(int)
+    y[200] = 2
+    model = AutoClassifier("200 kB", passes=1, random_state=0)
+    said = [model.prequential(rows[at : at + cut], y[at : at + cut]) for at in range(0, 300, cut)]
+    row = next(part[200 - at] for at, part in zip(range(0, 300, cut), said, strict=True) if at <= 200 < at + cut)
+    assert row.shape == (3,)
+    assert np.log(1e-9) <= row[2] < np.log(1e-9) + 0.3
+    assert np.exp(row).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_intervals_are_rescaled_with_the_targets():
+    """Two targets that lie close make a tiny unit, in which the next errors are huge: they are told in the new unit."""
+    rows, noise = RNG.normal(size=(64, 2)), RNG.normal(size=62)
+    model = Prepared(KernelRegressor(Gaussian(0.5), budget=DropOldest(50)))
+    model.partial_fit(rows, np.concatenate([[0.0, 0.001], noise]))
+    low, high = model.predict_interval(rows[:3], 0.9).T
+    assert (high - low > 2.0).all()
+    assert (high - low < 12.0).all()
+
+
+@pytest.mark.parametrize("kind", ["one", "keys"])
+def test_an_event_without_weight_changes_no_probability(kind):
+    from gristmill import KeyedFleet
+
+    rows, keys = RNG.normal(size=(200, 2)), np.arange(200) % 5
+    y = (rows[:, 0] > 0).astype(int)
+    weights = np.where(np.arange(200) % 3, 1.0, 0.0)
+    kept = weights > 0
+    model = KernelClassifier(Gaussian(0.5), budget=DropOldest(20), random_state=0)
+    if kind == "one":
+        told = model.partial_fit(rows, y, sample_weight=weights).predict_proba(rows)
+        wanted = (
+            KernelClassifier(Gaussian(0.5), budget=DropOldest(20), random_state=0)
+            .partial_fit(rows[kept], y[kept])
+            .predict_proba(rows)
+        )
+    else:
+        told = KeyedFleet(model).partial_fit(keys, rows, y, sample_weight=weights).predict_proba(keys, rows)
+        wanted = KeyedFleet(model).partial_fit(keys[kept], rows[kept], y[kept]).predict_proba(keys, rows)
+    np.testing.assert_array_equal(told, wanted)
+    assert np.abs(told - 0.5).max() > 0.2

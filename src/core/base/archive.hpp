@@ -53,12 +53,20 @@ class Archive {
         number(name, value, otherwise);
         if (value > kLongest) refuse(name, "is not a number of events");
     }
+    // A count of things, such as classes, for each of which the file holds numbers: a forged count can ask for no more work or
+    // memory than the size of the file justifies.
+    void things(const char* name, std::uint64_t& value) {
+        count(name, value);
+        if (loads && value > 2 + held()) refuse(name, "is more than the file holds numbers for");
+    }
     // A list; while loading it must have `size` entries.
     template <class List>
     void numbers(const char* name, List& list, std::size_t size = kAny) {
         using T = typename List::value_type;
         if (!loads) {
-            fields.push_back({scope + name, {std::vector<T>(list.begin(), list.end()), {list.size()}}});
+            std::vector<T> kept(list.begin(), list.end());
+            refuse_infinite(name, kept);  // it could not be loaded
+            fields.push_back({scope + name, {std::move(kept), {list.size()}}});
             return;
         }
         const auto& read = values<T>(name);
@@ -69,8 +77,8 @@ class Archive {
     template <class List>
     void known(const char* name, List& list, std::size_t size) {
         if (!loads) {
-            std::vector<double> first(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size));
-            return numbers(name, first);
+            fields.push_back({scope + name, {std::vector<double>(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size)), {size}}});
+            return;
         }
         const Field* field = find(name);
         if (!field) return list.assign(size, std::numeric_limits<double>::quiet_NaN());
@@ -84,6 +92,7 @@ class Archive {
         if (!loads) {
             std::vector<double> all;
             for (const auto& line : lines) all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(columns));
+            refuse_infinite(name, all);
             fields.push_back({scope + name, {std::move(all), {lines.size(), columns}}});
             return;
         }
@@ -111,6 +120,12 @@ class Archive {
     }
 
   private:
+    // Numbers in all fields.
+    std::uint64_t held() const {
+        std::uint64_t sum = 0;
+        for (const auto& [name, field] : fields) sum += std::visit([](const auto& list) { return std::uint64_t{list.size()}; }, field.values);
+        return sum;
+    }
     const Field* find(const char* name) const {
         const std::string full = scope + name;
         for (const auto& [key, field] : fields)
@@ -123,10 +138,14 @@ class Archive {
         if (!field) refuse(name, "is missing");
         const auto* list = std::get_if<std::vector<T>>(&field->values);
         if (!list) refuse(name, "has another type of number");
-        if constexpr (std::is_floating_point_v<T>)
-            if (!std::all_of(list->begin(), list->end(), [](T x) { return std::isfinite(x); }))
-                refuse(name, "holds a number that is not finite");
+        refuse_infinite(name, *list);
         return *list;
+    }
+    template <class T>
+    void refuse_infinite(const char* name, const std::vector<T>& list) const {
+        if constexpr (std::is_floating_point_v<T>)
+            if (!std::all_of(list.begin(), list.end(), [](T x) { return std::isfinite(x); }))
+                refuse(name, "holds a number that is not finite");
     }
 };
 

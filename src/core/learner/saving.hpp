@@ -13,7 +13,7 @@ void Learner<H>::visit(Archive& archive) {
     archive.number("random_counter", counts_.random.counter);
     archive.number("margins", counts_.margins);
     std::uint64_t classes = counts_.classes;
-    archive.count("classes", classes);
+    archive.things("classes", classes);
     if (archive.loads) {
         // Later passes of `fit` count as steps too, but never a million per event.
         if (counts_.steps >> 20 > counts_.seen) archive.refuse("steps", "is far more than the events seen");
@@ -21,6 +21,7 @@ void Learner<H>::visit(Archive& archive) {
         // it has.
         std::vector<double> offsets;
         archive.numbers("intercept", offsets);
+        if (task_ == Task::regression && classes != 0) archive.refuse("classes", "is not 0, and numbers have no classes");
         if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
         else if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
         while (counts_.classes < classes) add_class();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace gristmill {
 
@@ -17,7 +18,7 @@ void Hedge::step(std::span<const double> losses) {
         }
     if (gap_ == 0 && mean - least > kRounding * mean) gap_ = kBegin * (mean - least);
     if (alive < 2 || gap_ == 0) return;
-    const double eta = elementary::quick_log(alive) / gap_;
+    const double eta = std::min(elementary::quick_log(alive) / gap_, kMaxRate);
     trial_.resize(weights_.size());
     double sum = 0;
     for (std::size_t e = 0; e < weights_.size(); ++e)
@@ -156,7 +157,7 @@ void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t row
         find_active(expert_scores, r);
         mix_row(expert_scores, r, out);
         if (r == 0 && kind_ == Kind::classes) discount_new_classes(out, std::max<std::size_t>(known_classes, 2));
-        const double error = kind_ == Kind::classes ? loss_of(out, static_cast<std::size_t>(labels[r])).error : std::abs(out[0] - labels[r]);
+        const double error = kind_ == Kind::classes ? loss_of(out, static_cast<std::size_t>(labels[r])).error : error_of(out[0], labels[r]);
         if (seen_++ == 0) first_error_ = error;
         own_errors_ += error;
         update_experts(expert_scores, r, labels[r]);
@@ -217,7 +218,7 @@ void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::s
         double error = 0;  // of the last variant, which has no shift
         each_variant(e, [&](std::size_t v) {
             const double* shares = shares_.data() + v * columns();
-            const double off = std::abs(shares[0] - label);
+            const double off = error_of(shares[0], label);
             RowLoss found{off, std::min(off, most)};
             if (kind_ == Kind::classes) {
                 found = loss_of(shares, static_cast<std::size_t>(label));
@@ -245,14 +246,17 @@ void Mixture::append_history() {
     if (static_cast<double>(seen_) < step_ * static_cast<double>(history_.size() / line() + 1)) return;
     if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
     history_.push_back(static_cast<float>(seen_));
-    history_.push_back(static_cast<float>(own_errors_ / static_cast<double>(seen_)));
+    const auto mean = [](double sum, double count) {  // a float that is finite
+        return static_cast<float>(std::min(sum / count, static_cast<double>(std::numeric_limits<float>::max())));
+    };
+    history_.push_back(mean(own_errors_, static_cast<double>(seen_)));
     for (std::size_t e = 0; e < experts(); ++e) {
         double weight = 0;
         each_variant(e, [&](std::size_t v) { weight += hedge_.weights()[v]; });
         history_.push_back(static_cast<float>(weight));
     }
     for (std::size_t e = 0; e < experts(); ++e)
-        history_.push_back(static_cast<float>(events_[e] > 0 ? errors_[e] / events_[e] : 0.0));
+        history_.push_back(mean(errors_[e], std::max(events_[e], 1.0)));
 }
 
 std::size_t Mixture::bytes() const { return bytes_for(classes_) - (kLines * line() - history_.capacity()) * sizeof(float); }
@@ -267,7 +271,8 @@ void Mixture::visit(Archive& archive) {
     hedge_.visit(archive);
     const std::size_t m = experts();
     std::uint64_t classes = classes_;
-    archive.count("classes", classes);
+    archive.things("classes", classes);
+    if (archive.loads && kind_ == Kind::numbers && classes != 0) archive.refuse("classes", "is not 0, and numbers have no classes");
     archive.count("seen", seen_);
     archive.numbers("recent", recent_);
     archive.numbers("counted", counted_, m);

@@ -10,6 +10,8 @@
 // every number depends on the events only and not on how they were cut into chunks.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -48,6 +50,7 @@ class Hedge {
     static constexpr double kKeep = 0.999;
     static constexpr double kBegin = 0.1;    // factor of the first gap, if there is no lower bound
     static constexpr double kRounding = 1e-9;  // losses that differ by less count as equal
+    static constexpr double kMaxRate = 1e290;  // largest eta: a gap of almost 0 must not make it infinite
 
     double share_, least_;
     double gap_;  // Delta: recent regret of the weights relative to the best exponential mixture
@@ -114,6 +117,7 @@ class Mixture {
     static constexpr double kLogLossShare = 0.3;
     static constexpr double kMaxLogLoss = 5;    // largest logarithmic loss that counts
     static constexpr double kFirstStep = 8;     // initial number of events between two lines
+    static constexpr double kMaxError = 1e280;  // the largest absolute error that counts
 
     struct RowLoss {
         double error, loss;
@@ -125,6 +129,8 @@ class Mixture {
         for (std::size_t v = expert; v < variants(); v += experts()) f(v);
     }
     RowLoss loss_of(const double* shares, std::size_t label) const;
+    // Of a number; a sum over any stream stays finite.
+    static double error_of(double predicted, double target) { return std::min(std::abs(predicted - target), kMaxError); }
     void find_active(std::span<const ExpertScores> expert_scores, std::size_t row);
     void mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out);
     void discount_new_classes(double* out, std::size_t known) const;

@@ -204,6 +204,7 @@ class StreamEstimator(Storable, NestedParameters):
                 return X[0][None]
         if not first and inputs.is_ready(X, self.__dict__):
             return X
+        inputs.refuse_masked(X, "X")
         if not self._takes_sparse or getattr(X, "format", "csr") != "csr":  # else the core checks it
             inputs.check_sparse(X)
         try:

@@ -195,18 +195,20 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
 class RegressionMixin(ScoreMixin):
     """Regressor with one or several targets."""
 
+    _largest = np.inf  #: of a target that it can work with
+
     def _shown(self, scores: Scores, view: LabelView) -> Any:
         return scores if scores.ndim == 1 or scores.shape[1] > 1 else scores[:, 0]
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return run.labels, _labels.targets(type(self).__name__, y, count), 0
+        return run.labels, _labels.targets(type(self).__name__, y, count, largest=self._largest), 0
 
     def _number(self, run: Run, y: Any) -> float | None:
         try:
             number = float(y)
         except TypeError:  # several targets, or not a number: full validation handles both
             return None
-        return number if number - number == 0 else None
+        return number if number - number == 0 and abs(number) <= self._largest else None
 
     def predict(self, X: Any) -> Scores:
         """A number for each event; a row of them for several targets."""

@@ -57,6 +57,16 @@ def check_sparse(X: Any) -> None:
         )
 
 
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse a masked array with masked values: NumPy would hand on what is under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        place = [int(at[0]) for at in np.nonzero(np.ma.getmaskarray(values))]
+        where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
+        raise ValueError(
+            f"{name} is a masked array with masked values, the first in {where}; fill them, or leave such events out"
+        )
+
+
 def sparse_rows(X: Any, dtype: Any = None) -> Rows:
     """A scipy.sparse matrix or array as the core's tuple; columns ascend within a row and are distinct."""
     check_sparse(X)
@@ -113,6 +123,7 @@ def extent(rows: Any) -> tuple[int, int]:
 
 def weights(sample_weight: Any, count: int) -> Any:
     """Weights of events as float64: finite, >= 0, one an event, or one number for all."""
+    refuse_masked(sample_weight, "sample_weight")
     array = np.asarray(sample_weight, dtype=np.float64)
     array = np.repeat(array, count) if array.ndim == 0 else np.ascontiguousarray(array)
     if array.shape != (count,):
@@ -169,4 +180,5 @@ def _could_be_number(value: Any) -> bool:
 
 def single(x: Any) -> Any:
     """One event as a table, or list, of one."""
+    refuse_masked(x, "x")
     return x if is_sparse(x) else [x]

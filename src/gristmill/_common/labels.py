@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from .inputs import refuse_masked
 from .ranges import non_negative
 
 #: types a label may have
@@ -90,6 +91,7 @@ def read_labels(owner: str, y: Any, count: int) -> list[Any]:
     """One label an event, as Python's own numbers or strings; NaN, fractions and mixtures are refused."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     labels = _flat(y)
     if len(labels) != count:
         check_consistent_length(np.empty(count), np.empty(len(labels)))
@@ -193,10 +195,15 @@ def checked_class_weight(owner: str, value: Any) -> Any:
     return {_plain(owner, row, label): float(weight) for row, (label, weight) in enumerate(value.items())}
 
 
-def targets(owner: str, y: Any, count: int, several: bool = False) -> npt.NDArray[np.float64]:
-    """Numbers to be predicted, one an event (or, where they may be several, a row), all finite."""
+#: of a target that has a scale: a million squares of such numbers can still be added
+LARGEST = 1e140
+
+
+def targets(owner: str, y: Any, count: int, several: bool = False, largest: float = np.inf) -> npt.NDArray[np.float64]:
+    """Numbers to be predicted, one an event (or, where they may be several, a row), all finite and not above `largest`."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     if not _are_numbers(y):
         shape = np.asarray(y).shape if several else ()
         many = len(shape) == 2 and shape[1] > 1
@@ -216,6 +223,12 @@ def targets(owner: str, y: Any, count: int, several: bool = False) -> npt.NDArra
         value = numbers[(row, *column)]
         where = f"row {row}, target {column[0]}" if column else f"row {row}"
         raise ValueError(f"Input y contains {'NaN' if np.isnan(value) else 'infinity'}: {where} is {value}")
+    if largest < np.inf and (np.abs(numbers) > largest).any():
+        place = tuple(int(at[0]) for at in np.nonzero(np.abs(numbers) > largest))
+        where = f"row {place[0]}" + (f", target {place[1]}" if len(place) > 1 else "")
+        raise ValueError(
+            f"Input y contains a number that is too large: {where} is {numbers[place]}, and at most {largest:g} works"
+        )
     return numbers
 
 

@@ -258,6 +258,7 @@ class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             raise TypeError(
                 f"X is a sparse matrix of {X.dtype}; the map works on floats: pass X.astype(np.float64) (or np.float32)"
             )
+        _input.refuse_masked(X, "X")
         _input.check_sparse(X)
         # The core refuses NaN by itself, row and column named; what does not go there is looked at here.
         elsewhere = reset or not self._runs_in_core()

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from .. import _core, persist
 from .._base.estimator import Run
 from .._common import labels as _labels
-from .._common.inputs import is_sparse
+from .._common.inputs import is_sparse, refuse_masked
 from .._common.labels import NO_LABELS, LabelTable, agreeing
 from .._common.seeds import seed_of
 from ..budgets import Budget
@@ -143,8 +143,7 @@ class FleetBase(Storable, BaseEstimator):
             raise TypeError(f"{type(self).__name__} takes dense rows; use X.toarray()")
         if np.iscomplexobj(X):
             raise ValueError("Complex data not supported")
-        if np.ma.is_masked(X):
-            raise ValueError("X is a masked array with masked values; fill them, or leave such events out")
+        refuse_masked(X, "X")
         array = np.asarray(X)
         if array.dtype.kind in "mMUS":
             raise ValueError(
@@ -167,6 +166,7 @@ class FleetBase(Storable, BaseEstimator):
             return self._table, None, 0
         if y is None:
             raise ValueError(f"{owner} of {type(self._model).__name__} requires y to be passed, but y is None")
+        refuse_masked(y, "y")
         if hasattr(y, "to_numpy"):
             flat = y.to_numpy().reshape(-1)
         else:  # labels in a list stay what they are: NumPy's strings lose zeros at their end, and 1 beside "a" becomes "1"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .. import _core, persist
 from .._common.frozen_params import FrozenParams
+from .._common.inputs import refuse_masked
 from .._common.labels import NO_LABELS
 from .._common.threads import jobs, resolved
 from .base import FleetBase, shaped
@@ -166,6 +167,7 @@ class Fleet(FleetBase):
 
     def _refuse_unknown(self, y: Any, shape: tuple[int, ...], there: Any) -> None:
         """Labels and targets of another shape, and those of events that came which are not finite."""
+        refuse_masked(y, "y")
         values = shaped("y", y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y), shape).reshape(-1)
         if values.dtype.kind != "f":
             return

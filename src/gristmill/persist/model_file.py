@@ -265,7 +265,32 @@ def to_bytes(model: Any) -> bytes:
         said["streams"] = json.loads(json.dumps(positions))  # plain values, or an error before anything is written
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
     text = json.dumps({**said, "checksum": checksum(said, arrays)})
-    return bytes(packed(arrays, metadata={"gristmill": text}))
+    data = bytes(packed(arrays, metadata={"gristmill": text}))
+    if any(_is_extreme(array) for array in arrays.values()):
+        _refuse_unreadable(name, data)
+    return data
+
+
+#: a number above this may be on its way to infinity; few models hold one
+_EXTREME = 1e100
+
+
+def _is_extreme(array: Any) -> bool:
+    """Whether an array holds a number so large that what is computed from it may not be finite."""
+    if array.dtype.kind != "f" or not array.size:
+        return False
+    largest = max(np.fmax.reduce(array, axis=None), -np.fmin.reduce(array, axis=None))
+    return float(largest) > _EXTREME
+
+
+def _refuse_unreadable(name: str, data: bytes) -> None:
+    """Raise before anything is written where the file could not be loaded."""
+    try:
+        _read(data)
+    except Exception as error:
+        raise ValueError(
+            f"this {name} holds numbers that are too large to be saved: {error}; train it on smaller numbers"
+        ) from error
 
 
 def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
@@ -357,10 +382,10 @@ def _positions(said: Any) -> dict[str, Any]:
     return said
 
 
-def justify(needed: float, arrays: dict[str, Any], what: str) -> None:
-    """Refuse what would take more memory than the size of the file gives reason for."""
+def justify(needed: float, arrays: dict[str, Any], what: str, free: int = 2**20) -> None:
+    """Refuse what would take more memory than `free` bytes and the size of the file give reason for."""
     held = sum(int(array.nbytes) for array in arrays.values())
-    if not 0 <= needed <= 2**20 + 64 * held:
+    if not 0 <= needed <= free + 64 * held:
         raise ModelFileError(f"its {what} ask for {needed:.3g} bytes, which {held} bytes of numbers do not justify")
 
 

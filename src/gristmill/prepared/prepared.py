@@ -214,7 +214,7 @@ class Prepared(Storable, NestedParameters):
             return x
         if self.model._takes_objects():
             return [x]
-        if type(x) is np.ndarray and x.ndim == 1:
+        if isinstance(x, np.ndarray) and x.ndim == 1:
             return x[None]
         return [x.to_dict()] if hasattr(x, "to_dict") else [x]
 

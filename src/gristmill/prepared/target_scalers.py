@@ -12,7 +12,6 @@ from .._common import labels
 from .target_scaler import TargetScale
 
 Floats = npt.NDArray[np.float64]
-LARGEST = 1e140  #: of a target: a million squares of such numbers can still be added
 Move = tuple[Floats, Floats]  #: factor and shift of each target
 
 
@@ -48,13 +47,7 @@ class Targets:
 
     def read(self, owner: str, y: Any, count: int) -> Floats:
         """y as numbers; what is none is refused, and what has no square."""
-        numbers = labels.targets(owner, y, count, several=True)
-        large = np.argwhere(np.abs(numbers) > LARGEST)
-        if len(large):
-            place = tuple(int(at) for at in large[0])
-            where = f"row {place[0]}" + (f", target {place[1]}" if len(place) > 1 else "")
-            raise ValueError(f"Input y contains a number that is too large: {where} is {numbers[place]}")
-        return numbers
+        return labels.targets(owner, y, count, several=True, largest=labels.LARGEST)
 
     def begin(self, numbers: Floats) -> None:
         if not self.scales:
@@ -108,7 +101,7 @@ class Targets:
             number = float(y)
         except (TypeError, ValueError):
             return None
-        return (number - scale.centre) / scale.spread if abs(number) <= LARGEST else None
+        return (number - scale.centre) / scale.spread if abs(number) <= labels.LARGEST else None
 
     # ---- out -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from .._base.estimator import Run, Scores, StreamEstimator, task_of
 from .._base.intervals import IntervalMixin
 from .._base.predictors import ClassificationMixin
+from .._common import labels
 from .._common.ranges import Range, is_real, optional
 from .._common.threads import jobs
 from ..prepared.prepared import Prepared
@@ -31,6 +32,7 @@ class Racing(StreamEstimator):
 
     widens = True
     _takes_sparse = False
+    _largest = labels.LARGEST
     share: float | None = None
     n_jobs: int | None = 1
     _task_name: str

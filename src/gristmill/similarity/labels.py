@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .. import persist
+from .._common.inputs import refuse_masked
 from .._common.labels import label_array
 from .model import check_same_length
 
@@ -18,6 +19,7 @@ def class_labels(name: str, X: Any, y: Any) -> npt.NDArray[Any]:
     """One label an object, checked."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])

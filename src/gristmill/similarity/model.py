@@ -91,6 +91,7 @@ class LandmarkModel(Storable, NestedParameters):
         kind = self._takes()
         if kind == "objects":
             return inputs.objects(X)
+        inputs.refuse_masked(X, "X")
         if kind == "vectors":
             inputs.check_sparse(X)
             X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=[np.float64, np.float32])

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from .. import persist
+from .._common.inputs import refuse_masked
 from .._common.ranges import Range, positive
 from .labels import LabelMixin
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
@@ -151,6 +152,7 @@ def ordered_labels(name: str, X: Any, y: Any, labels: Any) -> tuple[npt.NDArray[
     """The labels in order and each object's rank, from 0."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     y = column_or_1d(y, warn=True)
     check_same_length(X, y)
     known = _whole_numbers(name, y) if labels is None else np.asarray(labels)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
+from .._common.inputs import refuse_masked
 from .._common.ranges import Range, non_negative, one_of, positive
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .solvers.newton import minimise
@@ -20,6 +21,7 @@ def real_targets(name: str, X: Any, y: Any) -> Values:
     """Targets as finite numbers, one an object."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
+    refuse_masked(y, "y")
     targets = np.ascontiguousarray(column_or_1d(y, warn=True), dtype=np.float64)
     check_same_length(X, targets)
     bad = np.flatnonzero(~np.isfinite(targets))

@@ -76,7 +76,8 @@ class RelevanceScaler:
         fresh = np.ones(width - known)
         if owners is not None:
             by_owner = dict(zip(owners[:known].tolist(), self.weights.tolist(), strict=True))
-            fresh = np.array([by_owner.get(owner, 1.0) for owner in owners[known:width].tolist()])
+            found = [by_owner.get(owner, 1.0) for owner in owners[known:width].tolist()]
+            fresh[: len(found)] = found  # a row of gaps only has one column, which is nobody's
         self.weights = np.append(self.weights, fresh)
 
     def _weighed(self, rows: Any) -> Floats:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core
+from .._common.inputs import refuse_masked
 
 Floats = npt.NDArray[np.float64]
 WIDEST = 2**24  #: columns of sparse rows that are scaled
@@ -73,6 +74,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def learn_transform(self, X: Any) -> Floats:
         """Take in events, and scale each by what was known when it came."""
         fresh = self._fresh() if self._scaling is None else None
+        refuse_masked(X, "X")
         X = validate_data(self, X, reset=fresh is not None, dtype=np.float64)
         if fresh is not None:
             fresh.widen(np.ascontiguousarray(X[0]), 0)
@@ -82,6 +84,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""
         check_is_fitted(self)
+        refuse_masked(X, "X")
         return self._scale(validate_data(self, X, reset=False, dtype=np.float64))
 
     def _fresh(self) -> Any:

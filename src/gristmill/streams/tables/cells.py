@@ -156,6 +156,8 @@ def category_of(value: Any) -> str:
     """A category as text; 7, 7.0 and "7" are one and the same, and so are True and "true"."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
+    if not isinstance(value, str) and not _is_value(value):
+        raise Misfit(f"{shown(value)} is not a category: a category is a text, a number, a truth value or a date")
     if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53:
         value = int(value)
     text = str(value.item() if isinstance(value, np.generic) else value).strip()
@@ -170,6 +172,13 @@ def category_of(value: Any) -> str:
     ):
         return text[:-2]
     return text.lower() if text.lower() in _TRUTH else text
+
+
+def _is_value(value: Any) -> bool:
+    """Whether the text of a value tells what it is; that of a bare object, a function or a container does not."""
+    kind = type(value)
+    bare = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    return not (bare or callable(value) or isinstance(value, list | tuple | dict | set | frozenset | np.ndarray))
 
 
 def text_of(value: Any) -> str:

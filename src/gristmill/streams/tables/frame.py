@@ -96,12 +96,27 @@ def frame_of(X: Any) -> Frame:
         return _mapping(X)
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
         return _records(X)
-    array = X if isinstance(X, np.ndarray) else _array(X)
+    array = unmasked(X) if isinstance(X, np.ndarray) else _array(X)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: a table of {array.dtype.name}")
     if array.ndim != 2:
         raise ValueError(f"a table has rows and columns: Expected 2D array, got {array.ndim}D. Reshape your data")
     return framed([f"x{place}" for place in range(array.shape[1])], list(array.T), len(array))
+
+
+def unmasked(array: Any) -> Any:
+    """An array whose masked cells are missing: NaN, NaT or None."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if not np.ma.is_masked(array):
+        return np.asarray(array.data)
+    kind = array.dtype.kind
+    blank: Any = np.nan if kind in "iuf" else np.datetime64("NaT") if kind == "M" else None
+    if kind in "iu":
+        array = array.astype(np.float64)
+    elif kind not in "fM":
+        array = array.astype(object)
+    return np.asarray(array.filled(blank))
 
 
 def _array(X: Any) -> Any:
@@ -135,8 +150,10 @@ def _column(values: Any) -> Any:
     home = type(values).__module__.split(".", 1)[0]
     if home in ("pandas", "polars", "pyarrow"):
         return {"pandas": _pandas_column, "polars": _polars_column, "pyarrow": _arrow_column}[home](values)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
-        return values
+    if isinstance(values, np.ndarray):
+        values = unmasked(values)
+        if values.dtype.kind in "biufM":
+            return values
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found

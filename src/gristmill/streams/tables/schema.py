@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import listed
-from .cells import CellError, Coded
+from .cells import CellError, Coded, missing_in
 from .column import Reading
 from .frame import Frame, frame_of
 from .layout import Entry, Layout, checked_kinds
+
+#: columns that may come after the first event: ever new keys of dicts must not widen a model without bound
+LATE_COLUMNS = 1000
 
 
 class KnownColumns:
@@ -41,6 +45,8 @@ class KnownColumns:
         self._sparse_width: int | None = None  # rows came sparse, and are handed on as they are
         self.named = False  # whether the columns came with names
         self.n_seen_ = 0
+        self.n_first = 0  # columns of the first event
+        self.n_ignored_ = 0  # values of columns beyond the bound
 
     # ---- reading: nothing is changed -------------------------------------------------------------------------
 
@@ -97,6 +103,33 @@ class KnownColumns:
         gone = Coded(np.full(frame.count, -1), [])
         return parts + [(column.name, gone, 0) for column in self._layout.columns if column.name not in there]
 
+    def _beyond(self, frame: Frame) -> set[str]:
+        """Names that come too late: beyond those of the first event there is room for `LATE_COLUMNS`."""
+        known = self._layout.by_name
+        used = max(0, len(known) - self.n_first) if self.n_seen_ else 0
+        beyond: set[str] = set()
+        for name, since in zip(frame.names, frame.since, strict=True):
+            if name in known or name in self._left_out or not (self.n_seen_ or since):
+                continue
+            used += 1
+            if used > LATE_COLUMNS:
+                beyond.add(name)
+        return beyond
+
+    def _count_ignored(self, frame: Frame, names: set[str]) -> None:
+        if not names:
+            return
+        if not self.n_ignored_:
+            warnings.warn(
+                f"{LATE_COLUMNS:,} columns have come after the first event; further ones, such as "
+                f"{next(name for name in frame.names if name in names)!r}, are ignored, and n_ignored_ counts their values",
+                UserWarning,
+                stacklevel=6,
+            )
+        for name, column in zip(frame.names, frame.columns, strict=True):
+            if name in names:
+                self.n_ignored_ += int(np.count_nonzero(~missing_in(column)))
+
     def _readings(self, parts: Sequence[tuple[str, Any, int]]) -> list[Reading]:
         """Parse all columns; if several fail, raise the error of the earliest row."""
         found: list[Reading] = []
@@ -113,9 +146,11 @@ class KnownColumns:
             raise min(errors, key=lambda error: error.row)
         return found
 
-    def _read(self, frame: Frame) -> tuple[list[Reading], list[tuple[int, Entry]]]:
+    def _read(
+        self, frame: Frame, ignored: AbstractSet[str] = frozenset()
+    ) -> tuple[list[Reading], list[tuple[int, Entry]]]:
         """The columns, and what they bring to the layout with its row, in the order of events and then of columns."""
-        parts = self._parts(frame)
+        parts = [part for part in self._parts(frame) if part[0] not in ignored]
         readings = self._readings(parts)
         came: list[tuple[int, int, int, Entry]] = []
         fresh = len(self._layout.columns)

@@ -85,7 +85,6 @@ class Table(KnownColumns):
     ) -> None:
         super().__init__(columns, drop, missing, max_values, text_features, flags)
         self._means = RunningMeans()
-        self.n_first = 0  # columns of the first event
         #: of the last events that were taken in: rows from which on there were more columns, and how many
         self.growth: list[tuple[int, int]] = []
 
@@ -106,6 +105,7 @@ class Table(KnownColumns):
             One row an event, `width_` columns; CSR where there are texts, or where X is sparse.
         """
         self.growth = []
+        X = _native(X)
         plain = self._plain_rows(X)
         if plain is not None and (scaler is None or self._sparse_width is None):
             return self._learn_plain(plain, scaler)
@@ -120,12 +120,14 @@ class Table(KnownColumns):
                 self._begin_plain(frame.names, matrix, scaler)
                 self.named = not _nameless(X)
             return self._learn_plain(X if type(X) is np.ndarray and X.dtype.char in "fd" else matrix, scaler)
-        readings, entries = self._read(frame)
+        ignored = self._beyond(frame)
+        readings, entries = self._read(frame, ignored)
         self._take(entries)
         if fresh:
             self.named = not _nameless(X)
         rows = self._rows(frame.count, readings, scaler, learn=True)
         self.n_seen_ += frame.count
+        self._count_ignored(frame, ignored)
         return rows
 
     def check(self, X: Any, learn: bool = True) -> None:
@@ -134,8 +136,10 @@ class Table(KnownColumns):
         if self._layout.plain and self._matrix(frame) is not None:
             self.n_seen_ += frame.count if learn else 0
         elif learn:
-            self._take(self._read(frame)[1])
+            ignored = self._beyond(frame)
+            self._take(self._read(frame, ignored)[1])
             self.n_seen_ += frame.count
+            self._count_ignored(frame, ignored)
         else:
             self._known_readings(frame)
 
@@ -150,6 +154,7 @@ class Table(KnownColumns):
 
     def transform(self, X: Any, scaler: Any = None) -> Any:
         """Encode rows without learning. An unseen category has no column and becomes zeros."""
+        X = _native(X)
         plain = self._plain_rows(X)
         if plain is not None and (scaler is None or self._sparse_width is None):
             return plain if scaler is None else scaler._scale(plain.astype(np.float64, copy=False))
@@ -291,11 +296,13 @@ class Table(KnownColumns):
 
     def mark(self) -> tuple[Any, ...]:
         """What to go back to, at the cost of a few small copies."""
-        return len(self._layout.entries), self._means.core.copy(), self._sparse_width, self.named, self.n_seen_
+        counts = self.n_seen_, self.n_first, self.n_ignored_
+        return len(self._layout.entries), self._means.core.copy(), self._sparse_width, self.named, counts
 
     def back(self, mark: tuple[Any, ...]) -> None:
         """Forget what came since `mark`."""
-        entries, self._means.core, self._sparse_width, self.named, self.n_seen_ = mark
+        entries, self._means.core, self._sparse_width, self.named, counts = mark
+        self.n_seen_, self.n_first, self.n_ignored_ = counts
         if entries < len(self._layout.entries):
             self._layout.drop(entries)
 
@@ -333,6 +340,7 @@ class Table(KnownColumns):
         }  # fmt: skip
         known = {
             "entries": self._layout.entries, "sparse_width": self._sparse_width, "n_seen": self.n_seen_, "named": self.named,
+            "n_first": self.n_first, "n_ignored": self.n_ignored_,
         }  # fmt: skip
         return self._means.to_file(), {"settings": settings, **known}
 
@@ -346,6 +354,10 @@ class Table(KnownColumns):
         if type(seen) is not int or seen < 0 or not (sparse is None or (type(sparse) is int and 0 < sparse < 2**31)):
             raise ValueError("its table is damaged")
         table._sparse_width, table.n_seen_, table.named = sparse, seen, bool(plain["named"])
+        counts = plain.get("n_first", len(table._layout.columns)), plain.get("n_ignored", 0)
+        if not all(type(count) is int and 0 <= count < 2**62 for count in counts):
+            raise ValueError("its table is damaged")
+        table.n_first, table.n_ignored_ = counts
         return table
 
     @classmethod
@@ -369,6 +381,13 @@ def _as_sparse(rows: Any) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array(rows)
+
+
+def _native(X: Any) -> Any:
+    """Numbers in the order of bytes of this machine."""
+    if type(X) is np.ndarray and not X.dtype.isnative:
+        return X.astype(X.dtype.newbyteorder("="))
+    return X
 
 
 def _finite_rows(X: Any, width: int) -> bool:
