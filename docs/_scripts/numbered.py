@@ -193,7 +193,8 @@ ENTRIES = [
           _TIGHT + "test_risk_and_excess_term_by_term"),
     Entry("thesis", "Theorem 6.11, tables 6.1 to 6.3", "Rademacher averages of hypotheses",
 
-                   "theory.rademacher_auc, theory.rademacher_matrix, theory.rademacher_mkl", _PAIRS + "test_average_of_linear_scorers"),
+                   "theory.rademacher_auc, theory.rademacher_matrix, theory.rademacher_mkl",
+          _PAIRS + "test_average_of_linear_scorers"),
     Entry("thesis", "Algorithms 7, 9", "RS-x and RS-x2", "pairwise.ReservoirX",
           "tests/pairwise/test_pairwise_buffers.py::test_reservoir_x_keeps_independent_uniform_draws"),
     Entry("thesis", "Algorithm 8", "OLP", "pairwise.PairwiseAUC, pairwise.PairwiseLearner",
