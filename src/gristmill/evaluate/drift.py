@@ -110,8 +110,8 @@ class _RunningSums:
         self._values.append(self._values[-1] + error)
         if len(self._places) > self.MOST:
             half = self.MOST // 2
-            for line in (self._places, self._values):
-                line[:half] = line[:half:2]
+            self._places[:half] = self._places[:half:2]
+            self._values[:half] = self._values[:half:2]
 
     def mean(self, first: int, last: int) -> float:
         """Mean error of the samples `first` to `last` (exclusive); ``first < last``."""
