@@ -39,12 +39,12 @@ def kdd_http(events: int) -> Any:
 
 
 def _as_it_lies(name: str) -> None:
-    """A file in random order, in which 1 is an anomaly."""
+    """A file that is in random order already."""
 
     @source(name.removeprefix("novelty-"), "novelty", needs=name)
     def make(events: int) -> Any:
-        X, y = arrays(name)
-        return X[:events], np.where(y[:events] == 1, -1, 1)
+        X, y = arrays(name)  # 1 is normal, -1 is not
+        return X[:events], y[:events]
 
 
 for _name in ("novelty-thyroid", "novelty-mammography", "novelty-vowels", "novelty-shuttle"):
