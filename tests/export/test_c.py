@@ -134,6 +134,11 @@ def test_single_precision_has_the_same_labels(tmp_path):
     assert (model.classes_[said[:, -1].astype(int)] == model.predict(X[1000:] + 1000)).mean() >= 0.999
 
 
+def test_the_leader_of_a_race(tmp_path):
+    X, two, _, _ = stream(6)
+    agree(g.AutoClassifier().fit(X, two).leader_, X[:50], tmp_path, limit=1e-5)  # it stores single numbers
+
+
 def test_one_class(tmp_path):
     X, *_ = stream(6)
     agree(g.KernelClassifier(g.Gaussian(0.5)).fit(X, ["only"] * len(X)), X[:20], tmp_path)
