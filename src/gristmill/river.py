@@ -142,7 +142,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | Classifier(passive_aggressive(Gaussian(0.1), size=100))
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 88.31%
+    Accuracy: 88.71%
     """
 
     _task = "classification"
