@@ -10,8 +10,8 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz chaos docs \
-  wheel quickest quick dev clean
+.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz chaos \
+  test-browser docs wheel quickest quick dev clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
@@ -126,6 +126,12 @@ chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers/test_resume.py -s -k random_kills
+
+# The page of the service in a real browser. On Debian: apt-get install chromium chromium-driver
+test-browser: $(VENV)/.dev
+	@command -v chromium chromedriver >/dev/null || \
+	  { echo "make test-browser needs: apt-get install chromium chromium-driver"; exit 1; }
+	$(BIN)/python -m pytest tests/serve/browser_page.py
 
 # Exported models that go on learning on an emulated Cortex-M4: equal to the library, and what they take.
 test-micro: $(VENV)/.dev

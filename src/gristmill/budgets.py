@@ -1,4 +1,4 @@
-"""Budgets: how a new term enters, and what leaves. Nobody else removes points.
+"""Budgets: how a new support vector enters, and which one is removed. Only budgets remove points.
 
 A budget may also be any Python object with a method `victim(stored)`, called when a new point is about to enter. It
 returns the position of the stored point to drop in its favour, None to drop nothing, or -1 to refuse the new point.
@@ -42,7 +42,7 @@ class Budget(Checked):
 
     def _spec(self) -> dict[str, Any]:
         spec = {"budget": type(self).__name__, **vars(self)}
-        if isinstance(spec.get("size"), str):  # the core says how many points that is
+        if isinstance(spec.get("size"), str):  # the core computes the number of points
             spec |= {"size": 2**62, "bytes": bytes_in(spec["size"])}
         return spec
 
@@ -300,7 +300,7 @@ class Project(Budget):
 
 
 def counted(budget: Any, owner: str) -> int:
-    """The size of a budget as a number of points; one in bytes is refused where memory cannot be told beforehand."""
+    """Size of a budget as a number of points; a size in bytes is refused if the memory of a point is unknown."""
     if isinstance(budget.size, str):
         raise ValueError(
             f"{owner}: a size in bytes needs stored points of a fixed width; give a number, got {budget!r}"

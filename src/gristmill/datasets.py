@@ -35,7 +35,7 @@ class Entry:
     n_features: int | None = None  #: of LIBSVM text whose last features never occur
     categorical: bool = False
     drop: tuple[int, ...] = ()  #: columns that are no features
-    url: str = ""  #: for people who have a network
+    url: str = ""  #: for machines with a network
     labels: str = ""  #: a second file, for idx images
 
 
@@ -120,7 +120,7 @@ def home() -> Path:
 
 
 def path_of(name: str) -> Path:
-    """The file of a data set; an error that says how to get it if it is not there."""
+    """Path of a data set; if it is missing, the error explains how to get it."""
     return _find(name, _entry(name).file)
 
 
@@ -216,7 +216,7 @@ def digest(name: str) -> str:
 
 
 def fetch(name: str, url: str | None = None, sha256: str | None = None) -> Path:
-    """Download a data set into the data home, for people who have a network.
+    """Download a data set into the data home; needs a network.
 
     Parameters
     ----------

@@ -22,6 +22,17 @@ KERNELS = [
 ]
 RULES = [g.Perceptron(), g.PassiveAggressive(), g.SGD(g.Hinge(), rate=0.2, reg=0.01), g.Implicit(g.Hinge())]
 BUDGETS = [g.DropOldest(40), g.DropSmallest(40), g.DropRandom(40), g.Merge(40), g.Window(40), g.Unbounded()]
+#: rules and budgets that go together, beside all pairs of the above
+SPECIAL = [
+    (g.Alma(), g.Unbounded()),
+    (g.Romma(), g.Unbounded()),
+    (g.Adatron(), g.Unbounded()),
+    (g.FeasibleSet(), g.DropOldest(40)),
+    (g.StepSizeAdaptation(), g.DropOldest(40)),
+    (g.MarginProjection(), g.Project(0.1, 40)),
+    (g.Perceptron(), g.Project(0.1)),
+    (g.Perceptron(), g.Forget(30)),
+]
 
 
 def stream(seed, width=4, count=400, scale=1.0):

@@ -40,9 +40,9 @@ int main(int argc, char **argv) {
         }
 #elif defined(GM_NUMBERS)
         {
-            gm_num halves[5];
-            gm_halves(&state, halves);
-            for (j = 0; j < 5; ++j) printf("%.17g ", (double)halves[j]);
+            gm_num half_widths[5];
+            gm_half_widths(&state, half_widths);
+            for (j = 0; j < 5; ++j) printf("%.17g ", (double)half_widths[j]);
         }
 #else
         printf("%d", gm_predict(&state, x, work));

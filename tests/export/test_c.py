@@ -14,7 +14,7 @@ import gristmill as g
 from gristmill.cli import main
 from gristmill.export import ExportError, to_c, to_json
 
-from .cases import random_model, relative, stream
+from .cases import SPECIAL, random_model, relative, stream
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
@@ -86,6 +86,12 @@ def agree(model, rows, folder, compiler="gcc", limit=1e-12):
 def test_kernel_learners(seed, tmp_path):
     model, rows = random_model(seed)
     agree(model, rows, tmp_path, COMPILERS[seed % len(COMPILERS)])
+
+
+@pytest.mark.parametrize(("rule", "budget"), SPECIAL)
+def test_rules_and_budgets_that_go_together(rule, budget, tmp_path):
+    X, two, _, _ = stream(4)
+    agree(g.KernelClassifier(g.Gaussian(0.5), rule, budget, random_state=0).fit(X, two), X[:80] * 1.5, tmp_path)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

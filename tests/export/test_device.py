@@ -107,10 +107,10 @@ def agree(model, rows, said, limit=1e-12):
             assert relative(np.abs(said[:, :1]), np.abs(expected)) <= limit
     elif hasattr(model, "predict_interval"):
         assert relative(said[:, :1], expected) <= limit
-        halves = [
+        half_widths = [
             np.diff(model.predict_interval(rows, level), axis=1)[:, 0] / 2 for level in (0.5, 0.8, 0.9, 0.95, 0.99)
         ]
-        assert relative(said[:, 1:], np.stack(halves, axis=1)) <= limit
+        assert relative(said[:, 1:], np.stack(half_widths, axis=1)) <= limit
     else:
         assert (said[:, -1] == model.predict(rows)).all()
         assert relative(said[:, 0], model.score_samples(rows)) <= limit

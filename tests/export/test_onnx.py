@@ -12,8 +12,9 @@ import pytest
 
 import gristmill as g
 from gristmill.export import ExportError, to_onnx
+from gristmill.race import expert_sets
 
-from .cases import random_model, relative, stream
+from .cases import SPECIAL, random_model, relative, stream
 
 EXACT = 1e-12
 
@@ -46,6 +47,12 @@ def agree(model, rows, feed=None, limit=EXACT):
 @pytest.mark.parametrize("seed", range(36))
 def test_kernel_learners(seed):
     agree(*random_model(seed))
+
+
+@pytest.mark.parametrize(("rule", "budget"), SPECIAL)
+def test_rules_and_budgets_that_go_together(rule, budget):
+    X, two, _, _ = stream(4)
+    agree(g.KernelClassifier(g.Gaussian(0.5), rule, budget, random_state=0).fit(X, two), X[:80] * 1.5)
 
 
 @pytest.mark.parametrize("seed", range(0, 36, 3))
@@ -154,8 +161,8 @@ def test_tables(scale):
     rows, labels = table(700)
     model = g.Prepared(g.KernelClassifier(), scale).fit(rows[:600], labels[:600])
     agree(model, rows[600:], fed(rows[600:]))
-    strange = [{**row, "label": "violet"} for row in rows[600:]]
-    agree(model, strange, fed(strange))
+    novelty_score = [{**row, "label": "violet"} for row in rows[600:]]
+    agree(model, novelty_score, fed(novelty_score))
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
@@ -175,6 +182,13 @@ def test_races_in_double():
         experts = [g.Prepared(g.KernelClassifier(g.Gaussian(gamma))) for gamma in (0.1, 1.0)]
         agree(g.Race([*experts, g.KernelClassifier()]).fit(X, labels), X[:80])
     agree(g.Race([g.Prepared(g.KernelRegressor(g.Gaussian(w)), "minmax") for w in (0.1, 1.0)]).fit(X, number), X[:80])
+
+
+def test_the_mixtures_of_learners_without_settings_in_double():
+    X, two, three, number = stream(10, count=1300)
+    for labels in (two, three):
+        agree(g.Race(expert_sets.for_classes(4)).fit(X[:1200], labels[:1200]), X[1200:])
+    agree(g.Race(expert_sets.for_numbers(4)).fit(X[:1200], 50 * number[:1200] + 7), X[1200:])
 
 
 def test_learners_without_settings():

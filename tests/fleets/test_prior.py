@@ -20,7 +20,7 @@ from gristmill import (
     Prepared,
     Squared,
 )
-from gristmill.fleets.prior import Prior
+from gristmill.fleets.prior import UndoablePrior
 from tests.fleets.test_fleet import same
 
 rng = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def test_an_event_does_not_cost_a_copy(monkeypatch):
 
 def test_arrays_that_are_used_again_do_not_matter(monkeypatch):
     row, target = X[:1].copy(), y[:1].copy()
-    prior = Prior(clone(PRIOR))
+    prior = UndoablePrior(clone(PRIOR))
     for i in range(30):
         row[:], target[:] = X[i], y[i]
         prior.learn(row, target, None, None)

@@ -227,6 +227,15 @@ def test_a_hostile_body_is_refused(client, body, status):
     assert client.post("/v1/models/m/learn", content=body, headers=headers).status_code == status
 
 
+@pytest.mark.parametrize(
+    "text", ["1", "[]", "Gaussian(1)", "", "auto()", "perceptron(", "x" * 3000, "Prepared(1)", "KeyedFleet(1)"]
+)
+def test_what_is_no_learner_is_refused(client, text):
+    for path in ("/v1/models/other", "/v1/models/m/challenger"):
+        answer = client.post(path, json={"learner": text})
+        assert (answer.status_code, "learner" in answer.text or "served" in answer.text) == (422, True), answer.text
+
+
 def test_names_cannot_leave_the_store(client, tmp_path):
     for name in ("..", "%2e%2e", "a%2Fb", ".hidden", "a b"):
         assert client.post(f"/v1/models/{name}", json={"learner": TEXT}).status_code in (404, 405, 422)
@@ -357,6 +366,15 @@ def test_novelty_tells_alarms_with_their_reasons(client):
     assert found["predictions"] == [-1]
     alarm = client.get("/v1/models/pump/curves").json()["alarms"][-1]
     assert (alarm["position"], alarm["reasons"][0]["column"]) == (400, "b")
+
+
+def test_columns_that_count_are_told(client):
+    client.post("/v1/models/w", json={"learner": TEXT, "scale": "relevance"})
+    rows = [{**row, "hue": "red" if place % 2 else "blue"} for place, row in enumerate(ROWS)]
+    client.post("/v1/models/w/learn", json={"rows": rows, "labels": Y})
+    found = client.get("/v1/models/w").json()["relevance"]
+    assert (list(found), sum(found.values())) == ([*"abc", "hue"], pytest.approx(1))
+    assert min(found["a"], found["b"]) > max(found["c"], found["hue"])
 
 
 def test_a_model_file_goes_up_and_comes_down(client):

@@ -2,7 +2,7 @@
 
 A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, which looks at its
 rows before anything changes, `score`, `state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A
-subclass says how its parts become a core, how a label becomes a number, and how scores become answers.
+subclass defines how its parts become a core, how a label becomes a number, and how scores become predictions.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _DOUBLE, _ARRAY = np.dtype(np.float64), np.ndarray
 
 @dataclasses.dataclass(eq=False)
 class Run:
-    """What a learner runs on: its parts as they were when it began, the core, and the labels met so far.
+    """State of a fitted learner: its parts as they were at the first sample, the core, and the labels seen so far.
 
-    A reader takes the run once, then scores, then looks at the labels; so it never sees half of a change.
+    A reader takes the run once, then scores, then reads the labels, so it never sees a half-finished update.
     """
 
     parts: Any
@@ -44,7 +44,7 @@ class Run:
     labels: LabelTable = NO_LABELS
     found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
     early: Any = None  #: what is being found out about the first events; None once it is known
-    short: bool | None = None  #: whether a lone event may take the short way, once the core was asked
+    short: bool | None = None  #: True if `learn_one` may call the core directly; None until checked
 
     @property
     def targets(self) -> int:
@@ -63,14 +63,14 @@ def is_event(x: Any) -> bool:
 
 
 def vector_of(x: Any) -> Any:
-    """A lone event as doubles; None where it is none, or only a closer look could tell."""
+    """One sample as a row of doubles, or None if it needs full validation."""
     if type(x) is np.ndarray:
         if x.dtype is _DOUBLE:
             return x if x.ndim == 1 else None
     elif type(x) is list or type(x) is tuple:
         try:
             x = np.array(x)
-        except ValueError:  # rows of several lengths: the long way says so
+        except ValueError:  # rows of several lengths: full validation raises
             return None
     else:
         return None
@@ -82,7 +82,7 @@ class StreamEstimator(Storable, NestedParameters):
 
     _run: Run | None = None  # nothing is learned yet
     _learning_in: int | None = None  # the thread that learns now
-    #: how much an event of each class weighs, where a learner can be told
+    #: weight of each class, for learners with `class_weight`
     class_weight: Any = None
     #: whether `widen` gives it more columns in mid-stream
     widens: ClassVar[bool] = False
@@ -91,7 +91,7 @@ class StreamEstimator(Storable, NestedParameters):
     #: whether sparse rows are handed on as such
     _takes_sparse: ClassVar[bool] = True
 
-    # ---- what a subclass says -----------------------------------------------------------------------------------
+    # ---- hooks of subclasses ------------------------------------------------------------------------------------
 
     def _parts(self) -> Any:
         """The parts as they will run; parameters that are out of range, or make no sense together, are refused here."""
@@ -106,7 +106,7 @@ class StreamEstimator(Storable, NestedParameters):
         raise NotImplementedError
 
     def _number(self, run: Run, y: Any) -> float | None:
-        """The core's number for a label that it has met; None: it takes the long way."""
+        """Class code of a known label, or None to fall back to `partial_fit`."""
         return None
 
     def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
@@ -114,11 +114,11 @@ class StreamEstimator(Storable, NestedParameters):
         return weights
 
     def _weight(self, run: Run, y: Any) -> float:
-        """The weight of a lone event with a label that is known."""
+        """Weight of one sample whose label is known."""
         return 1.0
 
     def _passes(self) -> int:
-        """How often `fit` looks at each event."""
+        """Number of passes of `fit` over the samples."""
         return 1
 
     def _takes_objects(self) -> bool:
@@ -137,11 +137,11 @@ class StreamEstimator(Storable, NestedParameters):
     _little: ClassVar[int] = 1 << 24
 
     def _jobs(self) -> Any:
-        """How many threads the core may use, as `n_jobs` says it."""
+        """Number of threads that the core may use, by `n_jobs`."""
         return 1
 
     def _ask(self, core: Any, call: Callable[..., Found], rows: Any, *given: Any) -> Found:
-        """What the core says of rows, with as many threads as it may use; one, where asking how many costs too much."""
+        """Scores of rows by the core, with `n_jobs` threads; a few rows use one thread, since a pool costs more."""
         jobs = self._jobs()
         if jobs == 1 or len(rows) == 1:
             return call(rows, *given)
@@ -168,7 +168,7 @@ class StreamEstimator(Storable, NestedParameters):
         return self._started().core
 
     def _at_rest(self, look: Callable[[Self], Found]) -> Found:
-        """What `look` finds with several looks at the core, all at one state: a copy's, where another thread learns."""
+        """Result of `look`, which reads the core several times, at one state: on a copy if another thread learns."""
         run, seen = self._started(), self.n_seen_
         try:
             found = look(self)
@@ -205,9 +205,7 @@ class StreamEstimator(Storable, NestedParameters):
         if not first and inputs.is_ready(X, self.__dict__):
             return X
         inputs.refuse_masked(X, "X")
-        if (
-            not self._takes_sparse or getattr(X, "format", "csr") != "csr"
-        ):  # else it is looked at on its way to the core
+        if not self._takes_sparse or getattr(X, "format", "csr") != "csr":  # else the core checks it
             inputs.check_sparse(X)
         try:
             return validate_data(
@@ -287,7 +285,10 @@ class StreamEstimator(Storable, NestedParameters):
         rows = self._rows(core, X)
         early = None if run.early is None else run.early.copied()
         told = early is not None and len(numbers) > 0 and early.take(X, numbers)
-        run.core, run.labels = core, labels  # the labels first: who scores in the meantime looks at fewer of them
+        run.core, run.labels = (
+            core,
+            labels,
+        )  # labels first: a concurrent reader uses only as many labels as it has scores
         start = core.seen if passes > 1 else 0
         scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
         for _ in range(passes - 1):
@@ -300,7 +301,7 @@ class StreamEstimator(Storable, NestedParameters):
         return scores
 
     def _look_at(self, parts: Any, X: Any, classes: int) -> None:
-        """The first chunk comes by: warn where nothing will come of it."""
+        """Hook: called with the first chunk; warn if the model cannot learn from it."""
 
     def _tell(self, run: Run, early: Any) -> None:
         """A hundred events have come and are learned: warn where something is odd about them."""
@@ -347,7 +348,7 @@ class StreamEstimator(Storable, NestedParameters):
         if type(x) is not _ARRAY or x.dtype is not _DOUBLE or x.ndim != 1:
             x = vector_of(x)
         if x is None or self._changed:
-            return False  # the long way says so
+            return False  # full validation raises
         number = self._number(run, y)
         if number is None:
             return False

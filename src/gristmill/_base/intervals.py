@@ -11,7 +11,7 @@ from .. import _core
 from .._common import inputs, labels
 from .._common.ranges import is_real
 from .estimator import Scores
-from .predictors import Measuring
+from .predictors import RegressionMixin
 
 #: the coverages that are tracked; what lies between them is interpolated
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -30,13 +30,13 @@ def around(scores: Scores, halves: Scores) -> Scores:
     return np.stack([scores - halves, scores + halves], axis=-1)
 
 
-class Bounding(Measuring):
-    """A learner of numbers that says how far it may be off."""
+class IntervalMixin(RegressionMixin):
+    """Regressor with prediction intervals."""
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Scores:
         """An interval for each event, (n, 2), that holds a share `coverage` of the targets; (n, targets, 2) for several.
 
-        Adaptive conformal inference: the half width follows the errors of what was said of each event before it was
+        Adaptive conformal inference: the half width follows the errors of the predictions made before each sample was
         learned, so that the share of misses stays at 1 - coverage however the stream drifts. The errors are measured in
         units of their running mean; for each of the levels 0.5, 0.8, 0.9, 0.95 and 0.99 thresholds with five step sizes
         are tracked, each weighted by its pinball loss, and coverages between two levels are interpolated. The model

@@ -14,11 +14,11 @@ from .._common.labels import LabelTable, LabelView
 from .estimator import Run, Scores, StreamEstimator, vector_of
 
 
-class Scoring(StreamEstimator):
-    """A learner that says a number, or one a class, of each event."""
+class ScoreMixin(StreamEstimator):
+    """Estimator with one score per sample, or one per class."""
 
     def _scores(self, X: Any) -> tuple[Any, LabelView]:
-        """Scores as they are shown, and the labels they are of: one look."""
+        """Scores as returned to the user and their labels, of one consistent state."""
         run = self._started()
         scores, classes = self._ask(run.core, run.core.score, self._rows(run.core, self._read(X, first=False)))
         view = run.labels.view(classes)
@@ -54,8 +54,8 @@ class Scoring(StreamEstimator):
         return float(score) if isinstance(score, float) else score
 
 
-class Labelled(StreamEstimator):
-    """A learner that is told classes. New ones may come at any event."""
+class LabelMixin(StreamEstimator):
+    """Learner from class labels; new classes may arrive with any sample."""
 
     def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
         return _labels.coded(type(self).__name__, run.labels, y, count, classes)
@@ -63,12 +63,12 @@ class Labelled(StreamEstimator):
     def _number(self, run: Run, y: Any) -> float | None:
         try:
             return run.labels.codes.get(y)
-        except TypeError:  # nothing that could be a label: the long way says so
+        except TypeError:  # not a label: full validation raises
             return None
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The classes met so far (and those of `classes=`), sorted."""
+        """The classes seen so far and those of `classes=`, sorted."""
         if self._run is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_' before it has learned")
         return self._view(self._run).classes
@@ -77,7 +77,7 @@ class Labelled(StreamEstimator):
         return run.labels.view(run.core.classes)
 
 
-class Classifying(Labelled, Scoring):
+class ClassificationMixin(LabelMixin, ScoreMixin):
     """A learner that answers with a class."""
 
     def _shown(self, scores: Scores, view: LabelView) -> Any:
@@ -89,7 +89,7 @@ class Classifying(Labelled, Scoring):
         if slopes.shape[1] == 1:
             return np.negative(slopes, out=slopes)[:, 0] if view.sign < 0 else slopes[:, 0]
         if view.columns != sorted(view.columns):
-            # In place, so many rows at a time as stay in the cache: the table may be large, and is nobody else's.
+            # In place, in blocks that stay in the cache: the array may be large, and this function owns it.
             few = 1 + (1 << 18) // max(slopes[0].nbytes, 1)
             for start in range(0, len(slopes), few):
                 slopes[start : start + few] = slopes[start : start + few, view.columns]
@@ -121,7 +121,7 @@ class Classifying(Labelled, Scoring):
         """The probability of each class: a row an event, a column a class, in the order of `classes_`.
 
         sigmoid(a f + b) for two classes, softmax over a f_c + b_c for more. The few numbers a and b are part of the
-        model: they are learned by Newton steps on the logarithmic loss from what was said of each event before it was
+        model: they are learned by Newton steps on the logarithmic loss of the scores made before each sample was
         learned, about the last thousand events counting. Weights of events and classes do not touch them.
 
         Parameters
@@ -182,10 +182,10 @@ class Classifying(Labelled, Scoring):
         return view.classes[(scores >= self._cut()).astype(int)]
 
 
-class Measuring(Scoring):
-    """A learner that is told numbers and answers with one, or with several."""
+class RegressionMixin(ScoreMixin):
+    """Regressor with one or several targets."""
 
-    _largest = np.inf  #: of a target that it can work with
+    _largest: float = np.inf  #: of a target that it can work with
 
     def _shown(self, scores: Scores, view: LabelView) -> Any:
         return scores if scores.ndim == 1 or scores.shape[1] > 1 else scores[:, 0]
@@ -196,7 +196,7 @@ class Measuring(Scoring):
     def _number(self, run: Run, y: Any) -> float | None:
         try:
             number = float(y)
-        except TypeError:  # several targets, or nothing that could be one: the long way says so
+        except TypeError:  # several targets, or not a number: full validation handles both
             return None
         return number if number - number == 0 and abs(number) <= self._largest else None
 
@@ -210,8 +210,8 @@ class Measuring(Scoring):
         return float(score) if np.ndim(score) == 0 else score
 
 
-class Watching(OutlierMixin, Scoring):
-    """A learner that is told nothing and answers with an alarm; `offset_` is where a score becomes one."""
+class NoveltyMixin(OutlierMixin, ScoreMixin):
+    """Outlier detector: learns without labels; scores below `offset_` are outliers."""
 
     @property
     def offset_(self) -> float:
@@ -237,7 +237,7 @@ class Watching(OutlierMixin, Scoring):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> npt.NDArray[np.int64]:
-        """Fit, then say of each event of X whether it is an alarm."""
+        """Fit to X and return -1 for outliers and 1 for inliers of X."""
         return self.fit(X, **fit_params).predict(X)
 
     def predict_one(self, x: Any) -> int:

@@ -1,4 +1,4 @@
-"""What was begun with some parameters goes on with them: a change in mid-stream is noticed, however it was made."""
+"""Detect parameters that were changed after learning began, by whatever means."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class _Level(NamedTuple):
     """An estimator, and its parameters as they were: objects are compared, because this is asked with every event."""
 
     name: str  # what comes before the names of its parameters
-    estimator: Any  # None: who owns the others, and would not go away if it held itself
+    estimator: Any  # None for the owner itself, to avoid a reference cycle
     names: tuple[str, ...]
     look: Any
     values: tuple[Any, ...]
 
 
-class RunsWith:
+class FrozenParams:
     """Parameters of an estimator, and those of estimators inside them, as they were when it began.
 
     `set_params`, an assignment, and a change of a learner that is itself a parameter are all seen. A look costs about a

@@ -19,9 +19,9 @@ def is_sparse(X: Any) -> bool:
 
 
 def is_ready(X: Any, known: dict[str, Any]) -> bool:
-    """Whether rows for a model whose attributes are `known` need no look of scikit-learn's, only the core's own.
+    """Whether rows for a model with the attributes `known` can skip scikit-learn's validation: the core checks the rest.
 
-    Everything else (another width, type or order, no rows, names of columns) takes the long way, which says what is wrong.
+    Everything else (another width, type or order, no rows, column names) goes through full validation.
     """
     return (
         type(X) is np.ndarray
@@ -37,7 +37,7 @@ def is_ready(X: Any, known: dict[str, Any]) -> bool:
 def check_sparse(X: Any) -> None:
     """Refuse a CSR or CSC table whose indices point outside it: SciPy and the core follow them without looking."""
     if getattr(X, "format", None) not in ("csr", "csc"):
-        return  # made by SciPy itself, which looked
+        return  # SciPy has validated it
     lines, across = X.shape if X.format == "csr" else X.shape[::-1]
     ends, indices = X.indptr, X.indices
     if (
@@ -170,7 +170,7 @@ def no_number(X: Any) -> str | None:
 
 def _could_be_number(value: Any) -> bool:
     if isinstance(value, complex | np.complexfloating):
-        return True  # the message that came says so
+        return True  # the message of the original error names the cause
     try:
         float(value)
     except (TypeError, ValueError):

@@ -27,12 +27,12 @@ class LabelView:
         order = sorted(range(len(names)), key=names.__getitem__)
         self.classes = label_array([names[code] for code in order])
         self.columns = order
-        # The core's second class is positive; outside it is classes[1]. A lone class is the negative one.
+        # The core's second class is positive; outside it is classes[1]. A single class is the negative one.
         self.sign = -1.0 if order == [1, 0] else 1.0
 
 
 class LabelTable:
-    """Labels in the order they were met. A table never changes; a longer one follows it.
+    """Labels in order of arrival. A table is immutable; new classes make a longer one.
 
     Whoever predicts takes the number of classes that came with the scores and looks at so many labels only, so that
     a class that another thread brings in the meantime is not seen.
@@ -233,14 +233,14 @@ def targets(owner: str, y: Any, count: int, several: bool = False, largest: floa
 
 
 def _are_numbers(y: Any) -> bool:
-    """Whether scikit-learn would find nothing to say: its look costs more than a few events."""
+    """Whether scikit-learn's validation can be skipped: it costs more than learning a few samples."""
     if type(y) is np.ndarray:
         return y.ndim == 1 and y.dtype == np.float64
     return type(y) is list and len(y) == 1 and isinstance(y[0], float | int | np.floating)
 
 
 def wide(scores: Any, outputs: int) -> Any:
-    """Scores of fewer classes as those of more: two are -f/2 and f/2, and 0 is said of a class not yet met."""
+    """Scores widened to more classes: a binary score f becomes -f/2 and f/2, an unseen class gets 0."""
     if scores.shape[1] == 1 and outputs > 1:
         scores = np.hstack([-0.5 * scores, 0.5 * scores])
     return np.pad(scores, ((0, 0), (0, outputs - scores.shape[1])))

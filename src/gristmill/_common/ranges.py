@@ -84,7 +84,7 @@ def instance_of(kind: Any, says: str) -> Range:
 
 
 class Checked:
-    """Base of frozen parameter dataclasses: `_ranges` says what each field may be."""
+    """Base of frozen parameter dataclasses: `_ranges` defines the valid values of each field."""
 
     _ranges: ClassVar[dict[str, Range]] = {}
 

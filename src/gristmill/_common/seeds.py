@@ -1,4 +1,4 @@
-"""`random_state` as scikit-learn and NumPy say it: a generator, or the seed of a core."""
+"""`random_state` of scikit-learn and NumPy as a generator, or as the seed of a core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """scikit-learn's and NumPy's ways to say a seed, as one generator."""
+    """A NumPy generator from any `random_state` that scikit-learn or NumPy accepts."""
     whole = isinstance(random_state, int | np.integer) and random_state >= 0
     if random_state is None or whole or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)

@@ -1,4 +1,4 @@
-"""One writer at a time, and readers who see what there is before a change or after it, never half of it."""
+"""A seqlock: one writer at a time; readers see the state before or after an update, never a part of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-class Turns:
+class SeqLock:
     """For what is kept in several places that change together. Readers do not wait for each other.
 
     `write` does for a chunk; a lone event has no time for it, and its writer holds `lock` and counts `moment` up, to an odd

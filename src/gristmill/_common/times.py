@@ -40,7 +40,7 @@ def _dates(values: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
     for row, value in enumerate(values):
         if not isinstance(value, datetime.date | np.datetime64):
             raise ValueError(f"{_TAKES}: row {row} is {value!r}")
-        # Who says no time zone is taken to mean UTC, as NumPy does.
+        # A time without a zone is UTC, as in NumPy.
         if isinstance(value, datetime.datetime) and value.tzinfo is not None:
             value = value.astimezone(_UTC).replace(tzinfo=None)
         out[row] = np.datetime64(value)

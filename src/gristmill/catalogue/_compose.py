@@ -11,7 +11,7 @@ Model = TypeVar("Model", bound=StreamLearner)
 
 
 def built(model: Model) -> Model:
-    """The model, once its parts are known to go together: estimators say so at fit, the catalogue at once."""
+    """The model, after its composition was checked: estimators check at fit, the catalogue at once."""
     model._parts()
     return model
 

@@ -116,8 +116,8 @@ def norma_novelty(
     """NORMA for novelty detection: nu is the long-run share of alarms.
 
     A stored point fades by 1 - rate * reg at every event, and a new one comes about once in 1 / nu events. So
-    rate * reg should be well below nu (a tenth, say): otherwise all has faded when the next event is to be judged,
-    and alarms come by the clock.
+    rate * reg should be well below nu (for example a tenth): otherwise coefficients have decayed before the next outlier,
+    and alarms come at regular intervals.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def require(kept: Any, promise: str) -> None:
 
 @dataclasses.dataclass
 class Case:
-    """One estimator and a stream it can eat; `classes`, if given, is told to the learner beforehand."""
+    """One estimator and a stream that fits it; `classes`, if given, is passed at the first call."""
 
     estimator: Any
     X: Any
@@ -91,7 +91,7 @@ def cases_of(model: Any, X: Any, y: Any) -> list[Case]:
         three = Case(model, *_stream(model, 3))
         try:
             three.learn(three.new(), slice(0, 60))
-        except ValueError:  # a composition for two classes only says so
+        except ValueError:  # a composition for two classes only raises
             return cases
         cases.append(three)
     return cases
@@ -113,12 +113,12 @@ def _frozen(value: Any) -> Any:
         return repr(value)
     if isinstance(value, type) or inspect.isroutine(value) or not hasattr(value, "__dict__"):
         return value
-    # An estimator says by itself what it is made of; the rest of it is rebuilt from that.
+    # An estimator lists its own parameters; the rest is rebuilt from them.
     return type(value).__name__, _frozen(value.__getstate__() if isinstance(value, BaseEstimator) else vars(value))
 
 
 def same_bits(left: Any, right: Any) -> bool:
-    """Whether two models say and hold the same; the core's own numbering of two classes may differ."""
+    """Whether two models have equal state and predictions; the core's class codes may differ."""
     if not stores_points(left):
         names = ("coef_", "intercept_", "norm_", "n_seen_")
         return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)

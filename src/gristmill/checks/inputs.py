@@ -72,7 +72,7 @@ def check_bad_input_changes_nothing(case: Case) -> None:
                 _refused(model, name, partial(model.fit, X, good_y))
             if fitted:
                 _refused(model, name, partial(model.predict, X))
-        several = get_tags(model).target_tags.multi_output and model is models[0]  # the first row may say how many
+        several = get_tags(model).target_tags.multi_output and model is models[0]  # the first row may set the number
         for name, y, extra in _bad_targets(case):
             if several and name == "y with two columns":
                 continue

@@ -53,7 +53,7 @@ def check_attributes_fit_together(case: Case) -> None:
 
 
 def check_prequential_scores_before_it_learns(case: Case) -> None:
-    """prequential says what decision_function said of each event before it was learned, bit for bit.
+    """`prequential` returns the `decision_function` of each sample before it was learned, bit for bit.
 
     With Project to 1e-9: a run is scored by coordinates, a table by coefficients, two sums of one number.
     """

@@ -27,14 +27,14 @@ def compare(**given: Any) -> None:
     """Run several learners along one stream, all in one pass of the data."""
     from ..evaluate.run import compare as run_all
 
-    opened = options.Opened(given)
-    workshop = options.Workshop(opened, given)
+    opened = options.OpenedSource(given)
+    workshop = options.LearnerFactory(opened, given)
     texts = given["learners"] or _USUAL
     twice = next((text for place, text in enumerate(texts) if text in texts[:place]), None)
     if twice is not None:
         raise click.UsageError(f"--learner {twice!r} is given twice")
     models = {text: workshop.build(text) for text in texts}
-    guarded = options.Guarded(opened.stream)
+    guarded = options.GuardedStream(opened.stream)
     try:
         comparison = run_all(
             models, guarded.stream, given["metrics"] or None, given["window"], given["delay"], warmup=given["warmup"]

@@ -14,7 +14,7 @@ from .messages import leader_of
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
 def inspect(model: str, as_json: bool) -> None:
-    """Say what a model file holds; reading it cannot run code."""
+    """Show the contents of a model file; reading it cannot run code."""
     from .. import persist
     from ..evaluate.result import size_text
 

@@ -71,16 +71,16 @@ def learn(**given: Any) -> None:
         keyed.learn(given, model)
         return
     keyed_options.refuse_without_key(given)
-    opened = options.Opened(given, model)
+    opened = options.OpenedSource(given, model)
     about: dict[str, str] = {"stream": opened.stream.name}
     if model is None:
         name = given["learner"]
-        workshop = options.Workshop(opened, given)
+        workshop = options.LearnerFactory(opened, given)
         model = workshop.build(name)
         about = workshop.about()
     else:
         name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
-    guarded = options.Guarded(opened.stream)
+    guarded = options.GuardedStream(opened.stream)
     watched, baselines = messages.watched(guarded.stream, task_of(getattr(model, "model", model)))
     try:
         result = prequential(
@@ -88,13 +88,13 @@ def learn(**given: Any) -> None:
             warmup=given["warmup"], name=name,
         )  # fmt: skip
     except ValueError as error:
-        # An empty stream because its first row was bad: that is the error to tell.
+        # The stream is empty because its first row is bad: report that error.
         raise guarded.error or error from None
     _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error, baselines)
 
 
 def _refuse_with_resume(*names: str) -> None:
-    """What a saved model has settled cannot be said again."""
+    """Refuse options that the saved model has fixed already."""
     for name in names:
         if options.is_said(name):
             option = "column" if name == "kinds" else name.replace("_", "-")

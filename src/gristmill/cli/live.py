@@ -64,8 +64,8 @@ def seconds(text: str, option: str) -> float:
     return found
 
 
-class LiveOpened(options.Opened):
-    """A broker's stream with what is known about it; its first events can be looked at before anything is learned."""
+class LiveSource(options.OpenedSource):
+    """A broker's stream; its first messages can be inspected before anything is learned."""
 
     def _open(self, given: dict[str, Any], model: Any) -> Any:
         from ..streams import Stream, Table, connect
@@ -194,7 +194,7 @@ class LiveOpened(options.Opened):
         return found
 
     def begin(self) -> None:
-        """Forget what the first look has brought into the table of keys."""
+        """Discard what the inspection added to the table of keys."""
         if self._first is not None and self.key is not None:
             self.table = self._fresh
 
@@ -252,11 +252,11 @@ def learn(given: dict[str, Any]) -> None:
     model = _loaded(given, url.name)
     _check_labels(given, model, url.name)
     key = given["key"] or url.options.get("key") or getattr(model, "key_column_", None)
-    opened = LiveOpened(given, model, key=key)
+    opened = LiveSource(given, model, key=key)
     every = seconds(given["save_every"], "--save-every")
     if model is None:
         made = defaults.chosen(opened, given) if key else None
-        model = made.fleet if made is not None else options.Workshop(opened, given).build(given["learner"])
+        model = made.fleet if made is not None else options.LearnerFactory(opened, given).build(given["learner"])
         opened.begin()
         name = made.name if made is not None else given["learner"]
     else:
@@ -329,7 +329,7 @@ def _loaded(given: dict[str, Any], source: str) -> Any:
 
 
 def _check_labels(given: dict[str, Any], model: Any, source: str) -> None:
-    """A model goes on with --labels if it began with it, and with the events that wait."""
+    """A model that began with --labels continues with it, and with the samples that wait for labels."""
     from ..evaluate.live import position_of
 
     known = None if model is None else position_of(model, source)
@@ -343,7 +343,7 @@ def _check_labels(given: dict[str, Any], model: Any, source: str) -> None:
         raise click.UsageError(f"{place or 'MODEL.waiting'}: the events that wait for a label are missing")
 
 
-def _saver(opened: LiveOpened, path: str, key: str | None) -> Any:
+def _saver(opened: LiveSource, path: str, key: str | None) -> Any:
     def save(model: Any) -> None:
         if key:
             model.columns_, model.key_column_ = opened.settled(), key
@@ -389,7 +389,7 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
 
     place = Path(given["position"]) if given["position"] else None
     key = given["key"] or getattr(model, "key_column_", None)
-    opened = LiveOpened(given, model, learn=False, key=key)
+    opened = LiveSource(given, model, learn=False, key=key)
     feed, rows = opened.feed, opened.rows()
     asked = Members(model) if key else model
     known = json.loads(place.read_text()) if place is not None and place.exists() else {}

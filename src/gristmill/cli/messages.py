@@ -1,4 +1,4 @@
-"""What `gristmill learn` says beside its table: what the target is, what costs nothing, who led, and what is amiss."""
+"""Messages of `gristmill learn` on stderr: detected task, baselines, leader, warnings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-_LINE = "gristmill.target"  #: what was found out, until it is said
+_LINE = "gristmill.target"  #: the detected task, until it is printed
 
 
 def found_out(labels: Any, said: str) -> str:
-    """The task by the first labels, or as said; and a line about it, once all went well."""
+    """Detect the task from the first labels unless it is given; print it once they are learned."""
     from ..evaluate.baselines import task_of_target
 
     task = task_of_target(labels) if said == "auto" else said
@@ -34,13 +34,13 @@ def watched(stream: Any, task: str | None) -> tuple[Any, Any]:
     def chunks() -> Any:
         for chunk in stream:
             yield chunk
-            baselines.update(chunk.y)  # after it was learned: what is wrong with it has been told by then
+            baselines.update(chunk.y)  # after learning, so that an error in the data is reported first
 
     return replace(stream, chunks=chunks), baselines
 
 
 def tell(result: Any, baselines: Any) -> None:
-    """What the target was taken for, baselines, a warning where nothing came of it, and who led."""
+    """Print the detected task, the baselines, a warning if the model is no better than them, and the leader."""
     if line := click.get_current_context().meta.get(_LINE):
         click.echo(line, err=True)
     model = getattr(result.model, "model_", result.model)
@@ -63,7 +63,7 @@ def tell(result: Any, baselines: Any) -> None:
 
 
 def leader_of(report: Any) -> str:
-    """Who leads a race, on one line."""
+    """One line on the leader of a race."""
     from ..notation import written
 
     return f"{written(report.leader.expert)} with {report.leader.weight:.0%} of the weight"

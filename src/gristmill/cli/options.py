@@ -15,7 +15,7 @@ _GENERATORS = (
     "drifting_digits", "drifting_mixture", "switching_mixture", "silk_sequence", "two_gaussians", "sea",
     "rotating_hyperplane",
 )  # fmt: skip
-FALLBACK = "passive_aggressive(size=300)"  # where a kernel is said, and for rows too wide for a race
+FALLBACK = "passive_aggressive(size=300)"  # with --kernel, and for rows too wide for a race
 WIDEST = 2000  # columns that a race is run over
 _PEEK = 1000  # events from which the width of the kernel is found
 
@@ -79,7 +79,7 @@ _READ = {"data": "DATA", "more": "MORE", "model": "MODEL", "resume": "--resume",
 
 
 def check_places(options: dict[str, Any]) -> None:
-    """What will be written can be written, and is no other file of this run: said now, not after the whole stream."""
+    """Check before the run that every output path is writable and distinct from the other files of the run."""
     written = {
         name: options[option].removeprefix("file://")
         for option, name in _WRITTEN.items()
@@ -121,7 +121,7 @@ def _files_read(options: dict[str, Any]) -> list[tuple[str, Any]]:
         from .. import datasets
 
         if data in datasets.names():
-            with contextlib.suppress(ValueError, OSError):  # it is not there: said later
+            with contextlib.suppress(ValueError, OSError):  # it does not exist: reported later
                 found.append(("DATA", str(datasets.path_of(data))))
     return found
 
@@ -144,12 +144,12 @@ def through_links(path: str) -> str:
 
 
 def save(model: Any, path: str, n_events: int) -> None:
-    """Keep a model where --model says, and say so."""
+    """Save the model to --model and print the path."""
     model.save(through_links(path))
     click.echo(f"model: {path} after {n_events:,} events", err=True)
 
 
-class Opened:
+class OpenedSource:
     """A stream with what is known about where it came from.
 
     Parameters
@@ -160,7 +160,7 @@ class Opened:
     learn : bool
         False: the labels may be missing, and nothing new is taken in.
     key : str, optional
-        The column that says whose a row is.
+        The column that holds the key of a row.
     bad : BadRows, optional
         Of a file before this one.
     """
@@ -213,7 +213,7 @@ class Opened:
         data, shape = options["data"], options["format_"]
         target = None if options["target"] == "none" else options["target"]
         if data != "-" and os.path.isdir(data):
-            return read(data, shape)  # which says what is wrong with that
+            return read(data, shape)  # which raises the error
         if (shape or format_of(data)) == "libsvm":
             return read(data, shape, target=target, n_features=options["features"], bad=self.bad)
         if self.key is not None:
@@ -246,7 +246,7 @@ class Opened:
         return keyed_rows(stream, self.table, named, self.bad, self._learn)
 
     def settle(self, model: Any) -> None:
-        """Tell a model of this stream which column held the labels: the last one may be another in the next file."""
+        """Record the label column in the model: the last column of the next file may be another one."""
         if self._labels is not None:
             model.target_name_ = self._labels.name
 
@@ -304,7 +304,7 @@ class Opened:
 
 
 def kinds_of(options: dict[str, Any]) -> dict[str, str]:
-    """What --column and --drop say."""
+    """The column kinds of --column and --drop."""
     from ..streams.tables.cells import KINDS
 
     found: dict[str, str] = dict.fromkeys(options["drop"], "drop")
@@ -316,8 +316,8 @@ def kinds_of(options: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-class Guarded:
-    """Reads on until something is amiss, and remembers what, so that what was learned before is not lost."""
+class GuardedStream:
+    """Ends the stream at the first error and keeps the error, so that the model learned so far can be saved."""
 
     def __init__(self, source: Any) -> None:
         from dataclasses import replace
@@ -333,10 +333,10 @@ class Guarded:
             self.error = error
 
 
-class Workshop:
-    """Builds learners for a stream: kernel found where none was said, scaling put in front."""
+class LearnerFactory:
+    """Builds learners for a stream: chooses the kernel width if no kernel is given, and adds scaling."""
 
-    def __init__(self, opened: Opened, options: dict[str, Any]) -> None:
+    def __init__(self, opened: OpenedSource, options: dict[str, Any]) -> None:
         from ..kernels import Gaussian
         from ..notation import parse
         from ..streams import WidthFinder
@@ -364,11 +364,11 @@ class Workshop:
         self.kernel = Gaussian(float(f"{finder.gamma:.3g}")) if first else Gaussian(1.0)
 
     def is_auto(self, text: str) -> bool:
-        """Whether it is a race; not where a kernel is said, or rows are too wide to be written out."""
+        """Whether the learner is a race; not with --kernel, or if rows are too wide for dense storage."""
         return text == "auto" and not self._named and self.width <= WIDEST
 
     def build(self, text: str) -> Any:
-        """A learner from its text, behind the scaling; a race scales for itself unless a scaling is said."""
+        """A learner from its text, behind the scaler; a race scales its own inputs unless --scale is given."""
         from ..prepared.prepared import Prepared
 
         alone = self.scale == "none" or (self._said_scale == "auto" and self.is_auto(text))

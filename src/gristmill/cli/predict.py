@@ -1,4 +1,4 @@
-"""`gristmill predict`: what a saved model says of new events."""
+"""`gristmill predict`: predictions of a saved model for new samples."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
 
         keyed.predict(loaded, given, as_json, proba, _answers, show)
         return
-    opened = options.Opened(given, loaded, learn=False)
+    opened = options.OpenedSource(given, loaded, learn=False)
     for chunk in opened.stream:
         show(_answers(loaded, chunk.X, as_json, proba, interval))
     opened.say_bad()

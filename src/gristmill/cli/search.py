@@ -32,8 +32,8 @@ def search(**given: Any) -> None:
     missing = [name for name in grid if f"{{{name}}}" not in given["learner"]]
     if missing:
         raise click.UsageError(f"--learner has no {{{missing[0]}}} to put the values of --grid {missing[0]} into")
-    opened = options.Opened(given)
-    workshop = options.Workshop(opened, given)
+    opened = options.OpenedSource(given)
+    workshop = options.LearnerFactory(opened, given)
     metric = given["metrics"][0] if given["metrics"] else None
 
     def build(**values: str) -> Any:
@@ -42,7 +42,7 @@ def search(**given: Any) -> None:
             text = text.replace(f"{{{name}}}", value)
         return workshop.build(text)
 
-    guarded = options.Guarded(opened.stream)
+    guarded = options.GuardedStream(opened.stream)
     candidates: Any = grid
     source = guarded.stream
     if not given["learner"]:

@@ -37,7 +37,7 @@ def task_of_target(labels: Any) -> str:
 
 
 class Baselines:
-    """Errors of the trivial answers to a stream that comes by, chunk after chunk."""
+    """Errors of the baselines on a stream, chunk by chunk."""
 
     def __init__(self, task: str) -> None:
         self.task = task

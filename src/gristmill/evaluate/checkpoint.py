@@ -2,7 +2,7 @@
 halves.
 
 The record is written first, with the model's count of events (`n_seen_`) in its name, then the model replaces the old one
-at a stroke. So the model that is there says by its own count which record belongs to it. The count of the run is in the
+atomically. The sample count of the saved model decides which record belongs to it. The count of the run is in the
 record: a model may have learned before the run.
 """
 

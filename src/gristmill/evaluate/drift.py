@@ -48,7 +48,7 @@ class DriftMarks:
         self._sum = self._count = 0.0
 
     def add(self, said: Said, first: int) -> None:
-        """What was said of events, the first of which had `first` events before it."""
+        """Add predictions of consecutive samples; `first` is the position of the first one."""
         for place, cost in enumerate(self._costs(said).tolist()):
             before = self._adwin.estimation
             self._adwin.update(cost)

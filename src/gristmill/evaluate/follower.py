@@ -1,4 +1,4 @@
-"""One model on its way along a stream: what it said, what that was worth, and what it cost."""
+"""One model on a stream: predictions before learning, metrics, and processor time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST = 250
 
 
 def task_of(model: Any) -> str:
-    """classification, regression or novelty, as scikit-learn's tags say."""
+    """classification, regression or novelty, by scikit-learn's tags."""
     from .._base.estimator import task_of
 
     task = task_of(model)
@@ -104,7 +104,7 @@ class Follower:
             start = stop
 
     def _scores(self, chunk: Chunk) -> Any:
-        """What the model says of each event before it learns it; None where it cannot say anything yet."""
+        """Predictions before learning; None while the model cannot predict yet."""
         known = {} if self._classes is None else {"classes": np.asarray(self._classes)}
         if hasattr(self.model, "prequential"):
             return self.model.prequential(chunk.X, chunk.y, **known)
@@ -115,7 +115,7 @@ class Follower:
         return scores
 
     def note(self, y: Any, scores: Any, count: int) -> None:
-        """Take down what was said of `count` events, in parts that end where an entry of the curve is due.
+        """Record predictions of `count` samples, in parts that end where the curve needs an entry.
 
         The model has the whole piece behind it by now: metrics are those of the event, stored points and bytes
         those at the end of the piece, which is at most a sixteenth of the stream so far (or 250 events) later.

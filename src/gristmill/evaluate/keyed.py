@@ -65,7 +65,7 @@ class KeyedRun:
     # ---- as one learner ---------------------------------------------------------------------------------------
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Any:
-        """What each key's learner said of its event before it learned it."""
+        """Predictions of each key's learner before it learns the sample."""
         when = {} if X.times is None else {"time": X.times}
         scores = self.fleet.prequential(X.keys, X.rows, y, classes=classes, **when)
         self._take_down(X.keys, self._losses(scores, y))

@@ -25,7 +25,7 @@ from .follower import Follower
 
 #: a model is saved at most this share of the time
 _SHARE = 0.05
-#: signals that end a run after the batch, and what is told of them
+#: signals that end a run after the batch, and their messages
 _SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 
 
@@ -38,8 +38,8 @@ def position_of(model: Any, source: str) -> dict[str, Any] | None:
 class LiveRun:
     """Learns batch after batch, each message exactly once whatever dies and whenever.
 
-    Answers are flushed before the model is saved, the broker is told after. So a crash repeats answers, whose positions tell
-    it, and repeats no learning.
+    Predictions are flushed before the model is saved, and acknowledged after. A crash may repeat predictions, which carry
+    their positions, but never learning.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class LiveRun:
         return time.monotonic() - self._last >= max(self._every, self._took / _SHARE)
 
     def save(self) -> None:
-        """Answers, then model and position in one write, then the broker is told."""
+        """Flush predictions, save model and position in one write, then acknowledge to the broker."""
         if not self._unsaved or (self._ahead is not None and not self.events):  # nothing is there that could be saved
             return
         began = time.monotonic()
@@ -285,7 +285,7 @@ class LiveRun:
         self._took = self._last - began
 
     def _tell(self) -> None:
-        """Tell the broker what is saved; if it is away, again with the next batch."""
+        """Acknowledge the saved position to the broker; if it is away, again with the next batch."""
         self._untold = True
         with suppress(BrokerAway):
             self.feed.reader.acknowledge(self.learned)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 class Said(NamedTuple):
-    """What a model said of some events before it learned them, and what they turned out to be."""
+    """Predictions of samples before they were learned, and their true labels."""
 
     y: Any  #: true labels or targets; None in a stream without labels
     predicted: npt.NDArray[Any]  #: labels, targets, or -1 (alarm) and +1
@@ -72,7 +72,7 @@ class Error(Accuracy):
 
 
 class BalancedAccuracy(Tally):
-    """The mean over the classes met so far of the share of each that was recognised."""
+    """Mean recall over the classes seen so far."""
 
     name = "balanced_accuracy"
     tasks = ("classification",)

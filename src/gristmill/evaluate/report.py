@@ -78,7 +78,7 @@ class Report:
         return self
 
     def figure(self, figure: Any, says: str) -> Report:
-        """A matplotlib figure, kept inside the page; `says` is read out where it cannot be seen."""
+        """A matplotlib figure embedded in the page; `says` is its alternative text."""
         image = io.BytesIO()
         figure.savefig(image, format="png", dpi=110)
         data = base64.b64encode(image.getvalue()).decode()
@@ -159,7 +159,7 @@ def _drifts(report: Report, comparison: Any) -> None:
 
 
 def _columns(report: Report, comparison: Any) -> None:
-    """Which columns matter, of each model that says so."""
+    """Relevance of the columns, for each model that has it."""
     from .displays.relevance import RelevanceDisplay
     from .displays.runs import pyplot
 

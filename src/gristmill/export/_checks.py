@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._plain import CategoryColumn, Curves, Description, Near, Terms
+from ._plain import AdditiveExpansion, CategoryColumn, Description, Expansion, Neighbours
 
 
 def with_check(found: Description, model: Any) -> Description:
@@ -15,13 +15,13 @@ def with_check(found: Description, model: Any) -> Description:
     inputs = _inputs(found)
     table = found.rows.table is not None
     event: Any = [inputs] if table else np.array([[inputs[name] for name in found.names]])
-    said: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for verb in ("decision_function", "predict_proba", "predict"):
         if verb == "predict_proba" and found.task != "classification":
             continue
         answer = np.asarray(getattr(model, verb)(event))[0]
-        said[verb] = answer.tolist() if isinstance(answer, np.ndarray | np.generic) else answer
-    return dataclasses.replace(found, check_inputs=inputs, check=said)
+        answers[verb] = answer.tolist() if isinstance(answer, np.ndarray | np.generic) else answer
+    return dataclasses.replace(found, check_inputs=inputs, check=answers)
 
 
 def _inputs(found: Description) -> dict[str, Any]:
@@ -37,7 +37,9 @@ def _inputs(found: Description) -> dict[str, Any]:
     if rows.scaling is not None:
         some = rows.scaling.centre + 0.25 * rows.scaling.spread
     else:
-        bodies = [expert for expert in found.experts if isinstance(expert.body, Terms | Near | Curves)]
+        bodies = [
+            expert for expert in found.experts if isinstance(expert.body, Expansion | Neighbours | AdditiveExpansion)
+        ]
         some = np.zeros(rows.width)
         for expert in bodies:
             body: Any = expert.body

@@ -10,26 +10,26 @@ import numpy as np
 from ._checks import with_check
 from ._maps import products_of
 from ._plain import (
-    LEVELS,
+    COVERAGES,
+    AdditiveExpansion,
     Body,
     Calibration,
     CategoryColumn,
+    Component,
     Constant,
-    Curves,
     Description,
+    Expansion,
     Expert,
     ExportError,
     Floats,
-    Line,
+    FourierFeatures,
+    LinearFunction,
     Mixture,
-    Near,
+    Neighbours,
+    NoveltyMixture,
     NumberColumn,
     Rows,
     Scaling,
-    Strangeness,
-    Terms,
-    Voice,
-    Waves,
 )
 
 #: numbers of stored points as a dense array: sparse points of very many columns would not fit into any file
@@ -109,15 +109,17 @@ def _prepared(model: Any) -> Description:
         scales = began.targets.scales
         centre = np.array([one.centre if one.is_known else one.mean for one in scales])
         target = centre, np.array([one.spread for one in scales])
-    return _replace(found, kind=f"Prepared({found.kind})", target=target, halves=_halves_in(found.halves, target))
+    return _replace(
+        found, kind=f"Prepared({found.kind})", target=target, half_widths=_half_widths_in(found.half_widths, target)
+    )
 
 
-def _halves_in(halves: Floats | None, target: tuple[Floats, Floats] | None) -> Floats | None:
-    if halves is None or target is None:
-        return halves
+def _half_widths_in(half_widths: Floats | None, target: tuple[Floats, Floats] | None) -> Floats | None:
+    if half_widths is None or target is None:
+        return half_widths
     spread = target[1][:, None]
     with np.errstate(invalid="ignore"):
-        return np.where(spread == 0, np.inf, spread * halves)
+        return np.where(spread == 0, np.inf, spread * half_widths)
 
 
 def _replace(found: Description, **changes: Any) -> Description:
@@ -190,7 +192,7 @@ def _weighed(scaling: Scaling | None, began: Any, width: int) -> Scaling | None:
         return scaling
     weights = np.asarray(began.relevance.weights, dtype=np.float64)
     base = scaling if scaling is not None else Scaling(np.zeros(width), np.ones(width), False)
-    return Scaling(base.centre, base.spread, base.draws_in, weights)
+    return Scaling(base.centre, base.spread, base.soft_clips, weights)
 
 
 # ---- learners -----------------------------------------------------------------------------------------------------
@@ -229,8 +231,8 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     if task == "classification":
         found = _replace(found, labels=tuple(run.labels.names[: core.classes]))
     if task == "regression":
-        halves = np.array([core.intervals().halves(level) for level in LEVELS]).T
-        found = _replace(found, halves=np.asarray(halves, dtype=np.float64).reshape(-1, len(LEVELS)))
+        half_widths = np.array([core.intervals().halves(level) for level in COVERAGES]).T
+        found = _replace(found, half_widths=np.asarray(half_widths, dtype=np.float64).reshape(-1, len(COVERAGES)))
     return _replace(found, seen=int(core.seen))
 
 
@@ -246,7 +248,7 @@ def _body(model: Any, core: Any) -> Body:
     points, coefs = _stored(model, core)
     if hasattr(kernel, "_coordinates"):
         width = points.shape[1]
-        return Curves(tuple(kernel._coordinates(width)), points, coefs, bool(kernel._skips_missing()))
+        return AdditiveExpansion(tuple(kernel._coordinates(width)), points, coefs, bool(kernel._skips_missing()))
     if not kernel.is_native:
         raise ExportError(
             f"the kernel {kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
@@ -255,8 +257,8 @@ def _body(model: Any, core: Any) -> Body:
     neighbours = float(getattr(model._run.parts.rule, "neighbours", 0.0) or 0.0)
     if neighbours > 0:
         count = min(len(points), max(2, int(neighbours * len(points) + 0.5)))
-        return Near(program, points, np.asarray(core.state()["labels"], dtype=np.float64), count)
-    return Terms(program, points, coefs)
+        return Neighbours(program, points, np.asarray(core.state()["labels"], dtype=np.float64), count)
+    return Expansion(program, points, coefs)
 
 
 def _stored(model: Any, core: Any) -> tuple[Floats, Floats]:
@@ -290,7 +292,7 @@ def _mapped_body(model: Any, core: Any) -> Body:
         frequencies, phases = (
             np.asarray(part, dtype=np.float64) for part in (map_.random_weights_, map_.random_offset_)
         )
-        return Waves(frequencies, phases, math.sqrt(2.0 / len(phases)), coefs)
+        return FourierFeatures(frequencies, phases, math.sqrt(2.0 / len(phases)), coefs)
     raise ExportError(f"the map {name} is a transformer of another library; export RandomMaclaurin or RBFSampler")
 
 
@@ -314,7 +316,7 @@ def _race(model: Any, core: Any, rows: Rows, names: tuple[str, ...]) -> Descript
     experts = tuple(_lane(core.lanes[place], core) for place in places)
     found = Description(type(model).__name__, task, names, rows, experts, int(core.outputs))
     if task == "novelty":
-        return _replace(found, mixture=_strangeness(core, places), offset=float(core.mixture.margin))
+        return _replace(found, mixture=_novelty_mixture(core, places), offset=float(core.mixture.margin))
     share = _SHARES[task] if getattr(model, "share", None) is None else float(model.share)
     return _replace(found, mixture=_mixture(core, places, task, share))
 
@@ -327,7 +329,9 @@ def _lane(lane: Any, core: Any) -> Expert:
         scaling = _scaling_of(core.scalings.by_key[lane.key], np.arange(width), width)
     if lane.relevance is not None:
         base = scaling if scaling is not None else Scaling(np.zeros(width), np.ones(width), False)
-        scaling = Scaling(base.centre, base.spread, base.draws_in, np.asarray(lane.relevance.weights, dtype=np.float64))
+        scaling = Scaling(
+            base.centre, base.spread, base.soft_clips, np.asarray(lane.relevance.weights, dtype=np.float64)
+        )
     target = None
     if core.target is not None and lane.scales_target:
         known = core.target.is_known
@@ -339,7 +343,7 @@ def _lane(lane: Any, core: Any) -> Expert:
 
 
 def _widened(expert: Expert, outputs: int) -> Expert:
-    """Scores of fewer classes as those of more: two are -f/2 and f/2, and 0 is said of the others."""
+    """Scores of fewer classes as those of more: two are -f/2 and f/2, and the others have 0."""
     import dataclasses
 
     def wide(table: Floats) -> Floats:
@@ -354,16 +358,16 @@ def _widened(expert: Expert, outputs: int) -> Expert:
 def _simple_lane(lane: Any, core: Any) -> Expert:
     """One that needs no kernel: a class or a number, or a straight line over the standardised columns."""
     if not hasattr(lane, "changes"):
-        said = np.asarray(lane.counter.score(1, core.classes), dtype=np.float64)[0]
-        return Expert(Constant(), said)
+        scores = np.asarray(lane.counter.score(1, core.classes), dtype=np.float64)[0]
+        return Expert(Constant(), scores)
     width = core.width
     scaling = _scaling_of(core.scalings.by_key[("standard", None)], np.arange(width), width)
     if lane.core is None:
         return Expert(Constant(), np.zeros(1))
     weights = np.asarray(lane.core.state()["weights"], dtype=np.float64)
     if lane.changes:
-        return Expert(Line(weights, np.asarray(lane.row, dtype=np.float64)), np.array([lane.last]), scaling)
-    return Expert(Line(weights[1:], np.zeros(width)), np.array([lane.first + weights[0]]), scaling)
+        return Expert(LinearFunction(weights, np.asarray(lane.row, dtype=np.float64)), np.array([lane.last]), scaling)
+    return Expert(LinearFunction(weights[1:], np.zeros(width)), np.array([lane.first + weights[0]]), scaling)
 
 
 def _mixture(core: Any, places: list[int], task: str, share: float) -> Mixture:
@@ -371,20 +375,20 @@ def _mixture(core: Any, places: list[int], task: str, share: float) -> Mixture:
     weights = np.asarray(state["hedge_weights"], dtype=np.float64)
     count = len(core.lanes)
     alive = float((weights > 0).sum())
-    dealt = share / alive if alive else 0.0
-    voices: list[Voice] = []
+    redistributed = share / alive if alive else 0.0
+    components: list[Component] = []
     for expert, place in enumerate(places):
-        for voice in range(place, len(weights), count):
-            weight = float(weights[voice]) - dealt
+        for component in range(place, len(weights), count):
+            weight = float(weights[component]) - redistributed
             if weight > 0:
-                calibration = _voice_calibration(state, voice) if task == "classification" else None
-                voices.append(Voice(expert, weight, calibration))
-    total = math.fsum(voice.weight for voice in voices)
-    return Mixture(tuple(Voice(v.expert, v.weight / total, v.calibration) for v in voices))
+                calibration = _component_calibration(state, component) if task == "classification" else None
+                components.append(Component(expert, weight, calibration))
+    total = math.fsum(component.weight for component in components)
+    return Mixture(tuple(Component(v.expert, v.weight / total, v.calibration) for v in components))
 
 
-def _voice_calibration(state: Any, voice: int) -> Calibration:
-    return _calibration_of(state[f"{voice}.calibration"], state[f"{voice}.calibration_offsets"])
+def _component_calibration(state: Any, component: int) -> Calibration:
+    return _calibration_of(state[f"{component}.calibration"], state[f"{component}.calibration_offsets"])
 
 
 def _quantile(values: Floats, share: float) -> float:
@@ -396,7 +400,7 @@ def _quantile(values: Floats, share: float) -> float:
     return low if below == n else low + (place - below) * (float(values[below]) - low)
 
 
-def _strangeness(core: Any, places: list[int]) -> Strangeness:
+def _novelty_mixture(core: Any, places: list[int]) -> NoveltyMixture:
     state = core.mixture.state()
     middles, spreads = [], []
     for place in places:
@@ -412,4 +416,4 @@ def _strangeness(core: Any, places: list[int]) -> Strangeness:
     reach = min(-level, 3.0)
     begins = -0.35 * float(state["surplus"][0])
     scores = np.sort(np.asarray(state["scores"], dtype=np.float64))
-    return Strangeness(np.array(middles), np.array(spreads), scores, level, reach, begins)
+    return NoveltyMixture(np.array(middles), np.array(spreads), scores, level, reach, begins)

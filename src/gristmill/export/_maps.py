@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._plain import Floats, Level, Products
+from ._plain import Floats, MaclaurinFactor, MaclaurinFeatures
 
 _SHORTEST = 64  #: a Hadamard transform is no shorter
 _MASK = (1 << 64) - 1
@@ -77,22 +77,22 @@ def _structured(count: int, width: int, random: _Random) -> tuple[Floats, Floats
     return signs, entries, rows // size, size
 
 
-def products_of(map_: Any, coefs: Floats) -> Products:
+def products_of(map_: Any, coefs: Floats) -> MaclaurinFeatures:
     """A fitted RandomMaclaurin over a dot-product kernel, and the weights of its features, (features, outputs)."""
     random, width = _Random(int(map_._seed)), int(map_._width)
     real_counts, pair_counts = _levels(map_._degrees), _levels(map_._pair_degrees)
-    real: list[Level] = []
-    pairs: list[Level] = []
+    real: list[MaclaurinFactor] = []
+    pairs: list[MaclaurinFactor] = []
     if map_.structured:
         for count in real_counts:
             signs, entries, which, _ = _structured(count, width, random)
-            real.append(Level((entries * signs[which]).T))
+            real.append(MaclaurinFactor((entries * signs[which]).T))
         for count in pair_counts:
             signs, entries, which, _ = _structured(count, width, random)
             imaginary = random.bits(signs.size).reshape(signs.shape)
             whole = entries * signs[which]
             there = imaginary[which]
-            pairs.append(Level(np.where(there, 0.0, whole).T, np.where(there, whole, 0.0).T))
+            pairs.append(MaclaurinFactor(np.where(there, 0.0, whole).T, np.where(there, whole, 0.0).T))
     else:
         total, more = sum(real_counts) * width, sum(pair_counts) * width
         bits = random.bits(total + 2 * more)
@@ -101,15 +101,15 @@ def products_of(map_: Any, coefs: Floats) -> Products:
         values = _signs(both[..., 1])
         start = 0
         for count in real_counts:
-            real.append(Level(flat[start : start + count].T))
+            real.append(MaclaurinFactor(flat[start : start + count].T))
             start += count
         start = 0
         for count in pair_counts:
             there, some = both[start : start + count, :, 0], values[start : start + count]
-            pairs.append(Level(np.where(there, 0.0, some).T, np.where(there, some, 0.0).T))
+            pairs.append(MaclaurinFactor(np.where(there, 0.0, some).T, np.where(there, some, 0.0).T))
             start += count
     constant, linear = map_._lead
-    return Products(
+    return MaclaurinFeatures(
         float(constant),
         float(linear),
         np.asarray(map_._weights, dtype=np.float64),

@@ -15,7 +15,7 @@ Node = tuple[str, int, int, int, float, float]
 Coordinate = tuple[int, float, int, int | None, float]
 
 #: the coverages of the intervals that are exported
-LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 #: beyond so many standard deviations a scaled value is drawn in
 FAR = 5.0
 
@@ -62,11 +62,11 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class Scaling:
-    """(x - centre) / spread, drawn in beyond five where `draws_in`, times `weights`; a number a column of the rows."""
+    """(x - centre) / spread, drawn in beyond five where `soft_clips`, times `weights`; a number a column of the rows."""
 
     centre: Floats
     spread: Floats
-    draws_in: bool
+    soft_clips: bool
     weights: Floats | None = None
 
 
@@ -84,7 +84,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Terms:
+class Expansion:
     """sum_i coefs_i k(points_i, x), an output a column of `coefs`."""
 
     program: tuple[Node, ...]
@@ -93,7 +93,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Near:
+class Neighbours:
     """How near the nearest stored points are, beside how near those were to theirs; `neighbours.hpp` has the formula."""
 
     program: tuple[Node, ...]
@@ -103,7 +103,7 @@ class Near:
 
 
 @dataclass(frozen=True)
-class Curves:
+class AdditiveExpansion:
     """sum_i coefs_i sum_c k_c(points_i, x) with kernels of one coordinate each."""
 
     coordinates: tuple[Coordinate, ...]
@@ -113,7 +113,7 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Level:
+class MaclaurinFactor:
     """One factor of the first so many features of a map."""
 
     real: Floats  # (width, features)
@@ -121,7 +121,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Products:
+class MaclaurinFeatures:
     """Features that are products of projections, and their weights: a random Maclaurin map and a linear function.
 
     The features are, in this order: a constant, the inputs times a factor (each where it is not 0), the real features, and
@@ -131,14 +131,14 @@ class Products:
     constant: float
     linear: float
     real_weights: Floats
-    real_levels: tuple[Level, ...]
+    real_levels: tuple[MaclaurinFactor, ...]
     pair_weights: Floats
-    pair_levels: tuple[Level, ...]
+    pair_levels: tuple[MaclaurinFactor, ...]
     coefs: Floats  # (features, outputs)
 
 
 @dataclass(frozen=True)
-class Waves:
+class FourierFeatures:
     """factor cos(x frequencies + phases), and weights: a random Fourier map and a linear function."""
 
     frequencies: Floats  # (width, features)
@@ -148,7 +148,7 @@ class Waves:
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearFunction:
     """A straight line: (x - origin) weights."""
 
     weights: Floats
@@ -160,7 +160,7 @@ class Constant:
     """The same answer to everything; it is all in the intercept."""
 
 
-Body = Terms | Near | Curves | Products | Waves | Line | Constant
+Body = Expansion | Neighbours | AdditiveExpansion | MaclaurinFeatures | FourierFeatures | LinearFunction | Constant
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Voice:
+class Component:
     """What an expert says in a mixture: its scores, or the probabilities that a calibration makes of them."""
 
     expert: int
@@ -197,13 +197,13 @@ class Voice:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A weighted mean of voices; the weights add up to 1."""
+    """A weighted mean of components; the weights add up to 1."""
 
-    voices: tuple[Voice, ...]
+    components: tuple[Component, ...]
 
 
 @dataclass(frozen=True)
-class Strangeness:
+class NoveltyMixture:
     """Densities of several detectors as one score: see `strangeness.hpp`."""
 
     middles: Floats  # of the logarithms of the last densities, one a detector
@@ -224,11 +224,11 @@ class Description:
     rows: Rows
     experts: tuple[Expert, ...]
     outputs: int
-    mixture: Mixture | Strangeness | None = None  # None: there is one expert
+    mixture: Mixture | NoveltyMixture | None = None  # None: there is one expert
     labels: tuple[Any, ...] = ()  # in the order of the outputs
     calibration: Calibration | None = None
     target: tuple[Floats, Floats] | None = None  # centre and spread of each target
-    halves: Floats | None = None  # half widths of the intervals, (targets, levels)
+    half_widths: Floats | None = None  # half widths of the intervals, (targets, levels)
     offset: float = 0.0  # of a novelty score: subtracted
     check_inputs: dict[str, Any] = field(default_factory=dict)  # one value a column
     check: dict[str, Any] = field(default_factory=dict)  # what the model answers to it

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._version import __version__
 from ._description import describe
-from ._plain import LEVELS
+from ._plain import COVERAGES
 
 
 def to_json(model: Any) -> str:
@@ -40,7 +40,7 @@ def to_json(model: Any) -> str:
     40
     """
     found = describe(model)
-    plain = {"gristmill": __version__, "format": 1, "coverages": list(LEVELS), **_plain(found)}
+    plain = {"gristmill": __version__, "format": 1, "coverages": list(COVERAGES), **_plain(found)}
     plain["order"] = found.order
     return json.dumps(plain, allow_nan=False)
 

@@ -23,7 +23,7 @@ _STATELESS = {
 
 
 def stateless(map_: Any) -> bool:
-    """Whether fitting the map looks at nothing but the number of columns."""
+    """Whether fitting the map needs only the number of columns."""
     if isinstance(map_, RandomMaclaurin):
         return map_._only_needs_width()
     if isinstance(map_, Pipeline):
@@ -77,7 +77,7 @@ class MappedCore:
         return csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
 
     def check(self, rows: Any) -> None:
-        """Everything that can be said against the rows, before anything is learned from them."""
+        """Validate all rows before anything is learned."""
         X = self._as_table(rows)
         if X.shape[1] != self.width:
             raise ValueError(f"X has {X.shape[1]} features, but the model was started with {self.width}")

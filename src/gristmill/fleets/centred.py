@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._common.seqlock import Turns
+from .._common.seqlock import SeqLock
 from .._common.times import read_ttl
 from ..learners.kernel import KernelRegressor
-from .key_means import Levels
+from .key_means import KeyMeans
 from .keyed import KeyedFleet
 from .keys import KeyedEvents, read_keys
 
@@ -54,7 +54,7 @@ class CentredFleet(KeyedFleet):
     0.14
     """
 
-    _levels: Levels | None = None
+    _levels: KeyMeans | None = None
 
     def _parts(self) -> Any:
         parts = super()._parts()
@@ -69,13 +69,13 @@ class CentredFleet(KeyedFleet):
         return parts
 
     def _run_with(self) -> None:
-        self._turns = self._turns or Turns()  # levels and learners change together
+        self._turns = self._turns or SeqLock()  # levels and learners change together
         super()._run_with()
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def _take_in(self, core: Any, seed: int | None, events: KeyedEvents, weights: Any, classes: Any, want: bool) -> Any:
-        levels = self._levels or Levels()
+        levels = self._levels or KeyMeans()
         levels.configure(*self._level_room())
         told = levels.tell(_listed(events.rows), events.labels, weights, events.times)
         centred = np.where(told.known, events.labels - told.before, 0.0)
@@ -129,7 +129,7 @@ class CentredFleet(KeyedFleet):
         return {**arrays, **self._levels.to_file(self._kind != "int")}, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        arrays, levels = dict(arrays), Levels()
+        arrays, levels = dict(arrays), KeyMeans()
         levels.from_file(arrays, fitted["kind"] != "int")
         super()._from_file(arrays, fitted)
         levels.configure(*self._level_room())

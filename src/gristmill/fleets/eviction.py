@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._common.frozen_params import RunsWith
-from .._common.seqlock import Turns
+from .._common.frozen_params import FrozenParams
+from .._common.seqlock import SeqLock
 from .._common.times import read_ttl
-from .base import Members
+from .base import FleetBase
 from .keys import KeyKind, as_text, from_texts
 from .spill import Record, Spill
 from .spill_lock import check_spill
@@ -28,7 +28,7 @@ class Room(NamedTuple):
     spills: bool
 
 
-class KeyedRoom(Members):
+class EvictingFleet(FleetBase):
     """Keys in memory and on disk, which change together; and parameters that change in mid-stream."""
 
     max_keys: Any
@@ -37,8 +37,8 @@ class KeyedRoom(Members):
     prior: Any
     _kind: KeyKind | None = None
     _spill: Spill | None = None
-    _turns: Turns | None = None  #: where several things change together: keys on disk, a prior
-    _runs_with: RunsWith | None = None
+    _turns: SeqLock | None = None  #: where several things change together: keys on disk, a prior
+    _runs_with: FrozenParams | None = None
     _given: tuple[Any, Any, Any] = (None, None, None)  #: max_keys, ttl and spill as the core has them
 
     # ---- parameters -------------------------------------------------------------------------------------------------
@@ -57,10 +57,10 @@ class KeyedRoom(Members):
 
     def _run_with(self) -> None:
         """From now on a change of parameters is one in mid-stream."""
-        self._runs_with = RunsWith(self, ("prototype", "prior"))
+        self._runs_with = FrozenParams(self, ("prototype", "prior"))
         self._given = (self.max_keys, self.ttl, self.spill)
         if self._turns is None and not (self.spill is None and self.prior is None):
-            self._turns = Turns()
+            self._turns = SeqLock()
 
     def _check_parameters(self) -> None:
         if self._runs_with is not None:
@@ -84,7 +84,7 @@ class KeyedRoom(Members):
                 f"spill was {before!r} and is now None: keys that are not in memory would be lost; set it back, or to "
                 "another path, to which they are moved"
             )
-        self._turns = self._turns or (Turns() if room.spills else None)
+        self._turns = self._turns or (SeqLock() if room.spills else None)
         with self._writing():
             if self._spill is not None and not self._spill.is_at(self.spill):
                 moved = Spill(self.spill)

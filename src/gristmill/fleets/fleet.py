@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core, persist
-from .._common.frozen_params import RunsWith
+from .._common.frozen_params import FrozenParams
 from .._common.inputs import refuse_masked
 from .._common.labels import NO_LABELS
 from .._common.threads import jobs, resolved
-from .base import Members, shaped
+from .base import FleetBase, shaped
 
 
-class Fleet(Members):
+class Fleet(FleetBase):
     """n learners of the same kernel, rule and budget, each with its own stream.
 
     Each member equals the prototype trained on the events of that member alone, bit for bit. Together they are many
@@ -52,7 +52,7 @@ class Fleet(Members):
     """
 
     _cores = (_core.FleetDouble, _core.FleetSingle)
-    _runs_with: RunsWith | None = None
+    _runs_with: FrozenParams | None = None
 
     def __init__(self, prototype: Any, n: int, n_jobs: int | None = 1) -> None:
         self.prototype = prototype
@@ -68,7 +68,7 @@ class Fleet(Members):
     def _started(self) -> Any:
         core = super()._started()
         if self._runs_with is None:  # it has just begun
-            self._runs_with = RunsWith(self, ("prototype", "n"))
+            self._runs_with = FrozenParams(self, ("prototype", "n"))
         self._runs_with.refuse_changed(self)
         return core
 
@@ -283,6 +283,7 @@ class Fleet(Members):
         self._first_seed = int(fitted["seed"])
         seeds = np.array([self._first_seed], dtype=np.uint64)
         persist.justify(self.n * 8.0 * self.n_features_in_, arrays, "members")
+        persist.justify(self.n * self._room_of_one(), arrays, "members", 2**28)
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, seeds)
         core.add_classes(len(table))
         core.set_members(np.arange(self.n, dtype=np.int64), arrays)

@@ -17,7 +17,7 @@ _BYTES = 280
 _KEPT = 16
 
 
-class Level(NamedTuple):
+class KeyMean(NamedTuple):
     """What is known of a key."""
 
     weight: float
@@ -26,7 +26,7 @@ class Level(NamedTuple):
     time: float  #: of its last event, on the caller's clock
 
 
-class Whole(NamedTuple):
+class GlobalMean(NamedTuple):
     """What is known of all keys: how far targets spread, and how much of it lies within keys."""
 
     weight: float = 0.0
@@ -51,7 +51,7 @@ class Whole(NamedTuple):
         """The clock does not run backwards."""
         return max(time, self.time) if self.event > 0 else time
 
-    def level(self, key: Level, apart: tuple[float, float]) -> float:
+    def level(self, key: KeyMean, apart: tuple[float, float]) -> float:
         """The mean of a key drawn to that of all: by much where keys differ little, and for a key of few events."""
         between, within = apart
         sure = key.weight * between
@@ -63,17 +63,17 @@ class Told(NamedTuple):
 
     before: Floats  #: the level of each event's key before it
     known: npt.NDArray[np.bool_]  #: whether the key had one
-    changed: dict[Any, Level]
-    whole: Whole
+    changed: dict[Any, KeyMean]
+    whole: GlobalMean
 
 
-class Levels:
+class KeyMeans:
     """A level a key: the running mean of its targets, drawn to that of all keys."""
 
     def __init__(self) -> None:
         self._ttl = self._horizon = math.inf
-        self._of: dict[Any, Level] = {}
-        self.whole = Whole()
+        self._of: dict[Any, KeyMean] = {}
+        self.whole = GlobalMean()
 
     def configure(self, ttl: float, max_keys: int | None) -> None:
         """Levels whose last event is longer ago than `ttl` are forgotten, as the learners of their keys are.
@@ -91,14 +91,14 @@ class Levels:
     def nbytes(self) -> int:
         return _BYTES * len(self._of)
 
-    def _is_past(self, level: Level, event: float, time: float) -> bool:
+    def _is_past(self, level: KeyMean, event: float, time: float) -> bool:
         return time - level.time > self._ttl or event - level.event > self._horizon
 
     def tell(self, keys: list[Any], targets: Floats, weights: Floats | None, times: Floats | None) -> Told:
         """The level before each event, one after the other; nothing is changed."""
         before, known = np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
-        changed: dict[Any, Level] = {}
-        whole, fresh = self.whole, Level(0.0, 0.0, 0.0, 0.0)
+        changed: dict[Any, KeyMean] = {}
+        whole, fresh = self.whole, KeyMean(0.0, 0.0, 0.0, 0.0)
         clock = times.tolist() if times is not None else None
         heavy = weights.tolist() if weights is not None else None
         for row, (key, target) in enumerate(zip(keys, targets.tolist(), strict=True)):
@@ -162,11 +162,13 @@ class Levels:
             raise ModelFileError("its levels are damaged")
         if len(set(found)) != len(found):
             raise ModelFileError("the keys of its levels are not distinct")
-        self._of = {key: Level(*row) for key, row in zip(found, numbers.tolist(), strict=True)}
-        self.whole = Whole(*whole.tolist())
+        self._of = {key: KeyMean(*row) for key, row in zip(found, numbers.tolist(), strict=True)}
+        self.whole = GlobalMean(*whole.tolist())
 
 
-def _joined(level: Level, whole: Whole, weight: float, target: float, event: float, time: float) -> tuple[Level, Whole]:
+def _joined(
+    level: KeyMean, whole: GlobalMean, weight: float, target: float, event: float, time: float
+) -> tuple[KeyMean, GlobalMean]:
     """A key and all keys with one more target; sums of squares by Welford's rule, which cancels nothing."""
     if weight == 0:
         return level._replace(event=event, time=time), whole._replace(event=event, time=time)
@@ -174,7 +176,7 @@ def _joined(level: Level, whole: Whole, weight: float, target: float, event: flo
     step, leap = target - level.mean, target - whole.mean
     mean, centre = level.mean + weight * step / own, whole.mean + weight * leap / of_all
     began = level.weight == 0
-    return Level(own, mean, event, time), Whole(
+    return KeyMean(own, mean, event, time), GlobalMean(
         of_all,
         centre,
         event,

@@ -17,7 +17,7 @@ from .._common.times import is_span, read_times
 from ..learners.kernel import KernelClassifier, KernelNovelty
 from .keyed_files import KeyedFiles
 from .keys import KeyedEvents, KeyKind, read_keys, shown_keys
-from .prior import Prior
+from .prior import UndoablePrior
 
 
 class KeyedFleet(KeyedFiles):
@@ -155,7 +155,7 @@ class KeyedFleet(KeyedFiles):
     def _take_in(self, core: Any, seed: int | None, events: KeyedEvents, weights: Any, classes: Any, want: bool) -> Any:
         """Prior, core and spill file learn, or none of them; `seed`: of a core that is new."""
         table, kept = self._table, core.changes
-        prior = self._prior_run if self.prior is None or self._prior_run else Prior(copy.deepcopy(self.prior))
+        prior = self._prior_run if self.prior is None or self._prior_run else UndoablePrior(copy.deepcopy(self.prior))
         try:
             said = offsets = None
             numbers = events.labels
@@ -184,7 +184,7 @@ class KeyedFleet(KeyedFiles):
         shown = self._shown(scores, core.classes)
         return shown + said if said is not None and offsets is None else shown
 
-    def _settled_with(self, core: Any, seed: int | None, events: KeyedEvents, prior: Prior | None) -> None:
+    def _settled_with(self, core: Any, seed: int | None, events: KeyedEvents, prior: UndoablePrior | None) -> None:
         """The events are learned, and stay."""
         if prior is not None:
             prior.keep()
@@ -192,7 +192,7 @@ class KeyedFleet(KeyedFiles):
         if seed is not None:
             self._start(core, seed, events)
 
-    def _undo(self, table: LabelTable, prior: Prior | None) -> None:
+    def _undo(self, table: LabelTable, prior: UndoablePrior | None) -> None:
         """Nothing was learned; the core has seen to itself."""
         self._table = table
         if self._core_ is None:

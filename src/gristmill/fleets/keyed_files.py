@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import persist
-from .._common.ranges import bytes_in
 from ..streams.files.fixed_width import TableRows
-from .eviction import KeyedRoom
+from .eviction import EvictingFleet
 from .keys import KeyKind
-from .prior import Prior
+from .prior import UndoablePrior
 from .spill import BATCH
 from .spill_lock import TemporarySpill
 
@@ -21,11 +20,11 @@ from .spill_lock import TemporarySpill
 _SPARSE, _FEW = 64, 1024
 
 
-class KeyedFiles(KeyedRoom):
+class KeyedFiles(EvictingFleet):
     """What is written of a keyed fleet, and how it is read again."""
 
     prior_: Any = None
-    _prior_run: Prior | None = None
+    _prior_run: UndoablePrior | None = None
     _timed: bool | None = None
     _first_seed: int
 
@@ -96,19 +95,15 @@ class KeyedFiles(KeyedRoom):
         persist.decode_features(self, fitted)
         prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
         self._kind, self._timed, self._first_seed = fitted["kind"], bool(fitted["timed"]), int(fitted["seed"])
-        # A key has room for its whole budget from the beginning, so a large one takes more than the points that there are.
-        size = getattr(self._model.budget, "size", 1)
-        each = float(size) * 8 * (self.n_features_in_ + 2) if isinstance(size, int) else float(bytes_in(size))
-        persist.justify(
-            each * max(1, len(arrays["key_lengths" if self._kind != "int" else "keys"])), arrays, "keys", 2**28
-        )
+        count = len(arrays["keys" if self._kind == "int" else "key_lengths"])
+        persist.justify(max(1, count) * self._room_of_one(), arrays, "keys", 2**28)
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, self._first_seed, self._kind)
         core.add_classes(len(table))
         self._kept(core, lambda: self._members_from_file(core, arrays, fitted))
         if "prior" in fitted:
             self.prior_ = copy.deepcopy(self.prior)
             self.prior_._from_file(prior, fitted["prior"])
-            self._prior_run = Prior(self.prior_)
+            self._prior_run = UndoablePrior(self.prior_)
         if "columns" in fitted:
             self.columns_, self.key_column_ = TableRows.from_json(fitted["columns"]), str(fitted["key_column"])
             if len(self.columns_.out_names) != self.n_features_in_:

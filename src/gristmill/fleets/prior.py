@@ -13,7 +13,7 @@ import numpy.typing as npt
 _MOST = 1000
 
 
-class Prior:
+class UndoablePrior:
     """A learner at work. A copy before each chunk would cost far more than an event; one in a while does not.
 
     What came since the copy is kept, and to go back is to learn it again: however a stream is cut, the learner is the same.

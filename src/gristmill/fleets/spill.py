@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from .spill_lock import APPLICATION, Seat, refuse_foreign
+from .spill_lock import APPLICATION, SpillLock, refuse_foreign
 
 Record = tuple[bytes, bytes]
 #: keys of a question to SQLite, which takes so many at a time
@@ -87,9 +87,9 @@ class Spill:
         self._version = int(self._asked("PRAGMA data_version")[0][0])
         self._end = weakref.finalize(self, _drop, self._link, self._table, seat, os.getpid())
 
-    def _seated(self) -> Seat | None:
+    def _seated(self) -> SpillLock | None:
         """Open the file and have a seat at it; None: somebody else had the same idea, so once more."""
-        seat = Seat(self._path)
+        seat = SpillLock(self._path)
         try:
             refuse_foreign(self._path)
             if seat.is_alone:
@@ -294,7 +294,7 @@ class Spill:
         self._end()
 
 
-def _drop(link: sqlite3.Connection, table: str, seat: Seat, owner: int) -> None:
+def _drop(link: sqlite3.Connection, table: str, seat: SpillLock, owner: int) -> None:
     """The table goes; with the last one, the file."""
     if os.getpid() != owner:  # a process that was forked off: the file is its parent's
         return

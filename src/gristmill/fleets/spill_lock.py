@@ -75,7 +75,7 @@ def refuse_foreign(path: str) -> None:
         )
 
 
-class Seat:
+class SpillLock:
     """A fleet's seat at a spill file. The system takes it back when a process is killed, so who comes next knows.
 
     It is a shared lock on a file beside the spill file: SQLite has locks of its own on the latter.

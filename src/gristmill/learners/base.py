@@ -22,7 +22,7 @@ from . import additive
 from .additive_components import AdditiveParts
 from .composition import check_composition, check_outputs, check_passes, one_number_of_passes, warn_if_nothing_is_stored
 from .explanation import Explaining
-from .scale_warnings import Early, warn_that_nothing_is_stored
+from .scale_warnings import ScaleWarnings, warn_that_nothing_is_stored
 
 #: without a budget: what was learned stays when a point leaves; trees cannot fold their terms
 _DEFAULT_BUDGET, _TREE_BUDGET = Merge(1000), DropSmallest(1000)
@@ -159,7 +159,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         bare = self._columns is None and not isinstance(X, list) and not inputs.is_sparse(X)
         looks = bare and not additive.is_additive(run.parts.kernel), bare and self._task == "regression"
         if any(looks) or self._task == "regression":
-            run.early = Early(*looks)
+            run.early = ScaleWarnings(*looks)
         return self._make_core(run.parts, width, inputs.is_sparse(X), single, seed_of(self.random_state))
 
     def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
@@ -204,7 +204,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     def _look_at(self, parts: Parts, X: Any, classes: int) -> None:
         warn_if_nothing_is_stored(parts.kernel, parts.budget, X, classes if classes > 2 else 1)
 
-    def _tell(self, run: Run, early: Early) -> None:
+    def _tell(self, run: Run, early: ScaleWarnings) -> None:
         early.warn(type(self).__name__, getattr(self, "feature_names_in_", None))
         if self._task == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
             warn_that_nothing_is_stored(type(self).__name__, run.parts.rule)

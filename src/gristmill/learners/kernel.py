@@ -10,8 +10,8 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .._base.estimator import Run, Scores
-from .._base.intervals import Bounding
-from .._base.predictors import Classifying, Watching
+from .._base.intervals import IntervalMixin
+from .._base.predictors import ClassificationMixin, NoveltyMixin
 from .._common import labels as _labels
 from .._common.labels import LabelTable, checked_class_weight
 from ..kernels import Gaussian, Kernel, Laplacian
@@ -43,7 +43,7 @@ _PARAMETERS = """Parameters
 _NOVELTY_RULES = "Density(); with a budget, SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)"
 
 
-class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
+class KernelClassifier(ClassifierMixin, StreamLearner, ClassificationMixin):
     __doc__ = f"""Online kernel classifier: by the sign of the score for two classes, by the highest score for more.
 
     New classes may appear at any event. When a third class appears, a binary learner becomes a multiclass one whose
@@ -128,7 +128,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner, Classifying):
         return view.sign * values if values.shape[1] == 1 else values[:, view.columns]
 
 
-class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
+class KernelRegressor(RegressorMixin, StreamLearner, IntervalMixin):
     __doc__ = f"""Online kernel regressor for one target or several.
 
     If y has two dimensions, all targets share the stored points, and each has its own coefficients, intercept and state
@@ -191,7 +191,7 @@ class KernelRegressor(RegressorMixin, StreamLearner, Bounding):
         return tags
 
 
-class KernelNovelty(StreamLearner, Watching):
+class KernelNovelty(StreamLearner, NoveltyMixin):
     __doc__ = f"""Online novelty detector: an alarm is a score below a threshold that adapts to the wanted share of alarms.
 
     Without arguments it estimates a kernel density over 1,000 points, and the lowest one percent of scores are alarms.

@@ -13,7 +13,7 @@ NARROW, WIDE = 0.1, 10.0  #: spreads that a kernel or a rule can work with
 FAR = 10.0  #: spreads that a mean may be off
 
 
-class Early:
+class ScaleWarnings:
     """Sums over the first hundred events, from the first of them on: in any cut they come to the same.
 
     Parameters
@@ -53,9 +53,9 @@ class Early:
                 squares = squares + (rows[0] * rows[0] if len(rows) == 1 else (rows * rows).sum(axis=0))
         self._sums = {**self._sums, what: (first, sums, squares)}  # a copy of the whole keeps what it had
 
-    def copied(self) -> Early:
+    def copied(self) -> ScaleWarnings:
         """What it has by now, to go on with or to drop."""
-        other = Early(*self._looks)
+        other = ScaleWarnings(*self._looks)
         other.moved, other._seen, other._sums = self.moved, self._seen, self._sums
         return other
 

@@ -1,4 +1,4 @@
-"""Kernel and feature learners as one: a weighted mean of what they say, over the points of all."""
+"""Merge kernel and feature learners: a weighted mean of their functions over the union of their points."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def _weights(shards: list[_Shard], outputs: int) -> dict[str, Any]:
 #: numbers of rules and budgets that count: Alma's steps, a density's weight, those who asked to come into a sample
 _COUNTS = ("rule.corrections", "rule.total", "budget.candidates")
 
-# ---- how learning goes on ---------------------------------------------------------------------------------------
+# ---- state for further learning ---------------------------------------------------------------------------------------
 
 
 def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .compatibility import check, shares_of
 def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -> Any:
     """One model of several that learned apart, from different parts of the data.
 
-    The result says the weighted mean of what the models say: their stored points are united, equal points once, and
+    The result predicts the weighted mean of the models' scores: their stored points are united, equal points once, and
     compressed to `size`. It is for data that live apart: one pass over all of them, where that can be had, is better,
     because each model has seen less.
 
@@ -22,7 +22,7 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
         Kernel learners; learners with additive kernels, whose terms are united and the smallest dropped; learners over
         features of one and the same map, whose weights are averaged; any of these behind `Prepared`; `StreamScaler`;
         `AutoClassifier` and the others that race, and `Race`, expert by expert.
-        Class lists may differ: they are united, and a model says 0 of a class that it has not met.
+        Class lists may differ: they are united, and a model scores 0 for a class that it has not seen.
     size : int or str, optional
         Most points of the result, or its memory in words such as "1 MB"; by default what the models' budget says, the
         largest of them. `Unbounded()` then keeps all. Of a race that shares out memory, that memory, in words.

@@ -55,7 +55,7 @@ def _prepared_races(first: Any, began: list[Any], inner: list[Any], size: Any, w
 
 
 def _retargeted(one: Any, targets: Targets) -> Any:
-    """A learner that says the same of targets that are measured in another way."""
+    """An equivalent learner in other target units."""
     model = copy.copy(one.model)
     if one.targets.is_known:
         model._run.core.rescale_targets(*one.targets.to(targets))

@@ -65,7 +65,7 @@ class Terms:
         )
 
     def fields(self, ticks: int) -> dict[str, Any]:
-        """Fields of a core's state that say the same; what follows from them is left to the core."""
+        """Fields of an equivalent core state; the core derives the rest."""
         return {
             "points": self.points,
             "ids": self.ids,
@@ -93,7 +93,7 @@ def _label_name(target: int) -> str:
 
 
 def _labels(state: dict[str, Any], count: int) -> Floats:
-    """What the stored events were told to be; NaN where that is not known."""
+    """Labels of the stored points; NaN where unknown."""
     lines: list[Floats] = []
     while _label_name(len(lines)) in state:
         lines.append(state[_label_name(len(lines))])

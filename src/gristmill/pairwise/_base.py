@@ -1,4 +1,4 @@
-"""What the pairwise learners share: a core that meets events in order and keeps a buffer of them."""
+"""Base of the pairwise learners: a core that pairs each sample with a buffer of earlier ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .. import persist
 from .._base.estimator import Run
-from .._base.predictors import Labelled
+from .._base.predictors import LabelMixin
 from .._common.labels import LabelTable
 from .._common.ranges import Range
 from .._common.seeds import seed_of
@@ -17,7 +17,7 @@ from .._common.seeds import seed_of
 Array = npt.NDArray[np.float64]
 
 
-class PairStreamLearner(Labelled):
+class PairStreamLearner(LabelMixin):
     """Base of the pairwise learners. Its parts are a kind of core and what to make it with: `(kind, named)`."""
 
     #: how many classes there may be
@@ -67,7 +67,7 @@ class PairStreamLearner(Labelled):
 
     @property
     def n_pairs_(self) -> int:
-        """How many pairs that can teach something have been met; 0 while only one class has come."""
+        """Number of informative pairs so far; 0 while there is only one class."""
         return int(self._report()["pairs"])
 
     @property

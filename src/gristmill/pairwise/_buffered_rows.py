@@ -31,7 +31,7 @@ class BufferedRows:
         return int(self.policy.offered)
 
     def offer(self, x: Array, label: float) -> tuple[list[int], list[int]]:
-        """The next event comes by; returns the places written, and where each place was refilled from."""
+        """Offer the next sample; returns the slots written, and the source of each refilled slot."""
         place = self.seen
         slots, sources = self.policy.offer(x, label)
         if sources:

@@ -1,4 +1,4 @@
-"""A loop over pairs whose loss is written in Python; from outside it looks like the core's learners."""
+"""A loop over pairs whose loss is written in Python, with the interface of the core's learners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PairLoop:
         self.w, self.sum, self.rows = w, np.zeros(w.shape), rows
         self.rate, self.reg, self.average = float(rate), float(reg), bool(average)
         self.steps = self.pairs = self.classes = 0
-        self.lock = threading.RLock()  # who looks from another thread waits for the end of a chunk
+        self.lock = threading.RLock()  # readers in other threads wait for the end of a chunk
 
     is_plain = False
     outputs = 1
@@ -39,7 +39,7 @@ class PairLoop:
             raise
 
     def check(self, rows: Array) -> None:
-        """Everything that can be said against the rows, before anything is learned from them."""
+        """Validate all rows before anything is learned."""
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
             row, column = bad[0]

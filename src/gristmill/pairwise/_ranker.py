@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
-from .._base.predictors import Classifying
+from .._base.predictors import ClassificationMixin
 from ._base import Array, PairStreamLearner
 
 
-class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
+class Ranker(ClassifierMixin, PairStreamLearner, ClassificationMixin):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
     _most_classes = 2
@@ -45,7 +45,7 @@ class Ranker(ClassifierMixin, PairStreamLearner, Classifying):
     def _cut(self) -> float:
         return self.threshold_
 
-    # ---- what the buffer says ----------------------------------------------------------------------------
+    # ---- estimates from the buffer ----------------------------------------------------------------------------
 
     def _buffer_scores(self) -> tuple[Array, Array]:
         """f at the buffer's points and their labels, with the outward sign."""

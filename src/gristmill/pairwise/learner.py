@@ -212,7 +212,7 @@ class _Loop(PairLoop):
         return loss
 
     def _number(self, row: int, method: str, w: Array, y: float, x: Array, others: Array, labels: Array) -> Array:
-        """What the loss says, as numbers; whatever else it says is refused by name."""
+        """The values of the loss as numbers; anything else is refused by name."""
         said = getattr(self.loss, method)(w, x, y, others, labels)
         try:
             found = np.asarray(said)

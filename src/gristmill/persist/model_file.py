@@ -30,7 +30,7 @@ FORMAT = 1
 
 
 class ModelFileError(ValueError):
-    """The file is not a model that this version can read; the message says why."""
+    """The file is not a model that this version can read; the message gives the reason."""
 
 
 #: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
@@ -400,7 +400,7 @@ def encode_labels(labels: Any) -> list[Any]:
 
 
 def decode_labels(labels: Any) -> list[Any]:
-    """The labels in the order they were met."""
+    """Labels in order of arrival."""
     found = [decode(label) for label in labels]
     kinds = {isinstance(label, str) for label in found}
     plain = all(isinstance(label, bool | int | float | str) for label in found)

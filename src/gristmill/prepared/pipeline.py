@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._base.estimator import Run, is_event, refuse_no_weight
 from .._common import inputs
-from .._common.seqlock import Turns
+from .._common.seqlock import SeqLock
 from ..streams.relevance import RelevanceScaler
 from ..streams.scaling import StreamScaler
 from ..streams.tables.table import Table, padded
@@ -39,7 +39,7 @@ class Begun:
         self, model: Any, table: Table | None, scaler: Any, room: int | None = None, targets: Targets | None = None
     ) -> None:
         self.model, self.table, self.scaler, self.room, self.targets = model, table, scaler, room, targets
-        self._turns = Turns()
+        self._turns = SeqLock()
         self._quick: Any = None
         self._find_quick()
         if not self._started:

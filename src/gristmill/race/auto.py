@@ -7,8 +7,8 @@ from typing import Any, Self
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .._base.estimator import Run, Scores
-from .._base.intervals import Bounding
-from .._base.predictors import Classifying, Watching
+from .._base.intervals import IntervalMixin
+from .._base.predictors import ClassificationMixin, NoveltyMixin
 from .._common.ranges import Range, bytes_in, count, is_real, is_whole
 from . import expert_sets
 from .core import RaceCore
@@ -80,7 +80,7 @@ class Auto(Racing):
                 )
 
 
-class AutoClassifier(ClassifierMixin, Auto, Classifying):
+class AutoClassifier(ClassifierMixin, Auto, ClassificationMixin):
     __doc__ = """A classifier that needs no settings: one pass, bounded memory, columns in any units.
 
     Several learners, the experts, run side by side: kernels of several families and widths, several rates, columns with
@@ -147,7 +147,7 @@ class AutoClassifier(ClassifierMixin, Auto, Classifying):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class AutoRegressor(RegressorMixin, Auto, Bounding):
+class AutoRegressor(RegressorMixin, Auto, IntervalMixin):
     __doc__ = """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
     Experts run side by side as in `AutoClassifier`; besides kernels there are linear models of the columns and of their
@@ -220,7 +220,7 @@ class AutoRegressor(RegressorMixin, Auto, Bounding):
 _rate = Range("a number above 0 and below 1", lambda value: is_real(value) and 0 < value < 1)
 
 
-class AutoNovelty(Auto, Watching):
+class AutoNovelty(Auto, NoveltyMixin):
     """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
 
     Two detectors over samples of all events score an event: a kernel density with a narrow kernel,

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .._base.estimator import Run, Scores, StreamEstimator, task_of
-from .._base.intervals import Bounding
-from .._base.predictors import Classifying
+from .._base.intervals import IntervalMixin
+from .._base.predictors import ClassificationMixin
 from .._common import labels
 from .._common.ranges import Range, is_real, optional
 from .._common.threads import jobs
@@ -32,7 +32,7 @@ class Racing(StreamEstimator):
 
     widens = True
     _takes_sparse = False
-    _largest = labels.LARGEST
+    _largest: float = labels.LARGEST
     share: float | None = None
     n_jobs: int | None = 1
     _task_name: str
@@ -176,7 +176,7 @@ class Race(Racing):
         return super()._parts()
 
 
-class RaceClassifier(ClassifierMixin, Race, Classifying):
+class RaceClassifier(ClassifierMixin, Race, ClassificationMixin):
     """What `Race` makes of classifiers.
 
     Examples
@@ -199,7 +199,7 @@ class RaceClassifier(ClassifierMixin, Race, Classifying):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class RaceRegressor(RegressorMixin, Race, Bounding):
+class RaceRegressor(RegressorMixin, Race, IntervalMixin):
     """What `Race` makes of regressors.
 
     Examples

@@ -184,7 +184,11 @@ class Handlers:
 
     async def curves(self, call: Call) -> Reply:
         writer = self._writer(call)
-        return as_json(curves(writer, self.service.meters[writer.served.name]))
+        try:
+            after = float(call.query.get("after", "0"))
+        except ValueError:
+            raise ServiceError("after must be a number: seconds since 1970", 400) from None
+        return as_json(curves(writer, self.service.meters[writer.served.name], after))
 
     async def snapshots(self, call: Call) -> Reply:
         served = self._writer(call).served

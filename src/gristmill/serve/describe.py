@@ -42,7 +42,7 @@ def _state(contender: Contender) -> dict[str, Any]:
     with reader as model:
         for name, attribute in (
             ("n_seen", "n_seen_"), ("memory_bytes", "memory_bytes_"), ("n_support", "n_support_"),
-            ("classes", "classes_"), ("weights", "weights_"), ("relevance", "relevance_"),
+            ("classes", "classes_"), ("weights", "weights_"),
         ):  # fmt: skip
             value = _attribute(model, attribute)
             if value is not None:
@@ -50,12 +50,27 @@ def _state(contender: Contender) -> dict[str, Any]:
         table = _attribute(model, "table_")
         if table is not None:
             found["columns"] = {str(name): kind for name, kind in table.kinds_.items()}
+        found.update(_relevance(model))
         experts = _attribute(model, "experts_")
         if experts is not None:
             from ..notation import written
 
             found["experts"] = [written(one)[:120] if hasattr(one, "get_params") else str(one)[:120] for one in experts]
     return found
+
+
+def _relevance(model: Any) -> dict[str, Any]:
+    """The share of each column in the prediction, where a learner, or the leader of a race, weighs columns."""
+    table = _attribute(model, "table_")
+    shares = _attribute(model, "relevance_")
+    if table is None:
+        return {}
+    if shares is None:  # the leader sees the rows that the table makes: several columns for a category
+        inner = _attribute(_attribute(model, "leader_"), "relevance_")
+        shares = None if inner is None else table.by_column(inner)
+    if shares is None or len(shares) != len(table.names):
+        return {}
+    return {"relevance": dict(zip(table.names, shares.tolist(), strict=True))}
 
 
 def _attribute(model: Any, name: str) -> Any:
@@ -86,8 +101,8 @@ def comparison(writer: Writer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def curves(writer: Writer, meter: Meter) -> dict[str, Any]:
-    """What the page draws."""
+def curves(writer: Writer, meter: Meter, after: float = 0.0) -> dict[str, Any]:
+    """What the page draws; curves over time begin after a moment."""
     served = writer.served
     record = served.champion.record
     return {
@@ -98,7 +113,7 @@ def curves(writer: Writer, meter: Meter) -> dict[str, Any]:
         "calibration": record.calibration(),
         "counts": record.classes,
         "alarms": list(served.alarms),
-        "time": list(meter.points),
+        "time": [point for point in list(meter.points) if (point["time"] or 0.0) > after],
         "challenger": None if served.challenger is None else {
             "learner": served.challenger.spec.get("learner", "auto"), "status": served.challenger.role,
             "reason": served.challenger.reason, "curve": _finite(served.challenger.record.curve),

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from .. import persist
 from .._common.ranges import Range, count, one_of, optional
-from .labels import Labelled, class_codes
+from .labels import LabelMixin, class_codes
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
 from .solvers import linear
 from .solvers.greedy import greedy_classes
@@ -18,7 +18,7 @@ from .solvers.greedy import greedy_classes
 VALIDATION = Range("a number in (0, 1)", lambda v: 0 < v < 1)
 
 
-class LandmarkClassifier(Labelled, ClassifierMixin, LinearLandmarkModel):
+class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
     __doc__ = f"""A linear classifier over similarities to landmarks, positive definite or not.
 
     Two classes give one machine, more give one against all others for each. Probabilities come from

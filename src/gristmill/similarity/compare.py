@@ -209,5 +209,5 @@ class TrainingBlock:
 
 
 def default_similarity(width: int) -> Kernel:
-    """What compares vectors when nothing is said."""
+    """The default similarity of vectors."""
     return Gaussian(1.0 / max(width, 1))

@@ -37,7 +37,7 @@ def class_codes(name: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArra
     return classes, codes.astype(np.int64)
 
 
-class Labelled:
+class LabelMixin:
     """`classes_` in the model file."""
 
     classes_: npt.NDArray[Any]

@@ -55,7 +55,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class LandmarkModel(Storable, NestedParameters):
-    """Base of the landmark models; a subclass says what is linear in the similarities."""
+    """Base of the landmark models; a subclass fits a linear model over the similarities."""
 
     _ranges: ClassVar[dict[str, Range]] = {}
     #: fitted arrays that belong in the file, beside the landmarks

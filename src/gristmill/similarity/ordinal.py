@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.ranges import Range, positive
-from .labels import Labelled
+from .labels import LabelMixin
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .solvers.newton import minimise
 
@@ -20,7 +20,7 @@ Values = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
-class LandmarkOrdinal(Labelled, ClassifierMixin, LinearLandmarkModel):
+class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
     __doc__ = f"""Ordinal regression over similarities to landmarks, with explicit margins (EXC).
 
     A score f(x) is cut by thresholds b_2 < ... < b_r: the label is the largest i with b_i <= f(x). The loss

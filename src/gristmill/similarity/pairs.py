@@ -14,7 +14,7 @@ from .. import persist
 from .._common.ranges import Range, count, flag, one_of, optional
 from . import transfer
 from .classifiers import VALIDATION
-from .labels import Labelled, class_codes
+from .labels import LabelMixin, class_codes
 from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
 from .solvers import linear
 from .solvers.boost import adaboost, boosted_pairs
@@ -25,7 +25,7 @@ Pairs = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
-class LandmarkPairClassifier(Labelled, ClassifierMixin, LandmarkModel):
+class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
     __doc__ = f"""A linear classifier over f(K(x, x+) - K(x, x-)) for landmark pairs, with f tuned.
 
     The identity for f gives the criterion of Balcan and Blum, the sign that of Wang, Yang and Feng; the

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .. import persist
 from .._base.estimator import Run, StreamEstimator
-from .._base.predictors import Classifying, Measuring
+from .._base.predictors import ClassificationMixin, RegressionMixin
 from .._common.labels import LabelView
 from .._common.ranges import Range, count, flag, non_negative, optional, positive_or_inf
 from .._common.seeds import seed_of
@@ -117,7 +117,7 @@ class StreamLandmarkModel(StreamEstimator):
         return core
 
 
-class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classifying):
+class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, ClassificationMixin):
     __doc__ = f"""Classify a stream with any similarity, in constant memory.
 
     {NOTES}
@@ -202,7 +202,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classifying
         return self._by_class("class_count")
 
 
-class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, Measuring):
+class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, RegressionMixin):
     __doc__ = f"""Regress on a stream with any similarity, in constant memory.
 
     {NOTES}

@@ -74,7 +74,7 @@ class Sample:
             self.classes = classes
 
     def calibrate(self, scores: Values, label: int) -> None:
-        """What was said of an event before it was learned, and what it was."""
+        """Prediction of a sample before it was learned, and its label."""
         if self.classes == 2:
             scores = scores[1:] - scores[:1]
         self.calibration.learn(np.ascontiguousarray(scores[:1] if self.classes < 2 else scores), label)

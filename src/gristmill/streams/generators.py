@@ -68,7 +68,7 @@ def _separable(rng: np.random.Generator, centres: Floats, count: int, width: flo
 
 
 def _apart(rng: np.random.Generator, width: float) -> Floats:
-    """Centres of both classes, drawn anew until no two of different classes lie on each other."""
+    """Centres of both classes, redrawn until centres of different classes are distinct."""
     while True:
         centres = rng.uniform(-2.0, 2.0, size=(2, _PARTS, 2))
         between = np.linalg.norm(centres[0][:, None] - centres[1][None, :], axis=2)

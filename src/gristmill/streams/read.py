@@ -1,4 +1,4 @@
-"""One function that reads them all: the format by the name of the file, or by what one says."""
+"""`read`: a stream from any file, by the ending of its name or the given format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def format_of(path: Any) -> str:
-    """The format that a file's name tells."""
+    """The format by the ending of a file name."""
     if str(path) == "-":
         return "csv"
     stem = os.fspath(path).lower()

@@ -31,7 +31,9 @@ STEADY = 0.02  #: of the squared weights would go to other columns, for 1,000 st
 #: which grows with the square of the points, and so does this, up to
 STEADIEST = 0.1
 MOST = 4096  #: stored points that are learned anew: their kernel values take 8 bytes a pair, 134 MB, for a moment
-SLACK = 0.1  #: how much worse, as a share, the stored points may be told with new weights: a few errors are chance
+SLACK = (
+    0.1  #: relative increase of errors on the stored points that is accepted with new weights: a few errors are chance
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Renewal:
 
     position: int
     shares: Floats  #: of the mean square of the gradient by each column; they add up to 1
-    taken: bool  #: whether the weights followed: they had changed, and the points, if not too many, were told no worse
+    taken: bool  #: whether the new weights were accepted: they differ, and errors on the stored points did not increase
 
 
 class RelevanceScaler:
@@ -128,7 +130,7 @@ class RelevanceScaler:
         return (history[-1].shares if history else np.full(count, 1 / count)), history
 
     def renew(self, model: Any, owners: Places | None = None, always: bool = False) -> None:
-        """New weights from what the model has learned, if they tell its stored points no worse.
+        """New weights from the learned function, if errors on its stored points do not increase.
 
         Parameters
         ----------

@@ -203,7 +203,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
-        found = self._scaling.copy()  # of one moment, whoever learns meanwhile
+        found = self._scaling.copy()  # a consistent state, even if another thread learns
         return {"scaler_state": found.state()}, {"n_seen": found.seen, "centred": self.is_centred}
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
@@ -221,7 +221,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaling = state.pop("_scaling", None)
         if scaling is None:
             return state
-        found = scaling.copy()  # of one moment, whoever learns meanwhile
+        found = scaling.copy()  # a consistent state, even if another thread learns
         return {**state, "_scaling": (found.state(), found.seen)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

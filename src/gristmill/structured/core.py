@@ -11,7 +11,7 @@ import numpy as np
 
 from ..budgets import Project
 from ..kernels import Kernel
-from .hypothesis import Ahead, Hypothesis, PairSight, SharedSight, Sight, row_count, values_at
+from .hypothesis import Ahead, Hypothesis, Lookahead, PairLookahead, SharedLookahead, row_count, values_at
 from .steps import Event, Search
 
 _BLOCK = 64  # rows of the look-ahead
@@ -54,13 +54,13 @@ class JointCore:
             return None
         return np.array(answers) if f.closed else answers
 
-    def _sights(self, f: Callable[[], Hypothesis], rows: Any) -> Iterator[Sight]:
+    def _sights(self, f: Callable[[], Hypothesis], rows: Any) -> Iterator[Lookahead]:
         """Each event as the hypothesis of its moment sees it."""
         shared, objects = isinstance(self.kernel, Kernel), isinstance(rows, list)
         count, block = row_count(rows), 1 if objects else _BLOCK
         for first in range(0, count, block):
             if not shared:
-                yield PairSight(f(), self.kernel, rows[first], f"row {first}")
+                yield PairLookahead(f(), self.kernel, rows[first], f"row {first}")
                 continue
             piece = rows[first : first + block]
             ahead = Ahead(self.kernel, f(), piece, first)
@@ -79,7 +79,7 @@ class JointCore:
             )
 
     def answers(self, rows: Any, scores: bool) -> list[Any]:
-        """What is said of each event: all scores where they are asked for and there is a list of labels, or a label."""
+        """Prediction of each sample: all scores if requested and there is a list of labels, else the best label."""
         f, found = self.f, []
         for first in range(0, row_count(rows), _BLOCK):
             piece = rows[first : first + _BLOCK]
@@ -87,9 +87,9 @@ class JointCore:
             for i in range(row_count(piece)):
                 place = f"row {first + i}"
                 sight = (
-                    PairSight(f, self.kernel, piece[i], place)
+                    PairLookahead(f, self.kernel, piece[i], place)
                     if values is None
-                    else SharedSight(f, values[i], math.nan)  # k(x, x) is not asked for here
+                    else SharedLookahead(f, values[i], math.nan)  # k(x, x) is not asked for here
                 )
                 found.append(self.search.answer(f, Event(sight, piece[i : i + 1], place), scores))
         return found

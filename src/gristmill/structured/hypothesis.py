@@ -104,7 +104,7 @@ def without(points: Any, at: int) -> Any:
 # ---- one event seen by the stored functions ----------------------------------------------------------------
 
 
-class Sight:
+class Lookahead:
     """Kernel values of one event: `row(label)` at all functions, `cross(a, b)` = k((x, a), (x, b))."""
 
     def row(self, label: Any) -> Vector:
@@ -114,7 +114,7 @@ class Sight:
         raise NotImplementedError
 
 
-class SharedSight(Sight):
+class SharedLookahead(Lookahead):
     """Joint kernel k(x, x')[label == label']: one row of kernel values serves every label."""
 
     def __init__(self, hypothesis: Hypothesis, values: Vector, self_value: float) -> None:
@@ -133,7 +133,7 @@ class SharedSight(Sight):
         return np.asarray(found, dtype=np.float64)
 
 
-class PairSight(Sight):
+class PairLookahead(Lookahead):
     """A user's joint kernel k(x, label, x', label'), asked for each function."""
 
     def __init__(self, hypothesis: Hypothesis, function: Callable[..., Any], x: Any, place: str) -> None:
@@ -170,10 +170,10 @@ class Ahead:
         _refuse_infinite(among, first_row)
         self._values = np.hstack([values_at(kernel, hypothesis, rows, first_row), among])
 
-    def sight(self, hypothesis: Hypothesis, i: int) -> SharedSight:
+    def sight(self, hypothesis: Hypothesis, i: int) -> SharedLookahead:
         ids, old = hypothesis.ids, len(self._known)
         columns = np.where(ids >= self._first, ids - self._first + old, np.searchsorted(self._known, ids))
-        return SharedSight(hypothesis, self._values[i, columns], float(self._values[i, old + i]))
+        return SharedLookahead(hypothesis, self._values[i, columns], float(self._values[i, old + i]))
 
 
 def values_at(kernel: Kernel, f: Hypothesis, rows: Any, first_row: int) -> Vector:
@@ -259,7 +259,7 @@ def drop(f: Hypothesis, at: int) -> Hypothesis:
 class Projection:
     """How k((x, y), .) - k((x, r), .) lies to the span of the stored functions."""
 
-    def __init__(self, f: Hypothesis, sight: Sight, label: Any, rival: Any) -> None:
+    def __init__(self, f: Hypothesis, sight: Lookahead, label: Any, rival: Any) -> None:
         assert f.factor is not None
         self._f, self._label, self._rival = f, label, rival
         self.own_self, self.rival_self = sight.cross(label, label), sight.cross(rival, rival)

@@ -13,7 +13,7 @@ from .._common import inputs
 from ..budgets import Project
 from ..rules import Implicit, MarginProjection
 from . import hypothesis as _joint
-from .hypothesis import Hypothesis, Projection, SharedSight, Sight
+from .hypothesis import Hypothesis, Lookahead, Projection, SharedLookahead
 
 Score = Callable[[Any], float]
 
@@ -22,7 +22,7 @@ Score = Callable[[Any], float]
 class Event:
     """One event: its kernel values, itself, and what an error calls it."""
 
-    sight: Sight
+    sight: Lookahead
     x: Any  #: a table of one row, or a list of one object
     place: str
 
@@ -34,7 +34,7 @@ class Event:
     def score(self, f: Hypothesis, average: bool) -> Score:
         """f(x, .) as a function of the label."""
         weights = f.weights(average)
-        table = self.sight.scores(weights) if isinstance(self.sight, SharedSight) else None
+        table = self.sight.scores(weights) if isinstance(self.sight, SharedLookahead) else None
 
         def value(label: Any) -> float:
             if table is not None:
@@ -73,7 +73,7 @@ class Search:
         return found
 
     def answer(self, f: Hypothesis, event: Event, scores: bool) -> Any:
-        """What is said of an event: all scores where there is a list of labels, else the best label."""
+        """Prediction of a sample: all scores if there is a list of labels, else the best label."""
         score = event.score(f, self.average)
         return [score(label) for label in f.numbers] if scores and f.closed else self.best(score, f, event)
 

@@ -27,7 +27,7 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
         yield from first
         for path in given["more"]:
             known = SimpleNamespace(columns_=opened.settled())
-            yield from options.Opened(
+            yield from options.OpenedSource(
                 {**given, "data": path, "limit": None}, known, key=opened.key, bad=opened.bad
             ).stream  # fmt: skip
 

@@ -25,7 +25,7 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
         raise click.UsageError("--spill takes what --max-keys leaves no room for; give --max-keys too")
     if given["time"] and not (given["ttl"] or resumed is not None):
         raise click.UsageError("--time is the clock of --ttl; give --ttl too")
-    opened = options.Opened(given, resumed, key=_key_of(given, resumed, "--resume"))
+    opened = options.OpenedSource(given, resumed, key=_key_of(given, resumed, "--resume"))
     if opened.table is None:
         raise click.UsageError(_TABLE)
     chosen = _resumed(given, resumed, opened) if resumed is not None else keyed_fleet.chosen(opened, given)
@@ -33,7 +33,7 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
     with spread.over(chosen.fleet, given) as held:
         run = KeyedRun(held)
         rest = spread.Rest(opened.stream, held)
-        guarded = options.Guarded(rest.stream)
+        guarded = options.GuardedStream(rest.stream)
         watched, baselines = messages.watched(guarded.stream, run.task)
         try:
             result = prequential(
@@ -63,7 +63,7 @@ def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
 
 
 def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
-    """The column of the keys: as said, or as the model was trained; the two may not differ."""
+    """The key column: as given, or as the model was trained; the two must not differ."""
     from ...fleets.keyed import KeyedFleet
 
     if model is not None and not isinstance(model, KeyedFleet):
@@ -81,7 +81,7 @@ def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
 
 
 def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chosen:
-    """A model that goes on, on the clock that it has."""
+    """A saved model that continues with its own clock."""
     if fleet.ttl is not None and fleet._timed is not None and fleet._timed != bool(given["time"]):
         raise click.UsageError(
             "the model of --resume was learned with --time: say the column again"
@@ -116,7 +116,7 @@ def _finish(given: Any, opened: Any, result: Any, run: Any, about: dict[str, str
 
 
 class Members:
-    """A fleet as one model of `KeyedRows`, which counts the keys that it never met."""
+    """A fleet as one model of `KeyedRows`; counts unknown keys."""
 
     def __init__(self, fleet: Any) -> None:
         self.fleet = fleet
@@ -154,8 +154,8 @@ class Members:
 
 
 def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:
-    """What each row's own model says of it; a key that never came has seen nothing."""
-    opened = options.Opened(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
+    """Predict each row by the model of its key; an unknown key has an empty model."""
+    opened = options.OpenedSource(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
     if opened.table is None:
         raise click.UsageError(_TABLE)
     members = Members(fleet)

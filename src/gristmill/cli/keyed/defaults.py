@@ -1,4 +1,4 @@
-"""Which fleet `gristmill learn --key` trains: the learner of a key, what all keys share, and who must go when."""
+"""The fleet that `gristmill learn --key` trains: learner per key, shared prior, eviction and expiry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from .. import messages, options
 
-#: The learner of a key where --learner says nothing. Targets are centred but not scaled, so that of numbers has no
+#: The learner of a key without --learner. Targets are centred but not scaled, so the regressor has no
 #: tube (epsilon), whose width would be a unit. That of novelty is NORMA's with 5% of alarms. On planted outliers, one
 #: event in a hundred, 20 keys of 300 events each: with 1% the AUC is .81 and 14% of them are found, for too few points
 #: are stored; with 5% .95 and 67%; with 10% .96 and 86%, at twice the alarms. `Density` would be better (.98 in a race of
@@ -45,7 +45,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     from ...notation import written
     from ...prepared.prepared import Prepared
 
-    workshop = options.Workshop(opened, given)
+    workshop = options.LearnerFactory(opened, given)
     scale = None if workshop.scale == "none" else workshop.scale
     name, model = _learner(workshop, opened, given)
     task = str(task_of(model))
@@ -71,7 +71,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
 
 
 def _learner(workshop: Any, opened: Any, given: dict[str, Any]) -> tuple[str, Any]:
-    """The learner of a key and its text: as said, or the one for the target."""
+    """The learner of a key and its text: as given, or the default of the task."""
     if options.is_said("learner"):
         return str(given["learner"]), workshop.model(str(given["learner"]))
     task = messages.found_out(workshop.labels, given["task"])

@@ -1,4 +1,4 @@
-"""What `gristmill learn --key` says of its keys: as text, as JSON, and in a report."""
+"""Output of `gristmill learn --key` about its keys: text, JSON and report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def gone(fleet: Any) -> list[str]:
 
 
 def _gone(fleet: Any) -> tuple[int, int]:
-    len(fleet)  # whoever is past its time goes when keys are counted
+    len(fleet)  # counting keys removes the expired ones
     # Shards of a cluster drop nothing: what does not fit is on their disks.
     return int(getattr(fleet, "n_dropped_", 0)), int(getattr(fleet, "n_expired_", 0))
 

@@ -12,7 +12,7 @@ from .runs import COLOURS, _axes, _legend_above, _tidy
 
 
 class ExplanationDisplay:
-    """Which stored points spoke, as bars; for an alarm, which columns make the event strange.
+    """Contributions of support vectors as bars; for an anomaly, contributions of columns.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ExplanationDisplay:
         output : int, optional
             Which class or target, where there are several: its column of the scores; the highest score otherwise.
         columns : bool, default=False
-            The columns that make an alarm strange in place of the points.
+            The columns that contribute most to an anomaly, in place of the points.
         """
         if columns:
             return self._columns(ax)

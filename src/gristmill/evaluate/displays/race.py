@@ -13,7 +13,7 @@ from .runs import COLOURS, _legend_above, _tidy, pyplot
 
 
 class RaceDisplay:
-    """Who led when, and how good everybody was: of a `Race` or a learner without settings.
+    """Weights and errors of the experts over time: of a `Race` or an `Auto*` learner.
 
     Parameters
     ----------

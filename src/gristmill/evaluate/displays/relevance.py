@@ -81,7 +81,7 @@ class RelevanceDisplay:
     def _over_time(self, chosen: npt.NDArray[np.intp]) -> None:
         self.lines_ = []
         for place, column in enumerate(chosen):
-            named = place < len(COLOURS)  # more names than colours would tell nobody anything
+            named = place < len(COLOURS)  # more names than colours would be ambiguous
             style = {"color": COLOURS[place], "label": self.names[column]} if named else {"color": "0.8", "zorder": 0}
             self.lines_ += self.ax_.plot(self.positions, self.shares[:, column], "o-", markersize=3, **style)
         self.ax_.set(xlabel="events", ylabel="share of the gradient", xscale="log", ylim=(0, None))

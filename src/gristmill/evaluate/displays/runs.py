@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from ..result import Comparison, Result
 
-#: colours that people with any sight can tell apart (Okabe and Ito)
+#: colours for every kind of colour vision (Okabe and Ito)
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c00")
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, or an error that says how to get it."""
+    """matplotlib's pyplot, or an error that explains how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -205,7 +205,7 @@ class NoveltyDisplay:
     Parameters
     ----------
     scores : array
-        What `prequential` said: below 0 is an alarm.
+        Scores of `prequential`: below 0 is an alarm.
     margins : array, optional
         The margin in the course of the stream.
     X : array, optional

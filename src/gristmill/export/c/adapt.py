@@ -6,7 +6,7 @@ import math
 import struct
 
 from .._learning import Learning
-from .._plain import LEVELS
+from .._plain import COVERAGES
 from . import code
 
 # ---- columns ------------------------------------------------------------------------------------------------------
@@ -24,12 +24,12 @@ static inline double @P@_mean(const @P@_state *state, int j) {
 }
 """
 _MOMENTS = """
-static inline @P@_num @P@_placed(@P@_num x, int j, @P@_num mean, @P@_num spread) {
-    const @P@_num z = @P@_drawn_in((@APART@) / (spread > 0 ? spread : 1));
+static inline @P@_num @P@_scaled(@P@_num x, int j, @P@_num mean, @P@_num spread) {
+    const @P@_num z = @P@_soft_clipped((@APART@) / (spread > 0 ? spread : 1));
     return @P@_finite(z) ? z : 0;
 }
 /* A value as it counts: no farther from the mean so far than five deviations, once there are a few events. */
-static inline double @P@_taken(const @P@_state *state, int j, @P@_num x) {
+static inline double @P@_clipped(const @P@_state *state, int j, @P@_num x) {
     const double step = (double)x - (double)@P@_first[j], mean = state->mean[j], far = 5 * (double)state->spread[j];
     if (state->scaled < 16 || !(far > 0)) return step;
     return step > mean + far ? mean + far : step < mean - far ? mean - far : step;
@@ -37,14 +37,14 @@ static inline double @P@_taken(const @P@_state *state, int j, @P@_num x) {
 """
 #: the difference of a value and the mean; in double the library's own, in single precision the one that rounds least
 _APART = {False: "x - (mean + @P@_first[j])", True: "(x - @P@_first[j]) - mean"}
-_KNOWN = "out[j] = @P@_placed(z, j, state->mean[j], state->spread[j]);"
-_FRESH = """const double taken = @P@_taken(state, j, z), sum = state->sum[j] + taken;
+_KNOWN = "out[j] = @P@_scaled(z, j, state->mean[j], state->spread[j]);"
+_FRESH = """const double taken = @P@_clipped(state, j, z), sum = state->sum[j] + taken;
         const double count = (double)state->scaled + 1, square = state->square[j] + taken * taken;
         const double mean = sum / count, rest = square / count - mean * mean;
         fresh[j] = (@P@_num)mean, fresh[@U@_FEATURES + j] = sqrt@S@((@P@_num)(rest > 0 ? rest : 0));
-        out[j] = @P@_placed(z, j, fresh[j], fresh[@U@_FEATURES + j]);"""
+        out[j] = @P@_scaled(z, j, fresh[j], fresh[@U@_FEATURES + j]);"""
 _TAKEN = """if (!@P@_is_settled(state)) {
-            const double taken = @P@_taken(state, j, x[j]);
+            const double taken = @P@_clipped(state, j, x[j]);
             state->sum[j] += taken, state->square[j] += taken * taken;
             state->mean[j] = fresh[j], state->spread[j] = fresh[@U@_FEATURES + j];
         }"""
@@ -81,7 +81,7 @@ def columns(learning: Learning, single: bool) -> str:
     return (
         text
         + "\n/* A row that was learned counts in what the columns are scaled by. */\n"
-        + "static inline void @P@_take(@P@_state *state, const @P@_num *x, const @P@_num *fresh) {\n    int j;\n"
+        + "static inline void @P@_count_row(@P@_state *state, const @P@_num *x, const @P@_num *fresh) {\n    int j;\n"
         + "    (void)state, (void)x, (void)fresh;\n"
         + f"{loop}{count}}}\n"
     )
@@ -104,13 +104,13 @@ def _row(name: str, gaps: str, out: str) -> str:
 # ---- targets ------------------------------------------------------------------------------------------------------
 
 TARGETS = """
-/* Targets are told centred and scaled; they are measured anew at positions that double. */
+/* A target counts in the scale of the targets, which is updated at positions that double. */
 static inline double @P@_next_measure(double count) {
     double next = 2;
     while (next <= count) next *= 2;
     return next;
 }
-static inline void @P@_take_target(@P@_state *state, double y) {
+static inline void @P@_count_target(@P@_state *state, double y) {
     double *t = state->target;
     const double next = @P@_next_measure(t[1]), off = y - t[0];
     double mean, spread, centre;
@@ -123,7 +123,7 @@ static inline void @P@_take_target(@P@_state *state, double y) {
     if (t[5] > 0) {
         const double moved = centre > t[4] ? centre - t[4] : t[4] - centre;
         if (moved <= 0.1 * t[5] && t[5] / 1.25 <= spread && spread <= t[5] * 1.25) return;
-        @P@_retarget(state, (@P@_num)(t[5] / spread), (@P@_num)((t[4] - centre) / spread));
+        @P@_rescale_targets(state, (@P@_num)(t[5] / spread), (@P@_num)((t[4] - centre) / spread));
     }
     t[4] = centre, t[5] = spread;
 }
@@ -135,7 +135,7 @@ def targets(adapts: bool) -> str:
     width = "    state->width *= factor;\n" if adapts else ""
     text = (
         "\n/* The same function in other units of the target: y as factor y + shift. */\n"
-        "static inline void @P@_retarget(@P@_state *state, @P@_num factor, @P@_num shift) {\n    int i;\n"
+        "static inline void @P@_rescale_targets(@P@_state *state, @P@_num factor, @P@_num shift) {\n    int i;\n"
         "    @P@_shrink(state, factor);\n"
         "    for (i = 0; i < (int)state->size; ++i) state->labels[i] = factor * state->labels[i] + shift;\n"
         "    state->intercept[0] = factor * state->intercept[0] + shift;\n"
@@ -151,7 +151,7 @@ static inline @P@_num @P@_unit(const @P@_state *state) {
     return state->calibration[1] > @SMALL@ ? 1 / sqrt@S@(state->calibration[1]) : 1;
 }
 /* Scores that were given before the event, and the output of its class: probabilities learn from both. */
-static inline void @P@_judge(@P@_state *state, const @P@_num *scores, int code) {
+static inline void @P@_calibrate(@P@_state *state, const @P@_num *scores, int code) {
     @P@_num *c = state->calibration; /* count, square, slope, curvature, cross */
     const @P@_num unit = @P@_unit(state), keep = @KEEP@, ridge = @RIDGE@;
     @P@_num range, now, root, before = c[1];
@@ -207,7 +207,7 @@ static inline void @P@_judge(@P@_state *state, const @P@_num *scores, int code) 
 
 
 def calibration(single: bool) -> str:
-    """`judge` of classes."""
+    """`calibrate`."""
     text = CALIBRATION
     for word, value in (("KEEP", 0.999), ("RIDGE", 0.1), ("LEAST", 1e-4)):
         text = text.replace(f"@{word}@", code.literal(value, single))
@@ -232,7 +232,7 @@ static inline void @P@_thresholds(const @P@_num *t, @P@_num *out) {
     }
 }
 /* Target less answer: intervals learn from it. */
-static inline void @P@_judge(@P@_state *state, @P@_num error) {
+static inline void @P@_update_intervals(@P@_state *state, @P@_num error) {
     @P@_num *t = state->interval, bounds[5]; /* count, mean error, thresholds, shares, factors */
     const @P@_num size = @P@_abs(error), units = t[1] > 0 ? @P@_min(size / t[1], @FAR@) : 0;
     int l, k;
@@ -260,7 +260,7 @@ static inline void @P@_judge(@P@_state *state, @P@_num error) {
     if (t[1] < @SMALL@) t[1] = 0;
 }
 /* Half widths of the intervals around an answer, for 50, 80, 90, 95 and 99 of 100 events. */
-static inline void @P@_halves(const @P@_state *state, @P@_num *out) {
+static inline void @P@_half_widths(const @P@_state *state, @P@_num *out) {
     int l;
     @P@_thresholds(state->interval, out);
     for (l = 0; l < 5; ++l) out[l] = state->interval[0] > 0 ? out[l] * state->interval[1]@UNITS@ : INFINITY;
@@ -269,13 +269,13 @@ static inline void @P@_halves(const @P@_state *state, @P@_num *out) {
 
 
 def intervals(single: bool, scaled: bool) -> str:
-    """`judge` of numbers, and `halves`."""
-    text = code.array("@P@_levels", LEVELS, single)
+    """`update_intervals`, and `half_widths`."""
+    text = code.array("@P@_levels", COVERAGES, single)
     for name, table in (
-        ("up", [[_exp(step * level) for step in _STEPS] for level in LEVELS]),
-        ("down", [[_exp(-step * (1 - level)) for step in _STEPS] for level in LEVELS]),
-        ("last_up", [_exp(_LAST * level) for level in LEVELS]),
-        ("last_down", [_exp(-_LAST * (1 - level)) for level in LEVELS]),
+        ("up", [[_exp(step * level) for step in _STEPS] for level in COVERAGES]),
+        ("down", [[_exp(-step * (1 - level)) for step in _STEPS] for level in COVERAGES]),
+        ("last_up", [_exp(_LAST * level) for level in COVERAGES]),
+        ("last_down", [_exp(-_LAST * (1 - level)) for level in COVERAGES]),
     ):
         text += code.array(f"@P@_{name}", table, single)
     text += INTERVALS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import Description, Near, Node
+from .._plain import Description, Neighbours, Node
 
 #: @P@ is the prefix of all names, @N@ the number type, @S@ the suffix of functions and constants in single precision
 HEAD = """
@@ -257,7 +257,7 @@ static inline @P@_num @P@_tree(@P@_num *lanes) {
 
 DRAW = """
 /* What is farther out than five standard deviations is drawn in. */
-static inline @P@_num @P@_drawn_in(@P@_num z) {
+static inline @P@_num @P@_soft_clipped(@P@_num z) {
     const @P@_num over = @P@_abs(z) - 5;
     const @P@_num inside = 5 + over / (1 + over / 5);
     return over > 0 ? (z > 0 ? inside : -inside) : z;
@@ -311,7 +311,7 @@ static inline void @P@_scores(const @P@_num *x, @P@_num *work, @P@_num *scores) 
 """
 
 
-def near(body: Near, single: bool) -> str:
+def near(body: Neighbours, single: bool) -> str:
     """Scores by neighbours. requires: one point at least, which `Density` has after its first event."""
     text = f"#define @U@_NEIGHBOURS {body.count}\n" + array("@P@_reaches", body.reaches, single)
     text += NEAR.replace("@LEAST@", literal(1e-37 if single else 1e-290, single))

@@ -10,7 +10,7 @@ import numpy as np
 from ..._version import __version__
 from .._description import describe
 from .._learning import learning_of
-from .._plain import LEVELS, Curves, Description, ExportError, Near, Terms
+from .._plain import COVERAGES, AdditiveExpansion, Description, Expansion, ExportError, Neighbours
 from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
@@ -87,10 +87,10 @@ def _guarded(text: str, name: str) -> str:
 
 def _comment(found: Description, name: str, number: str, text: str, ram: str) -> str:
     body: Any = found.experts[0].body
-    size, near = 4 if number == "float32" else 8, isinstance(body, Near)
+    size, near = 4 if number == "float32" else 8, isinstance(body, Neighbours)
     used = [part for part in ("sqrt", "fma", "log") if re.search(rf"\b{part}f?\(", text)]
-    told = {"sqrt": "sqrt", "log": "log", "fma": "fma where FP_FAST_FMA says that it is quick"}
-    libm = ", ".join(told[part] for part in used) or "nothing"
+    names = {"sqrt": "sqrt", "log": "log", "fma": "fma where FP_FAST_FMA says that it is quick"}
+    libm = ", ".join(names[part] for part in used) or "nothing"
     return _COMMENT.format(
         name=name,
         prefix=name,
@@ -123,10 +123,10 @@ def _refuse(found: Description) -> None:
     if found.mixture is not None:
         raise ExportError(f"{found.kind}: a mixture of experts is exported to ONNX; in C export its leader_")
     body = found.experts[0].body
-    if not isinstance(body, Terms | Curves | Near):
+    if not isinstance(body, Expansion | AdditiveExpansion | Neighbours):
         kinds = {
-            "Products": "a map of random features",
-            "Waves": "a map of random features",
+            "MaclaurinFeatures": "a map of random features",
+            "FourierFeatures": "a map of random features",
         }
         raise ExportError(f"{found.kind}: {kinds[type(body).__name__]} is exported to ONNX, not to C")
     for column in found.rows.table or ():
@@ -139,7 +139,7 @@ def _refuse(found: Description) -> None:
 def _work(found: Description) -> int:
     """Numbers of work space of a header that predicts: a row; of neighbours their kernel values as well."""
     body = found.experts[0].body
-    return max(found.rows.width, 1) + (len(body.points) + body.count if isinstance(body, Near) else 0)
+    return max(found.rows.width, 1) + (len(body.points) + body.count if isinstance(body, Neighbours) else 0)
 
 
 def _names(found: Description) -> str:
@@ -160,7 +160,7 @@ def common(found: Description, number: str, direct: bool) -> str:
     single = number == "float32"
     body: Any = found.experts[0].body
     text = _names(found) + code.HEAD + (code.EXP_SINGLE if single else code.EXP_DOUBLE) + code.NORM
-    if isinstance(body, Terms | Near):
+    if isinstance(body, Expansion | Neighbours):
         text += code.kernel(body.program, single, direct) + code.row_kernel(body.program, direct)
     if found.task == "classification":
         text += code.LABELS + (code.PROBABILITIES if len(found.labels) > 1 else "")
@@ -173,18 +173,18 @@ def common(found: Description, number: str, direct: bool) -> str:
 def _predicting(found: Description, number: str) -> str:
     single = number == "float32"
     expert, body = found.experts[0], found.experts[0].body
-    assert isinstance(body, Terms | Curves | Near)
+    assert isinstance(body, Expansion | AdditiveExpansion | Neighbours)
     text = common(found, number, direct=single)
     text += f"#define @U@_POINTS {len(body.points)}\n#define @U@_WORK {_work(found)}\n"
     text += code.array("@P@_points", body.points, single) if len(body.points) else ""
-    if len(body.points) and not isinstance(body, Near):
+    if len(body.points) and not isinstance(body, Neighbours):
         text += code.array("@P@_coefs", body.coefs, single)
-    if len(body.points) and not isinstance(body, Curves):
+    if len(body.points) and not isinstance(body, AdditiveExpansion):
         text += code.array("@P@_norms", (body.points * body.points).sum(axis=1), single)
     text += code.array("@P@_intercept", expert.intercept - found.offset, single)
     text += _scaling(found, single)
-    text += _curve(body, single) if isinstance(body, Curves) else ""
-    text += code.near(body, single) if isinstance(body, Near) else _scores(found, body)
+    text += _curve(body, single) if isinstance(body, AdditiveExpansion) else ""
+    text += code.near(body, single) if isinstance(body, Neighbours) else _scores(found, body)
     return text + _answers(found, single) + code.check(found, single, learns=False)
 
 
@@ -199,9 +199,9 @@ def _scaling(found: Description, single: bool) -> str:
         text += code.array("@P@_centre", rows.scaling.centre, single)
         text += code.array("@P@_spread", rows.scaling.spread, single)
         lines.append("z = (z - @P@_centre[j]) / @P@_spread[j];")
-        if rows.scaling.draws_in:
+        if rows.scaling.soft_clips:
             text += code.DRAW
-            lines.append("z = @P@_drawn_in(z);")
+            lines.append("z = @P@_soft_clipped(z);")
         if rows.scaling.weights is not None:
             text += code.array("@P@_weights", rows.scaling.weights, single)
             lines.append("z *= @P@_weights[j];")
@@ -213,7 +213,7 @@ def _scaling(found: Description, single: bool) -> str:
     )
 
 
-def _curve(body: Curves, single: bool) -> str:
+def _curve(body: AdditiveExpansion, single: bool) -> str:
     """Kernels of one coordinate, one after the other."""
     import math
 
@@ -238,15 +238,15 @@ def _curve(body: Curves, single: bool) -> str:
     return text + f"static inline @P@_num @P@_curves(const @P@_num *x, const @P@_num *y) {{\n{inner}}}\n"
 
 
-def _scores(found: Description, body: Terms | Curves) -> str:
+def _scores(found: Description, body: Expansion | AdditiveExpansion) -> str:
     value = (
         "@P@_pair(work, xx, @P@_points[i], @P@_norms[i])"
-        if isinstance(body, Terms)
+        if isinstance(body, Expansion)
         else "@P@_curves(work, @P@_points[i])"
     )
     own = (
         "    const @P@_num xx = @P@_norm2((@P@_row(x, work), work));\n"
-        if isinstance(body, Terms)
+        if isinstance(body, Expansion)
         else "    @P@_row(x, work);\n"
     )
     target = ""
@@ -259,7 +259,7 @@ def _scores(found: Description, body: Terms | Curves) -> str:
         "        for (o = 0; o < @U@_OUTPUTS; ++o)\n"
         "            lanes[o][i & 15] = @P@_FMA(@P@_coefs[i][o], k, lanes[o][i & 15]);\n    }\n"
         if len(body.points)
-        else "    (void)i;\n" + ("    (void)xx;\n" if isinstance(body, Terms) else "")
+        else "    (void)i;\n" + ("    (void)xx;\n" if isinstance(body, Expansion) else "")
     )
     text = (
         "\n/* The scores of a row, an output each; work: @U@_WORK numbers. */\n"
@@ -305,10 +305,10 @@ def _answers(found: Description, single: bool) -> str:
             "static inline int @P@_predict(const @P@_num *x, @P@_num *work) {\n"
             "    @P@_num scores[@U@_OUTPUTS];\n    @P@_scores(x, work, scores);\n    return scores[0] < 0 ? -1 : 1;\n}\n"
         )
-    assert found.halves is not None
-    levels = ", ".join(map(str, LEVELS))
+    assert found.half_widths is not None
+    levels = ", ".join(map(str, COVERAGES))
     return (
         f"\n/* Half widths of the intervals around a score, by output, for the coverages {levels}. */\n"
-        + code.array("@P@_halves", found.halves, single)
+        + code.array("@P@_half_widths", found.half_widths, single)
         + "static inline void @P@_predict(const @P@_num *x, @P@_num *work, @P@_num *out) { @P@_scores(x, work, out); }\n"
     )

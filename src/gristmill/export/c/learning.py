@@ -12,7 +12,7 @@ from . import adapt, code, rules, state
 
 _VALUES = """
 /* Kernel values of a row at all stored points. */
-static inline void @P@_values(const @P@_state *state, const @P@_num *row, @P@_num xx, @P@_num *out) {
+static inline void @P@_kernel_row(const @P@_state *state, const @P@_num *row, @P@_num xx, @P@_num *out) {
     int i;
     (void)xx;
     for (i = 0; i < (int)state->size; ++i) out[i] = @P@_pair(row, @XX@, state->points[i], @YY@);
@@ -36,8 +36,8 @@ static inline void @P@_shrink(@P@_state *state, @P@_num factor) {
 """
 
 _SCORES = """
-/* Scores of a row in `row`, an output each, in the units that the learner is told. */
-static inline void @P@_raw(const @P@_state *state, const @P@_num *row, const @P@_num *values, @P@_num *scores) {
+/* Scores of a row in `row`, an output each, in the units of the stored labels. */
+static inline void @P@_f(const @P@_state *state, const @P@_num *row, const @P@_num *values, @P@_num *scores) {
     @P@_num lanes[@U@_OUTPUTS][16];
     int i, o;
     @XX_DECLARED@
@@ -52,7 +52,7 @@ static inline void @P@_raw(const @P@_state *state, const @P@_num *row, const @P@
 /* The scores of a row, an output each; work: @U@_WORK numbers. 1, or 0 where the row holds what is no number. */
 static inline int @P@_scores(const @P@_state *state, const @P@_num *x, @P@_num *work, @P@_num *scores) {
     if (!@P@_row(state, x, work, 0)) return 0;
-    @P@_raw(state, work, 0, scores);
+    @P@_f(state, work, 0, scores);
 @OUTSIDE@    return 1;
 }
 """
@@ -75,16 +75,16 @@ static inline void @P@_store(@P@_state *state, int slot, const @P@_num *row, @P@
 """
 
 _ENTER = {
-    "DropOldest": """    if (full) entry = @P@_choose(state);
+    "DropOldest": """    if (full) entry = @P@_choose_slot(state);
     @P@_shrink(state, step.shrink);
     if (stores && entry.slot >= 0) {
         const int slot = full ? entry.slot : (int)state->size++;
-        @P@_store(state, slot, row, xx, coefs, told);
+        @P@_store(state, slot, row, xx, coefs, stored);
     }
 """,
     "Merge": """    if (full) {
-        mine = @P@_most_like(state, values, -1);
-        entry = @P@_choose(state, coefs, step.shrink, self, mine, work + @U@_ROW + @U@_CAPACITY);
+        mine = @P@_best_partner(state, values, -1);
+        entry = @P@_choose_slot(state, coefs, step.shrink, self, mine, work + @U@_ROW + @U@_CAPACITY);
     }
     @P@_shrink(state, step.shrink);
     if (stores && entry.slot < 0) {
@@ -95,31 +95,33 @@ _ENTER = {
         for (o = 0; full && entry.onto >= 0 && o < @U@_OUTPUTS; ++o)
             state->coefs[entry.onto][o] += entry.share * state->coefs[slot][o];
         if (!full) ++state->size;
-        @P@_store(state, slot, row, xx, coefs, told);
-        @P@_meet(state, slot, full, values, self, mine);
+        @P@_store(state, slot, row, xx, coefs, stored);
+        @P@_update_partners(state, slot, full, values, self, mine);
     }
 """,
 }
-_ENTER["DropSmallest"] = _ENTER["DropOldest"].replace("@P@_choose(state)", "@P@_choose(state, coefs, step.shrink)")
+_ENTER["DropSmallest"] = _ENTER["DropOldest"].replace(
+    "@P@_choose_slot(state)", "@P@_choose_slot(state, coefs, step.shrink)"
+)
 
 _LEARN = """
 /* One event: @ABOUT@. work: @U@_WORK numbers. 1 where it was learned; 0 where something in it is no number, is out of range
    or would make a coefficient overflow, and nothing has changed. */
 static inline int @P@_learn(@P@_state *state, const @P@_num *x, @ARGUMENT@@P@_num *work) {
     @P@_num *const row = work, *const values = work + @U@_ROW, *const fresh = work + @U@_FRESH;
-    @P@_num scores[@U@_OUTPUTS], coefs[@U@_OUTPUTS], self, f, y, told, xx = 0;
+    @P@_num scores[@U@_OUTPUTS], coefs[@U@_OUTPUTS], self, f, y, stored, xx = 0;
     @P@_step step;
     @P@_entry entry = {0, -1, 0};
     int o, own = 0, rival = 0, full, stores;
 @DECLARED@    if (!@P@_next_row(state, x, row, fresh)) return 0;
-@TOLD@    @NORM2@
-    @P@_values(state, row, xx, values);
-    @P@_raw(state, row, values, scores);
+@LABEL@    @NORM2@
+    @P@_kernel_row(state, row, xx, values);
+    @P@_f(state, row, values, scores);
     for (o = 0; o < @U@_OUTPUTS; ++o)
         if (!@P@_finite(scores[o])) return 0;
     self = @P@_self(xx);
     f = scores[0];
-@TRIAL@    step = @P@_propose(f, y, @SELF@, state->steps + 1, @WIDTH@);
+@TRIAL@    step = @P@_rule(f, y, @SELF@, state->steps + 1, @WIDTH@);
     if (!(@P@_abs(step.coefficient) <= @MOST@) || !@P@_finite(self)) return 0;
     for (o = 0; o < @U@_OUTPUTS; ++o) coefs[o] = 0;
     coefs[own] = step.coefficient;
@@ -128,7 +130,7 @@ static inline int @P@_learn(@P@_state *state, const @P@_num *x, @ARGUMENT@@P@_nu
     full = stores && step.shrink != 0 && state->size == @U@_CAPACITY;
 @ENTER@    state->intercept[own] += step.intercept;
     if (rival != own) state->intercept[rival] -= step.intercept;
-@KEEP_WIDTH@@JUDGE@    @P@_take(state, x, fresh);
+@KEEP_WIDTH@@JUDGE@    @P@_count_row(state, x, fresh);
     ++state->steps, ++state->seen;
 @AFTER@    return 1;
 }
@@ -229,7 +231,7 @@ def _learn(found: Description, learning: Learning, single: bool, uses_self: bool
     scaled = learning.target is not None
     classes = found.task == "classification"
     many = classes and found.outputs > 1
-    about, argument, told = {
+    about, argument, label = {
         "classification": ("label is the place of its class in @U@_CLASS_NAMES", "int label, ", ""),
         "regression": ("target is the number to predict", "@P@_num target, ", ""),
         "novelty": ("a row that is familiar from now on", "", ""),
@@ -237,26 +239,24 @@ def _learn(found: Description, learning: Learning, single: bool, uses_self: bool
     declared, trial, judge, after = "", "", "", ""
     if classes:
         declared = "    int code;\n"
-        told = (
-            "    if (label < 0 || label >= @U@_CLASSES) return 0;\n    code = @P@_code[label], told = (@P@_num)code;\n"
-        )
-        trial = _RIVAL if many else "    y = 2 * told - 1;\n"
-        judge = "    @P@_judge(state, scores, code);\n"
+        label = "    if (label < 0 || label >= @U@_CLASSES) return 0;\n    code = @P@_code[label], stored = (@P@_num)code;\n"
+        trial = _RIVAL if many else "    y = 2 * stored - 1;\n"
+        judge = "    @P@_calibrate(state, scores, code);\n"
     elif found.task == "regression":
-        told = "    if (!@P@_finite(target)) return 0;\n    told = target;\n"
+        label = "    if (!@P@_finite(target)) return 0;\n    stored = target;\n"
         if scaled:
-            told = (
+            label = (
                 "    if (!(@P@_abs(target) <= @LARGEST@)) return 0;\n"
                 "    if (!(state->target[5] > 0)) { /* nothing is known about the units of the targets yet */\n"
-                "        @P@_take(state, x, fresh), @P@_take_target(state, (double)target);\n"
+                "        @P@_count_row(state, x, fresh), @P@_count_target(state, (double)target);\n"
                 "        ++state->seen;\n        return 1;\n    }\n"
-                "    told = (@P@_num)(((double)target - state->target[4]) / state->target[5]);\n"
+                "    stored = (@P@_num)(((double)target - state->target[4]) / state->target[5]);\n"
             )
-            after = "    @P@_take_target(state, (double)target);\n"
-        trial = "    y = told;\n"
-        judge = "    @P@_judge(state, told - scores[0]);\n"
+            after = "    @P@_count_target(state, (double)target);\n"
+        trial = "    y = stored;\n"
+        judge = "    @P@_update_intervals(state, stored - scores[0]);\n"
     else:
-        told = "    told = 1;\n"
+        label = "    stored = 1;\n"
         trial = "    y = 1;\n"
     if learning.budget == "Merge":
         declared += "    @P@_best mine = {-1, 0, 0};\n"
@@ -267,7 +267,7 @@ def _learn(found: Description, learning: Learning, single: bool, uses_self: bool
         "@ABOUT@": about,
         "@ARGUMENT@": argument,
         "@DECLARED@": declared,
-        "@TOLD@": told,
+        "@LABEL@": label,
         "@NORM2@": norm,
         "@TRIAL@": trial,
         "@SELF@": "2 * self" if many else "self",

@@ -73,7 +73,7 @@ def rule(learning: Learning, task: str, single: bool) -> str:
     return (
         head
         + STEP
-        + "\nstatic inline @P@_step @P@_propose(@P@_num f, @P@_num y, @P@_num self, uint64_t t, @P@_num w) {\n"
+        + "\nstatic inline @P@_step @P@_rule(@P@_num f, @P@_num y, @P@_num self, uint64_t t, @P@_num w) {\n"
         + "    @P@_step step = {0, 1, 0, 0};\n    (void)self, (void)t;\n    step.width = w;\n"
         + body
         + "    return step;\n}\n"
@@ -156,7 +156,7 @@ static inline int @P@_older(const @P@_state *state, int a, int b) {
 #: each sets `slot`: the place of the new point, -1 where it stays outside; `onto` and `share` where something is folded
 _CHOOSE = {
     "DropOldest": """
-static inline @P@_entry @P@_choose(const @P@_state *state) {
+static inline @P@_entry @P@_choose_slot(const @P@_state *state) {
     @P@_entry entry = {0, -1, 0};
     int i;
     for (i = 1; i < (int)state->size; ++i)
@@ -171,7 +171,7 @@ static inline @P@_num @P@_magnitude(const @P@_num *coefs) {
     for (o = 0; o < @U@_OUTPUTS; ++o) largest = @P@_max(largest, @P@_abs(coefs[o]));
     return largest;
 }
-static inline @P@_entry @P@_choose(const @P@_state *state, const @P@_num *coefs, @P@_num shrink) {
+static inline @P@_entry @P@_choose_slot(const @P@_state *state, const @P@_num *coefs, @P@_num shrink) {
     const @P@_num scale = @P@_abs(state->scale);
     @P@_entry entry = {0, -1, 0};
     @P@_num least = scale * @P@_magnitude(state->coefs[0]);
@@ -186,12 +186,12 @@ static inline @P@_entry @P@_choose(const @P@_state *state, const @P@_num *coefs,
 """,
     "Merge": """
 static inline @P@_num @P@_inverse(@P@_num self) { return self > 0 ? 1 / self : 0; }
-static inline void @P@_pair_up(@P@_state *state, int i, @P@_best best) {
+static inline void @P@_set_partner(@P@_state *state, int i, @P@_best best) {
     state->partner[i] = (uint16_t)(best.slot < 0 ? 0xFFFF : best.slot);
     state->likeness[i] = best.likeness, state->shares[i] = best.share, state->stale[i] = 0;
 }
 /* The stored point most like one with these kernel values, other than `but`; the oldest of equals. */
-static inline @P@_best @P@_most_like(const @P@_state *state, const @P@_num *values, int but) {
+static inline @P@_best @P@_best_partner(const @P@_state *state, const @P@_num *values, int but) {
     @P@_best best = {-1, 0, 0};
     int i;
     for (i = 0; i < (int)state->size; ++i) {
@@ -204,7 +204,7 @@ static inline @P@_best @P@_most_like(const @P@_state *state, const @P@_num *valu
 }
 /* Folds the newcomer or the stored point whose leaving then changes the scores least. A point whose partner has left is
    paired again only where that could decide; `other` has room for its kernel values. */
-static inline @P@_entry @P@_choose(@P@_state *state, const @P@_num *coefs, @P@_num shrink, @P@_num self, @P@_best mine,
+static inline @P@_entry @P@_choose_slot(@P@_state *state, const @P@_num *coefs, @P@_num shrink, @P@_num self, @P@_best mine,
                                    @P@_num *other) {
     const @P@_num all = state->scale * shrink;
     @P@_entry entry = {-1, mine.slot, mine.share};
@@ -229,23 +229,25 @@ static inline @P@_entry @P@_choose(@P@_state *state, const @P@_num *coefs, @P@_n
             entry.share = state->shares[found];
             return entry;
         }
-        @P@_values(state, state->points[found], @NORM@, other);
-        @P@_pair_up(state, found, @P@_most_like(state, other, found));
+        @P@_kernel_row(state, state->points[found], @NORM@, other);
+        @P@_set_partner(state, found, @P@_best_partner(state, other, found));
     }
 }
 /* A point with these kernel values has gone into a slot; the partners of the others are looked over. */
-static inline void @P@_meet(@P@_state *state, int slot, int replaced, const @P@_num *values, @P@_num self, @P@_best mine) {
+static inline void @P@_update_partners(@P@_state *state, int slot, int replaced, const @P@_num *values, @P@_num self,
+                                       @P@_best mine) {
     const @P@_num inverse = @P@_inverse(self);
     int i;
     for (i = 0; replaced && i < (int)state->size; ++i)
         if (state->partner[i] == slot) state->partner[i] = 0xFFFF, state->stale[i] = 1;
     state->selves[slot] = self;
-    @P@_pair_up(state, slot, replaced && mine.slot >= 0 && mine.slot != slot ? mine : @P@_most_like(state, values, slot));
+    if (!replaced || mine.slot < 0 || mine.slot == slot) mine = @P@_best_partner(state, values, slot);
+    @P@_set_partner(state, slot, mine);
     for (i = 0; i < (int)state->size; ++i) {
         const @P@_num likeness = values[i] * values[i] * inverse;
         if (i != slot && likeness > state->likeness[i]) {
             const @P@_best best = {slot, likeness, values[i] * inverse};
-            @P@_pair_up(state, i, best);
+            @P@_set_partner(state, i, best);
         }
     }
 }

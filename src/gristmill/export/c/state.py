@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._learning import Learning
-from .._plain import Description, Terms
+from .._plain import Description, Expansion
 from . import code
 
 MAGIC = 0x6D547267  #: "grTm" in the order of a little-endian machine
@@ -101,7 +101,7 @@ def _numbers(found: Description, learning: Learning, single: bool) -> list[Field
     made += [
         Field("coefs", "num", (n, outputs), np.asarray(core["coef"]).T, "over the scale"),
         Field("points", "num", (n, width), points, ""),
-        Field("labels", "num", (n,), core["labels"], "what each point was told to be"),
+        Field("labels", "num", (n,), core["labels"], "label of each point"),
     ]
     if has_norms(found, single):
         made.append(Field("norms", "num", (n,), (points * points).sum(axis=1), "<x, x> of each point"))
@@ -124,7 +124,7 @@ def _measured(learning: Learning) -> tuple[Any, Any]:
 def has_norms(found: Description, single: bool) -> bool:
     """Whether the kernel of a pair asks for squared norms: distances in double do, in single precision they would round."""
     body = found.experts[0].body
-    assert isinstance(body, Terms)
+    assert isinstance(body, Expansion)
     ops = {node[0] for node in body.program}
     return "normalized" in ops or bool(not single and ops & {"gaussian", "squared_euclidean"})
 

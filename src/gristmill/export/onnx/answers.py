@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from .._plain import (
-    LEVELS,
+    COVERAGES,
+    AdditiveExpansion,
     Calibration,
     Constant,
-    Curves,
     Description,
+    Expansion,
     Expert,
     ExportError,
-    Line,
+    LinearFunction,
+    MaclaurinFeatures,
     Mixture,
-    Near,
-    Products,
-    Strangeness,
-    Terms,
+    Neighbours,
+    NoveltyMixture,
 )
 from . import kernels
 from .graph import Graph, Value
@@ -37,23 +37,23 @@ def scores_of(graph: Graph, expert: Expert, rows: Value, outputs: int) -> Value:
     body: Any = expert.body
     if isinstance(body, Constant):
         # A sum over no column: zeros, as many as there are events.
-        said = x.slice(0, 1) * 0.0 + expert.intercept[None, :]
-    elif isinstance(body, Line):
-        said = (x - body.origin[None, :]) @ body.weights[:, None] + expert.intercept[None, :]
+        scores = x.slice(0, 1) * 0.0 + expert.intercept[None, :]
+    elif isinstance(body, LinearFunction):
+        scores = (x - body.origin[None, :]) @ body.weights[:, None] + expert.intercept[None, :]
     else:
         make: Any = {
-            Terms: kernels.terms,
-            Near: kernels.near,
-            Curves: kernels.curves,
-            Products: kernels.products,
+            Expansion: kernels.terms,
+            Neighbours: kernels.near,
+            AdditiveExpansion: kernels.curves,
+            MaclaurinFeatures: kernels.products,
         }.get(type(body), kernels.waves)
         graph.low = -87.0 if expert.single or graph.number == np.float32 else -708.0
-        said = make(graph, body, x) + expert.intercept[None, :]
+        scores = make(graph, body, x) + expert.intercept[None, :]
         graph.low = None
     if expert.target is not None:
         centre, spread = expert.target
-        said = said.times(spread, 1) + centre
-    return said
+        scores = scores.times(spread, 1) + centre
+    return scores
 
 
 def probabilities(graph: Graph, calibration: Calibration, scores: Value, outputs: int) -> Value:
@@ -68,27 +68,27 @@ def probabilities(graph: Graph, calibration: Calibration, scores: Value, outputs
     return shares / shares.sum()
 
 
-def mixed(graph: Graph, found: Description, mixture: Mixture, said: list[Value]) -> Value:
-    """Probabilities, or numbers, by the weights of the voices."""
+def mixed(graph: Graph, found: Description, mixture: Mixture, by_expert: list[Value]) -> Value:
+    """Probabilities, or numbers, weighted."""
     total: Value | None = None
-    for voice in mixture.voices:
-        one = said[voice.expert]
-        if voice.calibration is not None:
-            one = probabilities(graph, voice.calibration, one, found.outputs)
-            part = one.times(voice.weight, max(found.outputs, 2))
+    for component in mixture.components:
+        one = by_expert[component.expert]
+        if component.calibration is not None:
+            one = probabilities(graph, component.calibration, one, found.outputs)
+            part = one.times(component.weight, max(found.outputs, 2))
         else:
-            part = one.times(voice.weight, found.outputs)
+            part = one.times(component.weight, found.outputs)
         total = part if total is None else total + part
     if total is None:
         raise ExportError(f"{found.kind}: no expert has any weight; learn some events first")
     return total
 
 
-def strange(graph: Graph, found: Strangeness, said: list[Value]) -> Value:
+def novelty_score(graph: Graph, found: NoveltyMixture, by_expert: list[Value]) -> Value:
     """The logarithm of the share of events that were stranger, drawn to the wanted share of alarms; (events, 1)."""
     views: list[Value] = []
     least = _LEAST if graph.number == np.float64 else 1e-37
-    for density, middle, spread in zip(said, found.middles, found.spreads, strict=True):
+    for density, middle, spread in zip(by_expert, found.middles, found.spreads, strict=True):
         if np.isnan(spread):
             continue
         away = (graph.log(density.at_least(least)) - float(middle)) / float(spread)
@@ -96,7 +96,7 @@ def strange(graph: Graph, found: Strangeness, said: list[Value]) -> Value:
         size = graph.abs(away)
         tamed = graph.op("Sign", away) * (graph.log(size.at_least(1.0)) + 1.0)
         views.append(graph.where(size <= 1.0, away, tamed))
-    zero = said[0] * 0.0
+    zero = by_expert[0] * 0.0
     view = zero if not views else sum(views[1:], views[0]) / float(len(views))
     share = zero if len(found.scores) < 2 else graph.log(_share(graph, found.scores, view))
     start = share - found.level
@@ -162,20 +162,22 @@ def _named(graph: Graph, found: Description, places: Value) -> Value:
     return graph.op("Gather", table, places, axis=0)
 
 
-def numbers(graph: Graph, found: Description, said: Value) -> None:
+def numbers(graph: Graph, found: Description, predicted: Value) -> None:
     targets = found.outputs
     if found.target is not None:
         centre, spread = found.target
-        said = said.times(spread, targets) + centre[None, :]
-    graph.output("prediction", said.flat() if targets == 1 else said, ["N"] if targets == 1 else ["N", targets])
-    if found.halves is None:
+        predicted = predicted.times(spread, targets) + centre[None, :]
+    graph.output(
+        "prediction", predicted.flat() if targets == 1 else predicted, ["N"] if targets == 1 else ["N", targets]
+    )
+    if found.half_widths is None:
         return
-    halves = found.halves if targets > 1 else found.halves[0]
-    ends = np.stack([-halves, halves], axis=-1)  # (targets,) levels, 2
+    half_widths = found.half_widths if targets > 1 else found.half_widths[0]
+    ends = np.stack([-half_widths, half_widths], axis=-1)  # (targets,) levels, 2
     axes = [2] if targets == 1 else [2, 3]
-    lone = graph.op("Unsqueeze", said, graph.whole(axes))
+    lone = graph.op("Unsqueeze", predicted, graph.whole(axes))
     ends = ends[None]
-    shape = ["N", len(LEVELS), 2] if targets == 1 else ["N", targets, len(LEVELS), 2]
+    shape = ["N", len(COVERAGES), 2] if targets == 1 else ["N", targets, len(COVERAGES), 2]
     graph.output("intervals", lone + ends, shape)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._version import __version__
 from .._description import describe
-from .._plain import LEVELS, Description, ExportError, Mixture, Strangeness
+from .._plain import COVERAGES, Description, ExportError, Mixture, NoveltyMixture
 from . import answers
 from .graph import Graph, Value, input_name
 from .rows import rows_of
@@ -59,22 +59,26 @@ def to_onnx(model: Any, number: str = "float64") -> Any:
 
 
 def _fill(graph: Graph, found: Description, rows: Value) -> None:
-    said = [answers.scores_of(graph, expert, rows, found.outputs) for expert in found.experts]
+    by_expert = [answers.scores_of(graph, expert, rows, found.outputs) for expert in found.experts]
     if found.task == "classification":
         if isinstance(found.mixture, Mixture):
-            shares = answers.mixed(graph, found, found.mixture, said)
+            shares = answers.mixed(graph, found, found.mixture, by_expert)
             logs = graph.log(shares)
             scores = logs.slice(1, 2) - logs.slice(0, 1) if found.outputs == 1 else logs
         else:
             assert found.calibration is not None
-            scores = said[0]
+            scores = by_expert[0]
             shares = answers.probabilities(graph, found.calibration, scores, found.outputs)
         answers.classes(graph, found, scores, shares)
     elif found.task == "regression":
-        mixed = said[0] if found.mixture is None else answers.mixed(graph, found, found.mixture, said)  # type: ignore[arg-type]
+        mixed = by_expert[0] if found.mixture is None else answers.mixed(graph, found, found.mixture, by_expert)  # type: ignore[arg-type]
         answers.numbers(graph, found, mixed)
     else:
-        score = answers.strange(graph, found.mixture, said) if isinstance(found.mixture, Strangeness) else said[0]
+        score = (
+            answers.novelty_score(graph, found.mixture, by_expert)
+            if isinstance(found.mixture, NoveltyMixture)
+            else by_expert[0]
+        )
         answers.alarms(graph, found, score)
 
 
@@ -89,7 +93,7 @@ def metadata_of(found: Description, number: str) -> dict[str, str]:
         "gristmill.columns": json.dumps(list(found.names)),
         "gristmill.inputs": json.dumps(["X"] if found.rows.table is None else list(map(input_name, found.names))),
         "gristmill.classes": json.dumps(names),
-        "gristmill.coverages": json.dumps(list(LEVELS) if found.task == "regression" else []),
+        "gristmill.coverages": json.dumps(list(COVERAGES) if found.task == "regression" else []),
         "gristmill.check_row": json.dumps(found.check_inputs),
         "gristmill.check_answers": json.dumps(found.check),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import Curves, Floats, Near, Node, Products, Terms, Waves
+from .._plain import AdditiveExpansion, Expansion, Floats, FourierFeatures, MaclaurinFeatures, Neighbours, Node
 from .graph import Graph, Value
 
 #: points times columns up to which distances are computed in one go; beyond, column after column
@@ -165,13 +165,13 @@ def self_values(program: tuple[Node, ...], at: int, norm2: Floats) -> Floats:
 # ---- functions of a row -------------------------------------------------------------------------------------------
 
 
-def terms(graph: Graph, body: Terms, x: Value) -> Value:
+def terms(graph: Graph, body: Expansion, x: Value) -> Value:
     if not len(body.points):
         return x @ np.zeros((body.points.shape[1], max(body.coefs.shape[1], 1)))
     return matrix(graph, body.program, x, body.points) @ body.coefs
 
 
-def curves(graph: Graph, body: Curves, x: Value) -> Value:
+def curves(graph: Graph, body: AdditiveExpansion, x: Value) -> Value:
     """Kernels of one coordinate, added up coordinate by coordinate."""
     if not len(body.points):
         return x @ np.zeros((body.points.shape[1], max(body.coefs.shape[1], 1)))
@@ -204,7 +204,7 @@ def _curve(graph: Graph, order: int, gamma: float, p: Value, q: Floats) -> Value
     return total
 
 
-def products(graph: Graph, body: Products, x: Value) -> Value:
+def products(graph: Graph, body: MaclaurinFeatures, x: Value) -> Value:
     parts: list[Value] = []
     width = _width(body, x)
     if body.constant > 0:
@@ -231,7 +231,7 @@ def products(graph: Graph, body: Products, x: Value) -> Value:
     return graph.concat(*parts) @ body.coefs
 
 
-def _width(body: Products, x: Value) -> int:
+def _width(body: MaclaurinFeatures, x: Value) -> int:
     for levels in (body.real_levels, body.pair_levels):
         if levels:
             return int(levels[0].real.shape[0])
@@ -244,12 +244,12 @@ def _head(graph: Graph, values: Value, count: int, head: Value, whole: int) -> V
     return head if count == whole else graph.concat(head, values.slice(count, whole))
 
 
-def waves(graph: Graph, body: Waves, x: Value) -> Value:
+def waves(graph: Graph, body: FourierFeatures, x: Value) -> Value:
     # cos as a sine: some releases of onnxruntime have no cosine in double
     return graph.op("Sin", x @ body.frequencies + (body.phases + math.pi / 2)[None, :]) @ (body.factor * body.coefs)
 
 
-def near(graph: Graph, body: Near, x: Value) -> Value:
+def near(graph: Graph, body: Neighbours, x: Value) -> Value:
     """The geometric mean of how far the neighbours' neighbours are, over how far its own are."""
     if not len(body.points):
         return x @ np.zeros((body.points.shape[1], 1)) + 1.0

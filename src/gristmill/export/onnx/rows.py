@@ -33,7 +33,7 @@ def rows_of(graph: Graph, found: Description) -> Value:
 
 def scaled(graph: Graph, x: Value, scaling: Scaling) -> Value:
     z = (x - scaling.centre[None, :]) / scaling.spread[None, :]
-    if scaling.draws_in:
+    if scaling.soft_clips:
         over = (graph.abs(z) - FAR).at_least(0.0)
         inside = FAR + over / (1.0 + over / FAR)
         z = graph.where(over > 0.0, graph.op("Sign", z) * inside, z)

@@ -60,7 +60,10 @@ def task_of(model: Any) -> str | None:
     from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
     kinds = {"classification": is_classifier, "regression": is_regressor, "novelty": is_outlier_detector}
-    return next((task for task, asks in kinds.items() if asks(model)), None)
+    try:
+        return next((task for task, asks in kinds.items() if asks(model)), None)
+    except AttributeError:  # a text may stand for a number, or for Prepared(1)
+        return None
 
 
 def build(spec: Spec) -> Any:

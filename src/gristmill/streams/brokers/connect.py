@@ -82,13 +82,14 @@ def connect(url: Any, direction: str = "in") -> Reader | Writer:
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from gristmill.streams import connect
     >>> from gristmill.streams.brokers import Record
-    >>> path = os.path.join(tempfile.mkdtemp(), "answers.jsonl")
-    >>> with connect(path, "out") as writer:
+    >>> path = Path(tempfile.mkdtemp()) / "answers.jsonl"
+    >>> with connect(str(path), "out") as writer:
     ...     writer.send([Record("orders", "0", 17, b'{"prediction": 1}')])
-    >>> open(path).read()
+    >>> path.read_text()
     '{"position": {"source": "orders", "partition": "0", "offset": 17}, "prediction": 1}\\n'
     """
     if direction not in ("in", "out"):

@@ -31,7 +31,7 @@ def arrow_chunks(path: Any, name: str, columns: Columns) -> Iterator[Chunk]:
 
 
 def batches_of(path: Any, name: str) -> Iterator[Any]:
-    """The batches of a Parquet or Arrow file; what pyarrow says of a bad one is an error of ours."""
+    """Batches of a Parquet or Arrow file; errors of pyarrow become StreamError."""
     try:
         import pyarrow as pa
     except ImportError:

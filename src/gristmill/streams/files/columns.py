@@ -94,7 +94,7 @@ class Columns:
             raise StreamError(f"{source}: the column {self.target!r} is missing; there are {listed(names)}")
 
     def check_text(self, name: str, value: Any, where: str) -> None:
-        """A column that is not a number is an error unless something was said to be done with it."""
+        """A column of text is an error unless an encoding is given."""
         if name in self.text and self.categorical is None:
             raise StreamError(
                 f"{where}, column {name!r}: {shown(str(value))} is not a number; "

@@ -1,4 +1,4 @@
-"""CSV: blocks of lines through pyarrow's parser; where that fails, row by row, to say where and why."""
+"""CSV: blocks of lines through pyarrow's parser; on any error row by row, to report where and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .columns import Columns, as_labels, refuse_twins
 from .source import LONE_CR, Block, text_blocks
 
 _DELIMITERS = ",;\t|"
-_SAMPLE = 1 << 17  # bytes of the first block from which the kinds of columns are told
+_SAMPLE = 1 << 17  # bytes of the first block, which decides the kinds of columns
 MANY = 10_000  # columns: a block then holds so few rows that a column costs pyarrow more than its cells do Python
 
 
@@ -99,7 +99,7 @@ class CsvReader:
         self._wanted = [name for name in self.names if name in wanted]
 
     def _refuse_text(self, block: Block) -> None:
-        """Columns of text that nobody said what to do with: the error names the first cell that is no number."""
+        """Text columns without an encoding: the error names the first cell that is not a number."""
         columns = self.columns
         if columns.categorical is not None or not columns.text:
             return
@@ -144,7 +144,7 @@ class CsvReader:
         return self._fast and len(self.names) < MANY and not alone
 
     def _parse(self, block: Block, kinds: dict[str, Any], missing: list[str], wanted: list[str] | None = None) -> Any:
-        """Through pyarrow; None where anything at all is amiss, for the slow way to find out what."""
+        """Parse with pyarrow; None on any error, so that the row-wise parser can report it."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -229,7 +229,7 @@ class CsvReader:
 
 
 def _csv_fault(said: str) -> str:
-    """What Python's reader of CSV says, in our words."""
+    """The error of Python's CSV reader as a message."""
     if "field larger" in said:
         return f"a field is longer than {csv.field_size_limit():,} characters"
     return LONE_CR if "new-line" in said else said
@@ -269,7 +269,7 @@ _MISSING = {"?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "m
 
 
 def _is_word(cell: str) -> bool:
-    """Neither a number, be it infinite, nor one of the usual ways to say that there is none."""
+    """Neither a number nor one of the usual spellings of "missing"."""
     try:
         float(cell)
     except ValueError:
@@ -278,7 +278,7 @@ def _is_word(cell: str) -> bool:
 
 
 def _is_text(cells: list[str]) -> bool:
-    """A column of text, as against one of numbers in which a few cells are amiss."""
+    """Whether a column is text rather than numbers with a few bad cells."""
     filled = [cell for cell in cells if cell.strip()]
     words = sum(_is_word(cell) for cell in filled)
     return words > len(filled) / 20 and (words > 2 or words > len(filled) / 2)

@@ -27,7 +27,7 @@ from .source import Block, text_blocks
 
 
 class Labels:
-    """Which column holds the labels, and whether they are numbers: the first one tells."""
+    """The label column, and whether labels are numbers: the first label decides."""
 
     def __init__(self, target: Any, required: bool) -> None:
         self.target, self.required = target, required
@@ -78,7 +78,7 @@ class Labels:
             end, why = bad, f"the label {shown(values[bad])} is not a finite number"
         labels = np.asarray(labels)[:end]
         labels = as_labels(labels) if labels.dtype.kind in "fO" else labels
-        if end < len(values) and not self.required:  # nobody asks for labels: some may be empty, or anything
+        if end < len(values) and not self.required:  # labels are not requested: cells may be empty or anything
             return Chunk(rest), None
         fault = (end, f"column {self.name!r}: {why}") if end < len(values) else None
         return Chunk(rest if fault is None else rest[:end], labels, rest.names), fault
@@ -178,7 +178,7 @@ class CsvFrames(CsvReader):
         return None
 
     def _where(self, block: Block, row: int) -> str:
-        """Where a row stands: looked up when it is asked for, for a cell may hold line breaks."""
+        """Line number of a row, computed on request because cells may contain line breaks."""
         lines = [line for line, _, cells in self._reader(block) if isinstance(cells, list)]
         return f"{self.name}, line {lines[row]}"
 

@@ -36,7 +36,7 @@ class KeyedRows:
 
 @dataclass(frozen=True)
 class KeyColumns:
-    """Which columns say whose a row is and when it came.
+    """The columns with the key and the time of a row.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class KeyColumns:
     labels: Any = None
 
     def cells(self, frame: Frame, name: str, what: str, source: str) -> list[Any]:
-        """The cells of one of them; what has no such column is told by the option that named it."""
+        """Cells of one of them; the error for a missing column names the option."""
         column = frame.without(name)[1]
         if column is None and self.labels is not None and name == self.labels.name:
             raise StreamError(

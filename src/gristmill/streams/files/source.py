@@ -1,4 +1,4 @@
-"""Opening files and pipes: packing is told by the first bytes, text comes in blocks of whole lines."""
+"""Open files and pipes: the first bytes decide the compression; text comes in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_binary(path: Any) -> tuple[IO[bytes], str]:
 
 
 def _decompressed(source: Any, head: bytes, name: str) -> Any:
-    """A path or a pipe, opened through the packer that its first bytes tell."""
+    """A path or a pipe, decompressed by its first bytes."""
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if kind == "zst":
         return _zstd(source, name)
@@ -122,7 +122,7 @@ def text_blocks(path: Any, quoted: bool = False, block: int = BLOCK) -> Iterator
 
 
 def _endless(rest: bytes) -> str:
-    """Why a line does not end, as far as can be told."""
+    """The likely reason why a line does not end."""
     if b"\n" in rest:
         return "a double quote is opened here and never closed"
     if b"\r" in rest:
@@ -130,12 +130,12 @@ def _endless(rest: bytes) -> str:
     return f"the line is longer than {LONGEST:,} bytes"
 
 
-#: what to tell those whose file was written in the manner of the first Macintosh
+#: message for files whose lines end in a carriage return only
 LONE_CR = "a carriage return stands alone; lines must end in LF or CR LF (tr '\\r' '\\n' mends such a file)"
 
 
 def _read(file: Any, block: int, fill: bool) -> tuple[bytes, Exception | None]:
-    """The next bytes, and what is amiss after them: what was unpacked before the damage is good."""
+    """The next bytes and the error after them: bytes decompressed before the damage are good."""
     read, parts, left = getattr(file, "read1", file.read), list[bytes](), block
     try:
         while left > 0 and (part := read(left)):

@@ -23,7 +23,7 @@ class Reading:
     known : Column or None
         What the layout knows of it.
     kind : str or None
-        Told by the user; found otherwise.
+        Given by the user, or detected.
     """
 
     def __init__(self, name: str, column: Any, known: Column | None, kind: str | None) -> None:
@@ -43,7 +43,7 @@ class Reading:
             self.values = texts_in(column, self.gone, name)
 
     def refuse_gaps(self) -> None:
-        """For those who want every value to be there."""
+        """Raise if a value is missing."""
         if self.gone.any():
             raise CellError(int(np.argmax(self.gone)), self.name, None, "the value is missing (NaN)")
 
@@ -52,7 +52,7 @@ class Reading:
     ) -> list[tuple[int, Entry]]:
         """What the column brings, each with its row: its name if it is new, its kind, gaps, and new values.
 
-        `since` is the row in which it came; `late` says that there were events before it.
+        `since` is its first row; `late` is True if there were samples before it.
         """
         found: list[tuple[int, Entry]] = []
         gap = known is not None and known.gap

@@ -27,7 +27,7 @@ class Frame:
     since : tuple of int
         The row in which each name first came, where rows are dicts; 0 otherwise.
     where : callable, optional
-        Tells of a row where it came from, such as "data.csv, line 7".
+        Returns the origin of a row, such as "data.csv, line 7".
     is_records : bool
         Whether rows came as dicts, each with the names that it happens to have.
     """

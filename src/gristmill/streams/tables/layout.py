@@ -2,7 +2,7 @@
 
 Everything is told by that list of entries, so that going back is to drop its end, and loading is to read it again:
 
-    ("column", name)          a column of the table was met
+    ("column", name)          a column of the table appeared
     ("gap", c)                column c had no value in an event before its kind was known
     ("kind", c, kind)         its first value came; its own columns are appended
     ("missing", c)            its first gap since then; a flag, or the value "missing" of a category, is appended
@@ -210,7 +210,7 @@ def _own_names(name: str, kind: str, text_features: int) -> list[str]:
 
 
 def checked_kinds(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """What a user said of columns, or an error that says what can be said."""
+    """Validate the user's `columns`; the error lists the valid kinds."""
     kinds = {str(name): kind for name, kind in (columns or {}).items()}
     for name, kind in kinds.items():
         if kind not in (*KINDS, "drop"):

@@ -131,7 +131,7 @@ class KnownColumns:
                 self.n_ignored_ += int(np.count_nonzero(~missing_in(column)))
 
     def _readings(self, parts: Sequence[tuple[str, Any, int]]) -> list[Reading]:
-        """Every column read; where several do not fit, the first row is the one that is told."""
+        """Parse all columns; if several fail, raise the error of the earliest row."""
         found: list[Reading] = []
         errors: list[CellError] = []
         for name, column, _ in parts:

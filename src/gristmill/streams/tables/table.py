@@ -1,4 +1,4 @@
-"""Any table to the rows of the core, online: a column's first value tells its kind, categories and gaps grow columns."""
+"""Encode any table as rows of the core, online: the first value decides a column's kind; categories add columns."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Table(KnownColumns):
         return rows
 
     def check(self, X: Any, learn: bool = True) -> None:
-        """Look whether events fit, and with `learn` take in what columns they bring, but not their values."""
+        """Check samples; with `learn`, add their new columns but not their values."""
         frame = self._frame(X)
         if self._layout.plain and self._matrix(frame) is not None:
             self.n_seen_ += frame.count if learn else 0
@@ -153,7 +153,7 @@ class Table(KnownColumns):
                 self.growth = [step for step in self.growth if step[0] < row] + [(row, self.width_)]
 
     def transform(self, X: Any, scaler: Any = None) -> Any:
-        """Rows by what is known now; nothing is taken in. A value that was never met has no column, and is all zeros."""
+        """Encode rows without learning. An unseen category has no column and becomes zeros."""
         X = _native(X)
         plain = self._plain_rows(X)
         if plain is not None and (scaler is None or self._sparse_width is None):
@@ -327,7 +327,7 @@ class Table(KnownColumns):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it keeps, as good as one can tell."""
+        """Estimated memory in bytes."""
         return 200 * len(self._layout.entries) + 24 * self._means.width
 
     # ---- part of a model file --------------------------------------------------------------------------------
