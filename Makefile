@@ -133,7 +133,7 @@ mutants: $(VENV)/.dev
 chaos: $(VENV)/.dev
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/cluster/test_cluster_ray.py -s -k random_kills
 	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/serve/test_kill.py -s
-	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers/test_resume.py -s -k random_kills
+	GRISTMILL_CHAOS=50 $(BIN)/python -m pytest tests/brokers -s -k 'random_kills or whatever_is_killed or that_is_killed'
 
 # The page of the service in a real browser. On Debian: apt-get install chromium chromium-driver
 test-browser: $(VENV)/.dev

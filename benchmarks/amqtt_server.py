@@ -1,7 +1,8 @@
 """amqtt as a process: `python -m benchmarks.amqtt_server PORT`.
 
-amqtt 0.12 forgets a message that was sent and not acknowledged when its client goes away, or after five seconds. MQTT 3.1.1
-(section 4.4) has it sent again when the client comes back. The one method that decides this is replaced here.
+amqtt 0.12 forgets a message that was sent and not acknowledged when its client goes away, or after five seconds; MQTT 3.1.1
+(section 4.4) has it sent again when the client comes back. And a message that is published while a client comes back
+overtakes those that were kept for it; section 4.6 has them sent in order. The methods that decide this are replaced here.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import asyncio
 import sys
 from typing import Any
 
-from amqtt.broker import Broker
+from amqtt.broker import Broker, RetainedApplicationMessage
 from amqtt.mqtt.protocol.handler import ProtocolHandler
 from amqtt.session import OUTGOING
 
+_publish = ProtocolHandler.mqtt_publish
 _flow = ProtocolHandler._handle_qos1_message_flow
 
 
@@ -34,17 +36,31 @@ async def _kept(self: Any, message: Any) -> None:
 
 
 async def _again(self: Any) -> None:
-    """What was not acknowledged is sent again, oldest first, without waiting for the answers."""
-    for message in list(self.session.inflight_out.values()):
-        task = asyncio.ensure_future(self._handle_message_flow(message))
+    """What was not acknowledged is sent again, oldest first, then what was kept, without waiting for the answers."""
+    kept = self.session.retained_messages
+    flows = [self._handle_message_flow(message) for message in self.session.inflight_out.values()]
+    while not kept.empty():
+        message = kept.get_nowait()
+        flows.append(_publish(self, message.topic, message.data, message.qos, retain=True))
+    for flow in flows:
+        task = asyncio.ensure_future(flow)
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
-        await asyncio.sleep(0)
+    self.is_level = True
+
+
+async def _in_turn(self: Any, topic: str, data: Any, qos: Any, retain: bool, ack_timeout: Any = None) -> Any:
+    """A message for a client that has not been sent yet what was kept for it is kept, too."""
+    if self.session is not None and not getattr(self, "is_level", False) and not retain and qos == 1:
+        await self.session.retained_messages.put(RetainedApplicationMessage(None, topic, data, qos))
+        return None
+    return await _publish(self, topic, data, qos, retain, ack_timeout)
 
 
 _tasks: set[Any] = set()
 ProtocolHandler._handle_qos1_message_flow = _kept
 ProtocolHandler._retry_deliveries = _again
+ProtocolHandler.mqtt_publish = _in_turn
 
 
 async def main(port: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import datasets
-from gristmill.kernels import Gaussian
 
 from . import Claim, Outcome, fewer
 from .mistakes import follow
 from .search import Axis, Best, fixed, search
-from .svmd_classes import ManySVMD
 
 Curves = dict[str, npt.NDArray[np.float64]]  # line -> (permutation, event): the mistakes so far per event
 
@@ -80,21 +78,13 @@ def _svmd(kernel: str, share: float, rate: float, meta: float, memory: float) ->
 
 @dataclass(frozen=True)
 class _Line:
-    """A learner as the library writes it; SVMD for ten classes, which it does not have, as an object."""
+    """A learner as the library writes it."""
 
     text: str
-    many: ManySVMD | None = None
 
     def wrong(self, X: Any, y: Any, seed: int = 0) -> Any:
         """Whether each event was a mistake."""
-        if self.many is None:
-            return follow(self.text, X, y, seed)[0]
-        return replace(self.many).mistakes(X, np.asarray(y, dtype=np.int64))
-
-
-def _many(width: float, share: float, rate: float, meta: float, memory: float) -> _Line:
-    text = _svmd(f"Gaussian({width})", share, rate, meta, memory)
-    return _Line(f"{text} by own class and rival", ManySVMD(Gaussian(width), rate, share / rate, meta, memory, _SIZE))
+        return follow(self.text, X, y, seed)[0]
 
 
 def _lines(task: str, X: Any, y: Any) -> tuple[dict[str, _Line], dict[str, str]]:
@@ -107,11 +97,10 @@ def _lines(task: str, X: Any, y: Any) -> tuple[dict[str, _Line], dict[str, str]]
     def texts(of: Callable[..., str]) -> Callable[..., _Line]:
         return lambda **values: _Line(of(**values))
 
-    two, kernel, width = task == "two classes", _POLYNOMIAL, 0.0
+    two, kernel = task == "two classes", _POLYNOMIAL
     if not two:
         wide = best(texts(lambda gamma: _norma(f"Gaussian({gamma})", 1.0, 1e-4)), gamma=Axis((4.0, 8.0, 16.0)))[1]
-        width = wide.values["gamma"]
-        kernel = f"Gaussian({width})"
+        kernel = f"Gaussian({wide.values['gamma']})"
     norma, silk = texts(partial(_norma, kernel)), texts(partial(_silk, kernel))
     found = {
         _TAME: best(norma, rate=Axis((0.1, 0.3, 1.0), most=1.0), decay=_DECAYS),
@@ -119,7 +108,7 @@ def _lines(task: str, X: Any, y: Any) -> tuple[dict[str, _Line], dict[str, str]]
         _TUNED: best(silk, C=Axis((0.3, 1.0, 3.0)), decay=_DECAYS),
     }
     share = found["NORMA"][1].values["decay"]
-    adaptive = texts(partial(_svmd, kernel, share)) if two else partial(_many, width, share)
+    adaptive = texts(partial(_svmd, kernel, share))
     memories = fixed(0.0, 0.99, 1.0, why="both ends, and the usual value")
     if not two:
         memories = fixed(0.99, why="what is best for two classes: ten are slow")

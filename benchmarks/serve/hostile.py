@@ -206,7 +206,7 @@ def by_schema(server: Server, count: int) -> tuple[Counter[int], list[str]]:
 
     url = f"http://127.0.0.1:{server.port}"
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [found.ok() for found in schema.get_all_operations() if not found.ok().path.endswith("/events")]
     statuses, broken = Counter[int](), list[str]()
     with httpx.Client(timeout=60, trust_env=False) as client:
         for operation in operations:

@@ -1,4 +1,4 @@
-// A learner's named fields as a dict of arrays, and back.
+// The fields of an Archive as a dict of arrays, and back.
 #pragma once
 
 #include "bind/bind.hpp"
@@ -8,7 +8,7 @@ namespace gristmill::bind {
 
 inline nb::dict to_dict(Archive archive) {
     nb::dict out;
-    for (auto& named : archive.fields) {  // no structured binding: Clang 14 captures none
+    for (auto& named : archive.fields) {  // no structured binding: Clang 14 cannot capture one
         const std::string& name = named.first;
         Field& field = named.second;
         std::visit([&](auto& values) { out[name.c_str()] = nb::cast(array_of(std::move(values), field.shape)); }, field.values);
@@ -16,7 +16,7 @@ inline nb::dict to_dict(Archive archive) {
     return out;
 }
 
-// "points" is not among the fields: it is read as rows.
+// "points" is not a field: it is read as rows.
 inline Archive from_dict(nb::dict state) {
     std::vector<std::pair<std::string, Field>> fields;
     for (const auto& item : state) {

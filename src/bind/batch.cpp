@@ -1,4 +1,4 @@
-// Rows and objects from Python as the core's batches, and points that only Python can compare.
+// Rows and objects from Python as batches of the core, and points compared by a Python function.
 #include <cmath>
 #include <cstdio>
 
@@ -25,7 +25,7 @@ bool try_sparse(nb::tuple parts, Rows& rows) {
     const auto start = nb::cast<Array1<std::int64_t>>(parts[0]);
     const auto column = nb::cast<Array1<std::int32_t>>(parts[1]);
     rows.width = nb::cast<std::size_t>(parts[3]);
-    // The core trusts the ends of the arrays; what is between them is checked with the rows.
+    // The core relies on the ends of the arrays; the indices in between are checked with the rows.
     const std::size_t n = start.shape(0);
     if (n == 0 || start.data()[0] != 0 || column.shape(0) != data.shape(0) ||
         start.data()[n - 1] != static_cast<std::int64_t>(data.shape(0)))
@@ -107,14 +107,17 @@ class ForeignPoints final : public Points {
         std::fill(out + objects_.size(), out + padded(objects_.size()), 0.0);
     }
 
-    nb::handle function_;  // the learner's owner keeps it alive
+    nb::handle function_;  // kept alive by the owner of the learner
     std::vector<nb::object> objects_;
 };
 
 class ForeignKernelRows final : public KernelRows {
   public:
     ForeignKernelRows(const ForeignPoints& points, const Batch& batch) : points_(points), batch_(batch) {}
-    void load(std::size_t first, std::size_t count) override { first_ = first, count_ = count; }
+    void load(std::size_t first, std::size_t count) override {
+        first_ = first;
+        count_ = count;
+    }
     void rows(double* out, std::size_t stride) override {
         nb::gil_scoped_acquire gil;
         for (std::size_t r = 0; r < count_; ++r) at_row(first_ + r, [&](nb::object x) {
@@ -144,7 +147,7 @@ class ForeignKernelRows final : public KernelRows {
             throw RowError(i, "row " + std::to_string(i) + ": " + error.what());
         }
     }
-    // One stored point a row is asked both ways round: a function that is not symmetric is soon found out.
+    // Evaluates one stored point per row in both orders: a function that is not symmetric is detected soon.
     void symmetric(nb::handle x, std::size_t slot, const double* values) const {
         const double back = call(points_.function_, points_.objects_[slot], x);
         const double size = std::max(1.0, std::max(std::abs(back), std::abs(values[slot])));

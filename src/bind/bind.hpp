@@ -1,4 +1,5 @@
-// What the binding files share: conversions in and out. No logic of its own.
+// Folder bind: the Python module `gristmill._core`, one file per topic of the core; it includes every folder of core/.
+// Begin with this file: conversions between Python and the core, shared by all binding files. No logic.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,11 +27,11 @@ template <class T>
 using ArrayN = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<nb::numpy, double>;
 
-// Rows as Python hands them over: a C-ordered float array, (indptr, indices, data, width), or a list of objects.
+// Rows passed by Python: a C-ordered float array, (indptr, indices, data, width), or a list of objects.
 struct Rows {
     Batch batch;
     std::size_t width = 0;
-    nb::object keep;  // what the views look at
+    nb::object keep;  // owner of the viewed data
 };
 Rows rows_from(nb::handle source);
 
@@ -39,12 +40,12 @@ Task task_from(const std::string& name);
 Rule rule_from(nb::handle spec, const std::string& task);
 Budget budget_from(nb::handle spec);
 
-// Points that only Python understands, compared by a Python function, which the caller keeps alive.
+// Points compared by a Python function, which the caller keeps alive.
 std::unique_ptr<Points> foreign_points(nb::handle function);
-// Stored points as Python sees them: a table, (indptr, indices, data, width), or a list of objects.
+// Stored points for Python: a table, (indptr, indices, data, width), or a list of objects.
 nb::object points_of(const Points& points);
 
-// A NumPy array that owns its numbers.
+// A NumPy array that owns its data.
 template <class T>
 nb::ndarray<nb::numpy, T> array_of(std::vector<T> values, std::vector<std::size_t> shape) {
     auto* kept = new std::vector<T>(std::move(values));

@@ -1,4 +1,4 @@
-// A learner behind one door: one fair lock, one check of the rows, one poll for interrupts, one way to files and back.
+// A learner as a Python object: a fair lock, checks of the rows, polling for interrupts, saved state.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gristmill::bind {
 
-// Lets Ctrl-C through during a long chunk, at most ten times a second.
+// Handles Ctrl-C during a long chunk, at most ten times a second.
 struct Interrupts {
     std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
     void operator()() {
@@ -25,8 +25,8 @@ struct Interrupts {
     }
 };
 
-// One writer, or many readers, and never the same thread twice. The GIL is given up before the lock is asked for, so that a
-// kernel, rule, budget or buffer written in Python can have it.
+// A readers-writer lock: one writer or many readers, not reentrant. The GIL is released before the lock is taken, so
+// that a kernel, rule, budget or buffer written in Python can acquire it.
 class CoreLock {
   public:
     template <class F>
@@ -49,7 +49,7 @@ class CoreLock {
         const Entered entered(this);
         f();
     }
-    // The same for what makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
+    // A read that makes Python objects: the lock is taken without the GIL, and the GIL again under the lock.
     template <class F>
     auto read_with_gil(F f) const {
         enter();
@@ -63,12 +63,13 @@ class CoreLock {
         return f();
     }
 
-    // Parts written in Python; the learner borrows them, so that the garbage collector sees who owns them.
+    // Parts written in Python. The learner borrows them; they are held here so that the garbage collector sees their
+    // owner.
     std::vector<nb::object> parts;
     bool collected = false;
 
   private:
-    // The learners that this thread is inside of: a lock must not be asked for twice.
+    // The locks that this thread holds: none may be taken twice.
     struct Entered {
         inline static thread_local std::vector<const CoreLock*> locks;
         explicit Entered(const CoreLock* lock) { locks.push_back(lock); }
@@ -83,10 +84,10 @@ class CoreLock {
                 "the model is at work: a kernel, rule, budget or buffer must not call the model that calls it");
     }
     mutable std::shared_mutex mutex_;
-    mutable std::mutex gate_;  // held while waiting, so that a stream of readers cannot starve the writer
+    mutable std::mutex gate_;  // held while waiting, so that a stream of readers cannot starve a writer
 };
 
-// The loop of learner.hpp counts classes and takes weights; a pairwise learner takes labels as they are, or signs.
+// Learners of learner/learner.hpp count classes and take weights; pairwise learners take labels or signs.
 template <class L>
 concept Looping = requires(L& learner) { learner.poll; };
 
@@ -103,11 +104,11 @@ class BoundLearner : public CoreLock {
         if constexpr (Looping<L>) return learner.classes();
         else return classes_;
     }
-    std::size_t labels_per_row() const {  // labels a row
+    std::size_t labels_per_row() const {  // labels per row
         if constexpr (requires { learner.targets(); }) return learner.targets();
         else return 1;
     }
-    // Dense doubles and no Python inside: an event can take the short way.
+    // Whether `learn_one` applies: dense doubles and no Python code inside.
     bool is_plain() const {
         if (!parts.empty()) return false;
         if constexpr (requires { stored(learner); }) return keeps_doubles(stored(learner));
@@ -141,14 +142,14 @@ class BoundLearner : public CoreLock {
         const std::size_t outputs = columns(scores, count);
         return nb::cast(array_of(std::move(scores), {count, outputs}));
     }
-    // The short way for one event: no chunk, no copies.
+    // One event without a chunk and without copies.
     void learn_one(Array1<double> x, double label, double weight) {
         const Rows rows = checked(x);
         if (labels_per_row() != 1) throw nb::value_error("y must be a row of targets, as many as the model was started with");
         write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 
-    // Scores of rows, one number an output, as probabilities, one a class.
+    // Probabilities, one per class, from scores of rows.
     Doubles probabilities(Array2<double> scores) const {
         const std::size_t rows = scores.shape(0), outputs = scores.shape(1);
         std::vector<double> shares;
@@ -165,13 +166,13 @@ class BoundLearner : public CoreLock {
     nb::dict state() const {
         return read_with_gil([&] {
             Archive archive;
-            const_cast<BoundLearner*>(this)->visit(archive);  // saving changes nothing
+            const_cast<BoundLearner*>(this)->visit(archive);  // saving does not modify the learner
             nb::dict out = to_dict(std::move(archive));
             if constexpr (requires { stored(learner); }) out["points"] = points_of_store(stored(learner));
             return out;
         });
     }
-    // requires: nobody else has the learner yet.
+    // requires: the learner is not shared yet.
     void restore(nb::dict state) {
         Archive archive = from_dict(state);
         Rows rows;
@@ -191,7 +192,8 @@ class BoundLearner : public CoreLock {
     void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
              std::size_t classes) {
         if constexpr (Looping<L>) {
-            if (batch_count(batch) > 1) learner.poll = Interrupts();  // a lone event would pay more for the clock than for itself
+            // for a single event reading the clock would dominate
+            if (batch_count(batch) > 1) learner.poll = Interrupts();
             learner.learn(batch, labels, weights, scores, classes);
         } else {
             std::size_t classes_now = std::max(classes_, classes);
@@ -201,7 +203,7 @@ class BoundLearner : public CoreLock {
                 for (const double code : labels) signs.push_back(2 * code - 1);
                 labels = signs;
             }
-            std::vector<double> unasked;  // a ranker's probabilities are learned from what it said
+            std::vector<double> unasked;  // the calibration of a ranker needs the scores
             if constexpr (requires { L::kRanks; })
                 if (!scores) scores = &unasked;
             if (scores) scores->resize(batch_count(batch));
@@ -229,11 +231,11 @@ class BoundLearner : public CoreLock {
         learner.visit(archive);
     }
 
-    std::size_t classes_ = 0;      // classes that a pairwise learner has met
-    Calibration calibration_;  // of a ranker
+    std::size_t classes_ = 0;      // classes seen by a pairwise learner
+    Calibration calibration_;  // calibration of a ranker
 };
 
-// The garbage collector's view of a held learner.
+// Support for the garbage collector.
 template <class L>
 int traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
@@ -249,7 +251,7 @@ int clear(PyObject* self) {
     return 0;
 }
 
-// What every learner has.
+// The methods of every learner.
 template <class L>
 nb::class_<BoundLearner<L>> bind_bound_learner(nb::module_& m, const char* name) {
     using H = BoundLearner<L>;

@@ -1,4 +1,4 @@
-// The calibration by itself, for learners whose loop is in Python.
+// The calibration alone, for learners implemented in Python.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
 #include "core/adapt/calibration.hpp"

@@ -1,4 +1,4 @@
-// Few points for many, as Python asks for it: rows and coefficients in, the chosen rows and their coefficients out.
+// Compression: rows and coefficients in, the chosen rows and their coefficients out.
 #include "bind/bound_learner.hpp"
 #include "core/kernels/check.hpp"
 #include "core/expansion/compress.hpp"

@@ -1,4 +1,4 @@
-// Kernel matrices, and the bare expansion for the tests of its invariant.
+// Kernel matrices, and the plain expansion for tests of its invariant.
 #include "bind/bind.hpp"
 #include "core/kernels/check.hpp"
 #include "core/expansion/expansion.hpp"
@@ -63,7 +63,7 @@ nb::ndarray<nb::numpy, double> kernel_diagonal(nb::handle program, nb::handle so
     return result;
 }
 
-// Drives an Expansion by hand, one operation a method.
+// An Expansion with one method per operation.
 class PyExpansion {
   public:
     PyExpansion(nb::handle program, std::size_t width, std::size_t outputs, bool norm, bool average)
@@ -72,7 +72,10 @@ class PyExpansion {
     void add(Array2<double> x, std::vector<double> coefs, std::int64_t id, std::optional<std::size_t> slot) {
         const Batch batch = DenseRows<double>{x.data(), 1, x.shape(1)};
         if (x.shape(0) != 1 || coefs.size() != f_.outputs()) throw nb::value_error("one row, one coefficient an output");
-        if (slot) check_slot(*slot), f_.release(*slot, row_of(*slot).data());
+        if (slot) {
+            check_slot(*slot);
+            f_.release(*slot, row_of(*slot).data());
+        }
         f_.reserve(f_.size() + 1);
         const auto row = kernel_row(batch);
         const auto kernel_rows = f_.points().kernel_rows(f_.kernel(), batch);

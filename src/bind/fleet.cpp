@@ -1,4 +1,4 @@
-// Many learners in step, as Python sees them.
+// Bindings of fleets.
 #include "bind/fleet.hpp"
 
 #include "core/fleet/fleet.hpp"
@@ -28,7 +28,9 @@ class FleetCore : public CoreLock {
             if (grid && (grid->shape(0) != rows.shape(0) || grid->shape(1) != rows.shape(1)))
                 throw nb::value_error("rows, labels, weights and presence must have one shape");
         };
-        fits(labels), fits(weights), fits(present);
+        fits(labels);
+        fits(weights);
+        fits(present);
         FleetChunk<T> chunk{rows.data(), rows.shape(0), labels ? labels->data() : nullptr, weights ? weights->data() : nullptr,
                             present ? present->data() : nullptr};
         return chunk;
@@ -67,7 +69,8 @@ void bind_core(nb::module_& m, const char* name) {
             std::size_t outputs = 0, classes = 0;
             c.read([&] {
                 c.fleet.check(chunk);
-                outputs = c.fleet.outputs(), classes = c.fleet.classes();
+                outputs = c.fleet.outputs();
+                classes = c.fleet.classes();
                 if (shares) outputs = std::max<std::size_t>(classes, 1);
                 scores.resize(chunk.frames * c.fleet.count() * outputs);
                 c.fleet.score(chunk, shares, scores.data(), jobs);

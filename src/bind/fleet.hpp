@@ -1,4 +1,4 @@
-// What the bindings of fleets share.
+// Conversions shared by the bindings of fleets.
 #pragma once
 
 #include "bind/bind.hpp"
@@ -35,8 +35,12 @@ nb::dict pack_to_dict(MemberPack<T> pack, const MemberShape& shape) {
         if (!list.empty()) out[name] = nb::cast(array_of(std::move(list)));
     };
     if (shape.calibration()) out["calibration"] = nb::cast(array_of(std::move(pack.calibration), {n, shape.calibration()}));
-    give("likeness", pack.likeness), give("shares", pack.shares), give("selves", pack.selves);
-    give("partners", pack.partners), give("stale", pack.stale), give("partner_rows", pack.partner_rows);
+    give("likeness", pack.likeness);
+    give("shares", pack.shares);
+    give("selves", pack.selves);
+    give("partners", pack.partners);
+    give("stale", pack.stale);
+    give("partner_rows", pack.partner_rows);
     out["ids"] = nb::cast(array_of(std::move(pack.ids)));
     out["labels"] = nb::cast(array_of(std::move(pack.labels)));
     out["coef"] = nb::cast(array_of(std::move(pack.coef), {total, shape.outputs}));
@@ -53,17 +57,30 @@ MemberPack<T> pack_from_dict(nb::dict state) {
             throw nb::value_error((std::string("the field '") + name + "' of a fleet is missing or has another type").c_str());
         into.assign(array.data(), array.data() + array.size());
     };
-    read("sizes", pack.sizes), read("seen", pack.seen), read("steps", pack.steps), read("seeds", pack.seeds);
-    read("counters", pack.counters), read("scale", pack.scale), read("numbers", pack.numbers);
-    read("intercept", pack.intercept), read("ids", pack.ids), read("labels", pack.labels), read("coef", pack.coef);
+    read("sizes", pack.sizes);
+    read("seen", pack.seen);
+    read("steps", pack.steps);
+    read("seeds", pack.seeds);
+    read("counters", pack.counters);
+    read("scale", pack.scale);
+    read("numbers", pack.numbers);
+    read("intercept", pack.intercept);
+    read("ids", pack.ids);
+    read("labels", pack.labels);
+    read("coef", pack.coef);
     read("points", pack.points);
-    // Older files, and members of other kinds, have none.
+    // Optional fields, which members of some kinds do not have.
     const auto read_if = [&](const char* name, auto& into) {
         if (state.contains(name)) read(name, into);
     };
-    read_if("scaling", pack.scaling), read_if("calibration", pack.calibration), read_if("likeness", pack.likeness);
-    read_if("shares", pack.shares), read_if("selves", pack.selves), read_if("partners", pack.partners);
-    read_if("stale", pack.stale), read_if("partner_rows", pack.partner_rows);
+    read_if("scaling", pack.scaling);
+    read_if("calibration", pack.calibration);
+    read_if("likeness", pack.likeness);
+    read_if("shares", pack.shares);
+    read_if("selves", pack.selves);
+    read_if("partners", pack.partners);
+    read_if("stale", pack.stale);
+    read_if("partner_rows", pack.partner_rows);
     return pack;
 }
 

@@ -1,4 +1,5 @@
-// Half widths of intervals as Python sees them: a copy of a learner's own, asked, or led once more along the errors of a stream.
+// Bindings of prediction intervals: half widths from a copy of a learner's state, or replayed along the errors of a
+// stream.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
 #include "core/adapt/intervals.hpp"
@@ -13,7 +14,7 @@ Doubles halves(const Intervals& intervals, double coverage) {
     return array_of(std::move(out));
 }
 
-// The half widths before each event was learned; events of weight 0 are passed over.
+// The half widths before each event is learned; events of weight 0 are skipped.
 Doubles follow(Intervals& intervals, Array2<double> predicted, Array2<double> targets, std::optional<Array1<double>> weights, double coverage) {
     const std::size_t rows = predicted.shape(0), columns = intervals.targets();
     if (predicted.shape(1) != columns || targets.shape(1) != columns || targets.shape(0) != rows || (weights && weights->shape(0) != rows))

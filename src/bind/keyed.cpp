@@ -1,4 +1,4 @@
-// A learner a key, as Python sees it. Keys are an array of whole numbers, or a list of bytes.
+// Bindings of keyed fleets. Keys are an array of integers, or a list of bytes.
 #include "bind/fleet.hpp"
 #include "core/keyed/keyed.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 using Column = std::optional<Array1<double>>;
 
-// Keys as they come; `keep` holds what the views look at.
+// Keys from Python; `keep` owns the viewed data.
 struct KeyColumn {
     Keys keys;
     nb::object keep;
@@ -117,7 +117,8 @@ void bind_core(nb::module_& m, const char* name) {
             std::size_t outputs = 0, classes = 0;
             c.read([&] {
                 c.keyed.check(chunk);
-                outputs = c.keyed.outputs(), classes = c.keyed.classes();
+                outputs = c.keyed.outputs();
+                classes = c.keyed.classes();
                 if (shares) outputs = std::max<std::size_t>(classes, 1);
                 scores.resize(chunk.count() * outputs);
                 c.keyed.score(chunk, spilled, shares, scores.data());
@@ -181,7 +182,10 @@ void bind_core(nb::module_& m, const char* name) {
                 std::vector<std::int64_t> slots;
                 std::vector<std::uint8_t> touched;
                 for (std::uint32_t i = 0; i < table.records(); ++i)
-                    if (table.used(i)) slots.push_back(i), touched.push_back(table.state(i) == 3);
+                    if (table.used(i)) {
+                        slots.push_back(i);
+                        touched.push_back(table.state(i) == 3);
+                    }
                 std::vector<double> last;
                 const nb::object keys = keys_of(table);
                 nb::dict out = pack_to_dict(c.keyed.members(keys_from(keys, c.texts).keys, {}, last), c.keyed.shape());

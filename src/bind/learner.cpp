@@ -1,4 +1,4 @@
-// The learners over stored points, spans, trees and explicit weights, as Python sees them.
+// Bindings of the learners over stored points, spans, trees and explicit weights.
 #include "bind/bound_learner.hpp"
 #include "core/features/weights.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 bool is_foreign(nb::handle kernel) { return PyCallable_Check(kernel.ptr()); }
 
-// Whatever of these is written in Python.
+// Those of the parts that are written in Python.
 std::vector<nb::object> python_parts(std::initializer_list<nb::handle> sources) {
     std::vector<nb::object> parts;
     for (const nb::handle source : sources)
@@ -32,12 +32,12 @@ Doubles score_of(const BoundLearner<Learner<H>>& bound, nb::handle source, std::
     return array_of(std::move(scores), {count, outputs});
 }
 
-// (rows, outputs, features), and how many classes were known then.
+// The gradient (rows, outputs, features), and the number of classes at that time.
 template <class H>
 nb::tuple gradient_of(const BoundLearner<Learner<H>>& bound, nb::handle source) {
     const Rows rows = bound.checked(source);
     const std::size_t count = batch_count(rows.batch);
-    std::unique_ptr<double[]> gradient;  // may be large, and every number of it is written: no zeros first
+    std::unique_ptr<double[]> gradient;  // not zeroed: it may be large, and every number is written
     std::size_t outputs = 0, classes = 0;
     bound.read([&] {
         outputs = bound.learner.outputs();
@@ -50,7 +50,7 @@ nb::tuple gradient_of(const BoundLearner<Learner<H>>& bound, nb::handle source) 
     return nb::make_tuple(Doubles(gradient.release(), 3, shape, owner), classes);
 }
 
-// Nothing where there is one score a class: a class may have come since the caller looked.
+// None if there is one score per class: a class may have been added since the caller checked.
 template <class H>
 std::optional<double> score_one(const BoundLearner<Learner<H>>& bound, Array1<double> x) {
     const Rows rows = bound.checked(x);
@@ -62,7 +62,7 @@ std::optional<double> score_one(const BoundLearner<Learner<H>>& bound, Array1<do
     return scores.size() == 1 ? std::optional(scores[0]) : std::nullopt;
 }
 
-// What the learners of this file have.
+// The methods of the learners in this file.
 template <class H>
 auto bind_loop(nb::module_& m, const char* name) {
     using L = Learner<H>;
@@ -93,7 +93,7 @@ auto bind_loop(nb::module_& m, const char* name) {
         .def_prop_ro("norm2", [](const Py& h) { return h.read_with_gil([&] { return h.learner.hypothesis().norm2(); }); })
         .def_prop_ro("margin", [](const Py& h) { return h.read_with_gil([&] { return h.learner.margin(); }); });
     if constexpr (requires(const L& l) { stored(l); }) {
-        // What is kept a slot, with the slots by age: one look, so that both are of the same moment.
+        // Values by slot together with the slots by age, under one lock, so that both are consistent.
         c.def("dual_coef", [](const Py& h) {
              return h.read_with_gil([&] { return nb::make_tuple(coefs_of(stored(h.learner)), by_age(stored(h.learner))); });
          })
@@ -153,7 +153,7 @@ auto bind_loop(nb::module_& m, const char* name) {
     return c;
 }
 
-// Over stored points, or in their span, as the budget asks.
+// A learner over stored points, or in their span if the budget needs it.
 nb::object make_learner(nb::handle kernel, nb::handle rule, nb::handle budget, const std::string& task, std::size_t width,
                         bool sparse, bool single, bool average, std::uint64_t seed) {
     const bool foreign = is_foreign(kernel);

@@ -1,4 +1,4 @@
-// Random maps as Python sees them.
+// Bindings of random feature maps.
 #include "bind/bind.hpp"
 #include "core/kernels/check.hpp"
 #include "core/features/maps.hpp"
@@ -11,7 +11,7 @@ Features features_from(Array1<std::int32_t> degrees, Array1<double> weights) {
     return {{degrees.data(), degrees.data() + degrees.shape(0)}, {weights.data(), weights.data() + weights.shape(0)}};
 }
 
-// Fills the last columns of `out`, which NumPy allocates (in huge pages) and whose first ones are the caller's.
+// Fills the last columns of `out`, which NumPy allocates (in huge pages); the caller fills the first ones.
 template <class T>
 void transform(const MaclaurinMap<T>& map, nb::handle source, nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
     const Rows rows = rows_from(source);
@@ -26,12 +26,12 @@ void transform(const MaclaurinMap<T>& map, nb::handle source, nb::ndarray<T, nb:
         nb::gil_scoped_release release;
         map.transform(rows.batch, 0, count, out.data() + (stride - map.columns()), stride);
     } catch (const RowError&) {
-        check_rows(rows.batch, Kernel());  // a NaN in the input shows in the features; its own message is the better one
+        check_rows(rows.batch, Kernel());  // NaN in the input makes features NaN; this message names the cause
         throw;
     }
 }
 
-// How sums of the features by `weights`, (outputs, columns) for all rows or (rows, outputs, columns), change with the rows.
+// Gradient of weighted sums of the features. weights: (outputs, columns) for all rows, or (rows, outputs, columns).
 template <class T>
 Doubles gradient(const MaclaurinMap<T>& map, nb::handle source, ArrayN<double> weights) {
     const Rows rows = rows_from(source);

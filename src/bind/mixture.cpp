@@ -1,4 +1,4 @@
-// The mixture of a race, as Python sees it: scores of some experts in, mixed answers out.
+// Bindings of mixtures: scores of experts in, mixed predictions out.
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
 #include "core/mixture/least_squares.hpp"
@@ -9,7 +9,7 @@ namespace gristmill::bind {
 
 namespace {
 
-// (experts, rows, outputs), with the number of each expert.
+// (experts, rows, outputs)
 using Scores = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 std::vector<Mixture::ExpertScores> expert_scores_from(const Mixture& mixture, const Scores& scores, const std::vector<std::size_t>& experts) {
@@ -23,7 +23,7 @@ std::vector<Mixture::ExpertScores> expert_scores_from(const Mixture& mixture, co
     return expert_scores;
 }
 
-// A row of one number an expert after the other; not a number of those that said nothing.
+// Calls f with each row of one number per expert; NaN for experts without a score.
 template <class F>
 void each_row(const NoveltyMixture& mixture, const Scores& expert_scores, const std::vector<std::size_t>& experts, F f) {
     if (expert_scores.shape(0) != experts.size() || expert_scores.shape(2) != 1) throw nb::value_error("scores must be of these experts, one number each");
@@ -38,7 +38,7 @@ void each_row(const NoveltyMixture& mixture, const Scores& expert_scores, const 
 
 double log_of_share(double share) { return share >= 0x1p-1022 ? elementary::quick_log(share) : elementary::log(share); }
 
-// Probabilities as scores: log odds of two classes, logarithms of more; numbers as they are.
+// Probabilities as scores: log odds of two classes, logarithms of more; numbers unchanged.
 Doubles scores_of(const Mixture& mixture, const std::vector<double>& mixed, std::size_t rows) {
     const std::size_t k = mixture.columns(), outputs = mixture.outputs();
     std::vector<double> scores(rows * outputs);
@@ -52,7 +52,7 @@ Doubles scores_of(const Mixture& mixture, const std::vector<double>& mixed, std:
     return array_of(std::move(scores), {rows, outputs});
 }
 
-// And back.
+// Scores as probabilities.
 Doubles probabilities_of(const Mixture& mixture, Array2<double> scores) {
     const std::size_t rows = scores.shape(0), outputs = scores.shape(1), k = std::max<std::size_t>(mixture.classes(), 1);
     if (outputs != mixture.outputs()) throw std::runtime_error("a class came between scores and probabilities");
@@ -61,7 +61,8 @@ Doubles probabilities_of(const Mixture& mixture, Array2<double> scores) {
         const double* from = scores.data() + r * outputs;
         double* to = shares.data() + r * k;
         if (outputs == 1) {
-            to[0] = Loss::sigmoid(-from[0]), to[1] = Loss::sigmoid(from[0]);
+            to[0] = Loss::sigmoid(-from[0]);
+            to[1] = Loss::sigmoid(from[0]);
             continue;
         }
         double sum = 0;

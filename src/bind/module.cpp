@@ -5,6 +5,7 @@
 namespace gristmill::bind {
 void bind_calibration(nb::module_& m);
 void bind_mixture(nb::module_& m);
+void bind_novelty(nb::module_& m);
 void bind_intervals(nb::module_& m);
 void bind_compress(nb::module_& m);
 void bind_scaling(nb::module_& m);
@@ -12,9 +13,9 @@ void bind_race(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
-    nb::set_leak_warnings(false);  // a model that is still alive when Python ends is no leak
+    nb::set_leak_warnings(false);  // a model alive at the end of Python is not a leak
     m.doc() = "The C++ core of gristmill; private.";
-    gristmill::isa_name();  // an unknown GRISTMILL_ISA is an ImportError
+    gristmill::isa_name();  // an unknown GRISTMILL_ISA raises ImportError
     m.def("isa", [] { return std::string(gristmill::isa_name()); }, "The instruction set chosen at load.");
     m.def("isas", [] {
         const gristmill::IsaNames names = gristmill::isas();
@@ -31,6 +32,7 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_keyed(m);
     gristmill::bind::bind_calibration(m);
     gristmill::bind::bind_mixture(m);
+    gristmill::bind::bind_novelty(m);
     gristmill::bind::bind_intervals(m);
     gristmill::bind::bind_compress(m);
     gristmill::bind::bind_scaling(m);

@@ -1,4 +1,4 @@
-// Buffers, projections and the pairwise learners, as Python sees them.
+// Bindings of buffers, projections and pairwise learners.
 #include <cmath>
 #include <map>
 #include <optional>
@@ -123,7 +123,7 @@ double score_one(const BoundLearner<L>& bound, Array1<double> x) {
     return scores_of(bound, bound.checked(x), classes)[0];
 }
 
-// What the learners of a ranking have: one score an event.
+// The methods of all rankers: one score per event.
 template <class L>
 auto bind_ranker(nb::module_& m, const char* name) {
     using H = BoundLearner<L>;
@@ -239,7 +239,7 @@ void bind_kernel_ranker(nb::module_& m) {
         .def_prop_ro("norm2", [](const H& h) { return h.read_with_gil([&] { return h.learner.norm2(); }); });
 }
 
-// The bare policy, for learners written in Python and for the tests of its law.
+// The plain buffer policy, for learners written in Python and for tests of its law.
 struct BoundBuffer {
     Buffer buffer;
     Random random;
@@ -255,7 +255,7 @@ void bind_buffer(nb::module_& m) {
             h.buffer.offer(h.random, change, x ? std::span(x->data(), x->shape(0)) : std::span<const double>(), label);
             return std::tuple(change.slots, change.sources);
         }, nb::arg("x").none(), nb::arg("label"))
-        .def("run", [](BoundBuffer& h, std::size_t steps) {  // places in the stream after so many events
+        .def("run", [](BoundBuffer& h, std::size_t steps) {  // positions in the buffer after `steps` events
             std::vector<std::int64_t> ids(h.buffer.size(), -1);
             BufferRows rows(h.buffer.size(), 0);
             Change change;
@@ -279,7 +279,7 @@ void bind_buffer(nb::module_& m) {
         .def_prop_ro("offered", [](const BoundBuffer& h) { return h.buffer.offered(); });
 }
 
-// A vector or a square matrix moved to the nearest point of a set.
+// Projects a vector or a square matrix onto a set.
 Doubles project(nb::handle source, nb::handle spec, bool psd) {
     const Ball ball = ball_from(spec);
     Array1<double> vector;

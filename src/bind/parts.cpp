@@ -10,7 +10,7 @@ namespace gristmill::bind {
 
 namespace {
 
-// Settings as a Python dict: None is a setting that is not given.
+// Settings from a Python dict; None means not given.
 class DictSettings {
   public:
     explicit DictSettings(nb::dict values) : values_(values) {}
@@ -33,7 +33,7 @@ double number_of(nb::handle step, const char* name) {
     return number;
 }
 
-// A Python rule: callable with a Trial, returning a Step or None.
+// A rule written in Python: called with a Trial, returns a Step or None.
 class PythonRule final : public ForeignRule {
   public:
     explicit PythonRule(nb::handle rule) : rule_(rule) {
@@ -57,11 +57,11 @@ class PythonRule final : public ForeignRule {
     }
 
   private:
-    nb::handle rule_;  // the learner's owner keeps it alive
+    nb::handle rule_;  // kept alive by the owner of the learner
     nb::object trial_;
 };
 
-// A Python budget: victim(stored) -> position, None or -1.
+// A budget written in Python: victim(stored) -> position, None or -1.
 class PythonBudget final : public ForeignBudget {
   public:
     explicit PythonBudget(nb::handle budget) : budget_(budget) {
@@ -95,7 +95,7 @@ class PythonBudget final : public ForeignBudget {
     }
 
   private:
-    nb::handle budget_;  // the learner's owner keeps it alive
+    nb::handle budget_;  // kept alive by the owner of the learner
     nb::object stored_;
 };
 

@@ -46,7 +46,8 @@ nb::tuple score(const HeldRace& h, Array2<double> rows) {
     std::vector<double> scores;
     std::size_t outputs = 1, classes = 0;
     h.read([&] {
-        outputs = h.race.state.outputs(), classes = h.race.state.classes();
+        outputs = h.race.state.outputs();
+        classes = h.race.state.classes();
         scores.resize(rows.shape(0) * outputs);
         h.race.score(view(rows), scores.data());
     });
@@ -76,7 +77,8 @@ Doubles probabilities(const HeldRace& h, Array2<double> scores) {
         const double* from = scores.data() + r * outputs;
         double *to = shares.data() + r * k, sum = 0;
         if (outputs == 1) {
-            to[0] = Loss::sigmoid(-from[0]), to[1] = Loss::sigmoid(from[0]);
+            to[0] = Loss::sigmoid(-from[0]);
+            to[1] = Loss::sigmoid(from[0]);
             continue;
         }
         for (std::size_t c = 0; c < k; ++c) sum += to[c] = elementary::exp(from[c]);
@@ -220,7 +222,10 @@ void bind_race(nb::module_& m) {
             if (!line.is_none()) found.emplace(nb::cast<const LeastSquares&>(line));
             h.write([&] {
                 auto& e = h.as<LinearExpert>(place);
-                e.line = std::move(found), e.first = first, e.last = last, e.seen = seen;
+                e.line = std::move(found);
+                e.first = first;
+                e.last = last;
+                e.seen = seen;
                 e.row.assign(row.data(), row.data() + row.size());
             });
         }, nb::arg("place"), nb::arg("line").none(), nb::arg("first"), nb::arg("last"), nb::arg("seen"), nb::arg("row"))

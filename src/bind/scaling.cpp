@@ -1,5 +1,7 @@
-// Running means and scalings of columns; a lone event can be taken back.
+// Bindings of running means and column scaling, with undo of one event.
 #include "bind/bind.hpp"
+#include "bind/archive.hpp"
+#include "core/adapt/rank_scaling.hpp"
 #include "core/adapt/scaling.hpp"
 
 namespace gristmill::bind {
@@ -7,9 +9,9 @@ namespace {
 
 bool finite(const double* values, std::size_t n) {
     // x - x is 0 unless x is not finite; the sum needs no branch.
-    double doubt = 0;
-    for (std::size_t i = 0; i < n; ++i) doubt += values[i] - values[i];
-    return doubt == 0;
+    double zero = 0;
+    for (std::size_t i = 0; i < n; ++i) zero += values[i] - values[i];
+    return zero == 0;
 }
 
 template <class T>
@@ -26,7 +28,7 @@ Doubles stacked(std::initializer_list<const std::vector<double>*> lines) {
 }
 
 void unstack(const Array2<double>& table, std::initializer_list<std::vector<double>*> lines) {
-    // Sums may have overflowed.
+    // Sums may have overflowed, so only the first values must be finite.
     if (table.shape(0) != lines.size() || !finite(table.data(), table.shape(1))) throw nb::value_error("its scaling is damaged");
     const double* line = table.data();
     for (auto* to : lines) {
@@ -35,7 +37,7 @@ void unstack(const Array2<double>& table, std::initializer_list<std::vector<doub
     }
 }
 
-// Numbers of columns, one a value, that there are.
+// Refuses column indices out of range.
 void in_columns(const ColumnScaling& scaling, const Array1<std::int32_t>& columns, const Array1<double>& values) {
     if (columns.size() != values.size()) throw nb::value_error("as many columns as values");
     for (std::size_t at = 0; at < columns.size(); ++at)
@@ -126,8 +128,57 @@ void bind_scaling(nb::module_& m) {
             scaling = std::move(read);
         });
 
+    nb::class_<RankScaling>(m, "RankScaling")
+        .def("__init__", [](RankScaling* self, std::optional<std::uint64_t> warmup) {
+            new (self) RankScaling(warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
+        }, nb::arg("warmup").none())
+        .def_prop_ro("width", &RankScaling::width)
+        .def_prop_ro("seen", [](const RankScaling& scaling) { return scaling.seen; })
+        .def_prop_ro("due", &RankScaling::due)
+        .def_prop_ro("renewals", &RankScaling::renewals)
+        .def_prop_ro("bytes", &RankScaling::bytes)
+        .def("widen", [](RankScaling& scaling, Array1<double> first, std::uint64_t events) {
+            scaling.widen({first.data(), first.size()}, events);
+        })
+        .def("learn", [](RankScaling& scaling, Array2<double> rows) {
+            same_width(scaling, rows.shape(1));
+            std::vector<double> out(rows.size());
+            scaling.learn(rows.data(), rows.shape(0), out.data());
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        }, "Take in rows, and scale each by what was known when it came.")
+        .def("scale", [](const RankScaling& scaling, Array2<double> rows) {
+            same_width(scaling, rows.shape(1));
+            std::vector<double> out(rows.size());
+            scaling.scale(rows.data(), rows.shape(0), out.data());
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        })
+        .def("follow", [](const RankScaling& scaling, Array2<double> rows) {
+            same_width(scaling, rows.shape(1));
+            std::vector<double> out(rows.size());
+            scaling.follow(rows.data(), rows.shape(0), out.data());
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        }, "Rows that were scaled before the last renewal, as they are scaled now.")
+        .def("slopes", [](const RankScaling& scaling) { return array_of(scaling.slopes()); })
+        .def("copy", [](const RankScaling& scaling) { return RankScaling(scaling); })
+        .def("state", [](RankScaling& scaling) {
+            Archive archive;
+            scaling.visit(archive);
+            return to_dict(std::move(archive));
+        })
+        .def("restore", [](RankScaling& scaling, nb::dict state) {
+            Archive archive = from_dict(state);
+            RankScaling read(scaling.warmup);
+            read.visit(archive);
+            scaling = std::move(read);
+        });
+
+    m.def("normal_quantile", [](Array1<double> shares) {
+        std::vector<double> found(shares.data(), shares.data() + shares.size());
+        for (double& share : found) share = normal_quantile(share);
+        return array_of(std::move(found));
+    });
     m.def("is_finite", [](Array2<double> rows) { return finite(rows.data(), rows.size()); });
-    // A lone event of plain numbers, taken in, and scaled into `row`; False, and nothing is changed, where it is something else.
+    // Learns one event of finite numbers and scales it into `row`; returns false and changes nothing for anything else.
     m.def("learn_row", [](Means& means, ColumnScaling& scaling, Array1<double> x, nb::ndarray<double, nb::ndim<1>, nb::c_contig> row) {
         const std::size_t n = x.size();
         if (n != means.width() || n != scaling.width() || n != row.size() || !finite(x.data(), n)) return false;

@@ -1,4 +1,4 @@
-// What is stored, as Python sees it: points, coefficients and ages by slot, whichever store they live in.
+// Stored points for Python: points, coefficients and ages by slot, for every kind of store.
 #pragma once
 
 #include "bind/bind.hpp"

@@ -77,7 +77,7 @@ from .persist.model_file import from_bytes as from_bytes
 from .persist.model_file import load as load
 from .prepared.prepared import Prepared as Prepared
 from .race.auto import AutoClassifier as AutoClassifier
-from .race.auto import AutoNovelty as AutoNovelty
+from .race.auto_novelty import AutoNovelty as AutoNovelty
 from .race.auto import AutoRegressor as AutoRegressor
 from .race.race import Race as Race
 from .rules import SGD as SGD

@@ -83,6 +83,10 @@ _ENTRIES = {
     "puma8nh": Entry("puma8nh.csv", "regression", "PumaDyn, 8 dimensions, noisy"),
     "bodyfat": Entry("bodyfat.csv", "regression", "StatLib bodyfat"),
     "kdd-http": Entry("kdd-http.csv", "novelty", "KDD Cup 99, http connections; 1 is an attack"),
+    "novelty-thyroid": Entry("novelty-thyroid.csv", "novelty", "UCI Thyroid; 1 is an anomaly"),
+    "novelty-mammography": Entry("novelty-mammography.csv", "novelty", "Mammography; 1 is an anomaly"),
+    "novelty-vowels": Entry("novelty-vowels.csv", "novelty", "Japanese vowels; 1 is an anomaly"),
+    "novelty-shuttle": Entry("novelty-shuttle.csv", "novelty", "Statlog Shuttle, anomalies in clusters; 1 is an anomaly"),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ __all__ = ["NotationError", "catalogue_names", "parse", "vocabulary", "written"]
 
 
 class NotationError(ValueError):
-    """The text does not describe a learner; the message says where and what would work."""
+    """The text does not describe a learner; the message names the place and what would work."""
 
 
 def vocabulary() -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _call(node: ast.Call, words: dict[str, Any], text: str, defaults: dict[str, 
     named = {str(k.arg): _value(k.value, words, text, {}) for k in node.keywords}
     parameters = inspect.signature(made).parameters
     if arguments and not is_kernel(arguments[0]) and "kernel" in defaults and "kernel" in parameters:
-        arguments.insert(0, defaults["kernel"])  # `forgetron(100)`: the kernel was said elsewhere
+        arguments.insert(0, defaults["kernel"])  # `forgetron(100)`: the kernel is given elsewhere
     for key, value in defaults.items():
         taken = list(parameters)[: len(arguments)]
         if key in parameters and key not in named and key not in taken:

@@ -239,6 +239,9 @@ class Implicit(Rule):
         eta in the paper. Implicit steps need no condition on it.
     reg : float >= 0, default=0.0
         lambda in the paper.
+    schedule : {"constant", "inv_sqrt"}, default="constant"
+        "inv_sqrt" is rate/sqrt(t), t the number of the event: the schedule of Theorem 3, whose bound is
+        `gristmill.theory.implicit_risk_bound`.
 
     References
     ----------
@@ -256,12 +259,14 @@ class Implicit(Rule):
     C: float = 1.0
     rate: float = 1.0  # eta
     reg: float = 0.0  # lambda
+    schedule: str = "constant"
 
     _ranges: ClassVar[dict[str, Range]] = {
         "loss": instance_of(Hinge | Logistic | Squared, "Hinge(...), Logistic() or Squared()"),
         "C": positive_or_inf,
         "rate": positive,
         "reg": non_negative,
+        "schedule": one_of("constant", "inv_sqrt"),
     }
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression", "novelty")
 
@@ -409,6 +414,9 @@ class Adatron(Rule):
 class StepSizeAdaptation(Rule):
     """SVMD: gradient steps whose rate follows its own gradient, through the derivative v of f by the log rate.
 
+    With more than two classes, f and v have an output for each class, and the loss is that of the margin over the
+    strongest rival; one rate serves all classes.
+
     Parameters
     ----------
     loss : Loss, default=Hinge()
@@ -453,7 +461,6 @@ class StepSizeAdaptation(Rule):
         "form": one_of("exponential", "linear"),
     }
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression", "novelty")
-    multiclass: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ Task task_named(const std::string& name) {
 }
 
 const Expansion& store_of(const Expansion& hypothesis) { return hypothesis; }
-const Expansion& store_of(const Projections& hypothesis) { return hypothesis.expansion(); }
+const Expansion& store_of(const ProjectedExpansion& hypothesis) { return hypothesis.expansion(); }
 
 // exp(-a |x - y|^2), exp(-a |x - y|) and exp(a x y) in two dimensions are products of one factor a coordinate.
 std::optional<Node> separable(const std::vector<Node>& kernel) {
@@ -57,7 +57,7 @@ class LearnerModel final : public Model {
           learner_(rule_from(settings, settings.text("task")), std::move(budget), task_, settings.flag("average"),
                    static_cast<std::uint64_t>(settings.whole("seed")), Kernel(kernel_),
                    make_points(size_from(settings.whole("columns")), false, single_)) {
-        if (settings.flag("balanced")) learner_.balance();
+        if (settings.flag("balanced")) learner_.balance_classes();
         if (settings.given("targets") && settings.whole("targets") > 1) learner_.set_targets(size_from(settings.whole("targets")));
         if (!saved) return;
         if (single_) saved->points = DenseRows<float>{points.floats.data(), points.count, width()};
@@ -240,7 +240,7 @@ class LearnerModel final : public Model {
 
 std::unique_ptr<Model> make_model(const TextSettings& settings, std::optional<Archive> saved, const SavedPoints& points) {
     Budget budget = budget_from(settings);
-    if (needs_of(budget).span) return std::make_unique<LearnerModel<Projections>>(settings, std::move(budget), std::move(saved), points);
+    if (needs_of(budget).span) return std::make_unique<LearnerModel<ProjectedExpansion>>(settings, std::move(budget), std::move(saved), points);
     return std::make_unique<LearnerModel<Expansion>>(settings, std::move(budget), std::move(saved), points);
 }
 

@@ -2,7 +2,7 @@
 //
 // The checksum is over the JSON text as Python writes it, and Python tells 1 from 1.0: numbers are kept as the text they came as.
 
-export const FORMATS = [2];
+export const FORMATS = [1];
 export class ModelFileError extends Error {
   name = "ModelFileError";
 }

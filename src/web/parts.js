@@ -61,7 +61,10 @@ export const PARTS = {
   FeasibleSet: { kind: "rule", fields: { epsilon: [null, optional(nonNegative)], radius: [null, optional(positive)] } },
   Implicit: {
     kind: "rule",
-    fields: { loss: [hinge, kindOf("loss")], C: [1, positiveOrInfinite], rate: [1, positive], reg: [0, nonNegative] },
+    fields: {
+      loss: [hinge, kindOf("loss")], C: [1, positiveOrInfinite], rate: [1, positive], reg: [0, nonNegative],
+      schedule: ["constant", oneOf("constant", "inv_sqrt")],
+    },
   },
   Alma: { kind: "rule", fields: { alpha: [0.9, fraction], B: [null, optional(positive)], C: [null, optional(positive)] } },
   Romma: { kind: "rule", fields: { aggressive: [false, flag] } },
@@ -71,7 +74,7 @@ export const PARTS = {
     fields: { rate: [1, positive], C: [Infinity, positiveOrInfinite], passes: [1, count] },
   },
   StepSizeAdaptation: {
-    kind: "rule", binary: true,
+    kind: "rule",
     fields: {
       loss: [hinge, kindOf("loss")], rate: [0.1, positive], reg: [0, nonNegative], meta_rate: [0.1, nonNegative],
       decay: [0.95, unit], form: ["exponential", oneOf("exponential", "linear")],

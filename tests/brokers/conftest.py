@@ -73,6 +73,8 @@ class Place:
         self.topic = f"t{next(_numbers)}"
         if kind == "kafka":
             server.topic(self.topic)
+        if kind == "lines":
+            server.produce(self.topic, [])
 
     @property
     def url(self):
@@ -91,16 +93,34 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def servers():
+def servers(tmp_path_factory):
+    lines = LinesServer(tmp_path_factory.mktemp("lines"))
     with RedisServer() as redis, KafkaCluster() as kafka, MqttServer() as mqtt:
-        yield {"redis": redis, "kafka": kafka, "mqtt": mqtt}
+        yield {"redis": redis, "kafka": kafka, "mqtt": mqtt, "lines": lines}
 
 
-@pytest.fixture(params=["kafka", "redis", "mqtt"])
+@pytest.fixture(params=["kafka", "redis", "mqtt", "lines"])
 def place(request, servers):
     made = Place(request.param, servers[request.param])
     made.begin()
     return made
+
+
+class LinesServer:
+    """Files of lines that `lines_broker.py` reads: a broker that the package does not know."""
+
+    def __init__(self, folder):
+        from gristmill.streams.brokers import register
+
+        self._folder = folder
+        register("lines", "tests.brokers.lines_broker", "LinesReader", "LinesWriter")
+
+    def url(self, topic):
+        return f"lines://here{self._folder / topic}"
+
+    def produce(self, topic, values):
+        with open(self._folder / topic, "ab") as file:
+            file.write(b"".join(value + b"\n" for value in values))
 
 
 class Starter:

@@ -7,12 +7,17 @@ import os
 import signal
 import sys
 import traceback
+from importlib import import_module
 
-import gristmill.cli.learn
-import gristmill.cli.predict
-import gristmill.evaluate.live
-import gristmill.prepared  # noqa: F401
 from gristmill.cli.app import main
+from gristmill.serve.store.learners import Spec, build
+from gristmill.streams.brokers import register
+
+_NEEDED = (
+    "gristmill.cli.learn", "gristmill.cli.predict", "gristmill.cli.serve", "gristmill.evaluate.live", "gristmill.prepared",
+    "gristmill.serve.run", "gristmill.serve.sources", "prometheus_client", "uvicorn.lifespan.on", "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+)  # fmt: skip
 
 
 def child(arguments: list[str], log: str) -> int:
@@ -29,6 +34,10 @@ def child(arguments: list[str], log: str) -> int:
     return 0
 
 
+register("lines", "tests.brokers.lines_broker", "LinesReader", "LinesWriter")
+for name in _NEEDED:
+    import_module(name)
+build(Spec(learner="passive_aggressive(Gaussian(0.5), size=40)"))  # imports every learner
 for line in sys.stdin:
     arguments, log, seconds = json.loads(line)
     process = os.fork()

@@ -196,3 +196,4 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
     assert 400 <= first.events < 800
     models = [gristmill.load(tmp_path / f"{name}.safetensors") for name in ("first", "second")]
     assert sum(model.n_seen_ for model in models) == 800
+    assert gristmill.merge(models).n_seen_ == 800

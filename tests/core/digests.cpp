@@ -1,10 +1,10 @@
-// The same stream gives the same model, bit for bit, on every machine that fuses: learners of every kind run over fixed streams,
-// and one line each goes out, a name and a digest of all scores along the way. Inputs are made of sums of uniform numbers,
-// without a C library's functions.
+// The same stream gives the same model, bit for bit, on every machine with fused multiply-add: learners of every kind
+// run over fixed streams, and the program prints one line each, a name and a digest of all prequential scores. Inputs
+// are sums of uniform numbers, without functions of a C library.
 //
-//     core_digests            print the digests
-//     core_digests FOLDER     compare them with FOLDER/fused.txt, or baseline.txt; what differs is named, and the exit code is 1
-//     core_digests --isas     print the instruction sets of this machine
+//     core_digests            prints the digests
+//     core_digests FOLDER     compares with FOLDER/fused.txt or baseline.txt, names differences; exit code 1 if any
+//     core_digests --isas     prints the instruction sets of this machine
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -27,7 +27,7 @@ using Digests = std::map<std::string, std::string>;
 Digests digests;
 
 void record(const std::string& name, std::span<const double> scores) {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the bytes, the lowest first
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the bytes, lowest first
     for (const double score : scores) {
         const auto bits = std::bit_cast<std::uint64_t>(score);
         for (int byte = 0; byte < 64; byte += 8) hash = (hash ^ (bits >> byte & 0xff)) * 0x100000001b3u;
@@ -180,7 +180,7 @@ void expansions() {
 void weights() {
     const Stream stream(400, 21, 0);
     for (const auto& [name, rule] : rules()) {
-        if (name == "svmd") continue;  // its derivative lives in an expansion
+        if (name == "svmd") continue;  // its tangent needs an expansion
         Learner<Weights> learner(rule, Unbounded{}, Task::classification, true, 0, stream.width);
         std::vector<double> scores;
         learner.learn(stream.dense(), stream.labels(Task::classification, false), {}, &scores);
@@ -205,7 +205,7 @@ void trees() {
         std::vector<Coordinate> coordinates;
         for (std::size_t c = 0; c < stream.width; ++c) coordinates.push_back({order, 1.3, c, Coordinate::kNone, 0.25});
         Stream shifted = stream;
-        for (double& value : shifted.x) value += 0.7;  // splines need positive numbers
+        for (double& value : shifted.x) value += 0.7;  // splines need non-negative numbers
         Learner<Trees> learner(rules().at("sgd_logistic"), sized<DropOldest>(60), Task::classification, false, 11, coordinates,
                                stream.width, false, false);
         std::vector<double> scores;

@@ -1,26 +1,16 @@
-// The elementary functions of the core against long double: errors in units of the last place, special values, and cases
-// whose result is a double and must be met exactly.
+// The elementary functions of the core against long double: errors in ulp, special values, and cases whose exact result
+// is a double.
 #include "core/base/elementary.hpp"
 
 #include <cstdio>
 #include <initializer_list>
 
 #include "core/base/random.hpp"
+#include "check.hpp"
 
 using namespace gristmill;
 
 namespace {
-
-int failures = 0, checks = 0;
-
-#define CHECK(condition)                                                \
-    do {                                                                \
-        ++checks;                                                       \
-        if (!(condition)) {                                             \
-            ++failures;                                                 \
-            std::printf("line %d: not so: %s\n", __LINE__, #condition); \
-        }                                                               \
-    } while (false)
 
 double ulps(double found, long double wanted) {
     const double near = static_cast<double>(wanted);
@@ -98,6 +88,5 @@ int main() {
     exponentials();
     logarithms();
     powers();
-    std::printf("%d checks, %d failed\n", checks, failures);
-    return failures == 0 ? 0 : 1;
+    return summary("elementary");
 }

@@ -1,17 +1,16 @@
-// Fleets of the core by themselves, without Python: every member equals a learner alone, bit for bit. Runs under the sanitizers,
-// and on machines that only an emulator has.
+// Fleets of the core without Python: every member equals a single learner, bit for bit. Runs under the sanitizers and
+// in an emulator.
 #include <cmath>
 #include <cstdio>
 
 #include "core/expansion/expansion.hpp"
 #include "core/keyed/keyed.hpp"
 #include "core/kernels/points.hpp"
+#include "check.hpp"
 
 using namespace gristmill;
 
 namespace {
-
-int failures = 0, checks = 0;
 
 void check(bool holds, const char* what, const std::string& where) {
     ++checks;
@@ -21,9 +20,9 @@ void check(bool holds, const char* what, const std::string& where) {
 }
 
 constexpr std::size_t kCuts[] = {0, 1, 9, 60, 90};  // frames
-constexpr std::size_t kFrames = 90, kMembers = 37;  // blocks that are whole and one that is not
+constexpr std::size_t kFrames = 90, kMembers = 37;  // several whole blocks and one that is not
 
-// Events of all members, frame by frame; one member sees the same again and again.
+// Events of all members, frame by frame; one member gets the same event every time.
 template <class T>
 struct Frames {
     std::size_t width;
@@ -136,6 +135,5 @@ int main() {
                     compare<double>(parts, where);
                     compare<float>(parts, where + ", float");
                 }
-    std::printf("%d checks, %d failed (%s)\n", checks, failures, isa_name());
-    return failures != 0;
+    return summary(isa_name());
 }

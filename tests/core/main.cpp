@@ -1,4 +1,4 @@
-// The core by itself, without Python: small checks that run under the sanitizers.
+// The core without Python: small checks that run under the sanitizers.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -6,22 +6,11 @@
 #include "core/expansion/expansion.hpp"
 #include "core/learner/learner.hpp"
 #include "core/kernels/sparse_points.hpp"
+#include "check.hpp"
 
 using namespace gristmill;
 
 namespace {
-
-int failures = 0, checks = 0;
-const char* running = "";
-
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        ++checks;                                                                            \
-        if (!(condition)) {                                                                  \
-            ++failures;                                                                      \
-            std::printf("%s, line %d: not so: %s\n", running, __LINE__, #condition);         \
-        }                                                                                    \
-    } while (false)
 
 using Generator = std::mt19937_64;
 
@@ -343,7 +332,7 @@ void chunks_give_the_same_bits() {
         }
 }
 
-// Keeps ||f|| inside a ball, and throws when it is told to.
+// Keeps ||f|| inside a ball, and throws on request.
 struct Fragile final : ForeignRule {
     int left = 1 << 30;
     Step propose(const Trial& trial) override {
@@ -424,7 +413,7 @@ void a_third_class_keeps_the_scores() {
     one.learn(stream.rows(0, 300), stream.labels(0, 300), {}, nullptr);
     std::vector<double> before(10), after(30);
     one.score(stream.rows(0, 10), before.data());
-    // A weight of 0: the class is met, and nothing is learned.
+    // A weight of 0: the class is added, and nothing is learned.
     const std::vector<double> third{2}, none{0};
     one.learn(stream.rows(0, 1), third, none, nullptr);
     CHECK(one.outputs() == 3);
@@ -468,30 +457,24 @@ void rows_that_are_too_long_are_refused() {
     CHECK(refused && one.seen() == 0);
 }
 
-void run(const char* name, void (*test)()) {
-    running = name;
-    test();
-}
-
 }  // namespace
 
 int main() {
     std::printf("core tests on %s\n", isa_name());
-    run("dots, double", dots_of_every_shape<double>);
-    run("dots, float", dots_of_every_shape<float>);
-    run("exp, double", exp_over_its_range<double>);
-    run("exp, float", exp_over_its_range<float>);
-    run("sparse and dense, double", sparse_and_dense_agree<double>);
-    run("sparse and dense, float", sparse_and_dense_agree<float>);
-    run("rollback of points", points_come_back_after_a_rollback);
-    run("expansion", expansion_describes_one_function);
-    run("chunks", chunks_give_the_same_bits);
-    run("failed chunk", a_failed_chunk_is_undone);
-    run("bad steps", bad_steps_are_refused);
-    run("memory", memory_stops_growing);
-    run("third class", a_third_class_keeps_the_scores);
-    run("classes on the way", a_class_enters_at_its_event);
-    run("long rows", rows_that_are_too_long_are_refused);
-    std::printf("%d checks, %d failed\n", checks, failures);
-    return failures == 0 ? 0 : 1;
+    dots_of_every_shape<double>();
+    dots_of_every_shape<float>();
+    exp_over_its_range<double>();
+    exp_over_its_range<float>();
+    sparse_and_dense_agree<double>();
+    sparse_and_dense_agree<float>();
+    points_come_back_after_a_rollback();
+    expansion_describes_one_function();
+    chunks_give_the_same_bits();
+    a_failed_chunk_is_undone();
+    bad_steps_are_refused();
+    memory_stops_growing();
+    a_third_class_keeps_the_scores();
+    a_class_enters_at_its_event();
+    rows_that_are_too_long_are_refused();
+    return summary("main");
 }

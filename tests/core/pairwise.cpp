@@ -1,25 +1,15 @@
-// The pairwise learners of the core by themselves, without Python: runs under the sanitizers.
+// The pairwise learners of the core without Python; runs under the sanitizers.
 #include <cmath>
 #include <cstdio>
 #include <random>
 
 #include "core/pairwise/kernel.hpp"
 #include "core/pairwise/matrix.hpp"
+#include "check.hpp"
 
 using namespace gristmill;
 
 namespace {
-
-int failures = 0, checks = 0;
-
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        ++checks;                                                                   \
-        if (!(condition)) {                                                         \
-            ++failures;                                                             \
-            std::printf("line %d: not so: %s\n", __LINE__, #condition);             \
-        }                                                                           \
-    } while (false)
 
 struct Stream {
     std::size_t width;
@@ -84,7 +74,7 @@ void matrices_stay_in_the_cone() {
             }
 }
 
-// The two norms of entries take many alternating projections, so a few matrices stand for a stream.
+// The two norms of entries take many alternating projections, so a few matrices suffice.
 void alternating_projections_end_in_both_sets() {
     for (const std::size_t n : {1, 4, 17})
         for (const BallKind kind : {BallKind::l1, BallKind::group}) {
@@ -129,7 +119,7 @@ void kernel_rankers_keep_their_budget() {
             }
 }
 
-// A policy that fails in mid-chunk: everything is as it was.
+// A policy that fails in mid-chunk: nothing has changed.
 struct Failing final : ForeignPolicy {
     int left = 20;
     void offer(std::uint64_t, std::span<const double>, double, std::size_t filled, std::vector<std::size_t>& slots) override {
@@ -153,7 +143,7 @@ void a_failed_chunk_is_undone() {
     }
     learner.weights(after.data());
     CHECK(threw && before == after && learner.stream().seen == 12);
-    learner.learn(stream.rows(12, 20), stream.labels(12, 20), nullptr, nullptr);  // eight offers are left
+    learner.learn(stream.rows(12, 20), stream.labels(12, 20), nullptr, nullptr);  // eight offers remain
     CHECK(learner.stream().seen == 20);
 }
 
@@ -165,6 +155,5 @@ int main() {
     alternating_projections_end_in_both_sets();
     kernel_rankers_keep_their_budget();
     a_failed_chunk_is_undone();
-    std::printf("pairwise: %d checks, %d failed\n", checks, failures);
-    return failures == 0 ? 0 : 1;
+    return summary("pairwise");
 }

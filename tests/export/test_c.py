@@ -117,11 +117,26 @@ def test_density_with_and_without_neighbours(count, tmp_path):
     agree(near.fit(X[:count]), X[:100] * 2, tmp_path, COMPILERS[-1])
 
 
+@pytest.mark.parametrize("seed", range(0, 12, 2))
+def test_labels_of_random_compositions_in_single_precision(seed, tmp_path):
+    model, rows = random_model(seed)
+    found = answers(model, rows, tmp_path, "float32", COMPILERS[seed // 2 % len(COMPILERS)])
+    if hasattr(model, "classes_"):
+        assert (model.classes_[found[:, -1].astype(int)] == model.predict(rows)).mean() >= 0.999
+    else:
+        assert relative(found[:, 0], model.decision_function(rows)) < 1e-4
+
+
 def test_single_precision_has_the_same_labels(tmp_path):
     X, two, _, _ = stream(6, count=2000)
     model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5))).fit(X[:1000] + 1000, two[:1000])
     said = answers(model, X[1000:] + 1000, tmp_path, "float32")
     assert (model.classes_[said[:, -1].astype(int)] == model.predict(X[1000:] + 1000)).mean() >= 0.999
+
+
+def test_the_leader_of_a_race(tmp_path):
+    X, two, _, _ = stream(6)
+    agree(g.AutoClassifier().fit(X, two).leader_, X[:50], tmp_path, limit=1e-5)  # it stores single numbers
 
 
 def test_one_class(tmp_path):

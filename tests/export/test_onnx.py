@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ import onnxruntime
 import pytest
 
 import gristmill as g
-from gristmill.export import ExportError, to_onnx
+from gristmill.export import ExportError, to_c, to_json, to_onnx
 from gristmill.race import expert_sets
 
 from .cases import SPECIAL, random_model, relative, stream
@@ -197,9 +198,26 @@ def test_learners_without_settings():
     for labels in (two, three):
         agree(g.AutoClassifier().fit(X[:700], labels[:700]), X[700:], limit=1e-5)
     agree(g.AutoRegressor().fit(X[:700], 50 * number[:700] + 7), X[700:], limit=1e-5)
-    agree(g.AutoNovelty(0.05).fit(X[:700]), X[700:] * 2, limit=1e-4)
+    rule, sample = g.Density(neighbours=0.05), g.DropRandom(200, uniform=True)
+    own = [g.Prepared(g.KernelNovelty(g.Gaussian(w), rule, sample, random_state=0)) for w in (0.5, 100.0)]
+    agree(g.AutoNovelty(0.05, experts=own).fit(X[:700]), X[700:] * 2, limit=1e-4)
     rows, labels = table(700)
     agree(g.Prepared(g.AutoClassifier(), None).fit(rows[:600], labels[:600]), rows[600:], fed(rows[600:]), limit=1e-5)
+
+
+def test_anomaly_detectors_in_double():
+    X, _, _, _ = stream(13, count=900)
+    constant = np.hstack([X, np.full((900, 1), 3.0), np.arange(900)[:, None] // 850])
+    for rows in (X, constant):
+        far = np.vstack([rows[700:], 20 * rows[700:], rows[700:] * 1e12, rows[700:] + 1e-3])
+        agree(g.AutoNovelty(0.05).fit(rows[:700]), far, limit=1e-11)
+    wide = np.random.default_rng(0).normal(size=(400, 90))
+    model = g.AutoNovelty(0.05, "90 kB").fit(wide[:300])
+    assert model._engine.plan["as_bytes"]
+    agree(model, np.vstack([wide[300:], 30 * wide[300:]]), limit=1e-11)
+    agree(g.Prepared(g.AutoNovelty(0.05)).fit(X[:700]), X[700:], limit=1e-11)
+    with pytest.raises(ExportError, match="scores no event before the first 50"):
+        to_onnx(g.AutoNovelty().fit(X[:20]))
 
 
 def test_the_file_says_what_it_is():
@@ -238,3 +256,68 @@ def test_what_cannot_be_exported_is_refused_by_name():
             to_onnx(model)
     with pytest.raises(ExportError, match="float16"):
         to_onnx(g.KernelClassifier(g.Gaussian(0.5)).fit(X, two), "float16")
+
+
+def test_columns_of_any_name():
+    X, two, _, _ = stream(14)
+    names = ["", "X", "label", "column label", "gm.v0"]
+    rows = [dict(zip(names, [*row, "u" if row[0] > 0 else "v"], strict=True)) for row in X[:, :4].tolist()]
+    model = g.Prepared(g.KernelClassifier()).fit(rows, two)
+    inputs = json.loads({prop.key: prop.value for prop in to_onnx(model).metadata_props}["gristmill.inputs"])
+    assert len(set(inputs)) == 5
+    feed = {name: np.array([[row[column]] for row in rows], dtype=object if column == "gm.v0" else float)
+            for name, column in zip(inputs, names, strict=True)}  # fmt: skip
+    agree(model, rows, feed)
+
+
+def test_numbers_that_single_precision_cannot_hold_are_refused():
+    X, two, _, _ = stream(15)
+    wide = g.KernelClassifier(g.Linear(), g.Perceptron(), g.DropOldest(5)).fit(X * 1e100, two)
+    agree(wide, X[:9] * 1e100)
+    narrow = g.Prepared(g.KernelClassifier(g.Gaussian(0.5))).fit(X * 1e-60, two)
+    agree(narrow, X[:9] * 1e-60)
+    for model, why in ((wide, "large"), (narrow, "small")):
+        with pytest.raises(ExportError, match=why):
+            to_onnx(model, "float32")
+        with pytest.raises(ExportError, match=why):
+            to_c(model, number="float32")
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance"])
+def test_tables_and_mixtures_in_single_precision(scale):
+    rows, labels = table(1700)
+    model = g.Prepared(g.KernelClassifier(), scale).fit(rows[:600], labels[:600])
+    feed = {name: one if name == "when" or one.dtype == object else one.astype(np.float32)
+            for name, one in fed(rows[600:]).items()}  # fmt: skip
+    assert (run(model, feed, "float32")["label"] == model.predict(rows[600:])).mean() >= 0.999
+    X, two, three, _ = stream(16, count=2500)
+    for y in (two, three):
+        model = g.AutoClassifier().fit(X[:1000], y[:1000])
+        assert (run(model, X[1000:], "float32")["label"] == model.predict(X[1000:])).mean() >= 0.999
+
+
+def test_an_export_is_of_one_moment():
+    """While another thread learns, points, coefficients and the check of a file belong together."""
+    X, _, _, number = stream(17, count=3000)
+    model = g.KernelRegressor(g.Gaussian(0.5), g.PassiveAggressive(0.5), g.DropOldest(40)).fit(X[:100], number[:100])
+    stop = threading.Event()
+
+    def learn():
+        at = 0
+        while not stop.is_set():
+            model.partial_fit(X[at : at + 7], number[at : at + 7])
+            at = (at + 7) % 2900
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    try:
+        for _ in range(60):
+            found = json.loads(to_json(model))
+            (expert,) = found["experts"]
+            points, coefs = np.array(expert["body"]["points"]), np.array(expert["body"]["coefs"])
+            row = np.array(list(found["check_inputs"].values()))
+            value = np.exp(-0.5 * ((points - row) ** 2).sum(axis=1)) @ coefs[:, 0] + expert["intercept"][0]
+            assert abs(value - found["check"]["predict"]) < 1e-12
+    finally:
+        stop.set()
+        thread.join()

@@ -341,7 +341,6 @@ def test_damaged_files_are_refused(tmp_path):
 
 #: what cannot pass, and why
 EXPECTED = {
-    "check_classifiers_train": "probabilities are calibrated by class: near a tie the highest score may be less probable",
     "check_class_weight_classifiers": "an online learner takes one step an event, whatever its weight",
     "check_sample_weight_equivalence_on_dense_data": "a weighted event is one larger step, not two steps",
     "check_sample_weight_equivalence_on_sparse_data": "a weighted event is one larger step, not two steps",

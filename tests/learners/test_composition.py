@@ -175,7 +175,7 @@ def test_no_average_over_points_that_leave(budget):
 
 @pytest.mark.parametrize(
     ("rule", "budget"),
-    [(Perceptron(), Forget(5)), (Adatron(), Unbounded()), (StepSizeAdaptation(), Unbounded())],
+    [(Perceptron(), Forget(5)), (Adatron(), Unbounded())],
     ids=repr,
 )
 def test_two_classes_only(rule, budget):

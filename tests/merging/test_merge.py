@@ -152,3 +152,24 @@ def test_memory_stays_and_few_rows_are_worked_out():
     model.partial_fit(X[1000:], y[1000:])
     assert model.memory_bytes_ == full
     assert 0 < model._engine.extra_rows - seen < 0.5 * 5000
+
+
+def test_tables_with_categories_are_merged_point_by_point():
+    """Only numbers are scaled: the other columns of a stored point stay, and those come back as they were."""
+    import gristmill as gm
+
+    def rows(seed, shift):
+        rng = np.random.default_rng(seed)
+        numbers = rng.normal(size=(200, 2)) + shift
+        hues = ["red", "blue", *rng.choice(["red", "blue"], 198).tolist()]
+        X = [{"hue": hue, "a": a, "b": b} for hue, (a, b) in zip(hues, numbers.tolist(), strict=True)]
+        return X, [row["a"] * row["b"] > 0 for row in X]
+
+    models = []
+    for seed, shift in ((0, 0.0), (1, 3.0)):
+        models.append(gm.Prepared(gm.passive_aggressive(gm.Gaussian(0.5), size=30)).partial_fit(*rows(seed, shift)))
+    merged = gm.merge(models, size=60)
+    assert merged.n_seen_ == 400
+    hues = merged.table_.owners == 0
+    before = np.unique(models[0]._began.model.support_vectors_[:, hues])
+    assert np.array_equal(np.unique(merged._began.model.support_vectors_[:, hues]), before)

@@ -150,8 +150,10 @@ def test_earlier_rows_of_a_run_that_meets_a_third_class():
     column = {label: place for place, label in enumerate(sorted(places))}
     np.testing.assert_array_equal(said[:third, column[order[0]]], -0.5 * sign * binary)
     np.testing.assert_array_equal(said[:third, column[order[1]]], 0.5 * sign * binary)
-    assert not said[:third, column[order[2]]].any()
-    assert not said[: places[order[3]], column[order[3]]].any()
+    for label in order[2:]:  # a class that has not come yet is below all that have
+        rows = slice(places[order[1]] + 1, places[label])
+        others = [column[other] for other in order if places[other] < places[label]][:2]
+        assert (said[rows, column[label]] < said[rows][:, others].min(axis=1)).all()
 
 
 # ---- files ------------------------------------------------------------------------------------------------------

@@ -17,30 +17,25 @@ CUT = {
     "check_classifiers_train": "f(x) only ranks: predict cuts it at threshold_, which the buffer gives, and not at 0"
 }
 LIST = "a label may be any object, so predict returns a list, and the check asks for its shape"
-PROBABLE = {
-    "check_classifiers_train": "probabilities are calibrated by class: near a tie the highest score may be less probable"
-}
 FAMILIAR = {
     name: "a density finds what it was fitted on familiar: alarms are for events that it has not learned"
     for name in ("check_outliers_train", "check_outliers_fit_predict")
 }
 CLASS_WEIGHTS = {"check_class_weight_classifiers": "an online learner takes one step an event, whatever its weight"}
 EXCEPTIONS = {
-    "KernelClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
-    "StreamLandmarkClassifier": PROBABLE,
+    "KernelClassifier": WEIGHTS | CLASS_WEIGHTS,
     "Prepared, classifier": WEIGHTS,
     "KernelRegressor": WEIGHTS | SCORES,
     "KernelRegressor, additive": WEIGHTS | SCORES,
     "KernelNovelty": FAMILIAR,
     "Prepared, novelty": WEIGHTS | {"check_outliers_train": FAMILIAR["check_outliers_train"]},
-    "FeatureClassifier": WEIGHTS | PROBABLE | CLASS_WEIGHTS,
+    "FeatureClassifier": WEIGHTS | CLASS_WEIGHTS,
     "FeatureRegressor": WEIGHTS
     | SCORES
     | {"check_regressors_train": "one pass of steps over a random map does not reach R^2 > 0.5 on their 200 events"},
     "FeatureNovelty": WEIGHTS,
     "RaceRegressor": SCORES,
     "AutoRegressor": SCORES,
-    "AutoNovelty": FAMILIAR,
     "StructuredLearner": WEIGHTS
     | {
         "check_sample_weights_not_an_array": "a label may be any object, so y must be a sequence, not merely convertible",

@@ -215,6 +215,32 @@ def auto_novelty_one_by_one() -> Iterator[Any]:
     yield from answers(model, X[:50])
 
 
+def detectors(columns: int, rate: float) -> list[Any]:
+    """Two densities over random samples, columns scaled in two ways."""
+
+    def one(gamma: float, scale: str, neighbours: float) -> Any:
+        rule, sample = gm.Density(nu=rate, neighbours=neighbours), gm.DropRandom("1 MB", uniform=True)
+        return gm.Prepared(gm.KernelNovelty(gm.Gaussian(gamma), rule, sample, random_state=0), scale)
+
+    return [one(500 / columns, "minmax", 0.0), one(2 / columns, "standard", 0.05)]
+
+
+@case
+def novelty_race() -> Iterator[Any]:
+    X, _ = two_classes(2500, 6, 10)
+    model = gm.AutoNovelty(alarm_rate=0.05, experts=detectors(6, 0.05))
+    yield from in_chunks(model, X, None)
+    yield from answers(model, X[:50])
+
+
+@case
+def novelty_race_one_by_one() -> Iterator[Any]:
+    X, _ = two_classes(600, 3, 11)
+    model = gm.AutoNovelty(memory="60 kB", experts=detectors(3, 0.01))
+    yield from one_by_one(model, X, None)
+    yield from answers(model, X[:50])
+
+
 # ---- races -------------------------------------------------------------------------------------------------------------
 
 

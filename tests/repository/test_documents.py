@@ -73,7 +73,8 @@ def test_a_page_that_says_something_else_is_noticed(tmp_path, monkeypatch):
 @a_document
 def test_every_program_is_of_a_kind_that_is_known(document):
     kinds = set(re.findall(r"^ *```(\{?[\w-]*)", document.read_text(encoding="utf-8"), re.MULTILINE))
-    assert kinds <= {"", "python", "console", "text", "sh", "cpp", "js", "diff", "{toctree", "{include", "{raw"}
+    known = {"", "python", "console", "text", "sh", "cpp", "js", "diff", "{toctree", "{include", "{raw", "{code-block"}
+    assert kinds <= known
 
 
 @a_document

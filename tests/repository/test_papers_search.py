@@ -117,7 +117,6 @@ NO_GRIDS = {
     "__init__.py: max((len(row[place]) for row in [heads, *rows]))": "the width of a column",
     "pairwise_kernels.py: min(pairs, key=lambda pair: pair[0])": "a choice among kernels and constraints",
     "pairwise_kernels.py: min((error for _, error in singles))": "the best kernel in hindsight, called so",
-    "svmd_classes.py: np.argmax(others)": "the strongest rival class",
 }
 
 

@@ -15,6 +15,7 @@ import time
 
 import httpx
 import numpy as np
+import pytest
 
 import gristmill
 
@@ -118,6 +119,7 @@ def roll_back(sender, clients, number):
             ]
 
 
+@pytest.mark.timeout(180 + 60 * ROUNDS)
 def test_what_was_acknowledged_survives_kills_at_random_moments(start, until):
     server = start()
     shared = {"url": server.url}

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -63,6 +64,25 @@ def test_after_sigterm_everything_is_in_a_snapshot(start, client, tmp_path):
     assert (tmp_path / "store" / "m" / "learner-1-at-300.model").is_file()
     again = start()
     assert client.get(f"{again.url}/v1/models/m").json()["n_seen"] == 300
+
+
+def test_a_damaged_journal_is_told_and_recovered_by_command(start, client, tmp_path):
+    server = start()
+    for first in range(0, 300, 100):
+        body = {"rows": ROWS[first : first + 100], "labels": Y[first : first + 100]}
+        client.post(f"{server.url}/v1/models/m/learn", json=body)
+    server.end(signal.SIGKILL)
+    with sqlite3.connect(tmp_path / "store" / "m" / "journal.sqlite") as journal:
+        journal.execute("UPDATE events SET body = zeroblob(50) WHERE first = 200")
+    journal.close()
+    command = [sys.executable, "-m", "gristmill", "serve", "--store", str(tmp_path / "store"), "--port", "0"]
+    for options, said in (([], "position 200"), (["--recover"], "100 events would be lost")):
+        done = subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
+        )
+        assert (done.returncode != 0, said in done.stderr) == (True, True), done.stderr
+    again = start("--recover", "--yes")
+    assert client.get(f"{again.url}/v1/models/m").json()["position"] == 200
 
 
 def exchange(port, *parts, close=False):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
 import math
 import re
 import sqlite3
+import time
 
 import msgspec
 import numpy as np
@@ -375,6 +377,101 @@ def test_columns_that_count_are_told(client):
     found = client.get("/v1/models/w").json()["relevance"]
     assert (list(found), sum(found.values())) == ([*"abc", "hue"], pytest.approx(1))
     assert min(found["a"], found["b"]) > max(found["c"], found["hue"])
+
+
+def test_probabilities_intervals_and_explanations(client):
+    learn(client, 0, 300)
+    asked = {"rows": ROWS[300:302], "proba": True, "explain": True}
+    found = client.post("/v1/models/m/predict", json=asked).json()
+    assert [sum(one.values()) for one in found["probabilities"]] == pytest.approx([1, 1])
+    assert len(found["explanations"]) == 2
+    client.post("/v1/models/r", json={"task": "regression", "memory": "50 kB"})
+    client.post("/v1/models/r/learn", json={"rows": ROWS, "labels": (3 * X[:, 0]).tolist()})
+    found = client.post("/v1/models/r/predict", json={"rows": ROWS[:5], "interval": 0.9}).json()
+    for (low, high), value in zip(found["intervals"], found["predictions"], strict=True):
+        assert low < value < high
+    for wrong, text in (({"interval": 1.5}, "interval"), ({"proba": True}, "predict_proba"), ({"rows": []}, "rows")):
+        answer = client.post("/v1/models/r/predict", json={"rows": ROWS[:1], **wrong})
+        assert (answer.status_code, text in answer.json()["error"]["message"]) == (422, True), answer.text
+    rows = "a,b,c\n" + "".join(f"{row['a']},{row['b']},{row['c']}\n" for row in ROWS[:3])
+    answer = client.post("/v1/models/r/predict?interval=0.8", content=rows, headers={"content-type": "text/csv"})
+    assert answer.text.splitlines()[0] == "prediction,interval"
+
+
+def test_a_challenger_comes_back_as_it_was(tmp_path):
+    settings = Settings(snapshot_events=150)
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        learn(client, 0, 100)
+        client.post("/v1/models/m/challenger", json={"learner": "passive_aggressive(Gaussian(2), size=20)"})
+        for start in range(100, 400, 100):
+            learn(client, start, start + 100)
+        before = digest(served(client).challenger.model), served(client).challenger.record.metrics()
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        assert (digest(served(client).challenger.model), served(client).challenger.record.metrics()) == before
+        client.post("/v1/models/m/challenger/promote")
+        assert digest(served(client).champion.model) == before[0]
+        assert client.post("/v1/models/m/rollback", json={"position": 50}).status_code == 409  # it began at 100
+    with TestClient(app(tmp_path / "store", settings)) as client:
+        assert digest(served(client).champion.model) == before[0]
+
+
+def ask(application, *parts, path="/v1/models/m/learn", pause=0.0):
+    """A POST whose body comes in parts with a pause before each, without a server between."""
+
+    async def call():
+        waiting = list(parts)
+
+        async def receive():
+            await asyncio.sleep(pause)
+            if not waiting:
+                return {"type": "http.disconnect"}
+            return {"type": "http.request", "body": waiting.pop(0), "more_body": True}
+
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+        async with application.router.lifespan_context(application):
+            await asyncio.wait_for(application(scope, receive, send), 30)
+        return sent
+
+    return asyncio.run(call())
+
+
+def test_a_body_that_comes_too_slowly_is_given_up(tmp_path):
+    with Store(tmp_path / "store") as store:
+        store.create("m", {"learner": TEXT})
+    sent = ask(app(tmp_path / "store", Settings(timeout=0.2)), b"{", b'"rows"', pause=5)
+    assert (sent[0]["status"], b"did not arrive" in sent[1]["body"]) == (408, True)
+    assert ask(app(tmp_path / "store"), b"{") == []  # the client has left
+
+
+def test_predictions_do_not_wait_for_learning(client):
+    learn(client, 0, 100)
+    champion = served(client).champion
+    champion.publish()
+    learn(client, 100, 110)
+    with champion.lock:  # as it is held while the model learns
+        found = client.post("/v1/models/m/predict", json={"rows": ROWS[:3]}).json()
+    assert found["position"] == 100
+    assert found["predictions"] == fresh().partial_fit(ROWS[:100], Y[:100]).predict(ROWS[:3]).tolist()
+    assert client.post("/v1/models/m/predict", json={"rows": ROWS[:3]}).json()["position"] == 110
+
+
+def test_a_writer_that_takes_too_long_is_not_waited_for(tmp_path):
+    with TestClient(app(tmp_path / "store", Settings(timeout=0.3))) as client:
+        client.post("/v1/models/m", json={"learner": TEXT})
+        with served(client).champion.lock:  # as a long prediction holds it
+            answer = learn(client, 0, 5)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        deadline = time.monotonic() + 30
+        while served(client).position < 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_a_model_file_goes_up_and_comes_down(client):

@@ -138,8 +138,9 @@ def feasible_set(twin: Twin, trial: Trial) -> Move:
 
 def implicit(twin: Twin, trial: Trial) -> Move:
     rule, y, k = twin.rule, trial.y, trial.kxx
-    shrink = 1 / (1 + rule.rate * rule.reg)  # 1 - tau
-    cap = shrink * rule.rate * rule.C * trial.weight  # c
+    rate = rule.rate / math.sqrt(twin.t) if getattr(rule, "schedule", "") == "inv_sqrt" else rule.rate  # eta_t
+    shrink = 1 / (1 + rate * rule.reg)  # 1 - tau
+    cap = shrink * rate * rule.C * trial.weight  # c
     kept = shrink * trial.score  # m
     name = type(rule.loss).__name__
     if name == "Squared":

@@ -54,17 +54,20 @@ CLASSIFIERS = {
     "reservoir": (Perceptron(), DropRandom(12, uniform=True)),
     "romma": (Romma(), Unbounded()),
     "aggressive romma": (Romma(aggressive=True), Unbounded()),
+    "svmd": (StepSizeAdaptation(Hinge(), 0.2, 0.1, 0.3, 0.9), Unbounded()),
+    "svmd logistic": (StepSizeAdaptation(Logistic(), 0.3, 0.05, 0.5, 0.95, "linear"), DropSmallest(20)),
+    "ilk by root": (Implicit(Hinge(), C=0.6, rate=0.8, reg=0.1, schedule="inv_sqrt"), Unbounded()),
+    "silk logistic by root": (Implicit(Logistic(), C=2.0, rate=0.9, reg=0.1, schedule="inv_sqrt"), DropSmallest(20)),
 }
 TWO_CLASSES = {
     "forgetron": (Perceptron(), Forget(12)),
     "basic forgetron": (Perceptron(), Forget(12, basic=True)),
     "adatron": (Adatron(0.7, 3.0), Unbounded()),
-    "svmd": (StepSizeAdaptation(Hinge(), 0.2, 0.1, 0.3, 0.9), Unbounded()),
-    "svmd logistic": (StepSizeAdaptation(Logistic(), 0.3, 0.05, 0.5, 0.95, "linear"), DropSmallest(20)),
 }
 REGRESSORS = {
     "ilk": (Implicit(Squared(), C=0.7, rate=0.9, reg=0.05), DropSmallest(20)),
     "projected ilk": (Implicit(Squared(), C=0.7), Project(0.3)),
+    "ilk by root": (Implicit(Squared(), C=0.7, rate=2.0, reg=0.05, schedule="inv_sqrt"), DropSmallest(20)),
     "herbster": (FeasibleSet(0.05), Unbounded()),
     "herbster in a ball": (FeasibleSet(0.05, 1.2), Unbounded()),
     "projected herbster": (FeasibleSet(0.05, 1.2), Project(0.3)),
@@ -167,7 +170,7 @@ TESTED = {
     "density": ("density", "merged density", "decaying density", "sampled density", "windowed density"),
     "forgetron": ("forgetron", "basic forgetron"),
     "herbster": ("herbster", "herbster in a ball", "projected herbster"),
-    "implicit": ("ilk", "silk", "ilk logistic", "projected ilk"),
+    "implicit": ("ilk", "silk", "ilk logistic", "projected ilk", "ilk by root", "silk logistic by root"),
     "norma": ("projected norma", "svmd", "svmd logistic"),
     "projectron": ("projectron", "projectron++", "projectron++ squared"),
     "random_budget": ("random budget", "reservoir"),

@@ -12,8 +12,8 @@ template <class Piece>
 class Group final : public CoordinateGroup {
     using Trees = Tree<Piece>;
     using Root = typename Trees::Root;
-    static constexpr std::size_t kInStep = 16;  // trees searched together
-    // What a search ends in.
+    static constexpr std::size_t kInStep = 16;  // trees searched in lockstep
+    // The result at the end of a search.
     static constexpr auto kValue = [](const Piece& piece, const typename Trees::Walk& walk) { return Trees::finish(piece, walk); };
     static constexpr auto kSlope = [](const Piece& piece, const typename Trees::Walk& walk) { return Trees::slope(piece, walk); };
 
@@ -53,7 +53,8 @@ class Group final : public CoordinateGroup {
             if (const double key = keys[members_[m].coordinate]; !std::isnan(key)) trees.add(root(output, m), key, coef);
     }
     void remove(std::size_t output, const double* keys, double coef) override {
-        search(output, keys, kValue, [](std::size_t, double) {});  // brings the nodes near, all trees at once
+        // fetches the nodes of all trees into the cache together
+        search(output, keys, kValue, [](std::size_t, double) {});
         Trees trees(store_, piece_);
         for (std::size_t m = 0; m < members_.size(); ++m)
             if (const double key = keys[members_[m].coordinate]; !std::isnan(key)) trees.remove(root(output, m), key, coef);
@@ -80,8 +81,8 @@ class Group final : public CoordinateGroup {
         store_.inners.reserve(levels);
     }
     void reserve_terms(std::size_t terms) override {
-        // With several outputs a term has a coefficient in two of them. All but one node of a level are half full; and
-        // an event asks for what it may need before it begins.
+        // With several outputs a term has a coefficient in two of them. All but one node of a level are half full, and
+        // an event reserves what it may need before it begins.
         const std::size_t spread = std::min<std::size_t>(outputs_, 2), keys = spread * terms;
         std::size_t leaves = 0, inners = 0;
         const std::size_t height = Trees::most_nodes(keys, leaves, inners);
@@ -155,7 +156,8 @@ class Group final : public CoordinateGroup {
     void rollback() override {
         Trees trees(store_, piece_);
         if (copied_) {
-            for (std::size_t t = copies_.size(); t < roots_.size(); ++t) trees.clear(roots_[t]);  // outputs added since
+            // outputs added since begin()
+            for (std::size_t t = copies_.size(); t < roots_.size(); ++t) trees.clear(roots_[t]);
             roots_.resize(copies_.size());
             outputs_ = roots_.size() / members_.size();
             for (std::size_t t = 0; t < roots_.size(); ++t) trees.build(roots_[t], copies_[t].entries, copies_[t].shape);
@@ -173,7 +175,7 @@ class Group final : public CoordinateGroup {
     Root& root(std::size_t output, std::size_t member) { return roots_[output * members_.size() + member]; }
     const Root& root(std::size_t output, std::size_t member) const { return roots_[output * members_.size() + member]; }
 
-    // Calls f(member, weighted number at the end of the search) for each tree in which the row has a key, in order.
+    // Calls f(member, weighted result of the search) for each tree in which the row has a key, in order.
     template <class End, class F>
     void search(std::size_t output, const double* keys, End end, F f) const {
         typename Trees::Walk walks[kInStep];
@@ -204,7 +206,7 @@ class Group final : public CoordinateGroup {
         std::vector<std::uint8_t> shape;
     };
     bool copied_ = false;
-    std::vector<Copy> copies_;  // the trees as they were, for the time of a long chunk
+    std::vector<Copy> copies_;  // the trees before a long chunk
     std::size_t outputs_;
     std::vector<Compiled<Piece>> compiled_;
 };

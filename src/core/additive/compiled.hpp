@@ -1,4 +1,4 @@
-// A tree frozen for serving: sorted keys, and at each the sums of everything to its left and right.
+// A tree compiled for prediction: sorted keys, and at each key the sums of everything to its left and right.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace gristmill {
 
-// Sorted keys, searched for many values at once: the steps of different searches do not wait for each other.
+// Sorted keys, searched for many values at once: the steps of different searches are independent.
 class SortedKeys {
   public:
     static constexpr std::size_t kTogether = 16;
@@ -22,7 +22,7 @@ class SortedKeys {
     std::size_t size() const { return keys_.size(); }
     double operator[](std::size_t j) const { return keys_[j]; }
     std::size_t bytes() const { return keys_.capacity() * sizeof(double); }
-    // at[r]: how many keys are <= x[r]. Products instead of branches, which a search would guess wrong every other time.
+    // at[r]: how many keys are <= x[r]. Products instead of branches, which would be mispredicted half of the time.
     void search(const double* x, std::size_t rows, std::size_t* at) const {
         const double* keys = keys_.data();
         for (std::size_t r = 0; r < rows; ++r) at[r] = 0;
@@ -39,12 +39,15 @@ class SortedKeys {
     std::vector<double> keys_;
 };
 
-// A long running sum that rounds like a short one: what was added last is kept apart from the bulk for a while.
+// A long sum with the rounding error of a short one: recent terms are summed apart from the bulk.
 class RunningSum {
   public:
     void add(double x) {
         recent_ += x;
-        if (++count_ % 1024 == 0) bulk_ += recent_, recent_ = 0;
+        if (++count_ % 1024 == 0) {
+            bulk_ += recent_;
+            recent_ = 0;
+        }
     }
     double value() const { return bulk_ + recent_; }
 
@@ -80,7 +83,7 @@ class Compiled<LaplacePiece> {
 
   private:
     SortedKeys keys_;
-    std::vector<std::array<double, 2>> sums_;  // left and right, at the key
+    std::vector<std::array<double, 2>> sums_;  // left and right sum at the key
 };
 
 template <int Order>
@@ -118,7 +121,7 @@ class Compiled<SplinePiece<Order>> {
 
   private:
     SortedKeys keys_;
-    std::vector<std::array<double, kAll>> polynomials_;  // between the keys, and beyond both ends
+    std::vector<std::array<double, kAll>> polynomials_;  // one per interval between the keys, and beyond both ends
 };
 
 }  // namespace gristmill

@@ -11,9 +11,9 @@ namespace gristmill {
 
 namespace {
 
-constexpr double kRounding = 4e-16;  // a unit in the last place or two of each term that went in or out
+constexpr double kRounding = 4e-16;  // one or two ulp of each term that was added or removed
 
-// One row as dense doubles, whatever it came as.
+// One row as dense doubles, whatever its type.
 const double* dense_row(const Batch& batch, std::size_t i, std::vector<double>& buffer) {
     if (const auto* rows = std::get_if<DenseRows<double>>(&batch)) return rows->row(i);
     if (const auto* rows = std::get_if<DenseRows<float>>(&batch)) {
@@ -66,7 +66,7 @@ void Trees::check(const Batch& batch) const {
             const double key = lookahead.keys[c];
             const char* why = std::isinf(key) ? "is not finite" : sum_.refusal(c, key);
             if (!why) continue;
-            // "Negative values in data" are the words that scikit-learn's users, and its checks, look for.
+            // The tests and users of scikit-learn search for "Negative values in data".
             std::snprintf(text, sizeof text, "%srow %zu: %s is %g, which %s",
                           key < 0 && std::isfinite(key) ? "Negative values in data: " : "", i,
                           described(sum_.coordinates()[c]).c_str(), key, why);
@@ -102,7 +102,7 @@ void Trees::measure(Lookahead&, std::size_t, std::span<const double>, Trial& tri
 Trees::Plan Trees::plan(Lookahead&, std::size_t, Term& term, Budget& budget, Random& random) {
     Plan plan;
     if (term.step.coefficient == 0) return plan;
-    plan.entry = {};  // after clearing there is room
+    plan.entry = {};  // appends: after clearing the store is not full
     const Newcomer newcomer{term.id, term.coefs, term.step.shrink, nullptr, term.self};
     if (term.step.shrink != 0) plan.entry = choose(budget, *this, newcomer, random);
     reserve_for(term.coefs, plan.entry.kind == Entry::Kind::append ? 1 : 0);
@@ -116,7 +116,7 @@ void Trees::reserve_for(std::span<const double> coefs, std::size_t more) {
     sum_.reserve_event(touched);
     terms_.reserve(terms_.size() + more);
     if (filled_ || terms_.size() + 1 < limit_) return;
-    // From here on memory stays as it is: half-full nodes, a window's extra term, an event's needs are all in it.
+    // From here on memory is constant: half-full nodes, a window's extra term and an event's needs are included.
     sum_.reserve_terms(limit_ + 1);
     terms_.reserve(limit_ + 1);
     filled_ = true;
@@ -144,10 +144,12 @@ void Trees::shrink(double factor) {
         return;
     }
     scale_ *= factor;
-    norm2_ *= factor * factor, error_bound_ *= factor * factor, error_floor_ *= factor * factor;
+    norm2_ *= factor * factor;
+    error_bound_ *= factor * factor;
+    error_floor_ *= factor * factor;
     const double size = std::abs(scale_);
     if (size > 1e-100 && size < 1e100) return;
-    // By a power of two, which rounds nothing: trees, terms and heap go on describing the same numbers.
+    // Scaling by a power of two rounds nothing: trees, terms and heap keep describing the same numbers.
     int exponent = 0;
     scale_ = std::frexp(scale_, &exponent);
     const double power = std::ldexp(1.0, exponent);
@@ -228,7 +230,7 @@ void Trees::repair_norm() {
 
 void Trees::scores(const Batch& batch, double* scores) const {
     const std::size_t rows = batch_count(batch), coordinates = keys_.size(), block = 4096;
-    auto some = [&](std::size_t from, std::size_t to) {
+    auto score_rows = [&](std::size_t from, std::size_t to) {
         std::vector<double> row(width()), keys(std::min(to - from, block) * coordinates), out(std::min(to - from, block));
         for (std::size_t first = from; first < to; first += block) {
             const std::size_t count = std::min(block, to - first);
@@ -243,11 +245,11 @@ void Trees::scores(const Batch& batch, double* scores) const {
             }
         }
     };
-    constexpr std::size_t kSteps = 64;  // what a tree costs: a few steps down, each a miss of the cache
+    constexpr std::size_t kSteps = 64;  // cost of a tree search: a few levels, each a cache miss
     const bool alone = threads_allowed() == 1 || rows * coordinates * outputs() * kSteps < kWorthThreads;
     const std::size_t pieces = alone ? 1 : std::min(rows, 4 * threads_allowed());
-    if (pieces <= 1) return some(0, rows);
-    parallel(pieces, [&](std::size_t p) { some(rows * p / pieces, rows * (p + 1) / pieces); });
+    if (pieces <= 1) return score_rows(0, rows);
+    parallel(pieces, [&](std::size_t p) { score_rows(rows * p / pieces, rows * (p + 1) / pieces); });
 }
 
 void Trees::components(const Batch& batch, double* out) const {

@@ -1,6 +1,8 @@
-// A hypothesis over an additive kernel: f = scale * sum_i coef_i k(x_i, .), its score from trees.
+// Folder additive: trees of additive kernels as a hypothesis.
+// It includes learner/ and below; bind/ may include it.
+// Begin with this file: f = scale * sum_i coef_i k(x_i, .) over an additive kernel, scored by trees.
 //
-// This class owns terms, trees, scale and norm together and is the only one that writes any of them.
+// Only this class writes terms, trees, scale and norm, so that they always describe the same f.
 #pragma once
 
 #include "core/additive/additive.hpp"
@@ -14,7 +16,7 @@ class Trees {
     static constexpr const char* kName = "a sum of additive trees";
     static constexpr Needs kSupports = {.norm = true};
 
-    // width: columns of an input row; single: rows come, and are kept, as floats.
+    // width: columns of an input row; single: rows arrive, and are stored, in single precision.
     Trees(std::vector<Coordinate> coordinates, std::size_t width, bool single, bool skip_missing,
           const Composition& composition);
 
@@ -24,11 +26,11 @@ class Trees {
     double shown_coef(std::size_t slot, std::size_t output) const { return scale_ * terms_.coefs(slot)[output]; }
     double norm2() const { return track_norm_ ? norm2_ : exact_norm2(nullptr); }
     std::size_t bytes() const { return sizeof *this + terms_.bytes() + sum_.bytes(); }
-    // What each coordinate adds to each output: rows x outputs x coordinates.
+    // Contribution of each coordinate to each output: rows x outputs x coordinates.
     void components(const Batch& batch, double* out) const;
     void compile() { sum_.compile(); }
 
-    // As a store for budgets.
+    // ---- as a store for budgets
     std::size_t size() const { return terms_.size(); }
     std::int64_t id(std::size_t slot) const { return terms_.id(slot); }
     std::size_t oldest() const { return terms_.size() == 0 ? Points::npos : terms_.oldest(); }
@@ -52,7 +54,10 @@ class Trees {
     void check(const Batch& batch) const;
     Lookahead make_lookahead(const Batch& batch) const;
     std::size_t window(std::size_t left) const { return std::min<std::size_t>(left, 256); }
-    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const { lookahead.first = first, lookahead.count = count; }
+    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const {
+        lookahead.first = first;
+        lookahead.count = count;
+    }
     double score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return scale_ * sum_.score(output, keys(lookahead, i)); }
     double average_score(Lookahead&, std::size_t, std::size_t) const { return kUnknown; }
     double self(Lookahead& lookahead, std::size_t i) const { return sum_.self(keys(lookahead, i)); }
@@ -73,14 +78,14 @@ class Trees {
     }
     void split_output();
     void scores(const Batch& batch, double* out) const;
-    void gradients(const Batch& batch, double* out) const;  // (row, output, column); a column that is missing has none
+    void gradients(const Batch& batch, double* out) const;  // (row, output, column); 0 for a missing column
     void begin(std::size_t rows, bool grows);
     void keep();
     void rollback();
     void visit(Archive& archive, std::uint64_t seen);
 
   private:
-    struct OddEntry {  // an entry that does not follow from the coefficients of its terms
+    struct OddEntry {  // an entry that rounding made different from the sum of its terms
         std::size_t tree, entry;
         double coef, rest;
     };
@@ -105,10 +110,10 @@ class Trees {
     Terms terms_;
     bool skip_missing_, track_norm_;
     std::size_t limit_;
-    double scale_ = 1, norm2_ = 0, error_bound_ = 0, error_floor_ = 0;  // as in Expansion
-    std::vector<double> row_, keys_;  // of a stored term, while learning
-    bool filled_ = false;             // room for all that the budget allows has been made
-    Numbers before_ = {};             // a transaction
+    double scale_ = 1, norm2_ = 0, error_bound_ = 0, error_floor_ = 0;  // norm and rounding errors as in Expansion
+    std::vector<double> row_, keys_;  // scratch: a stored term
+    bool filled_ = false;             // whether memory for the whole budget has been reserved
+    Numbers before_ = {};             // undo state of a transaction
 };
 
 }  // namespace gristmill

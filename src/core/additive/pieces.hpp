@@ -1,8 +1,8 @@
-// The one-coordinate kernels whose sums over sorted centres split into a left and a right part.
+// One-coordinate kernels whose sums over sorted centres split into a left and a right part.
 //
-// A piece says what is kept of the terms (Leaf), of a subtree (Summary) and between the children of a node (Links), and
-// how a search carries the two parts down (Carry). Every sum is a function of what is below it and is recomputed,
-// never corrected: nothing that has left a tree leaves a trace in its sums, and a restored tree has the same bits.
+// A piece defines what is stored of the terms (Leaf), of a subtree (Summary) and between the children of a node
+// (Links), and how a search carries the two parts down (Carry). Every sum is a function of what is below it and is
+// recomputed, never corrected: removed terms leave no trace in the sums, and a restored tree has the same bits.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@
 
 namespace gristmill {
 
-// A node is full, and is divided at once, with this many entries or children. A leaf of 31 with its header fills whole
-// cache lines; the sums between children are chains, which should be short.
+// A node is full, and is split at once, with this many entries or children. A leaf of 31 with its header fills whole
+// cache lines; the sums between children are dependency chains and should be short.
 inline constexpr std::size_t kLeafFan = 31, kInnerFan = 16;
 
-// One key of a tree. The terms that share it are one entry; coef (1 + rest) is their sum in 77 bits, so that taking a
-// large coefficient out leaves a small one as it was.
+// One key of a tree. Terms with the same key are one entry; coef (1 + rest) is their sum with 77 bits, so that removing
+// a large coefficient leaves a small one exact.
 struct TreeEntry {
     double key = 0, coef = 0;
     float rest = 0;
-    std::uint32_t times = 0;  // how many terms
+    std::uint32_t times = 0;  // number of terms
 
     void add(double value) {
         const double sum = coef + value, virtual_part = sum - coef;
@@ -34,7 +34,7 @@ struct TreeEntry {
     }
 };
 
-// Entries side by side: a search reads keys and coefficients and leaves the rest alone.
+// Entries as separate arrays: a search reads only keys and coefficients.
 struct Entries {
     double key[kLeafFan], coef[kLeafFan];
     float rest[kLeafFan];
@@ -44,8 +44,8 @@ struct Entries {
     void set(std::size_t j, const TreeEntry& e) { key[j] = e.key, coef[j] = e.coef, rest[j] = e.rest, times[j] = e.times; }
 };
 
-// exp(-gamma |p - q|). Every sum is anchored at a key of its subtree and moved from key to key by factors
-// exp(-gamma (distance)) <= 1: nothing overflows, whatever gamma and the inputs.
+// exp(-gamma |p - q|). Every sum is anchored at a key of its subtree and moved from key to key by factors exp(-gamma
+// distance) <= 1: nothing overflows for any gamma and input.
 struct LaplacePiece {
     double gamma = 1;
 
@@ -53,7 +53,7 @@ struct LaplacePiece {
         std::uint64_t count;
         double gap[kLeafFan];  // factor from each entry to the next
         Entries entry;
-        static constexpr std::size_t kHot = (1 + 3 * kLeafFan) * sizeof(double);  // what a search reads
+        static constexpr std::size_t kHot = (1 + 3 * kLeafFan) * sizeof(double);  // bytes that a search reads
     };
     struct Summary {
         double low, high;    // smallest and largest key
@@ -63,13 +63,14 @@ struct LaplacePiece {
     };
     struct Links {
         double gap[kInnerFan];                                 // factor from child i's high to child i+1's low
-        double left[kInnerFan + 1], left_span[kInnerFan + 1];  // of the children before i, at the high of child i-1
-        double right[kInnerFan], right_span[kInnerFan];        // of the children after i, at the low of child i+1
+        // sums of the children before i, at the high of child i-1
+        double left[kInnerFan + 1], left_span[kInnerFan + 1];
+        double right[kInnerFan], right_span[kInnerFan];        // sums of the children after i, at the low of child i+1
     };
     struct Carry {
-        double left = 0;                                         // of all to the left, at the node's low
-        double right = 0;                                        // of all to the right, at `next`
-        double next = std::numeric_limits<double>::infinity();   // the first key to the right
+        double left = 0;                                         // sum of all keys to the left, at the node's low
+        double right = 0;                                        // sum of all keys to the right, at `next`
+        double next = std::numeric_limits<double>::infinity();   // first key to the right
         double bridge = 0;                                       // factor from the node's high to `next`
     };
 
@@ -78,7 +79,7 @@ struct LaplacePiece {
     double value(double p, double q) const { return factor(std::abs(p - q)); }
     const char* refusal(double) const { return nullptr; }
 
-    // Entries first..last are new, or something between them and their neighbours has gone.
+    // Entries first..last are new, or entries between them and their neighbours were removed.
     void leaf_changed(Leaf& leaf, std::size_t first, std::size_t last) const {
         for (std::size_t j = first > 0 ? first - 1 : 0; j <= last && j + 1 < leaf.count; ++j)
             leaf.gap[j] = factor(leaf.entry.key[j + 1] - leaf.entry.key[j]);
@@ -99,13 +100,15 @@ struct LaplacePiece {
         if (edges)
             for (std::size_t i = first > 0 ? first - 1 : 0; i <= last && i + 1 < n; ++i)
                 links.gap[i] = factor(sum[i + 1].low - sum[i].high);
-        links.left[0] = 0, links.left_span[0] = 1;
+        links.left[0] = 0;
+        links.left_span[0] = 1;
         for (std::size_t i = first; i < n; ++i) {
             const double move = i == 0 ? 1.0 : links.gap[i - 1] * sum[i].span;
             links.left[i + 1] = sum[i].left + links.left[i] * move;
             links.left_span[i + 1] = i == 0 ? sum[0].span : links.left_span[i] * move;
         }
-        links.right[n - 1] = 0, links.right_span[n - 1] = 1;
+        links.right[n - 1] = 0;
+        links.right_span[n - 1] = 1;
         if (n < 2) return;
         for (std::size_t i = std::min(last, n - 2) + 1; i-- > 0;) {
             const double move = i + 2 < n ? sum[i + 1].span * links.gap[i + 1] : sum[i + 1].span;
@@ -129,7 +132,7 @@ struct LaplacePiece {
         const Sides sides = both(carry, leaf, x);
         return sides.left + sides.right;
     }
-    // The derivative by x; where a key is x itself, the mean of both sides.
+    // The derivative by x; at a key, the mean of both sides.
     double slope(const Carry& carry, const Leaf& leaf, double x) const {
         const Sides sides = both(carry, leaf, x);
         return gamma * (sides.right - (sides.left - sides.here));
@@ -137,8 +140,8 @@ struct LaplacePiece {
 
   private:
     struct Sides {
-        double left, right;  // of the keys up to x, and of those beyond
-        double here;         // of x itself, a part of the left one
+        double left, right;  // sums of the keys up to x, and of those beyond
+        double here;         // part of the left sum at x itself
     };
     Sides both(const Carry& carry, const Leaf& leaf, double x) const {
         const double *key = leaf.entry.key, *coef = leaf.entry.coef;
@@ -146,7 +149,7 @@ struct LaplacePiece {
         std::size_t j = 0;
         for (std::size_t t = 0; t < n; ++t) j += key[t] <= x;
         double left = 0, right = carry.right, next = carry.next, here = 0;
-        if (j > 0) {  // x is below the leaf only where nothing is to the left at all
+        if (j > 0) {  // x is below the leaf only if there is no key to the left
             left = carry.left + coef[0];
             for (std::size_t t = 1; t < j; ++t) left = left * leaf.gap[t - 1] + coef[t];
             left *= factor(x - key[j - 1]);
@@ -163,13 +166,13 @@ struct LaplacePiece {
 
 // sum_r (pq)^r + integral_0^min(p,q) (p-u)^z (q-u)^z du on [0, inf), z = Order.
 //
-// For centres on the left of x every monomial p^(z+1+i) x^(z-i) of the expanded integral is at most 2z+1 times
-// K(p, x), and on the right likewise; so power sums that never mix the two sides, and are never subtracted from
-// each other, keep the accuracy of the naive sum, whatever the size of the inputs.
+// For centres left of x every monomial p^(z+1+i) x^(z-i) of the expanded integral is at most 2z+1 times K(p, x), and on
+// the right likewise. So power sums that never mix the two sides and are never subtracted from each other keep the
+// accuracy of the naive sum for inputs of any size.
 template <int Order>
 struct SplinePiece {
     static constexpr std::size_t kSide = Order + 1, kAll = 2 * Order + 2;
-    static constexpr double kLargest = 1e30;  // its seventh power times a coefficient is still finite
+    static constexpr double kLargest = 1e30;  // its seventh power times a coefficient is finite
 
     struct alignas(64) Leaf {
         std::uint64_t count;
@@ -183,7 +186,7 @@ struct SplinePiece {
     };
     struct Links {
         double before[kInnerFan + 1][kAll];  // sums over the children before i
-        double after[kInnerFan][kSide];      // over those after i
+        double after[kInnerFan][kSide];      // sums over the children after i
     };
     struct Carry {
         double left[kAll] = {}, right[kSide] = {};
@@ -221,13 +224,14 @@ struct SplinePiece {
         for (int k = 0; k < Order; ++k) outer *= least;
         return sum + inner * outer;
     }
-    // The derivative of the value by q; where Order is 0 and p is q, the mean of both sides.
+    // The derivative of the value by q; for Order 0 and p = q, the mean of both sides.
     double slope(double p, double q) const {
         if constexpr (Order == 0) return q < p ? 1.0 : (q > p ? 0.0 : 0.5);
         double sum = 0;  // sum_r r p^r q^(r-1)
         for (int r = Order; r >= 1; --r) sum = sum * (p * q) + r;
         sum *= p;
-        // z integral_0^least (p-u)^z (q-u)^(z-1) du, by powers of what is left of p and q beyond the least: all terms positive.
+        // z integral_0^least (p-u)^z (q-u)^(z-1) du, in powers of the excess of p and q over the least: all terms
+        // positive.
         const double least = std::min(p, q), beyond = std::abs(p - q);
         const int high = q < p ? Order : Order - 1;  // the exponent of the longer factor
         double inner = 0, binomial = 1;
@@ -254,9 +258,12 @@ struct SplinePiece {
         double term[kLeafFan];
         std::copy_n(leaf.entry.coef, leaf.count, term);
         for (std::size_t k = 0; k < kAll; ++k) {
-            double even = 0, odd = 0;  // two sums side by side, in a fixed order
+            double even = 0, odd = 0;  // two independent sums in a fixed order
             std::size_t j = 0;
-            for (; j + 1 < leaf.count; j += 2) even += term[j], odd += term[j + 1];
+            for (; j + 1 < leaf.count; j += 2) {
+                even += term[j];
+                odd += term[j + 1];
+            }
             if (j < leaf.count) even += term[j];
             s.power[k] = even + odd;
             for (j = 0; j < leaf.count; ++j) term[j] *= leaf.entry.key[j];
@@ -296,7 +303,7 @@ struct SplinePiece {
         for (std::size_t k = kAll; k-- > 1;) sum = sum * x + static_cast<double>(k) * polynomial[k];
         return total + sum;
     }
-    // The polynomial in x that left centres (all power sums) and right centres (the lower ones) make together.
+    // The polynomial in x of left centres (all power sums) and right centres (the lower ones) together.
     static void combine(const double* left, const double* right, double* polynomial) {
         for (std::size_t k = 0; k < kSide; ++k) {
             polynomial[k] = (left[k] + right[k]) + coefficient(static_cast<int>(Order - k)) * left[kAll - 1 - k];

@@ -1,4 +1,4 @@
-// Nodes of one kind in few large allocations that never move. After begin(), rollback() makes the same nodes free again.
+// A pool of nodes in few large allocations that never move. After begin(), rollback() frees the nodes taken since.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Pool {
     }
     void give(Node* node) { free_.push_back(node); }
 
-    // ensures: `nodes` calls of take() will not allocate. exact: not one node more than that.
+    // ensures: the next `nodes` calls of take() do not allocate. exact: allocates no node more than that.
     void reserve(std::size_t nodes, bool exact = false) {
         if (spare() < nodes) add_slab(exact ? nodes - spare() : std::max(nodes - spare(), growth()));
     }
@@ -40,9 +40,14 @@ class Pool {
     }
     std::size_t bytes() const { return total_ * sizeof(Node); }
 
-    void begin() { free_before_ = free_, slab_before_ = slab_, offset_before_ = offset_; }
+    void begin() {
+        free_before_ = free_;
+        slab_before_ = slab_;
+        offset_before_ = offset_;
+    }
     void rollback() {
-        slab_ = slab_before_, offset_ = offset_before_;
+        slab_ = slab_before_;
+        offset_ = offset_before_;
         free_.assign(free_before_.begin(), free_before_.end());  // keeps the capacity
     }
 
@@ -56,7 +61,7 @@ class Pool {
     };
     static constexpr std::size_t kHuge = std::size_t{1} << 21;
 
-    // An eighth of what is there, up to a few megabytes: little is unused, and no event waits long.
+    // An eighth of the present size, up to a few megabytes: little memory is unused, and no event waits long.
     std::size_t growth() const {
         return std::clamp<std::size_t>(total_ / 8, 4, std::max<std::size_t>(4 * kHuge / sizeof(Node), 4));
     }
@@ -64,7 +69,8 @@ class Pool {
     void next_slab() {
         const std::size_t next = slabs_.empty() ? 0 : slab_ + 1;
         if (next >= slabs_.size()) add_slab(growth());
-        slab_ = next, offset_ = 0;
+        slab_ = next;
+        offset_ = 0;
     }
     void add_slab(std::size_t count) {
         const std::size_t bytes = count * sizeof(Node);
@@ -73,7 +79,8 @@ class Pool {
         total_ += count;
         if (free_.capacity() < total_) free_.reserve(total_ + total_ / 2);  // so that give() never allocates
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-        // A search touches a few lines in each of many large arrays: with small pages much of its time is address translation.
+        // A search touches a few lines in each of many large arrays: with small pages it would spend much time on TLB
+        // misses.
         if (bytes >= kHuge) {
             const auto from = (reinterpret_cast<std::uintptr_t>(nodes) + kHuge - 1) / kHuge * kHuge;
             const auto to = (reinterpret_cast<std::uintptr_t>(nodes) + bytes) / kHuge * kHuge;
@@ -83,7 +90,7 @@ class Pool {
     }
 
     std::vector<Slab> slabs_;
-    std::size_t slab_ = 0, offset_ = 0, total_ = 0;  // the next unused node
+    std::size_t slab_ = 0, offset_ = 0, total_ = 0;  // slab and offset of the next unused node; nodes in all slabs
     std::vector<Node*> free_, free_before_;
     std::size_t slab_before_ = 0, offset_before_ = 0;
 };

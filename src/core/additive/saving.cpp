@@ -1,4 +1,4 @@
-// What the trees are made of, out and in again: transactions, outputs that are added, states that are saved.
+// Transactions, added outputs and saved state of the trees.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,11 +21,14 @@ void Trees::keep() {
 }
 
 void Trees::rollback() {
-    // Where outputs were added the log has all terms, with as many coefficients as there were outputs.
+    // If outputs were added, the log has all terms with their previous number of coefficients.
     if (outputs() != before_.outputs) terms_.set_outputs({before_.outputs, std::vector<double>(terms_.size())});
     sum_.rollback();
     terms_.rollback();
-    scale_ = before_.scale, norm2_ = before_.norm2, error_bound_ = before_.error_bound, error_floor_ = before_.error_floor;
+    scale_ = before_.scale;
+    norm2_ = before_.norm2;
+    error_bound_ = before_.error_bound;
+    error_floor_ = before_.error_floor;
 }
 
 std::vector<std::vector<double>> Trees::coefs_by_output() const {
@@ -50,11 +53,12 @@ void Trees::split_output() {
     for (double& c : coefs[0]) c *= -0.5;
     for (double& c : coefs[1]) c *= 0.5;
     terms_.set_outputs(std::move(coefs));
-    norm2_ *= 0.5, error_bound_ *= 0.5;
+    norm2_ *= 0.5;
+    error_bound_ *= 0.5;
     filled_ = false;
 }
 
-// The entries as they would be if the terms came in the order of their slots.
+// The entries that result from adding the terms in the order of their slots.
 std::vector<TreeEntry> Trees::fresh_entries(std::size_t output, std::size_t c) const {
     std::vector<std::pair<double, std::uint32_t>> order;
     std::vector<double> row(width());
@@ -116,7 +120,7 @@ void Trees::visit(Archive& archive, std::uint64_t seen) {
         terms_.order_by_id();
     }
     if (!archive.loads || !archive.has("derive")) return visit_trees(archive);
-    // Terms that were put together from other models grow their trees one after the other.
+    // Terms that were combined from other models are added one after the other.
     sum_.reserve_terms(terms_.size());
     for (std::size_t slot = 0; slot < terms_.size(); ++slot) {
         terms_.row(slot, row_.data());
@@ -129,7 +133,7 @@ void Trees::visit(Archive& archive, std::uint64_t seen) {
     repair_norm();
 }
 
-// The terms give the entries of the trees again, but for those that rounding has left otherwise; shapes are kept.
+// The entries of the trees are recomputed from the terms, except those that rounding made different; shapes are saved.
 void Trees::visit_trees(Archive& archive) {
     const std::size_t per_output = keys_.size(), trees = outputs() * per_output;
     std::vector<std::uint8_t> shapes;

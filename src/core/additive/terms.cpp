@@ -100,7 +100,7 @@ void Terms::rescale(double factor) {
             const double scaled = c * factor;
             c = c != 0 && scaled == 0 ? std::copysign(std::numeric_limits<double>::denorm_min(), c) : scaled;
         }
-    make_heap();  // rounding of the very smallest may have made ties
+    make_heap();  // rounding of subnormal numbers may have made ties
 }
 
 void Terms::set_outputs(std::vector<std::vector<double>> coefs) {

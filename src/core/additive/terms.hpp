@@ -1,6 +1,6 @@
-// The stored terms of an additive sum: input rows, places in the stream, coefficients, ages. Slots are always 0..size-1; a
-// removed term's slot is filled by the last one. Storage comes in pieces that never move, so growing costs no pause, and
-// changes are logged, so that a chunk costs what it changes and not what is stored.
+// The stored terms of an additive sum: input rows, positions in the stream, coefficients, ages. Slots are always
+// 0..size-1; the last term fills the slot of a removed one. Storage grows in chunks that never move, so that growing
+// causes no pause, and changes are logged, so that a transaction costs what it changes and not what is stored.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class Terms {
     static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
     static constexpr std::size_t kMost = kNone;
 
-    // single: rows are floats, and kept so; smallest: whether `smallest()` will be asked for
+    // single: rows are stored in single precision; smallest: whether smallest() is used
     Terms(std::size_t width, std::size_t outputs, bool single, bool smallest);
 
     std::size_t size() const { return size_; }
@@ -52,18 +52,18 @@ class Terms {
     std::int64_t id(std::size_t slot) const { return *ids_[slot]; }
     std::size_t oldest() const { return oldest_; }  // requires: size() > 0
     std::size_t newer(std::size_t slot) const { return ages_[slot]->newer; }  // kNone after the newest
-    double magnitude(std::size_t slot) const;  // the largest |coefficient|
+    double magnitude(std::size_t slot) const;  // largest |coefficient|
     std::size_t smallest() const { return heap_[0]; }  // the oldest of the smallest; requires: size() > 0
 
     void reserve(std::size_t slots);
     void append(std::int64_t id, const double* row, std::span<const double> coefs);  // requires: reserved
     void remove(std::size_t slot);
     void clear();
-    // A coefficient that is not 0 stays so: 0 means that the term is not in the output's trees.
+    // Non-zero coefficients stay non-zero: 0 means that the term is not in the output's trees.
     void rescale(double factor);
-    void set_outputs(std::vector<std::vector<double>> coefs);  // by output, then slot; outside transactions only
+    void set_outputs(std::vector<std::vector<double>> coefs);  // by output, then slot; requires: no transaction
 
-    void order_by_id();  // ages from positions in the stream
+    void order_by_id();  // recomputes ages from positions in the stream
 
     void begin(bool long_chunk);  // as in AdditiveSum
     void commit();
@@ -74,7 +74,7 @@ class Terms {
     struct Age {
         std::uint32_t older, newer;
     };
-    struct Record {  // a slot as it was, or (slot == kNone) all coefficients as they were
+    struct Record {  // previous content of a slot, or (slot == kNone) all previous coefficients
         std::uint32_t slot;
         std::int64_t id;
         std::vector<double> row, coefs;
@@ -83,22 +83,22 @@ class Terms {
     void write(std::size_t slot, std::int64_t id, const double* row, const double* coefs);
     void unlink(std::size_t slot);
     void link_newest(std::size_t slot);
-    bool before(std::size_t a, std::size_t b) const;  // whether slot a leaves before slot b
+    bool before(std::size_t a, std::size_t b) const;  // whether slot a is evicted before slot b
     void place(std::size_t at, std::uint32_t slot);
-    void sift(std::size_t at);  // up or down, to where it belongs
+    void sift(std::size_t at);  // up or down to its position
     void sink(std::size_t at);
     void make_heap();
 
     bool single_;
     ChunkedArray<double> rows_, coefs_;
-    ChunkedArray<float> floats_;  // instead of rows_
+    ChunkedArray<float> floats_;  // used instead of rows_ in single precision
     ChunkedArray<std::int64_t> ids_;
     ChunkedArray<Age> ages_;
     std::size_t size_ = 0;
     std::uint32_t oldest_ = kNone, newest_ = kNone;
     bool keep_heap_;
-    std::vector<std::uint32_t> heap_, where_;  // slots as a heap by (magnitude, id); each slot's place in it
-    bool logging_ = false;  // of changes; in a long chunk all slots are in the log from the beginning
+    std::vector<std::uint32_t> heap_, where_;  // slots as a heap by (magnitude, id); position of each slot in it
+    bool logging_ = false;  // whether changes are logged; in a long chunk all slots are logged at the beginning
     std::size_t size_before_ = 0;
     std::vector<Record> log_;
 };

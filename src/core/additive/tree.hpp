@@ -1,8 +1,9 @@
-// Ordered trees with wide nodes, one for each coordinate and output, that answer sum_j a_j k(x_j, x) in O(log m).
+// Ordered trees with wide nodes, one per coordinate and output, that compute sum_j a_j k(x_j, x) in O(log m).
 //
-// A B+ tree: terms in the leaves, between the children of a node the sums that a search needs of those it passes by. All
-// nodes but a root are at least half full. A search over many coordinates walks all their trees in step and asks for the
-// next nodes of all of them before it uses the first: the waits for memory overlap.
+// B+ trees: terms are in the leaves, and between the children of a node are the sums that a search needs of the
+// children it passes. All nodes but a root are at least half full. A search over many coordinates descends all their
+// trees in lockstep and prefetches the next nodes of all of them before it uses the first, so that cache misses
+// overlap.
 #pragma once
 
 #include <deque>
@@ -33,8 +34,8 @@ class Tree {
         std::size_t size = 0;    // distinct keys
     };
 
-    // What changed, in order: single entries, and nodes as they were before entries or children moved between them. Sums
-    // are not kept: they follow from the rest.
+    // Undo log, in order: single entries, and previous nodes whose entries or children moved. Sums are not logged: they
+    // are recomputed.
     class Journal {
       public:
         bool recording = false;
@@ -57,7 +58,12 @@ class Tree {
             for (; !edits_.empty(); edits_.pop_back()) undo(edits_.back());
             forget();
         }
-        void forget() { recording = false, edits_ = {}, leaves_.clear(), inners_.clear(); }
+        void forget() {
+            recording = false;
+            edits_ = {};
+            leaves_.clear();
+            inners_.clear();
+        }
 
       private:
         static constexpr int kLeaf = 2, kInner = 3;
@@ -97,7 +103,7 @@ class Tree {
         Journal journal;
     };
 
-    // One search on its way down.
+    // State of a search.
     struct Walk {
         const void* node;
         std::size_t height;
@@ -108,7 +114,7 @@ class Tree {
     Tree(Store& store, const Piece& piece) : store_(store), piece_(piece) {}
 
     void add(Root& root, double key, double coef) { change(root, key, coef, true); }
-    // requires: the term was added. A key goes with its last term.
+    // requires: the term was added. The last term of a key removes the key.
     void remove(Root& root, double key, double coef) { change(root, key, coef, false); }
 
     static Walk start(const Root& root, double x) { return {root.node, root.height, x, {}}; }
@@ -199,7 +205,7 @@ class Tree {
         return height == 0 ? static_cast<const Leaf*>(node)->count : static_cast<const Inner*>(node)->count;
     }
     // Whether a node below a root needs mending.
-    static bool is_odd(const void* node, std::size_t height) {
+    static bool needs_rebalancing(const void* node, std::size_t height) {
         const std::size_t count = count_of(node, height), full = height == 0 ? kLeafFan : kInnerFan;
         return count >= full || count < full / 2;
     }
@@ -223,7 +229,7 @@ class Tree {
             top->count = 1;
             set_child(*top, 0, root.node, root.height);
             root.node = top;
-            mend(*top, ++root.height, 0);
+            rebalance(*top, ++root.height, 0);
         }
         while (root.height > 0 && static_cast<Inner*>(root.node)->count == 1) {
             Inner* top = static_cast<Inner*>(root.node);
@@ -264,8 +270,8 @@ class Tree {
         const std::size_t i = route(node, key);
         const int grown = height == 1 ? change_leaf(*static_cast<Leaf*>(node.child[i]), key, coef, add)
                                       : change_inner(*static_cast<Inner*>(node.child[i]), height - 1, key, coef, add);
-        if (is_odd(node.child[i], height - 1)) {
-            mend(node, height, i);
+        if (needs_rebalancing(node.child[i], height - 1)) {
+            rebalance(node, height, i);
         } else {
             const Summary before = node.sum[i];
             set_child(node, i, node.child[i], height - 1);
@@ -274,27 +280,29 @@ class Tree {
         return grown;
     }
 
-    // Child i is full or less than half full. ensures: no child is; the node is linked.
-    void mend(Inner& node, std::size_t height, std::size_t i) {
+    // Child i is full or less than half full. ensures: no child is, and the links are up to date.
+    void rebalance(Inner& node, std::size_t height, std::size_t i) {
         if (height == 1)
-            mend_child<Leaf>(node, i, store_.leaves, 0);
+            rebalance_child<Leaf>(node, i, store_.leaves, 0);
         else
-            mend_child<Inner>(node, i, store_.inners, height - 1);
+            rebalance_child<Inner>(node, i, store_.inners, height - 1);
         piece_.link(node.links, node.sum, node.count, 0, node.count - 1, true);
     }
 
     template <class Child>
-    void mend_child(Inner& node, std::size_t i, Pool<Child>& pool, std::size_t child_height) {
+    void rebalance_child(Inner& node, std::size_t i, Pool<Child>& pool, std::size_t child_height) {
         auto at = [&](std::size_t k) -> Child& { return *static_cast<Child*>(node.child[k]); };
         const std::size_t full = fan(&at(i));
         std::size_t first = i, last = i, other = i;
         if (i > 0) other = i - 1;
         if (i + 1 < node.count && (other == i || at(i + 1).count < at(other).count)) other = i + 1;
-        // A neighbour with room takes some, which keeps the nodes fuller than dividing would.
+        // Moving entries to a neighbour with free space keeps nodes fuller than splitting.
         if (other != i && (at(i).count < full / 2 || at(other).count <= full * 3 / 4)) {
-            first = std::min(i, other), last = first + 1;
+            first = std::min(i, other);
+            last = first + 1;
             Child &left = at(first), &right = at(last);
-            store_.journal.whole(left), store_.journal.whole(right);
+            store_.journal.whole(left);
+            store_.journal.whole(right);
             if (left.count + right.count < full) {
                 move(right, 0, right.count, left, left.count);
                 store_.journal.whole(node);
@@ -302,11 +310,12 @@ class Tree {
                 pool.give(&right);
                 last = first;
             } else {
-                even_out(left, right);
+                balance_pair(left, right);
             }
         } else {
             Child *left = &at(i), *right = new_node(pool);
-            store_.journal.whole(*left), store_.journal.whole(node);
+            store_.journal.whole(*left);
+            store_.journal.whole(node);
             insert_child(node, i + 1, right);
             move(*left, full / 2, full, *right, 0);
             last = i + 1;
@@ -318,7 +327,7 @@ class Tree {
     }
 
     template <class Child>
-    static void even_out(Child& left, Child& right) {
+    static void balance_pair(Child& left, Child& right) {
         const std::size_t half = (left.count + right.count) / 2;
         if (left.count > half)
             move(left, half, left.count, right, 0);
@@ -328,17 +337,23 @@ class Tree {
 
     static void open(Leaf& leaf, std::size_t j) {
         auto up = [&](auto* a) { std::copy_backward(a + j, a + leaf.count, a + leaf.count + 1); };
-        up(leaf.entry.key), up(leaf.entry.coef), up(leaf.entry.rest), up(leaf.entry.times);
+        up(leaf.entry.key);
+        up(leaf.entry.coef);
+        up(leaf.entry.rest);
+        up(leaf.entry.times);
         if constexpr (requires { leaf.gap; }) up(leaf.gap);
         ++leaf.count;
     }
     static void close(Leaf& leaf, std::size_t j) {
         auto down = [&](auto* a) { std::copy(a + j + 1, a + leaf.count, a + j); };
-        down(leaf.entry.key), down(leaf.entry.coef), down(leaf.entry.rest), down(leaf.entry.times);
+        down(leaf.entry.key);
+        down(leaf.entry.coef);
+        down(leaf.entry.rest);
+        down(leaf.entry.times);
         if constexpr (requires { leaf.gap; }) down(leaf.gap);
         --leaf.count;
     }
-    // Entries or children [from, to) of one node into its neighbour, at its end or its beginning; the gap closes.
+    // Moves entries or children [from, to) of a node to the end or the beginning of its neighbour and closes the gap.
     template <class Node>
     static void move(Node& source, std::size_t from, std::size_t to, Node& target, std::size_t at) {
         auto shift = [&](auto* a, auto* b) {
@@ -347,21 +362,30 @@ class Tree {
             std::copy(a + to, a + source.count, a + from);
         };
         if constexpr (std::is_same_v<Node, Leaf>) {
-            shift(source.entry.key, target.entry.key), shift(source.entry.coef, target.entry.coef);
-            shift(source.entry.rest, target.entry.rest), shift(source.entry.times, target.entry.times);
+            shift(source.entry.key, target.entry.key);
+            shift(source.entry.coef, target.entry.coef);
+            shift(source.entry.rest, target.entry.rest);
+            shift(source.entry.times, target.entry.times);
         } else {
-            shift(source.low, target.low), shift(source.child, target.child), shift(source.sum, target.sum);
+            shift(source.low, target.low);
+            shift(source.child, target.child);
+            shift(source.sum, target.sum);
         }
-        source.count -= to - from, target.count += to - from;
+        source.count -= to - from;
+        target.count += to - from;
     }
     static void erase_child(Inner& node, std::size_t i) {
         auto down = [&](auto* a) { std::copy(a + i + 1, a + node.count, a + i); };
-        down(node.low), down(node.child), down(node.sum);
+        down(node.low);
+        down(node.child);
+        down(node.sum);
         --node.count;
     }
     static void insert_child(Inner& node, std::size_t i, void* child) {
         auto up = [&](auto* a) { std::copy_backward(a + i, a + node.count, a + node.count + 1); };
-        up(node.low), up(node.child), up(node.sum);
+        up(node.low);
+        up(node.child);
+        up(node.sum);
         node.child[i] = child;
         ++node.count;
     }

@@ -44,6 +44,14 @@ class BasicQuantileWindow {
         return each * (static_cast<double>(below) + (value - low) / (high - low));
     }
 
+    // How far those below a number are from it in the mean; 0 if there are none.
+    double mean_below(double value) const {
+        const std::ptrdiff_t count = rank(value, true);
+        double sum = 0;
+        for (std::ptrdiff_t i = 0; i < count; ++i) sum += value - ranked(static_cast<std::size_t>(i));
+        return count == 0 ? 0.0 : sum / static_cast<double>(count);
+    }
+
     void push(double value) {
         if (!storage_) storage_ = std::make_shared<Storage>();
         else if (storage_.use_count() > 1) storage_ = std::make_shared<Storage>(*storage_);

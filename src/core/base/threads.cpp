@@ -44,7 +44,10 @@ struct Job {
             } catch (...) {
                 next = count;
                 const std::lock_guard lock(mutex);
-                if (i < failed) failed = i, error = std::current_exception();
+                if (i < failed) {
+                    failed = i;
+                    error = std::current_exception();
+                }
             }
         }
         at_work = false;

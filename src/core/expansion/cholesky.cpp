@@ -21,7 +21,10 @@ void CholeskySpan::solve(const double* const* values, std::size_t count, double*
         const std::size_t width = t * kStair;
         isa<double>().dots(known.data(), count, stairs_[t].blocks.data(), kStair / kLanes<double>, width, sums.data(),
                            kStair);
-        for (std::size_t r = 0; r < count; ++r) value_rows[r] = values[r] + width, z_rows[r] = z[r] + width;
+        for (std::size_t r = 0; r < count; ++r) {
+            value_rows[r] = values[r] + width;
+            z_rows[r] = z[r] + width;
+        }
         isa_score().forward(stairs_[t].triangle.data(), stairs_[t].inverse.data(), value_rows.data(), count,
                             sums.data(), z_rows.data());
     }

@@ -200,7 +200,10 @@ class Greedy {
             std::size_t best = slots.size();
             double loss = 0;
             for (std::size_t i = 0; i < slots.size(); ++i)
-                if (const double here = state.loss(i, visible_); here > loss) best = i, loss = here;
+                if (const double here = state.loss(i, visible_); here > loss) {
+                    best = i;
+                    loss = here;
+                }
             if (best == slots.size()) break;
             Pivot pivot{slots[best], loss, Lines<double>(known + k + 1), {}};
             for (std::size_t j = 0; j < known; ++j) pivot.row[j] = z[(best / lanes * known + j) * lanes + best % lanes];

@@ -45,7 +45,10 @@ std::size_t Expansion::smallest() const {
     // Ties go to the oldest, so the scan runs by age and looks for strictly smaller values.
     std::size_t slot = points_->oldest(), found = slot;
     for (double least = magnitude(found); (slot = points_->newer(slot)) != Points::npos;)
-        if (const double here = magnitude(slot); here < least) found = slot, least = here;
+        if (const double here = magnitude(slot); here < least) {
+            found = slot;
+            least = here;
+        }
     return found;
 }
 
@@ -300,20 +303,34 @@ void Expansion::stay_inside(double radius) {
 }
 
 void Expansion::add_output() {
-    const std::size_t capacity = coef_.empty() ? 0 : coef_[0].size();
-    coef_.emplace_back(capacity);
-    if (average_) lag_.emplace_back(capacity), sum_.emplace_back(capacity);
+    const std::size_t capacity = coef_.empty() ? 0 : coef_[0].size(), visible = outputs();
+    auto grow = [&](std::vector<Lines<double>>& lines) {
+        lines.emplace(lines.begin() + static_cast<std::ptrdiff_t>(visible), capacity);
+        if (hidden_ > 0) lines.emplace_back(capacity);
+    };
+    grow(coef_);
+    if (average_) {
+        grow(lag_);
+        grow(sum_);
+    }
+    if (hidden_ > 0) ++hidden_;
     if (track_norm_) inner_ = exact_inner();
 }
 
 void Expansion::split_output(double factor) {
     auto split = [&](std::vector<Lines<double>>& lines) {
-        lines.push_back(lines[0]);
-        for (double& x : lines[0]) x *= -factor;
-        for (double& x : lines[1]) x *= factor;
+        std::vector<Lines<double>> twice;
+        for (const auto& line : lines) twice.insert(twice.end(), 2, line);
+        for (std::size_t o = 0; o < twice.size(); ++o)
+            for (double& x : twice[o]) x *= o % 2 == 0 ? -factor : factor;
+        lines.swap(twice);
     };
     split(coef_);
-    if (average_) split(lag_), split(sum_);
+    if (average_) {
+        split(lag_);
+        split(sum_);
+    }
+    hidden_ *= 2;
     if (track_norm_) inner_ = exact_inner();
 }
 

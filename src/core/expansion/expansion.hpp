@@ -101,8 +101,8 @@ class Expansion {
     // Recomputes the norm if accumulated rounding may be visible in it. Evaluates kernels, so it must run before a
     // step.
     void repair_norm();
-    void add_output();                 // adds an output that is zero
-    void split_output(double factor);  // replaces the one output f by -factor f and factor f
+    void add_output();                 // adds an output that is zero, and an auxiliary one where there are any
+    void split_output(double factor);  // replaces the one output f by -factor f and factor f; an auxiliary one likewise
     // Whether all coefficients stay in the safe range after shrinking by `factor` and adding `coefficient`.
     bool stays_in_range(double coefficient, double factor) const;
     // Multiplies the columns of the stored points by factors; this changes f.
@@ -206,7 +206,7 @@ class Expansion {
     double neighbours_ = 0;
     bool windowed_ = false;   // points are evicted only by age, and slots move
     bool inserts_only_ = false;  // neither rule nor budget reads stored points, so that background work may
-    std::size_t hidden_ = 0;  // number of auxiliary outputs, stored last
+    std::size_t hidden_ = 0;  // number of auxiliary outputs, stored last: 0, or one for each visible output
     std::size_t limit_ = Points::npos;
     std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
     std::vector<Lines<double>> lag_, sum_;   // for the average; see average_coef() and renormalize()

@@ -39,8 +39,11 @@ void Expansion::measure(Lookahead& lookahead, std::size_t i, std::span<const dou
     }
     if (needs_mass_) trial.mass = mass();
     if (hidden_ > 0) {
-        trial.tangent = score(1, lookahead.row(i));
-        trial.along = inner(0, 1);
+        trial.tangent = trial.along = 0;
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            if (direction[o] != 0) trial.tangent += direction[o] * score(outputs() + o, lookahead.row(i));
+            trial.along += inner(o, outputs() + o);
+        }
     }
     if (!lookahead.start) return;
     const auto found = lookahead.slots.find(*lookahead.start + static_cast<std::int64_t>(lookahead.first + i));
@@ -59,7 +62,11 @@ bool Expansion::overflows(const Trial& trial, const Step& step) const {
 Expansion::Plan Expansion::plan(Lookahead& lookahead, std::size_t i, Term& term, Budget& budget, Random& random) {
     Plan plan;
     const Step& step = term.step;
-    if (hidden_ > 0) term.coefs[1] = step.tangent;
+    // The step of v has the direction of that of f; where f takes none, only a single output can tell.
+    for (std::size_t o = 0; o < hidden_; ++o) {
+        const double unit = step.coefficient != 0 ? term.coefs[o] / step.coefficient : outputs() == 1 ? 1.0 : 0.0;
+        term.coefs[outputs() + o] = unit * step.tangent;
+    }
     if (step.coefficient == 0 && step.tangent == 0) return plan;
     if (lookahead.start)
         if (const auto found = lookahead.slots.find(term.id); found != lookahead.slots.end()) {
@@ -84,11 +91,15 @@ Expansion::Plan Expansion::plan(Lookahead& lookahead, std::size_t i, Term& term,
 void Expansion::commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term) {
     const Step& step = term.step;
     // The shrinking below multiplies v too; tangent_keep is relative to that.
-    if (hidden_ > 0) combine(1, step.tangent_keep / step.shrink, 0, step.tangent_mix / step.shrink);
+    for (std::size_t o = 0; o < hidden_; ++o)
+        combine(outputs() + o, step.tangent_keep / step.shrink, o, step.tangent_mix / step.shrink);
     const std::size_t before = size();
     if (lookahead.replays && step.shrink == 0) clear_coefs();
     else shrink(step.shrink * plan.entry.factor);
-    if (size() < before) lookahead.cleared(i + 1, before), lookahead.slots.clear();
+    if (size() < before) {
+        lookahead.cleared(i + 1, before);
+        lookahead.slots.clear();
+    }
     for (double& c : term.coefs) c *= plan.entry.factor;
     if (plan.present != Points::npos) {
         adjust_present(lookahead, i, plan, term);

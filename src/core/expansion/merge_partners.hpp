@@ -58,8 +58,12 @@ class MergePartners {
     PartnerState partner_state(std::size_t slot) const { return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0}; }
     void begin(std::uint64_t rows) { clear(), newcomer_ = {}, rows_ = rows; }
     void add(const PartnerState& one) {
-        partner_.push_back(one.partner), likeness_.push_back(one.likeness), share_.push_back(one.share);
-        self_.push_back(one.self), inverse_.push_back(inverse_of(one.self)), stale_.push_back(one.stale);
+        partner_.push_back(one.partner);
+        likeness_.push_back(one.likeness);
+        share_.push_back(one.share);
+        self_.push_back(one.self);
+        inverse_.push_back(inverse_of(one.self));
+        stale_.push_back(one.stale);
     }
     void reserve(std::size_t slots);
     void shrink(std::size_t slots);  // frees capacity beyond this
@@ -128,7 +132,10 @@ MergePartners::Best MergePartners::best(const P& points, const double* row, std:
 }
 
 inline void MergePartners::set(std::size_t slot, const Best& best) {
-    partner_[slot] = best.slot, likeness_[slot] = best.likeness, share_[slot] = best.share, stale_[slot] = 0;
+    partner_[slot] = best.slot;
+    likeness_[slot] = best.likeness;
+    share_[slot] = best.share;
+    stale_[slot] = 0;
 }
 
 template <class P>
@@ -179,11 +186,16 @@ template <class P>
 void MergePartners::stored(const P& points, std::size_t slot, const double* row, double self) {
     const bool known = slot < partner_.size();
     if (!known) {
-        partner_.push_back(kNone), likeness_.push_back(0), share_.push_back(0), stale_.push_back(0);
-        self_.push_back(self), inverse_.push_back(inverse_of(self));
+        partner_.push_back(kNone);
+        likeness_.push_back(0);
+        share_.push_back(0);
+        stale_.push_back(0);
+        self_.push_back(self);
+        inverse_.push_back(inverse_of(self));
     } else {
         forget(slot);
-        self_[slot] = self, inverse_[slot] = inverse_of(self);
+        self_[slot] = self;
+        inverse_[slot] = inverse_of(self);
     }
     set(slot, known && newcomer_.slot != kNone && newcomer_.slot != slot ? newcomer_ : best(points, row, slot));
     newcomer_ = {};
@@ -198,8 +210,16 @@ template <class P>
 void MergePartners::recompute(const P& points, std::span<const double> selves) {
     newcomer_ = {};
     const std::size_t n = points.size();
-    partner_.resize(n, kNone), likeness_.resize(n), share_.resize(n), stale_.resize(n), self_.resize(n), inverse_.resize(n);
-    for (std::size_t v = 0; v < n; ++v) self_[v] = selves[v], inverse_[v] = inverse_of(selves[v]);
+    partner_.resize(n, kNone);
+    likeness_.resize(n);
+    share_.resize(n);
+    stale_.resize(n);
+    self_.resize(n);
+    inverse_.resize(n);
+    for (std::size_t v = 0; v < n; ++v) {
+        self_[v] = selves[v];
+        inverse_[v] = inverse_of(selves[v]);
+    }
 }
 
 }  // namespace gristmill

@@ -55,7 +55,10 @@ inline double score(const double* row, const double* reaches, std::size_t stored
     const double last = largest(row, stored, count(share, stored));
     double sum = 0, known = 0;
     for (std::size_t i = 0; i < stored; ++i)
-        if (row[i] >= last && !std::isnan(reaches[i])) sum += reaches[i], known += 1;
+        if (row[i] >= last && !std::isnan(reaches[i])) {
+            sum += reaches[i];
+            known += 1;
+        }
     return known == 0 ? 1.0 : elementary::exp(sum / known - log_distance(last));
 }
 

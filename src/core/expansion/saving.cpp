@@ -36,7 +36,10 @@ void Expansion::rollback() {
     sum_ = std::move(saved_->sum);
     label_ = std::move(saved_->label);
     inner_ = std::move(saved_->inner);
-    scale_ = saved_->scale, error_bound_ = saved_->error_bound, error_floor_ = saved_->error_floor, weight_ = saved_->weight;
+    scale_ = saved_->scale;
+    error_bound_ = saved_->error_bound;
+    error_floor_ = saved_->error_floor;
+    weight_ = saved_->weight;
     ticks_ = saved_->ticks;
     partners_ = std::move(saved_->partners);
     saved_.reset();

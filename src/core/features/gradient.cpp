@@ -1,4 +1,4 @@
-// The derivative of sums of Maclaurin features: each factor of a product in turn gives way to its own derivative.
+// The derivative of sums of Maclaurin features by the product rule.
 #include <algorithm>
 
 #include "core/kernels/check.hpp"
@@ -11,19 +11,25 @@ namespace {
 
 constexpr std::size_t kTile = 16;  // rows at a time
 
-// What is left of a product without each of its factors: of the features [0, counts[l]) the l-th ones lie from the sum of the
-// earlier counts on. `first`: what a product begins with.
+// Products without each of their factors: of the features [0, counts[l]) the l-th factors start at the sum of the
+// earlier counts. `first`: initial value of a product.
 template <class T>
 void leave_out(const std::vector<std::size_t>& counts, const T* factors, std::vector<T> first, T* out) {
     std::size_t begin = 0;
     for (const std::size_t n : counts) {
-        for (std::size_t f = 0; f < n; ++f) out[begin + f] = first[f], first[f] *= factors[begin + f];
+        for (std::size_t f = 0; f < n; ++f) {
+            out[begin + f] = first[f];
+            first[f] *= factors[begin + f];
+        }
         begin += n;
     }
     std::vector<T> last(first.size(), T(1));
     for (std::size_t l = counts.size(); l-- > 0;) {
         begin -= counts[l];
-        for (std::size_t f = 0; f < counts[l]; ++f) out[begin + f] *= last[f], last[f] *= factors[begin + f];
+        for (std::size_t f = 0; f < counts[l]; ++f) {
+            out[begin + f] *= last[f];
+            last[f] *= factors[begin + f];
+        }
     }
 }
 
@@ -39,7 +45,8 @@ void leave_out(const std::vector<std::size_t>& counts, const T* re, const T* im,
     std::size_t begin = 0;
     for (const std::size_t n : counts) {
         for (std::size_t f = 0; f < n; ++f) {
-            out_re[begin + f] = first[f].re, out_im[begin + f] = first[f].im;
+            out_re[begin + f] = first[f].re;
+            out_im[begin + f] = first[f].im;
             first[f] = first[f] * Complex<T>{re[begin + f], im[begin + f]};
         }
         begin += n;
@@ -50,7 +57,8 @@ void leave_out(const std::vector<std::size_t>& counts, const T* re, const T* im,
         for (std::size_t f = 0; f < counts[l]; ++f) {
             const std::size_t at = begin + f;
             const Complex<T> rest = Complex<T>{out_re[at], out_im[at]} * last[f];
-            out_re[at] = rest.re, out_im[at] = rest.im;
+            out_re[at] = rest.re;
+            out_im[at] = rest.im;
             last[f] = last[f] * Complex<T>{re[at], im[at]};
         }
     }
@@ -74,7 +82,7 @@ void SignedHadamard<T>::pull(const T* weights, std::vector<T>& scratch, T* out) 
     }
 }
 
-// The rows of one tile: their projections, then the weights of the projections in each gradient, then the sums.
+// One tile of rows: their projections, then the weights of the projections in each gradient, then the sums.
 template <class T>
 class MaclaurinMap<T>::Pull {
   public:
@@ -133,14 +141,19 @@ class MaclaurinMap<T>::Pull {
         }
         for (std::size_t r = 0; r < rows; ++r) {
             T *at = factors_.data() + r * real_.stride, *re = re_.data() + r * pairs_.stride, *im = im_.data() + r * pairs_.stride;
-            for (const auto& level : map_.structured_) level.values(batch, first + r, scratch_, at), at += level.count();
+            for (const auto& level : map_.structured_) {
+                level.values(batch, first + r, scratch_, at);
+                at += level.count();
+            }
             for (const auto& [a, b] : map_.structured_pairs_) {
-                a.values(batch, first + r, scratch_, re), re += a.count();
-                b.values(batch, first + r, scratch_, im), im += b.count();
+                a.values(batch, first + r, scratch_, re);
+                re += a.count();
+                b.values(batch, first + r, scratch_, im);
+                im += b.count();
             }
         }
     }
-    // What the products begin with: the weight of a feature times that of its column.
+    // Initial values of the products: the weight of a feature times that of its column.
     std::vector<T> weighed(const double* w) const {
         std::vector<T> first(map_.real_.size());
         for (std::size_t f = 0; f < first.size(); ++f) first[f] = map_.start_[f] * static_cast<T>(w[f]);
@@ -160,17 +173,25 @@ class MaclaurinMap<T>::Pull {
         if (slots == 0) return;
         std::vector<const T*> from(count);
         std::vector<T*> to(count);
-        for (std::size_t k = 0; k < count; ++k) from[k] = weights.data() + k * slots, to[k] = sums.data() + k * stride;
+        for (std::size_t k = 0; k < count; ++k) {
+            from[k] = weights.data() + k * slots;
+            to[k] = sums.data() + k * stride;
+        }
         isa_gradient<T>().points(from.data(), count, nullptr, slots, points.data(), slots, stride, to.data());
     }
     void pull(const Lines<T>& real, const Lines<T>& re, const Lines<T>& im, std::size_t count, std::size_t stride, Lines<T>& sums) {
         for (std::size_t k = 0; k < count; ++k) {
             T* to = sums.data() + k * stride;
             const T *at = real.data() + k * real_.stride, *a = re.data() + k * pairs_.stride, *b = im.data() + k * pairs_.stride;
-            for (const auto& level : map_.structured_) level.pull(at, scratch_, to), at += level.count();
+            for (const auto& level : map_.structured_) {
+                level.pull(at, scratch_, to);
+                at += level.count();
+            }
             for (const auto& [x, y] : map_.structured_pairs_) {
-                x.pull(a, scratch_, to), a += x.count();
-                y.pull(b, scratch_, to), b += y.count();
+                x.pull(a, scratch_, to);
+                a += x.count();
+                y.pull(b, scratch_, to);
+                b += y.count();
             }
         }
     }
@@ -178,7 +199,7 @@ class MaclaurinMap<T>::Pull {
     const MaclaurinMap& map_;
     std::size_t outputs_;
     Shape real_, pairs_;
-    UnsetLines<T> signs_, re_signs_, im_signs_;  // as rows; not of a structured map
+    UnsetLines<T> signs_, re_signs_, im_signs_;  // as rows; unused by a structured map
     Lines<T> factors_, re_, im_;            // projections by row, then level
     std::vector<T> scratch_;
 };

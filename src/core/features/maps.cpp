@@ -11,17 +11,20 @@ namespace gristmill {
 
 namespace {
 
-constexpr std::size_t kTile = 64;    // rows at a time: their projections stay in the second-level cache
-constexpr std::size_t kPanel = 24;   // blocks of lanes at a time, likewise
+constexpr std::size_t kTile = 64;    // rows at a time: their projections stay in the L2 cache
+constexpr std::size_t kPanel = 24;   // blocks of lanes at a time, for the same reason
 
-constexpr std::size_t kShortest = 64;  // a shorter transform would only make folding slow
+constexpr std::size_t kShortest = 64;  // shorter transforms would make folding the bottleneck
 
-// One generator bit at a time; a sign matrix is the same for float and double.
+// One bit of the generator per sign; a sign matrix is the same for float and double.
 class Bits {
   public:
     explicit Bits(Random& random) : random_(random) {}
     bool next() {
-        if (left_ == 0) word_ = random_.next(), left_ = 64;
+        if (left_ == 0) {
+            word_ = random_.next();
+            left_ = 64;
+        }
         --left_;
         const bool bit = word_ & 1u;
         word_ >>= 1;
@@ -55,11 +58,11 @@ std::size_t total(const Features& features) {
     return sum;
 }
 
-// Walks the projections of a map panel by panel and says which features each stretch of them belongs to.
+// Walks the projections of a map panel by panel and maps each range of them to its features.
 class Spans {
   public:
     explicit Spans(const Features& features) : levels_(features.levels()) {}
-    // f(first feature, place in the panel, length) for the projections [from, from + panel)
+    // f(first feature, offset in the panel, length) for the projections [from, from + panel)
     template <class F>
     void within(std::size_t from, std::size_t panel, F f) {
         for (std::size_t at = 0; at < panel && level_ < levels_.size();) {
@@ -73,7 +76,7 @@ class Spans {
 
   private:
     std::vector<std::size_t> levels_;
-    std::size_t level_ = 0, begin_ = 0;  // the level under way, and its first projection
+    std::size_t level_ = 0, begin_ = 0;  // current level, and its first projection
 };
 
 }  // namespace
@@ -114,7 +117,7 @@ SignedHadamard<T>::SignedHadamard(std::size_t count, std::size_t width, Random& 
     for (T& sign : signs_) sign = bits.next() ? T(1) : T(-1);
     rows_.resize(transforms * size_);
     for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = static_cast<std::uint32_t>(i);
-    // Another order of the rows at each level, so that two features are not neighbours in all their factors.
+    // Another order of the rows at each level, so that two features do not share all neighbours.
     for (std::size_t i = rows_.size(); i > 1; --i) std::swap(rows_[i - 1], rows_[random.below(i)]);
     rows_.resize(count);
 }
@@ -218,7 +221,7 @@ template <class T>
 void MaclaurinMap<T>::structured_parts(const Batch& batch, std::size_t first, std::size_t count, T* out,
                                        std::size_t stride) const {
     std::vector<T> scratch, factor(std::max(real_.size(), pairs_.size())), imaginary(pairs_.size());
-    // A few rows pass over one level's signs while both are in the second-level cache.
+    // A few rows at a time use the signs of one level while both are in the L2 cache.
     const std::size_t few = std::clamp<std::size_t>((256u << 10) / (width_ * sizeof(T)), 1, kTile);
     for (std::size_t from = 0; from < count; from += few) {
         const std::size_t to = std::min(count, from + few);

@@ -27,7 +27,8 @@ double Weights::shown_coef(std::size_t output, std::size_t i) const {
     return now_.ticks == 0 ? 0.0 : now_.sum[output][i] / static_cast<double>(now_.ticks);
 }
 
-void Weights::check(const Batch& batch) const { check_width(batch, width()); }  // a bad feature shows in the score
+// a feature that is not finite makes the score not finite
+void Weights::check(const Batch& batch) const { check_width(batch, width()); }
 
 const double* Weights::row(Lookahead& lookahead, std::size_t i) const {
     const std::size_t at = lookahead.first + i;
@@ -80,7 +81,7 @@ void Weights::commit(Lookahead& lookahead, std::size_t i, const Plan&, const Ter
 
 void Weights::rescale(double factor) {
     now_.scale *= factor;
-    // Far from 1 the scale would cost digits, and at 0 everything: it is multiplied in, unseen from outside.
+    // A scale far from 1 costs digits, and 0 costs all: it is multiplied into the weights.
     if (std::abs(now_.scale) > 1e-9 && std::abs(now_.scale) < 1e9) return;
     for (auto& w : now_.values) isa_score().scale(now_.scale, w.data(), w.size());
     now_.scale = 1;
@@ -121,7 +122,7 @@ void Weights::visit(Archive& archive, std::uint64_t) {
     archive.count("ticks", now_.ticks);
     if (!archive.loads) return;
     if (now_.scale == 0) archive.refuse("scale", "is 0");
-    now_.norm2 = exact_norm2();  // the same bits as when it was saved: it was computed from the same weights
+    now_.norm2 = exact_norm2();  // computed from the same weights, so with the same bits as when it was saved
 }
 
 }  // namespace gristmill

@@ -1,8 +1,10 @@
-// Explicit weights as a hypothesis: w in a mapped space of fixed width, one event at a time, in constant memory.
+// Folder features: explicit feature maps, and explicit weights as a hypothesis.
+// It includes learner/ and below; bind/ may include it.
+// Begin with this file: w in a feature space of fixed width, in constant memory.
 //
-// The invariant is that of expansion/expansion.hpp: weights, scale and norm describe the same w after every operation, and only this
-// class writes any of them. A norm costs no more than the step that changed it, so it is computed afresh each time and
-// never drifts.
+// Invariant as in expansion/expansion.hpp: weights, scale and norm describe the same w after every operation, and only
+// this class writes them. Computing the norm costs no more than the step that changed it, so it is computed from
+// scratch each time and never drifts.
 #pragma once
 
 #include "core/learner/hypothesis.hpp"
@@ -32,14 +34,17 @@ class Weights {
     void check(const Batch& batch) const;
     Lookahead make_lookahead(const Batch& batch) const { return {&batch, 0, 0, static_cast<std::size_t>(-1), Lines<double>(padded(width()))}; }
     std::size_t window(std::size_t left) const { return std::min<std::size_t>(left, 64); }
-    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const { lookahead.first = first, lookahead.count = count; }
+    void load(Lookahead& lookahead, std::size_t first, std::size_t count) const {
+        lookahead.first = first;
+        lookahead.count = count;
+    }
     double score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
     double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
     double self(Lookahead& lookahead, std::size_t i) const;
     void measure(Lookahead&, std::size_t, std::span<const double>, Trial& trial) { if (track_norm_) trial.norm2 = now_.norm2; }
     bool overflows(const Trial&, const Step& step) const { return !(std::abs(step.coefficient) <= 1e150); }
     Plan plan(Lookahead&, std::size_t, Term&, Budget&, Random&) { return {}; }
-    // w <- shrink w + sum_o coefs_o z in output o, then inside the ball.
+    // w <- shrink w + sum_o coefs_o z in output o, then projected onto the ball.
     void commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term);
     void expire(Lookahead&, std::size_t, std::int64_t) {}
     void finish(Lookahead&) {}
@@ -47,12 +52,15 @@ class Weights {
     std::uint64_t ticks() const { return now_.ticks; }
     bool plan_is_readonly() const { return true; }
     void add_output();
-    void scale_outputs(std::span<const double> factors);  // w_o <- factor_o w_o, past ones too
+    void scale_outputs(std::span<const double> factors);  // w_o <- factor_o w_o, including past hypotheses
     void split_output();
     void scores(const Batch& batch, double* out) const;
     void begin(std::size_t, bool) { before_ = now_; }
     void keep() { before_.reset(); }
-    void rollback() { now_ = std::move(*before_), before_.reset(); }
+    void rollback() {
+        now_ = std::move(*before_);
+        before_.reset();
+    }
     void visit(Archive& archive, std::uint64_t seen);
 
   private:

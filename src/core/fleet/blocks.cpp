@@ -1,5 +1,5 @@
-// The memory of a fleet: blocks that grow with their members' points and outputs, members out and in, and what may be said
-// against a chunk before it is learned.
+// The memory of a fleet: blocks that grow with points and outputs, access to members, and checks of a chunk before it
+// is learned.
 #include "core/fleet/fleet.hpp"
 
 #include <cstdio>
@@ -43,12 +43,12 @@ void Fleet<T>::widen(Block& block, const MemberShape& old, std::size_t slots) {
     block = std::move(wider);
 }
 
-// Room for whatever these frames may bring, so that nothing is allocated on the way.
+// Reserves memory for these frames, so that nothing is allocated while learning.
 template <class T>
 void Fleet<T>::reserve(std::size_t frames) {
     for (Block& block : blocks_) {
         const std::size_t slots = block.layout->slots;
-        if (slots == limit_) continue;  // without a look at its memory
+        if (slots == limit_) continue;  // do not touch its memory
         std::size_t most = 0;
         for (std::size_t l = 0; l < kWide; ++l) most = std::max(most, view(block, l).size());
         const std::size_t wanted = std::min(limit_, most + frames + 1);
@@ -89,14 +89,18 @@ void Fleet<T>::add_classes(std::size_t classes) {
 template <class T>
 void Fleet<T>::check(const FleetChunk<T>& chunk) const {
     const std::size_t width = shape_.width;
-    const bool plain = shape_.scaled || !kernel_.restricts_points();  // of scaled rows the kernel is asked on the way
+    // scaled rows are checked by the kernel while learning
+    const bool plain = shape_.scaled || !kernel_.restricts_points();
     if (!chunk.present && !kernel_.restricts_points() && all_small(chunk.rows, chunk.frames * count_, width)) return;
     for (std::size_t e = 0; e < chunk.frames * count_; ++e) {
         if (chunk.present && !chunk.present[e]) continue;
         const T* x = chunk.rows + e * width;
         T zero = 0, square = 0;
-        for (std::size_t j = 0; j < width; ++j) zero += x[j] - x[j], square += x[j] * x[j];
-        // The rounding of the sum does not matter far from the limit.
+        for (std::size_t j = 0; j < width; ++j) {
+            zero += x[j] - x[j];
+            square += x[j] * x[j];
+        }
+        // Rounding of the sum does not matter far from the limit.
         if (zero == T(0) && square < std::numeric_limits<T>::max() / 8 && plain) continue;
         const std::string where = "learner " + std::to_string(e % count_) + ", frame " + std::to_string(e / count_);
         for (std::size_t j = 0; j < width; ++j)
@@ -157,7 +161,7 @@ void Fleet<T>::set_members(std::span<const std::int64_t> which, const MemberPack
     for (std::size_t k = 0; k < which.size(); ++k) {
         const std::size_t i = place(which[k]);
         Block& block = blocks[i / kWide];
-        // Afresh, with the neighbours as they are: what a member leaves behind must be 0.
+        // Rebuild the block with its other members: memory that the old member leaves must be 0.
         Block fresh = make(std::max(block.layout->slots, static_cast<std::size_t>(pack.sizes[k])));
         for (std::size_t l = 0; l < kWide; ++l)
             if (l != i % kWide) copy_member(view(block, l), shape_, view(fresh, l), shape_);

@@ -10,8 +10,8 @@ namespace gristmill {
 
 namespace {
 
-// f(b) for every b, in ascending runs, a few a thread. The first error by b is thrown, whatever the number of threads.
-// work: multiplications of all of them, or about so many.
+// Calls f for ascending ranges of blocks, a few per thread. The first error by block is thrown, for any number of
+// threads. work: approximate number of multiplications of all of them.
 template <class F>
 void for_each_block(std::size_t count, std::size_t jobs, std::size_t work, const F& f) {
     if (jobs <= 1 || count <= 1 || work < kWorthThreads) return f(0, count);
@@ -27,7 +27,7 @@ struct Fleet<T>::Scratch {
     T norm2[kWide];
     Lines<double> raw;
     double self[kWide];
-    std::uint32_t here = 0;  // the lanes that an event came for, a bit each
+    std::uint32_t here = 0;  // bit mask of the lanes with an event
     double labels[kWide], weights[kWide], shown[kWide];
     std::vector<double> coefs, scores;
     LaneEvictions evictions;
@@ -50,15 +50,15 @@ template <class T>
 void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vector<double>* scores, std::size_t jobs) {
     const std::size_t events = chunk.frames * count_;
     const bool labelled = parts_.task == Task::classification;
-    // The class of highest number in each frame: a frame that brings an output begins a run of its own.
-    const auto brings = [&](std::size_t frame) {
+    // The number of classes up to each frame: a frame with a new class starts a new run.
+    const auto classes_up_to = [&](std::size_t frame) {
         double most = -1;
         for (std::size_t e = frame * count_; labelled && e < (frame + 1) * count_; ++e)
             if (!chunk.present || chunk.present[e]) most = std::max(most, chunk.labels[e]);
         return static_cast<std::size_t>(most + 1);
     };
     std::size_t last = std::max(classes, classes_);
-    for (std::size_t t = 0; t < chunk.frames; ++t) last = std::max(last, brings(t));
+    for (std::size_t t = 0; t < chunk.frames; ++t) last = std::max(last, classes_up_to(t));
     reserve(chunk.frames);
     const bool copies = may_fail(chunk) || std::max<std::size_t>(last, 2) > std::max<std::size_t>(classes_, 2);
     const auto blocks = copies ? blocks_ : std::vector<Block>();
@@ -69,22 +69,26 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
         if (scores) scores->assign(events * outputs(), kUnknown);
         for (std::size_t from = 0; from < chunk.frames;) {
             const std::size_t before = outputs();
-            if (const std::size_t now = brings(from); now > classes_) add_classes(now);
+            if (const std::size_t now = classes_up_to(from); now > classes_) add_classes(now);
             if (scores && outputs() != before) {
                 std::vector<double> wider(events * outputs(), kUnknown);
                 for (std::size_t e = 0; e < from * count_; ++e) {
                     const double* old = scores->data() + e * before;
                     double* fresh = wider.data() + e * outputs();
                     std::fill(fresh, fresh + outputs(), std::isnan(old[0]) ? kUnknown : 0.0);
-                    if (before == 1) fresh[0] = -0.5 * old[0], fresh[1] = 0.5 * old[0];
-                    else std::copy(old, old + before, fresh);
+                    if (before == 1) {
+                        fresh[0] = -0.5 * old[0];
+                        fresh[1] = 0.5 * old[0];
+                    } else {
+                        std::copy(old, old + before, fresh);
+                    }
                 }
                 scores->swap(wider);
             }
             std::size_t to = from + 1;
-            while (to < chunk.frames && brings(to) <= std::max<std::size_t>(classes_, 2)) ++to;
+            while (to < chunk.frames && classes_up_to(to) <= std::max<std::size_t>(classes_, 2)) ++to;
             learn_frames(chunk, from, to, scores ? scores->data() : nullptr, jobs);
-            for (std::size_t t = from; t < to; ++t) classes_ = std::max(classes_, brings(t));
+            for (std::size_t t = from; t < to; ++t) classes_ = std::max(classes_, classes_up_to(t));
             from = to;
         }
         seen_ += chunk.frames;
@@ -102,7 +106,8 @@ void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::s
     LaneSettings lanes;
     if (shape_.outputs == 1 && limit_ <= kMostLaneSlots && seen_ + to <= kMostEvents)
         lanes = lane_settings(parts_.rule, parts_.budget, parts_.task);
-    lanes.width = shape_.width, lanes.slots = limit_;
+    lanes.width = shape_.width;
+    lanes.slots = limit_;
     lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
     std::visit([&](const auto& rule) {
         for_each_block(blocks_.size(), jobs, work(to - from), [&](std::size_t first, std::size_t end) {
@@ -112,7 +117,7 @@ void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::s
     }, parts_.rule);
 }
 
-// One frame's events of a block into lanes, scaled by what each member has seen if it scales.
+// Loads one frame's events of a block into lanes, scaled by each member's own statistics if members scale.
 template <class T>
 void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
                     Scratch& scratch) const {
@@ -133,7 +138,7 @@ void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T
             if (!scratch.is_here(l)) continue;
             const View member = view(block, l);
             double* x = scratch.x.data() + l;
-            if (!learn && member.seen() == 0) {  // nothing is known, and nothing is stored to compare with
+            if (!learn && member.seen() == 0) {  // without statistics there are no stored points to compare with
                 for (std::size_t j = 0; j < width; ++j) x[j * kWide] = 0;
             } else if (!scale_row(member, parts_.scaling, width, chunk.rows + (first + l) * width, x, kWide, learn)) {
                 report(b * kWide + l, frame, {"the scaling leaves the range of numbers; scale the inputs first; column 0 is", x[0]});
@@ -142,7 +147,7 @@ void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T
     }
 }
 
-// The kernel rows and scores (without scale and intercept) of one frame's events of a block.
+// Computes the kernel rows and scores (without scale and intercept) of one frame's events of a block.
 template <class T>
 void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
                     Scratch& scratch) const {
@@ -170,11 +175,11 @@ void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChun
         vectors.scores(scratch.values.data(), reinterpret_cast<const double*>(data + at.coef) + o * at.slots * kWide, slots,
                        scratch.raw.data() + o * kWide);
     const Op op = parts_.nodes.back().op;
-    if (op != Op::gaussian && op != Op::laplacian)  // of these k(x, x) is 1, as it stands there
+    if (op != Op::gaussian && op != Op::laplacian)  // otherwise k(x, x) is 1, which scratch.self holds
         isa<T>().transform_self(parts_.nodes.data(), root, scratch.norm2, kWide, scratch.lines.data(), scratch.self);
 }
 
-// The next block and its events are on their way from memory while this one is learned: a share of them a frame.
+// Prefetches a share of the next block and its events per frame while this block is learned.
 template <class T>
 void Fleet<T>::prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const {
     if (b + 1 >= blocks_.size()) return;
@@ -183,7 +188,7 @@ void Fleet<T>::prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::siz
     for (std::size_t line = lines * t / frames; line < lines * (t + 1) / frames; ++line)
         __builtin_prefetch(next.data() + line * kLineBytes, 1);
     const T* rows = chunk.rows + (frame * count_ + (b + 1) * kWide) * shape_.width;
-    // Rows need not begin a line: their last number is in one more line then.
+    // Rows need not start at a cache line, so that their last number may be in one more line.
     for (std::size_t at = 0; at < kWide * shape_.width; at += kLanes<T>) __builtin_prefetch(rows + at);
     __builtin_prefetch(rows + kWide * shape_.width - 1);
 }
@@ -194,7 +199,7 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
                            double* out, const LaneSettings& lanes, Scratch& scratch) {
     Block& block = blocks_[b];
     Budget budget = parts_.budget;
-    // A store that has not grown to its full size has no full lane.
+    // A store below its full size has no full lane.
     const bool together = lanes.rule != LaneRule::none && block.layout->slots >= lanes.slots;
     const bool whole = (b + 1) * kWide <= count_ && !chunk.present && !shape_.scaled && !shape_.calibration();
     for (std::size_t t = from; t < to; ++t) {
@@ -215,7 +220,7 @@ void Fleet<T>::learn_block(std::size_t b, const R& rule, const FleetChunk<T>& ch
     }
 }
 
-// What was said of a lane's event, into its probabilities; alone: the lane was not learned with the others.
+// Updates the calibration of a lane with its scores; alone: the lane was learned separately.
 template <class T>
 void Fleet<T>::calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame,
                               bool alone, Scratch& scratch) {
@@ -237,7 +242,7 @@ LaneBlock<T> Fleet<T>::memory(Block& block) const {
             shape_.task == Task::classification ? reinterpret_cast<std::uint16_t*>(data + at.code) : nullptr};
 }
 
-// All lanes of a block at once, an event that was looked at; returns those that are left for `learn_lane`.
+// Learns one scored frame for all lanes of a block; returns the lanes left for `learn_lane`.
 template <class T>
 std::uint32_t Fleet<T>::learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
                                     const LaneSettings& lanes, double* out, Scratch& scratch) {
@@ -250,7 +255,7 @@ std::uint32_t Fleet<T>::learn_lanes(Block& block, std::size_t b, const FleetChun
     return left;
 }
 
-// The same for whole frames from `frame` on, up to `to` or the first that leaves lanes, which is `frame` afterwards.
+// The same for whole frames from `frame` on, up to `to` or to the first that leaves lanes; `frame` is then that frame.
 template <class T>
 std::uint32_t Fleet<T>::learn_whole(std::size_t b, const FleetChunk<T>& chunk, std::size_t& frame, std::size_t to,
                                     const LaneSettings& lanes, double* out, Scratch& scratch) {

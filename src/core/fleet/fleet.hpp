@@ -1,5 +1,7 @@
-// Many learners of one kind, stepped together: lanes run across learners, blocks of learners outside and frames inside, so
-// that a block stays in the cache. Each member is what a learner alone would be, bit for bit.
+// Folder fleet: many learners of one kind, updated together in vector lanes.
+// It includes expansion/, learner/ and below; keyed/ and bind/ may include it.
+// Begin with this file. Lanes run across learners; the outer loop is over blocks of learners and the inner one over
+// frames, so that a block stays in the cache. Each member equals a single learner, bit for bit.
 #pragma once
 
 #include <map>
@@ -11,13 +13,13 @@
 
 namespace gristmill {
 
-// Whether every number is finite and so small that no row's squared norm comes near the largest number.
+// Whether every number is finite and small enough that the squared norm of a row cannot overflow.
 template <class T>
 bool all_small(const T* rows, std::size_t count, std::size_t width) {
     return isa_fleet<T>().small(rows, count * width, std::sqrt(std::numeric_limits<T>::max() / T(16)) / std::sqrt(static_cast<T>(width)));
 }
 
-// What all fleets are made of.
+// The parts of every fleet.
 struct FleetParts {
     std::vector<Node> nodes;
     Rule rule;
@@ -27,7 +29,7 @@ struct FleetParts {
     Scaling scaling = {};
 };
 
-// Frames of one event a learner, frame by frame; nothing stands for labels of novelty, weights of 1, and all being present.
+// Frames of one event per learner, frame by frame; null: no labels (novelty), weights of 1, all events present.
 template <class T>
 struct FleetChunk {
     const T* rows = nullptr;
@@ -40,7 +42,7 @@ struct FleetChunk {
 template <class T>
 class Fleet {
   public:
-    // seeds: one for all, or one a member.
+    // seeds: one for all, or one per member.
     Fleet(FleetParts parts, std::size_t count, std::span<const std::uint64_t> seeds);
 
     std::size_t count() const { return count_; }
@@ -52,18 +54,19 @@ class Fleet {
     void sizes(std::int64_t* out) const;
     void seen(std::int64_t* out) const;
 
-    // Throws RowError for the first event that cannot be taken.
+    // Throws RowError for the first invalid event.
     void check(const FleetChunk<T>& chunk) const;
-    // requires: checked. scores, if given: what was said of each event before it was learned, outputs() numbers each, NaN
-    // where nothing came. Either all of the chunk is learned or nothing has changed. Any number of jobs gives the same.
+    // requires: check(). scores, if given: receives the scores of each event before it is learned, outputs() numbers
+    // each, NaN for absent events. All or nothing: after an error nothing has changed. The result does not depend on
+    // jobs.
     void learn(const FleetChunk<T>& chunk, std::size_t classes, std::vector<double>* scores, std::size_t jobs);
-    // shares: the probability of each class instead.
+    // shares: probabilities of the classes instead of scores.
     void score(const FleetChunk<T>& chunk, bool shares, double* out, std::size_t jobs) const;
 
-    // Throws std::out_of_range where there is no such member.
+    // Throws std::out_of_range if there is no such member.
     MemberPack<T> members(std::span<const std::int64_t> which) const;
     void set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack);
-    void add_classes(std::size_t classes);  // so many are known from now on
+    void add_classes(std::size_t classes);  // adds classes up to this number
 
   private:
     static constexpr std::size_t kWide = kLanes<T>;
@@ -82,7 +85,7 @@ class Fleet {
     void widen(Block& block, const MemberShape& old, std::size_t slots);
     void reserve(std::size_t frames);
     bool may_fail(const FleetChunk<T>& chunk) const;
-    // Multiplications that so many frames take, or about so many.
+    // Approximate number of multiplications for this many frames.
     std::size_t work(std::size_t frames) const { return frames * count_ * limit_ * (shape_.width + 16); }
     void learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs);
     void prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const;
@@ -108,7 +111,7 @@ class Fleet {
     Kernel kernel_;
     MemberShape shape_;
     std::size_t count_, limit_, classes_ = 0;
-    std::uint64_t seen_ = 0;  // no member has seen more events
+    std::uint64_t seen_ = 0;  // upper bound of the events of any member
     bool bounded_ = true;  // no number is so large that a bounded step could make it infinite
     std::vector<Block> blocks_;
     std::map<std::size_t, std::shared_ptr<const MemberLayout>> layouts_;

@@ -1,8 +1,8 @@
-// One learner of a fleet: a few numbers and a few points in memory that it shares with its neighbours, and one event's step.
+// One member of a fleet: a few numbers and points in memory shared with other members, and the update by one event.
 //
-// It is the loop of learner/learner.hpp over an expansion that tracks neither norm nor average, written over a view with strides:
-// lanes of learners (fleet/fleet.hpp) and records of one learner each (keyed/keyed.hpp) look the same from here. Slots are filled,
-// replaced and moved exactly as in expansion/expansion.cpp, because the order of a score's sum is the order of the slots.
+// It is the loop of learner/learner.hpp over an expansion without norm and average, written for strided memory: lanes
+// of learners (fleet/fleet.hpp) and records of one learner each (keyed/keyed.hpp) use the same code. Slots are filled,
+// replaced and moved exactly as in expansion/expansion.cpp, because a score sums in the order of the slots.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace gristmill {
 
-// Positions in the stream have 32 bits here.
+// Positions in the stream have 32 bits in a fleet.
 inline constexpr std::uint64_t kMostEvents = 0xffffffffu;
 // Coefficients below this cannot make a score of a bounded kernel infinite.
 inline constexpr double kBoundedMost = 1e100;
@@ -24,17 +24,17 @@ inline constexpr double kBoundedMost = 1e100;
 // What all members have in common.
 struct MemberShape {
     std::size_t width = 0, outputs = 1;
-    std::size_t numbers = 0;  // of the rule, that change while learning
+    std::size_t numbers = 0;  // numbers of the rule's state
     Task task = Task::novelty;
-    bool random = false;      // the budget draws
-    bool scaled = false;      // inputs are scaled on the way
-    bool norms = true;        // <y, y> of each point is kept, and not worked out anew
-    bool merges = false;      // points have partners
+    bool random = false;      // the budget uses random numbers
+    bool scaled = false;      // members scale their inputs
+    bool norms = true;        // <y, y> of each point is stored instead of recomputed
+    bool merges = false;      // points have merge partners
 
     std::size_t calibration() const { return task == Task::classification ? Calibration::count(outputs) : 0; }
 };
 
-// Where things are, in bytes, for `lanes` members side by side with room for `slots` points each.
+// Byte offsets of the fields for `lanes` members side by side with `slots` slots each.
 struct MemberLayout {
     std::size_t slots, size, seen, steps, scale, intercept, numbers, scaling, calibration, coef, points, norm2, hot;
     std::size_t seed, counter, target, likeness, share, self, partner_rows, ids, partner, code, stale, bytes;
@@ -46,20 +46,29 @@ struct MemberLayout {
             at += count * each * lanes;
             return start;
         };
-        // What every event looks at comes first, up to `hot`: a record begins a line.
-        size = take(1, 4), seen = take(1, 4), steps = take(2, 4);
-        scale = take(1, 8), intercept = take(shape.outputs, 8), numbers = take(shape.numbers, 8);
+        // First, up to `hot`, what every event reads: a record starts at a cache line.
+        size = take(1, 4);
+        seen = take(1, 4);
+        steps = take(2, 4);
+        scale = take(1, 8);
+        intercept = take(shape.outputs, 8);
+        numbers = take(shape.numbers, 8);
         scaling = take(shape.scaled ? Scaling::kNumbers * shape.width : 0, 8);
         calibration = take(shape.calibration(), 8);
         coef = take(shape.outputs * slots, 8);
-        points = take(slots * shape.width, number_bytes), norm2 = take(shape.norms ? slots : 0, number_bytes);
+        points = take(slots * shape.width, number_bytes);
+        norm2 = take(shape.norms ? slots : 0, number_bytes);
         hot = at;
-        // Then what only some ask for, large numbers before small ones, so that all are aligned.
+        // Then what only some events read, larger types first, so that all are aligned.
         at = (at + 8 * lanes - 1) / (8 * lanes) * 8 * lanes;
-        seed = take(shape.random, 8), counter = take(shape.random, 8);
+        seed = take(shape.random, 8);
+        counter = take(shape.random, 8);
         target = take(shape.task == Task::regression ? slots : 0, 8);
         const std::size_t merged = shape.merges ? slots : 0;
-        likeness = take(merged, 8), share = take(merged, 8), self = take(merged, 8), partner_rows = take(shape.merges, 8);
+        likeness = take(merged, 8);
+        share = take(merged, 8);
+        self = take(merged, 8);
+        partner_rows = take(shape.merges, 8);
         ids = take(slots, 4);
         partner = take(merged, 2);
         code = take(shape.task == Task::classification ? slots : 0, 2);
@@ -69,13 +78,13 @@ struct MemberLayout {
     }
 };
 
-// Why an event cannot be learned; who knows which event it is makes a message of it.
+// Why an event cannot be learned; the caller adds which event it is.
 struct Refusal {
     const char* what;
     double value;
 };
 
-// The victims of all lanes of a block, found at once when the first of them is asked for.
+// The points to evict in all lanes of a block, computed together when the first is needed.
 struct LaneEvictions {
     bool known = false;
     std::int64_t slot[16], tied[16];
@@ -98,7 +107,10 @@ class Member {
         if constexpr (Lanes == 1)
             if (size() > 0) return isa_fleet<T>().record_oldest(ids, size());
         for (std::size_t s = 0, n = size(); s < n; ++s)
-            if (ids[s * Lanes] < first) first = ids[s * Lanes], found = s;
+            if (ids[s * Lanes] < first) {
+                first = ids[s * Lanes];
+                found = s;
+            }
         return found;
     }
     std::size_t smallest() const {
@@ -108,7 +120,10 @@ class Member {
         double least = magnitude(0);
         for (std::size_t s = 1, n = size(); s < n; ++s) {
             const double here = magnitude(s);
-            if (here < least || (here == least && ids[s * Lanes] < ids[found * Lanes])) found = s, least = here;
+            if (here < least || (here == least && ids[s * Lanes] < ids[found * Lanes])) {
+                found = s;
+                least = here;
+            }
         }
         return found;
     }
@@ -135,11 +150,13 @@ class Member {
     void set_partner_state(std::size_t slot, const MergePartners::PartnerState& known) const {
         at<std::uint16_t>(at_->partner)[slot * Lanes] =
             known.partner == MergePartners::kNone ? kNoCode : static_cast<std::uint16_t>(known.partner);
-        real(at_->likeness)[slot * Lanes] = known.likeness, real(at_->share)[slot * Lanes] = known.share;
-        real(at_->self)[slot * Lanes] = known.self, at<std::uint8_t>(at_->stale)[slot * Lanes] = known.stale;
+        real(at_->likeness)[slot * Lanes] = known.likeness;
+        real(at_->share)[slot * Lanes] = known.share;
+        real(at_->self)[slot * Lanes] = known.self;
+        at<std::uint8_t>(at_->stale)[slot * Lanes] = known.stale;
     }
     Entry cheapest_fold(const Newcomer& newcomer) const { return merging->cheapest_fold(*this, newcomer); }
-    Merging<T>* merging = nullptr;  // with Merge
+    Merging<T>* merging = nullptr;  // only with Merge
 
     std::uint32_t& seen() const { return *count(at_->seen); }
     std::uint32_t& steps() const { return *count(at_->steps); }
@@ -148,12 +165,15 @@ class Member {
         if (shape_->norms) at<T>(at_->norm2)[slot * Lanes] = value;
     }
     T& point(std::size_t slot, std::size_t j) const {
-        // Lanes of learners are feature by feature inside a slot, a record is slot by slot inside a feature.
+        // In lanes of learners a point's features are adjacent; in a record a feature's slots are adjacent.
         return at<T>(at_->points)[Lanes == 1 ? j * at_->slots + slot : (slot * shape_->width + j) * Lanes];
     }
     Random random() const { return shape_->random ? Random{*word(at_->seed), *word(at_->counter)} : Random{}; }
     void set_random(const Random& r) const {
-        if (shape_->random) *word(at_->seed) = r.seed, *word(at_->counter) = r.counter;
+        if (shape_->random) {
+            *word(at_->seed) = r.seed;
+            *word(at_->counter) = r.counter;
+        }
     }
     double label(std::size_t slot) const {
         if (shape_->task == Task::novelty) return 1.0;
@@ -169,7 +189,7 @@ class Member {
     void copy_norms(const Member& from) const {
         for (std::size_t s = 0; shape_->norms && s < from.size(); ++s) set_norm2(s, from.template at<T>(from.at_->norm2)[s * Lanes]);
     }
-    // requires: memory all 0.
+    // Initialises a member. requires: zeroed memory.
     void clear_to(std::uint64_t seed, std::span<const double> numbers) const {
         scale() = 1;
         for (std::size_t i = 0; i < numbers.size(); ++i) number(i) = numbers[i];
@@ -179,7 +199,7 @@ class Member {
     void set_size(std::size_t n) const { *count(at_->size) = static_cast<std::uint32_t>(n); }
 
     // ---- changes, as in expansion/expansion.cpp
-    // x: the numbers of a row, `stride` apart.
+    // x: a row, whose numbers are `stride` apart.
     void put(std::size_t slot, double label, const T* x, std::size_t stride, T x_norm2) const {
         if (slot == size()) set_size(slot + 1);
         for (std::size_t j = 0; j < shape_->width; ++j) point(slot, j) = x[j * stride];
@@ -189,9 +209,18 @@ class Member {
     }
     void remove(std::size_t slot) const {
         const std::size_t last = size() - 1;
-        for (std::size_t j = 0; j < shape_->width; ++j) point(slot, j) = point(last, j), point(last, j) = T(0);
-        if (shape_->norms) set_norm2(slot, at<T>(at_->norm2)[last * Lanes]), set_norm2(last, T(0));
-        for (std::size_t o = 0; o < shape_->outputs; ++o) coef(o, slot) = coef(o, last), coef(o, last) = 0;
+        for (std::size_t j = 0; j < shape_->width; ++j) {
+            point(slot, j) = point(last, j);
+            point(last, j) = T(0);
+        }
+        if (shape_->norms) {
+            set_norm2(slot, at<T>(at_->norm2)[last * Lanes]);
+            set_norm2(last, T(0));
+        }
+        for (std::size_t o = 0; o < shape_->outputs; ++o) {
+            coef(o, slot) = coef(o, last);
+            coef(o, last) = 0;
+        }
         id(slot) = id(last);
         set_label(slot, label(last));
         set_size(last);
@@ -217,10 +246,14 @@ class Member {
             if (!(magnitude(slot) * std::abs(factor) <= kLargest)) return false;
         return std::abs(factor) <= kLargest;
     }
-    // A class that was not met before: one output f becomes -f/2 and f/2, and another is 0. requires: the outputs are there.
+    // Replaces the output f by -f/2 and f/2, with further outputs 0. requires: memory for the outputs.
     void split_output() const {
-        for (std::size_t s = 0; s < size(); ++s) coef(1, s) = 0.5 * coef(0, s), coef(0, s) *= -0.5;
-        intercept(1) = 0.5 * intercept(0), intercept(0) *= -0.5;
+        for (std::size_t s = 0; s < size(); ++s) {
+            coef(1, s) = 0.5 * coef(0, s);
+            coef(0, s) *= -0.5;
+        }
+        intercept(1) = 0.5 * intercept(0);
+        intercept(0) *= -0.5;
     }
 
   private:
@@ -241,20 +274,20 @@ class Member {
     std::size_t lane_;
 };
 
-// An event on its way into a member.
+// An event to be learned by a member.
 template <class T>
 struct MemberEvent {
     const T* x;
-    std::size_t stride;     // between the numbers of x
+    std::size_t stride;     // distance between the numbers of x
     T norm2;
     double self, label, weight;
-    const double* scores;   // intercept + f, an output each, finite
+    const double* scores;   // intercept + f, one per output, finite
     std::size_t score_stride;
-    const double* row = nullptr;  // kernel values at the stored points, for budgets that look at them
+    const double* row = nullptr;  // kernel values at the stored points, for budgets that need them
     double score(std::size_t o) const { return scores[o * score_stride]; }
 };
 
-// What the rule makes of an event: the trial, and which outputs it raises and lowers.
+// The trial of an event, and the outputs that the step raises and lowers.
 template <class T>
 [[gnu::always_inline]] inline Trial member_trial(const MemberShape& shape, const MemberEvent<T>& event, std::uint64_t step, std::size_t& own, std::size_t& rival) {
     Trial trial{.score = event.score(0), .label = event.label, .self = event.self, .step = step, .weight = event.weight};
@@ -274,14 +307,14 @@ template <class T>
     return trial;
 }
 
-// What the members' loop is made of: a prototype of the rule, whose numbers each member has its own of.
+// Rule and budget of the members: the rule is a prototype, whose state is stored per member.
 template <class R>
 struct MemberParts {
     const R& rule;
     Budget& budget;
 };
 
-// The rule with the numbers of this member.
+// The rule with the state of this member.
 template <class M, class R>
 [[gnu::always_inline]] inline R own_rule(const M& member, const R& prototype) {
     R rule = prototype;
@@ -295,7 +328,7 @@ template <class M, class T, class R>
            std::span<double> coefs, std::size_t own, std::size_t rival, const R& find_evictions) {
     Entry entry{Entry::Kind::refuse};
     if (step.coefficient != 0) {
-        entry = {};  // after clearing there is room
+        entry = {};  // appends: after clearing the store is not full
         std::fill(coefs.begin(), coefs.end(), 0.0);
         coefs[own] = step.coefficient;
         if (rival != own) coefs[rival] = -step.coefficient;
@@ -304,7 +337,7 @@ template <class M, class T, class R>
             find_evictions();
             if (member.merging) member.merging->load(member);
             const Newcomer newcomer{member.seen(), coefs, step.shrink, event.row, event.self};
-            // By far the most asked for; the others cost a jump.
+            // The common cases, without a jump through the variant.
             if (auto* smallest = std::get_if<DropSmallest>(&budget)) entry = smallest->choose(member, newcomer, random);
             else if (auto* oldest = std::get_if<DropOldest>(&budget)) entry = oldest->choose(member, newcomer, random);
             else entry = choose(budget, member, newcomer, random);
@@ -313,7 +346,7 @@ template <class M, class T, class R>
     }
     member.shrink(step.shrink * entry.factor);
     if (entry.kind == Entry::Kind::refuse) return;
-    if (entry.kind == Entry::Kind::fold) {  // onto a stored point, or nobody
+    if (entry.kind == Entry::Kind::fold) {  // into a stored point, or dropped
         for (std::size_t o = 0; entry.onto != Points::npos && o < shape.outputs; ++o)
             member.coef(o, entry.onto) += coefs[o] * entry.factor * entry.share / member.scale();
         member.merging->save(member);
@@ -325,12 +358,12 @@ template <class M, class T, class R>
     member.put(slot, event.label, event.x, event.stride, event.norm2);
     for (std::size_t o = 0; o < shape.outputs; ++o) member.coef(o, slot) = 0.0 + coefs[o] * entry.factor / member.scale();
     if (!member.merging) return;
-    if (step.shrink == 0) member.merging->reset(member.partner_rows());  // all others have gone
+    if (step.shrink == 0) member.merging->reset(member.partner_rows());  // all other points were cleared
     member.merging->stored(member, slot, event.row, event.self);
     member.merging->save(member);
 }
 
-// One event, scored before, is learned and counted. Throws Refusal before anything has changed.
+// Learns and counts one scored event. Throws Refusal before anything has changed.
 template <class M, class T, class R, class V>
 [[gnu::always_inline]] inline void learn_member(const M& member, const MemberEvent<T>& event, const MemberShape& shape, const MemberParts<R>& parts,
                   std::span<double> coefs, const V& find_evictions) {
@@ -358,7 +391,7 @@ template <class M, class T, class R, class V>
     if (const auto* window = std::get_if<Window>(&parts.budget)) member.expire(window->horizon(member.seen()));
 }
 
-// What the scores said of an event before it was learned, taken into its member's probabilities.
+// Updates the member's probabilities with the scores of an event before it was learned.
 template <class M>
 void calibrate(const M& member, const MemberShape& shape, Calibration& scratch, std::span<const double> scores, double label) {
     scratch.load(shape.outputs, [&](std::size_t i) { return member.calibration(i); });
@@ -366,7 +399,7 @@ void calibrate(const M& member, const MemberShape& shape, Calibration& scratch, 
     scratch.save([&](std::size_t i) -> double& { return member.calibration(i); });
 }
 
-// Refuses parts that a member has no room for; returns the most points that it will ever hold.
+// Refuses parts that a fleet cannot serve; returns the largest number of points of a member.
 inline std::size_t member_limit(const Rule& rule, const Budget& budget) {
     const Needs needs = needs_of(rule) | needs_of(budget);
     const bool merges = std::holds_alternative<Merge>(budget);
@@ -379,11 +412,11 @@ inline std::size_t member_limit(const Rule& rule, const Budget& budget) {
     const std::size_t limit = limit_of(budget);
     if (limit == kNoLimit) throw std::invalid_argument("a fleet needs a budget with a fixed number of points");
     if (merges && limit >= 0xffff) throw std::invalid_argument("a fleet has room for 65534 points a member with Merge");
-    return std::holds_alternative<Window>(budget) ? limit + 1 : limit;  // a window holds one more for a moment
+    return std::holds_alternative<Window>(budget) ? limit + 1 : limit;  // a window holds one more point temporarily
 }
 
-// The largest |coefficient| of a step for an event of weight 1, under a kernel with values in [0, 1]; infinity where the rule
-// sets no bound. With a bound nothing can diverge, and a chunk needs no copy to go back to.
+// The largest |coefficient| of a step for an event of weight 1 under a kernel with values in [0, 1]; infinity if the
+// rule has no bound. With a bound nothing can diverge, and a chunk needs no copy for a rollback.
 inline double step_bound(const Rule& rule) {
     return std::visit([](const auto& r) -> double {
         using R = std::decay_t<decltype(r)>;

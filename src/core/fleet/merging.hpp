@@ -1,5 +1,6 @@
-// Merge for a member: who is its points' partner is kept with the member, and brought into a Partners (expansion/merge_partners.hpp) for the
-// event that asks. So a member and a learner alone fold the same points, in the same order, by the same code.
+// Merge for members: the merge partners are stored with the member and loaded into a MergePartners
+// (expansion/merge_partners.hpp) for each event, so that a member and a single learner merge the same points in the
+// same order by the same code.
 #pragma once
 
 #include <span>
@@ -44,7 +45,7 @@ class Merging {
         if (fold.slot == MergePartners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
         return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
     }
-    // A point with these kernel values has gone into `slot`.
+    // A point with these kernel values was stored in `slot`.
     template <class M>
     void stored(const M& member, std::size_t slot, const double* row, double self) {
         partners_.stored(View<M>{*this, member}, slot, row, self);

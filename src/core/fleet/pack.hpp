@@ -1,4 +1,5 @@
-// Members out of a fleet and in again: plain lists, the points of all of them one after the other. What comes in is checked.
+// Members of a fleet as plain lists, for saving and loading; the points of all members are concatenated. Loaded lists
+// are checked.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +11,16 @@ namespace gristmill {
 
 template <class T>
 struct MemberPack {
-    // a member each (numbers and intercept: several)
+    // one entry per member (numbers and intercept: several)
     std::vector<std::int64_t> sizes, seen, steps;
     std::vector<std::uint64_t> seeds, counters;
     std::vector<double> scale, numbers, intercept, scaling;
-    // a stored point each, members in order, slots in order
+    // one entry per stored point, members in order, slots in order
     std::vector<std::int64_t> ids;
-    std::vector<double> coef, labels;  // coef: an output each
-    std::vector<T> points;             // width each
-    // where there are any: probabilities, several a member; partners, one a point, and rows worked out, one a member
+    std::vector<double> coef, labels;  // coef: one per output
+    std::vector<T> points;             // `width` per point
+    // optional: calibration, several per member; merge partners, one per point, and kernel rows computed, one per
+    // member
     std::vector<double> calibration, likeness, shares, selves;
     std::vector<std::int64_t> partners;
     std::vector<std::uint8_t> stale;
@@ -45,7 +47,10 @@ struct MemberPack {
         for (std::size_t s = 0; shape.merges && s < member.size(); ++s) {
             const MergePartners::PartnerState known = member.partner_state(s);
             partners.push_back(known.partner == MergePartners::kNone ? -1 : static_cast<std::int64_t>(known.partner));
-            likeness.push_back(known.likeness), shares.push_back(known.share), selves.push_back(known.self), stale.push_back(known.stale);
+            likeness.push_back(known.likeness);
+            shares.push_back(known.share);
+            selves.push_back(known.self);
+            stale.push_back(known.stale);
         }
         for (std::size_t s = 0; s < member.size(); ++s) {
             ids.push_back(member.id(s));
@@ -55,7 +60,8 @@ struct MemberPack {
         }
     }
 
-    // Member k, whose points start at `first`, into memory that is all 0. Returns where the next one's points start.
+    // Writes member k, whose points start at `first`, into zeroed memory. Returns the start of the next member's
+    // points.
     template <class M>
     std::size_t take(const M& member, const MemberShape& shape, std::size_t k, std::size_t first) const {
         member.scale() = scale[k];
@@ -87,7 +93,8 @@ struct MemberPack {
         return first;
     }
 
-    // Throws std::invalid_argument where the lists are not those of members of this shape. Says whether all numbers are tame.
+    // Throws std::invalid_argument if the lists do not describe members of this shape. Returns whether all numbers are
+    // bounded.
     bool check(const MemberShape& shape, std::size_t limit, std::size_t classes) const {
         const std::size_t n = count();
         std::size_t total = 0;
@@ -98,14 +105,25 @@ struct MemberPack {
         const auto fits = [](const auto& list, std::size_t size, const char* name) {
             if (list.size() != size) refuse(name, "does not fit the others");
         };
-        fits(seen, n, "seen"), fits(steps, n, "steps"), fits(seeds, n, "seeds"), fits(counters, n, "counters");
-        fits(scale, n, "scale"), fits(numbers, n * shape.numbers, "numbers"), fits(intercept, n * shape.outputs, "intercept");
+        fits(seen, n, "seen");
+        fits(steps, n, "steps");
+        fits(seeds, n, "seeds");
+        fits(counters, n, "counters");
+        fits(scale, n, "scale");
+        fits(numbers, n * shape.numbers, "numbers");
+        fits(intercept, n * shape.outputs, "intercept");
         fits(scaling, n * scaling_numbers(shape), "scaling");
         fits(calibration, n * shape.calibration(), "calibration");
         const std::size_t merged = shape.merges ? total : 0;
-        fits(partners, merged, "partners"), fits(likeness, merged, "likeness"), fits(shares, merged, "shares");
-        fits(selves, merged, "selves"), fits(stale, merged, "stale"), fits(partner_rows, shape.merges ? n : 0, "partner_rows");
-        fits(ids, total, "ids"), fits(labels, total, "labels"), fits(coef, total * shape.outputs, "coef");
+        fits(partners, merged, "partners");
+        fits(likeness, merged, "likeness");
+        fits(shares, merged, "shares");
+        fits(selves, merged, "selves");
+        fits(stale, merged, "stale");
+        fits(partner_rows, shape.merges ? n : 0, "partner_rows");
+        fits(ids, total, "ids");
+        fits(labels, total, "labels");
+        fits(coef, total * shape.outputs, "coef");
         fits(points, total * shape.width, "points");
         bool bounded = true;
         const auto finite = [&](const auto& list, const char* name) {
@@ -114,9 +132,15 @@ struct MemberPack {
                 bounded = bounded && std::abs(x) <= kBoundedMost;
             }
         };
-        finite(numbers, "numbers"), finite(intercept, "intercept"), finite(coef, "coef"), finite(scale, "scale");
-        finite(points, "points"), finite(scaling, "scaling");
-        finite(likeness, "likeness"), finite(shares, "shares"), finite(selves, "selves");
+        finite(numbers, "numbers");
+        finite(intercept, "intercept");
+        finite(coef, "coef");
+        finite(scale, "scale");
+        finite(points, "points");
+        finite(scaling, "scaling");
+        finite(likeness, "likeness");
+        finite(shares, "shares");
+        finite(selves, "selves");
         check_calibration(shape, n);
         if (std::find(scale.begin(), scale.end(), 0.0) != scale.end()) refuse("scale", "is 0");
         check_labels(shape, classes);
@@ -163,7 +187,7 @@ struct MemberPack {
     }
 };
 
-// Everything of one member into the memory, all 0, of another with at least as many slots and outputs.
+// Copies a member into the zeroed memory of another with at least as many slots and outputs.
 template <class M>
 void copy_member(const M& from, const MemberShape& old, const M& to, const MemberShape& shape) {
     to.scale() = from.scale();
@@ -188,7 +212,10 @@ void copy_member(const M& from, const MemberShape& old, const M& to, const Membe
         Calibration calibration;
         calibration.load(old.outputs, [&](std::size_t i) { return from.calibration(i); });
         std::size_t outputs = old.outputs;
-        if (outputs == 1 && shape.outputs > 1) calibration.split(), outputs = 2;
+        if (outputs == 1 && shape.outputs > 1) {
+            calibration.split();
+            outputs = 2;
+        }
         for (; outputs < shape.outputs; ++outputs) calibration.add();
         calibration.save([&](std::size_t i) -> double& { return to.calibration(i); });
     }

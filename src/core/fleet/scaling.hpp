@@ -1,5 +1,5 @@
-// A member's own scaling of its inputs: what ColumnScaling does to one stream, kept with the member, by the same formulas
-// (adapt/scaling.hpp), so that a member equals a prepared learner alone, bit for bit.
+// A member's own scaling of its inputs: the formulas of ColumnScaling (adapt/scaling.hpp) with the state stored in the
+// member, so that a member equals a single prepared learner, bit for bit.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,14 @@ namespace gristmill {
 struct Scaling {
     enum class Method { none, standard, minmax };
     Method method = Method::none;
-    std::uint64_t warmup = std::numeric_limits<std::uint64_t>::max();  // events after which nothing is taken in any more
+    std::uint64_t warmup = std::numeric_limits<std::uint64_t>::max();  // events after which the statistics are frozen
 
     bool on() const { return method != Method::none; }
-    static constexpr std::size_t kNumbers = 3;  // a column: the first value, sums and squares from it; or: that, least, largest
+    // per column: first value, sum and sum of squares of differences; or first value, minimum, maximum
+    static constexpr std::size_t kNumbers = 3;
 };
 
-// One number by what is known after `known` events.
+// Scales one number by the statistics after `known` events.
 inline double scaled_number(Scaling::Method method, double x, double first, double a, double b, std::uint64_t known) {
     if (method == Scaling::Method::minmax) return outliers::standardized(x, a, b - a);
     double mean, spread;
@@ -28,7 +29,8 @@ inline double scaled_number(Scaling::Method method, double x, double first, doub
     return outliers::compressed(outliers::standardized(x, mean + first, spread));
 }
 
-// x by what is known now, and before that taken in, if `learn`; `stride` apart in x and out. False: a number has left the range.
+// Scales x, after updating the statistics with it if `learn`; `stride`: distance of numbers in out. Returns false if a
+// number has left its range.
 template <class M>
 bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const double* x, double* out, std::size_t stride,
                bool learn) {
@@ -39,14 +41,19 @@ bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const
     for (std::size_t j = 0; j < width; ++j) {
         double &first = member.scaling(0, j), &a = member.scaling(1, j), &b = member.scaling(2, j);
         const double value = x[j];
-        if (takes && seen == 0) first = value, a = b = standard ? 0.0 : value;
+        if (takes && seen == 0) {
+            first = value;
+            a = b = standard ? 0.0 : value;
+        }
         if (takes && standard) {
             double mean, spread;
             outliers::moments(a, b, static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean, spread);
             const double from = outliers::clipped(value - first, mean, spread, outliers::limit(seen));
-            a += from, b += from * from;
+            a += from;
+            b += from * from;
         } else if (takes) {
-            a = std::min(a, value), b = std::max(b, value);
+            a = std::min(a, value);
+            b = std::max(b, value);
         }
         const double scaled = scaled_number(scaling.method, value, first, a, b, known);
         fine = fine && std::isfinite(scaled) && std::isfinite(b) && std::isfinite(b - a);

@@ -1,4 +1,4 @@
-// Which rules and budgets step all lanes of a block at once, and the few numbers that their vector twins (simd/fleet.cpp) take.
+// Which rules and budgets have a vector implementation (simd/fleet.cpp), and its parameters.
 #pragma once
 
 #include "core/simd/fleet_dispatch.hpp"
@@ -8,7 +8,7 @@ namespace gristmill {
 
 inline void lane_rule(const Perceptron&, LaneSettings& lanes) { lanes.rule = LaneRule::perceptron; }
 inline void lane_rule(const Implicit& rule, LaneSettings& lanes) {
-    if (rule.loss.kind != LossKind::hinge) return;
+    if (rule.loss.kind != LossKind::hinge || rule.schedule != Schedule::constant) return;
     lanes.rule = LaneRule::implicit_hinge;
     lanes.keep = 1 / (1 + rule.rate * rule.reg);
     lanes.cap = lanes.keep * rule.rate * rule.trade;
@@ -18,7 +18,8 @@ inline void lane_rule(const Implicit& rule, LaneSettings& lanes) {
 inline void lane_rule(const Sgd& rule, LaneSettings& lanes) {
     if (rule.loss.kind == LossKind::hinge) lanes.rule = LaneRule::sgd_hinge;
     if (rule.loss.kind == LossKind::squared) lanes.rule = LaneRule::sgd_squared;
-    lanes.rate = rule.rate, lanes.reg = rule.reg;
+    lanes.rate = rule.rate;
+    lanes.reg = rule.reg;
     lanes.by_root = rule.schedule == Schedule::inv_sqrt;
     lanes.intercept = rule.intercept;
     lanes.adapts = rule.loss.nu.has_value() && rule.loss.kind == LossKind::hinge;
@@ -28,13 +29,15 @@ inline void lane_rule(const Sgd& rule, LaneSettings& lanes) {
 }
 inline void lane_rule(const PassiveAggressive& rule, LaneSettings& lanes) {
     lanes.rule = LaneRule::passive_aggressive;
-    lanes.cap = rule.aggressiveness, lanes.variant = rule.variant;
-    lanes.epsilon = rule.epsilon, lanes.regression = rule.regression;
+    lanes.cap = rule.aggressiveness;
+    lanes.variant = rule.variant;
+    lanes.epsilon = rule.epsilon;
+    lanes.regression = rule.regression;
 }
 template <class R>
-void lane_rule(const R&, LaneSettings&) {}  // asked lane by lane
+void lane_rule(const R&, LaneSettings&) {}  // no vector implementation: lane by lane
 
-// rule `none`: not at once. `width` and `slots` are the caller's to fill in. requires: one output.
+// Rule `none`: no vector implementation. The caller sets `width` and `slots`. requires: one output.
 inline LaneSettings lane_settings(const Rule& rule, const Budget& budget, Task task) {
     LaneSettings lanes;
     lanes.oldest = std::holds_alternative<DropOldest>(budget);

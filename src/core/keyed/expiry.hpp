@@ -1,4 +1,4 @@
-// When the last event of each key came, and which keys are past their time.
+// The time of each key's last event, and which keys have expired.
 #pragma once
 
 #include <algorithm>
@@ -8,28 +8,38 @@
 
 namespace gristmill {
 
-// Keys by their record. Who may be the first past its time stands at the front of a queue; an event of a key does not move it
-// there, so the times in the queue are at or before the true ones, and are looked at again when their turn comes.
+// Keys by record, with a priority queue by time. An event does not move its key in the queue, so queued times are lower
+// bounds and are checked again when they reach the front.
 class KeyExpiry {
   public:
     bool on() const { return on_; }
     void enable(bool on) {
         on_ = on;
-        if (!on) last_.clear(), queued_.clear(), queue_.clear();
+        if (!on) {
+            last_.clear();
+            queued_.clear();
+            queue_.clear();
+        }
     }
     double last(std::uint32_t record) const { return on_ ? last_[record] : 0; }
     std::size_t bytes() const { return last_.capacity() * sizeof(double) + queued_.capacity() + queue_.capacity() * sizeof(QueueEntry); }
 
-    // requires: time is not before any other that was told, or `rebuild` follows.
+    // Precondition: time is non-decreasing, or rebuild() is called afterwards.
     void record_event(std::uint32_t record, double time) {
-        if (record >= last_.size()) last_.resize(record + 1), queued_.resize(record + 1);
+        if (record >= last_.size()) {
+            last_.resize(record + 1);
+            queued_.resize(record + 1);
+        }
         last_[record] = time;
-        if (!queued_[record]) queued_[record] = 1, push({time, record});
+        if (!queued_[record]) {
+            queued_[record] = 1;
+            push({time, record});
+        }
     }
-    // No key that is used had its last event before this.
+    // Lower bound of the last event of all used keys.
     double oldest() const { return queue_.empty() ? std::numeric_limits<double>::infinity() : queue_.front().time; }
 
-    // gone(record): a key that is used and past its time.
+    // Calls expire(record) for every used key that has expired.
     template <class IsExpired, class Used, class Expire>
     void sweep(IsExpired is_expired, Used used, Expire expire) {
         while (is_expired(oldest())) {
@@ -44,7 +54,7 @@ class KeyExpiry {
             if (used(record)) expire(record);
         }
     }
-    // After times were set in any order, or records went away.
+    // Rebuilds the queue after times were set in any order, or records were removed.
     template <class Used>
     void rebuild(std::size_t records, Used used) {
         if (!on_) return;
@@ -52,11 +62,17 @@ class KeyExpiry {
         queued_.assign(records, 0);
         queue_.clear();
         for (std::uint32_t i = 0; i < records; ++i)
-            if (used(i)) queued_[i] = 1, queue_.push_back({last_[i], i});
+            if (used(i)) {
+                queued_[i] = 1;
+                queue_.push_back({last_[i], i});
+            }
         std::make_heap(queue_.begin(), queue_.end(), later);
     }
     void set(std::uint32_t record, double time) {
-        if (record >= last_.size()) last_.resize(record + 1), queued_.resize(record + 1);
+        if (record >= last_.size()) {
+            last_.resize(record + 1);
+            queued_.resize(record + 1);
+        }
         last_[record] = time;
     }
 
@@ -73,7 +89,7 @@ class KeyExpiry {
 
     bool on_ = false;
     std::vector<double> last_;
-    std::vector<std::uint8_t> queued_;  // whether it stands in the queue: once, whatever its record was used for
+    std::vector<std::uint8_t> queued_;  // whether the record is in the queue; at most once
     std::vector<QueueEntry> queue_;
 };
 

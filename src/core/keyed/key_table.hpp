@@ -1,4 +1,4 @@
-// Which record belongs to a key: open addressing over a table of record numbers, and the order in which keys grow cold (CLOCK).
+// A hash table from keys to records: open addressing over record numbers, with CLOCK eviction.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gristmill {
 
-// Keys of events: whole numbers, or texts.
+// Keys of events: integers or strings.
 struct Keys {
     std::span<const std::int64_t> whole;
     std::vector<std::string_view> text;
@@ -21,7 +21,7 @@ struct Keys {
     std::size_t count() const { return texts ? text.size() : whole.size(); }
 };
 
-// One key: a number, or a text and the hash that stands for it until texts are compared; mixed to find its place.
+// One key: an integer, or a string with its hash as value; `hash` is mixed for the table.
 struct Key {
     std::uint64_t value = 0;
     std::string_view name;
@@ -52,7 +52,7 @@ class KeyTable {
 
     bool texts() const { return texts_; }
     std::size_t live() const { return live_; }
-    std::size_t records() const { return values_.size(); }  // used or free
+    std::size_t records() const { return values_.size(); }  // number of records, used or free
     bool used(std::uint32_t record) const { return state_[record] != 0; }
     Key key(std::uint32_t record) const { return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()}; }
     std::size_t bytes() const {
@@ -68,22 +68,22 @@ class KeyTable {
         }
     }
     void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.hash & mask()]); }
-    // What the key's event will look at beside its record is on its way from memory then.
+    // Prefetches what the key's event reads beside its record.
     void prefetch(std::uint32_t record) const {
         __builtin_prefetch(&state_[record]);
         if (texts_) __builtin_prefetch(&names_[record]);
     }
-    // Changes when a key comes or goes: what was found before may not be true any more.
+    // Changes whenever a key is added or removed: earlier lookups may be out of date.
     std::uint64_t version() const { return version_; }
     void touch(std::uint32_t record) {
         if (state_[record] != 3) state_[record] = 3;
     }
 
-    // The record of the next key: the lowest that is free. Where a key comes to lie depends on which keys there are and not on the
-    // order in which others went, so that a fleet goes on in the same way from a file, and after a chunk that was undone.
+    // The record of the next new key: the lowest free one. It depends only on which keys exist and not on the order of
+    // removals, so that a fleet continues identically from a file and after a rollback.
     std::uint32_t next() const { return free_.empty() ? static_cast<std::uint32_t>(values_.size()) : free_.front(); }
 
-    // requires: not there yet. The record may be one that was freed.
+    // Adds a key. requires: the key is not in the table. The record may be a reused one.
     std::uint32_t add(const Key& key) {
         if (10 * (live_ + 1) > 7 * cells_.size()) rebuild(2 * cells_.size());
         const std::uint32_t record = next();
@@ -98,38 +98,48 @@ class KeyTable {
         values_[record] = key.value;
         if (texts_) names_[record] = key.name;
         state_[record] = 3;
-        ++live_, ++version_;
+        ++live_;
+        ++version_;
         insert(record);
         return record;
     }
     void remove(std::uint32_t record) {
         std::size_t hole = key(record).hash & mask();
         while (cells_[hole].record != record) hole = (hole + 1) & mask();
-        // Those behind the hole move up, unless that would put them before their own place.
+        // Entries behind the hole move up, unless that would place them before their home position.
         for (std::size_t at = (hole + 1) & mask(); cells_[at].record != kNone; at = (at + 1) & mask()) {
             const std::size_t home = key(cells_[at].record).hash & mask();
-            if (((at - home) & mask()) >= ((at - hole) & mask())) cells_[hole] = cells_[at], hole = at;
+            if (((at - home) & mask()) >= ((at - hole) & mask())) {
+                cells_[hole] = cells_[at];
+                hole = at;
+            }
         }
         cells_[hole] = {};
         state_[record] = 0;
         if (texts_) names_[record] = {};
         free_.push_back(record);
         std::push_heap(free_.begin(), free_.end(), std::greater<>());
-        --live_, ++version_;
+        --live_;
+        ++version_;
     }
-    // The next that was not touched since the hand came by; passes(record): of those that were. requires: live() > 0.
+    // The next record not touched since the hand passed; on_pass(record) is called for those that were. requires:
+    // live() > 0.
     template <class OnPass>
     std::uint32_t next_evicted(OnPass on_pass) {
         for (;; hand_ = (hand_ + 1) % values_.size()) {
             const auto record = static_cast<std::uint32_t>(hand_);
-            if (state_[record] == 3) on_pass(record), state_[record] = 1;
-            else if (state_[record] == 1) return record;
+            if (state_[record] == 3) {
+                on_pass(record);
+                state_[record] = 1;
+            } else if (state_[record] == 1) {
+                return record;
+            }
         }
     }
     std::uint8_t state(std::uint32_t record) const { return state_[record]; }
     void set_state(std::uint32_t record, std::uint8_t state) { state_[record] = state; }
 
-    // Puts a record back as it was: `undo` of anything. Call `mend` after the last.
+    // Restores a record. Call finish_restore() after the last one.
     struct Snapshot {
         std::uint64_t value;
         std::string name;
@@ -143,13 +153,18 @@ class KeyTable {
         if (texts_) names_[record] = std::move(snapshot.name);
         state_[record] = snapshot.state;
     }
-    void resize(std::size_t records) { values_.resize(records), state_.resize(records), names_.resize(texts_ ? records : 0); }
+    void resize(std::size_t records) {
+        values_.resize(records);
+        state_.resize(records);
+        names_.resize(texts_ ? records : 0);
+    }
     void finish_restore(std::size_t records, std::size_t hand) {
         resize(records);
         hand_ = hand;
         free_.clear();
-        live_ = 0, ++version_;
-        for (std::size_t r = 0; r < records; ++r)  // in this order it is a heap
+        live_ = 0;
+        ++version_;
+        for (std::size_t r = 0; r < records; ++r)  // ascending order is a heap
             if (state_[r] == 0) free_.push_back(static_cast<std::uint32_t>(r));
             else ++live_;
         std::size_t size = cells_.size();
@@ -159,7 +174,7 @@ class KeyTable {
     std::size_t hand() const { return hand_; }
 
   private:
-    // The number of a key, or its hash, stands beside its record: a look at one line finds it.
+    // The value of a key is stored beside its record, so that a lookup reads one cache line.
     struct Cell {
         std::uint64_t value = 0;
         std::uint32_t record = kNone;
@@ -179,7 +194,7 @@ class KeyTable {
 
     bool texts_;
     std::vector<Cell, LargePages<Cell>> cells_;
-    std::vector<std::uint32_t> free_;  // a heap, the lowest in front
+    std::vector<std::uint32_t> free_;  // a heap, lowest in front
     std::vector<std::uint64_t> values_;
     std::vector<std::string> names_;
     std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched

@@ -4,7 +4,6 @@
 
 #include "core/kernels/check.hpp"
 #include "core/keyed/prefetch.hpp"
-#include "core/keyed/undo_log.hpp"
 #include "core/kernels/points.hpp"
 
 namespace gristmill {
@@ -24,22 +23,9 @@ struct Keyed<T>::Scratch {
 };
 
 template <class T>
-Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
-    : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
-      shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
-             parts_.scaling.on(), false, std::holds_alternative<Merge>(parts_.budget)},
-      limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
-      table_(settings.texts), records_(layout_.bytes) {
-    expiry_.enable(std::isfinite(settings.ttl));
-}
-
-template <class T>
-Keyed<T>::~Keyed() = default;
-
-template <class T>
 void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
     if (!kernel_.restricts_points() && all_small(chunk.rows, chunk.count(), shape_.width)) return;
-    // Of scaled rows the kernel is asked on the way.
+    // Scaled rows are checked by the kernel while learning.
     check_rows(DenseRows<T>{chunk.rows, chunk.count(), shape_.width}, shape_.scaled ? Kernel() : kernel_);
     if (!kernel_.needs_dot() || shape_.scaled) return;
     for (std::size_t e = 0; e < chunk.count(); ++e) refuse_too_long(e, gristmill::norm2(chunk.rows + e * shape_.width, shape_.width));
@@ -53,7 +39,7 @@ bool Keyed<T>::may_fail(const KeyedChunk<T>& chunk) const {
     for (std::size_t e = 0; chunk.weights && e < chunk.count(); ++e) weight = std::max(weight, chunk.weights[e]);
     for (std::size_t e = 0; chunk.offsets && e < chunk.count() * chunk.offset_columns; ++e)
         offset = std::max(offset, std::abs(chunk.offsets[e]));
-    // 2^32 events of one key are not told from those of all.
+    // Events of all keys are counted instead of those of one key.
     return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost && offset <= kBoundedMost) ||
            now_ + static_cast<double>(chunk.count()) > static_cast<double>(kMostEvents);
 }
@@ -65,7 +51,7 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
     const auto known = [&] { return static_cast<double>(std::max<std::size_t>(classes_, 2)); };
     bool grows = std::max<std::size_t>(classes, 2) > std::max<std::size_t>(classes_, 2);
     for (std::size_t e = 0; labelled && e < count; ++e) grows = grows || chunk.labels[e] >= known();
-    rollback();  // what nobody has kept never was
+    rollback();  // a change that was not committed is undone
     if (grows || may_fail(chunk)) begin(grows);
     const std::size_t before = classes_;
     try {
@@ -79,8 +65,12 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
                 for (std::size_t e = 0; e < from; ++e) {
                     const double* old = scores->data() + e * had;
                     double* now = wider.data() + e * outputs();
-                    if (had == 1) now[0] = -0.5 * old[0], now[1] = 0.5 * old[0];
-                    else std::copy(old, old + had, now);
+                    if (had == 1) {
+                        now[0] = -0.5 * old[0];
+                        now[1] = 0.5 * old[0];
+                    } else {
+                        std::copy(old, old + had, now);
+                    }
                 }
                 scores->swap(wider);
             }
@@ -100,13 +90,13 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
     if (!settings_.spills) keep(0);
 }
 
-// The event as the kernel sees it: scaled, where members scale, by what this one has seen.
+// The input of the kernel: scaled, if members scale, by this member's statistics.
 template <class T>
 const T* Keyed<T>::scaled_event(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const {
     if constexpr (std::is_same_v<T, double>) {
         if (!shape_.scaled) return x;
         double* out = scratch.scaled.data();
-        if (!learn && member.seen() == 0) {  // nothing is known, and nothing is stored to compare with
+        if (!learn && member.seen() == 0) {  // without statistics there are no stored points to compare with
             std::fill(out, out + shape_.width, 0.0);
             return out;
         }
@@ -163,7 +153,7 @@ void Keyed<T>::compute_scores(const View& member, const std::byte* at, const T* 
 
 namespace {
 
-// What a prior says of output o, however many outputs it and the fleet have by now.
+// The prior's score of output o, whatever the numbers of outputs of prior and fleet.
 template <class T>
 double offset_of(const KeyedChunk<T>& chunk, std::size_t e, std::size_t o, std::size_t outputs) {
     if (!chunk.offsets) return 0;
@@ -184,11 +174,11 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
     Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
     const bool novelty = parts_.task == Task::novelty;
     Prefetcher prefetcher(*this, chunk.keys, from);
-    // Each step of a sum waits for the one before. So the sum of the next event is begun beside it, where nothing that is learned
-    // in between can change it: it is of another key, and no key goes by its age.
+    // The sum is latency-bound, so we start the next event's sum in parallel when it belongs to another key and cannot
+    // be changed in between: keys must not expire.
     const bool overlaps = is_quick() && !shape_.scaled && !expiry_.on();
     Sum next;
-    std::size_t begun = from;  // the event of `next`, if it is above this one
+    std::size_t begun = from;  // the event of `next`, if it is later than this one
     for (std::size_t e = from; e < to; ++e) {
         tick(chunk.times ? chunk.times + e : nullptr);
         if (expiry_.on() && is_expired(expiry_.oldest(), now_)) expire(undo_log);
@@ -206,7 +196,10 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
         } else {
             const Sum own = sum(at, x);
             const std::uint32_t other = e + 1 < to ? prefetcher.record(e + 1) : KeyTable::kNone;
-            if (other != KeyTable::kNone && other != i) next = sum(record(other), x + shape_.width), begun = e + 1;
+            if (other != KeyTable::kNone && other != i) {
+                next = sum(record(other), x + shape_.width);
+                begun = e + 1;
+            }
             use_sum(member, own, scratch);
         }
         for (std::size_t o = 0; o < shape_.outputs; ++o) {

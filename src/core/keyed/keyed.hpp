@@ -1,5 +1,7 @@
-// A learner a key: events come in any order of keys and are learned in the order of arrival. Each key has one small record;
-// lanes run across its slots. Each is what a learner alone would be on its own events, bit for bit.
+// Folder keyed: one learner per key: hash table, records, expiry, eviction, undo log.
+// It includes fleet/ and below; bind/ may include it.
+// Begin with this file. Events of any keys are learned in order of arrival. Each key has one small record; lanes run
+// across its slots. Each learner equals a single learner on its own events, bit for bit.
 #pragma once
 
 #include <memory>
@@ -14,12 +16,12 @@
 namespace gristmill {
 
 struct KeyedSettings {
-    std::size_t max_keys = 0;  // 0: no cap
-    double ttl = kInfinity;    // since a key's last event, in events or on the caller's clock
-    bool spills = false;       // what leaves is handed out, and asked for when it comes back
+    std::size_t max_keys = 0;  // 0: no limit
+    double ttl = kInfinity;    // time since a key's last event, in events or on the caller's clock
+    bool spills = false;       // evicted records are handed to the caller and requested when they return
     bool texts = false;
     std::uint64_t seed = 0;
-    bool one_seed = true;      // for all keys; else each has its own, made of this and the key
+    bool one_seed = true;      // one seed for all keys; otherwise each key has a seed derived from this and the key
 };
 
 template <class T>
@@ -28,19 +30,19 @@ struct KeyedChunk {
     const T* rows = nullptr;
     const double* labels = nullptr;
     const double* weights = nullptr;
-    const double* offsets = nullptr;  // added to the scores, `offset_columns` an event
+    const double* offsets = nullptr;  // added to the scores, `offset_columns` per event
     std::size_t offset_columns = 0;
     const double* times = nullptr;
     std::size_t count() const { return keys.count(); }
 };
 
-// Records that are not in memory, by key: numbers as eight bytes.
+// Records outside memory, by key: integer keys as eight bytes.
 using Spilled = std::unordered_map<std::string, std::string>;
 
-// Where keys lie in memory, for a fleet that goes on from a file: which one leaves next depends on it.
+// Positions of the keys in memory, saved because they decide future evictions.
 struct KeyOrder {
-    std::span<const std::int64_t> slots;   // the record of each key; -1: it is not in memory
-    std::span<const std::uint8_t> touched;  // since the hand came by
+    std::span<const std::int64_t> slots;   // the record of each key; -1: not in memory
+    std::span<const std::uint8_t> touched;  // since the clock hand passed
     std::size_t hand = 0;
 };
 
@@ -55,45 +57,48 @@ class Keyed {
     std::size_t classes() const { return classes_; }
     const MemberShape& shape() const { return shape_; }
     std::size_t live() const { return table_.live(); }
-    std::size_t stored() const;  // points, of all records
+    std::size_t stored() const;  // stored points of all records
     std::size_t bytes() const;
-    std::uint64_t dropped() const { return dropped_; }  // keys that went away for want of room
-    std::uint64_t expired() const;  // keys that went away because of their age, those on disk not counted
-    void set_counts(std::uint64_t dropped, std::uint64_t expired) { dropped_ = dropped, expired_ = expired; }
+    std::uint64_t dropped() const { return dropped_; }  // keys dropped for lack of memory
+    std::uint64_t expired() const;  // keys expired, not counting those on disk
+    void set_counts(std::uint64_t dropped, std::uint64_t expired) {
+        dropped_ = dropped;
+        expired_ = expired;
+    }
     const KeyTable& table() const { return table_; }
-    // Other settings in mid-stream. What has no room any more leaves.
+    // Changes settings in mid-stream. Surplus keys are evicted.
     void configure(std::size_t max_keys, double ttl, bool spills);
 
     void check(const KeyedChunk<T>& chunk) const;
-    // Whether an event of a chunk that was checked may still be refused: when learning may diverge.
+    // Whether an event of a checked chunk may still be refused because learning diverges.
     bool may_fail(const KeyedChunk<T>& chunk) const;
-    void set_now(double now);  // events, or time, that went by elsewhere
-    // requires: checked. found: records of keys that were spilled before. All or nothing, as in Fleet::learn.
-    // With `spills` nothing is settled before `keep`: what left has to be written first, and that may fail.
+    void set_now(double now);  // advances the clock by events or time elsewhere
+    // requires: check(). found: records of keys spilled before. All or nothing, as in Fleet::learn. With `spills` the
+    // change is pending until keep(): evicted records must be written first, which may fail.
     void learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores);
-    // Keys without a record are as if they had seen nothing.
-    // shares: the probability of each class instead.
+    // Keys without a record are scored like new ones. shares: probabilities of the classes instead of scores.
     void score(const KeyedChunk<T>& chunk, const Spilled& found, bool shares, double* out) const;
 
-    // Keys of a chunk, each once, of which only the disk may know.
+    // Distinct keys of a chunk that may be on disk.
     std::vector<std::string> missing(const Keys& keys) const;
-    // Whether each key is there, in memory or elsewhere, and not past its time.
+    // Whether each key exists, in memory or in `found`, and is not expired.
     std::vector<std::uint8_t> known(const Keys& keys, const Spilled& found) const;
-    // What left in the last change, and keys past their time, of which records elsewhere are no longer true.
+    // Records evicted in the last change, and expired keys, whose records outside memory are obsolete.
     const Spilled& evicted() const { return evicted_; }
     const std::unordered_set<std::string>& expired_keys() const { return expired_keys_; }
     double last_of(const std::string& blob) const;
-    // The last change stays, and what left is in safe hands; or it never was. Says whether there was one.
+    // keep(): commits the last change (evicted records are persisted). rollback(): undoes it; returns whether there was
+    // one.
     void keep(std::uint64_t expired);
-    std::uint64_t changes() const { return changes_; }  // how many were kept
+    std::uint64_t changes() const { return changes_; }  // number of committed changes
     bool rollback();
     void forget(const Keys& keys);
     void add_classes(std::size_t classes);
 
-    // Throws std::out_of_range for a key that is not there.
+    // Throws std::out_of_range for an unknown key.
     MemberPack<T> members(const Keys& keys, const Spilled& found, std::vector<double>& last) const;
     void set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const Spilled& found);
-    // requires: nothing was learned.
+    // Loads saved records. requires: nothing was learned.
     void restore(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const KeyOrder& order);
     double now() const { return now_; }
 
@@ -104,7 +109,8 @@ class Keyed {
 
   private:
     using View = Member<T, 1>;
-    static constexpr std::size_t kTrailerBytes = sizeof(double) + sizeof(std::uint64_t);  // of a spilled record
+    // bytes of time and outputs at the end of a spilled record
+    static constexpr std::size_t kTrailerBytes = sizeof(double) + sizeof(std::uint64_t);
     struct UndoLog;
     struct Scratch;
 
@@ -121,7 +127,7 @@ class Keyed {
     void evict(UndoLog* undo_log);
     void expire(UndoLog* undo_log);
     bool is_expired(double last, double now) const { return now - last > settings_.ttl; }
-    // Time does not run backwards: an event that comes late counts as of now.
+    // The clock is monotone: a late event counts as of now.
     void tick(const double* time) {
         now_ = !time ? now_ + 1 : clock_started_ ? std::max(now_, *time) : *time;
         clock_started_ = true;
@@ -150,16 +156,16 @@ class Keyed {
     MemberShape shape_;
     std::size_t limit_, classes_ = 0;
     MemberLayout layout_;
-    std::vector<double> start_;  // the rule's numbers before anything was learned
+    std::vector<double> start_;  // initial state of the rule
     KeyTable table_;
     Arena records_;
-    KeyExpiry expiry_;    // where there is a ttl
+    KeyExpiry expiry_;    // used if there is a ttl
     double now_ = 0;  // events so far, or the caller's clock
     bool clock_started_ = false, bounded_ = true;
     std::uint64_t dropped_ = 0, expired_ = 0, changes_ = 0;
     Spilled evicted_;
     std::unordered_set<std::string> expired_keys_;
-    std::unique_ptr<UndoLog> undo_log_;  // of a change that is not settled
+    std::unique_ptr<UndoLog> undo_log_;  // of a pending change
 };
 
 }  // namespace gristmill

@@ -1,24 +1,25 @@
-// The events to come of a keyed fleet: their keys and records are on their way from memory while those before are learned.
+// Prefetching for keyed fleets: keys and records of the next events are fetched while the events before them are
+// learned.
 #pragma once
 
 #include "core/keyed/keyed.hpp"
 
 namespace gristmill {
 
-// Each key is hashed once, and looked up once unless keys come or go in between.
+// Each key is hashed once, and looked up once unless keys are added or removed in between.
 //
-// Records are asked for a batch at a time, between two batches of learning, and into the second cache: a request waits for a place
-// among the few that a processor keeps on their way, and what follows waits with it. A loop that does nothing else keeps all
-// places taken; requests between pieces of work would stop the work again and again and still leave places empty.
+// Records are prefetched a batch at a time, between two batches of learning, into the L2 cache: a prefetch waits for a
+// free line fill buffer, and the instructions after it wait with it. A loop of prefetches alone keeps all buffers busy;
+// prefetches between pieces of work would stall the work repeatedly and still leave buffers empty.
 template <class T>
 struct Keyed<T>::Prefetcher {
     static constexpr std::size_t kBatch = 64, kRing = 4 * kBatch;
-    static constexpr std::size_t kSoon = 2;        // events before its turn a record is brought on into the first cache
-    static constexpr std::size_t kMostLines = 64;  // of a larger record the rest is asked for when it is looked at
+    static constexpr std::size_t kSoon = 2;        // distance at which a record is prefetched into the L1 cache
+    static constexpr std::size_t kMostLines = 64;  // larger records are prefetched only up to this many lines
     struct Event {
         Key key;
-        std::uint32_t record;
-        std::uint64_t version;
+        std::uint32_t record = KeyTable::kNone;
+        std::uint64_t version = 0;
     };
 
     Prefetcher(const Keyed& keyed, const Keys& keys, std::size_t first) : keyed(keyed), keys(keys), count(keys.count()), start(first) {
@@ -26,7 +27,7 @@ struct Keyed<T>::Prefetcher {
         find(first, first + kBatch);
     }
 
-    // The key of an event and its record, if there is one. Events come one after the other.
+    // The key of an event and its record, if there is one. requires: consecutive events.
     const Key& operator()(std::size_t e, std::uint32_t& record) {
         if ((e - start) % kBatch == 0) {
             hash(e + 2 * kBatch, e + 3 * kBatch);
@@ -38,7 +39,7 @@ struct Keyed<T>::Prefetcher {
         return event.key;
     }
 
-    // The record of the event after the last, if it is known without a look at the table.
+    // The record of the event after the last, if it is known without a lookup.
     std::uint32_t record(std::size_t e) const {
         const Event& event = ring[e % kRing];
         return event.version == keyed.table_.version() ? event.record : KeyTable::kNone;
@@ -51,9 +52,10 @@ struct Keyed<T>::Prefetcher {
     void find(std::size_t from, std::size_t to) {
         for (std::size_t e = from; e < std::min(to, count); ++e) {
             Event& event = ring[e % kRing];
-            event.record = keyed.table_.find(event.key), event.version = keyed.table_.version();
+            event.record = keyed.table_.find(event.key);
+            event.version = keyed.table_.version();
             if (event.record != KeyTable::kNone) keyed.table_.prefetch(event.record);
-            // Also what only some events look at: a line that is waited for costs as much as a dozen that are not.
+            // Includes lines that only some events read: waiting for one line costs as much as a dozen prefetches.
             pull<2>(event, lines);
         }
     }
@@ -69,9 +71,7 @@ struct Keyed<T>::Prefetcher {
     const Keys& keys;
     std::size_t count, start;
     std::size_t lines = lines_of(keyed.layout_.bytes), hot_lines = lines_of(keyed.layout_.hot);
-    union {
-        Event ring[kRing];  // not cleared for the sake of a single event
-    };
+    std::vector<Event> ring = std::vector<Event>(std::min(kRing, count));  // event e is at e % kRing
 };
 
 }  // namespace gristmill

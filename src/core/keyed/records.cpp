@@ -1,10 +1,60 @@
-// Records of a keyed fleet: made, brought back, spilled, forgotten, undone, handed out and taken in.
+// Records of a keyed fleet: creation, eviction, spilling, reloading, expiry, undo, saving and loading.
 #include <cstring>
 #include <unordered_set>
 
-#include "core/keyed/undo_log.hpp"
+#include "core/keyed/keyed.hpp"
 
 namespace gristmill {
+
+// Undo log of a change: the records before their first change.
+template <class T>
+struct Keyed<T>::UndoLog {
+    struct Before {
+        KeyTable::Snapshot key;
+        std::string bytes;
+        double last;
+    };
+    std::size_t records, hand;
+    std::uint64_t dropped, expired;
+    double now;
+    bool clock_started;
+    MemberShape shape;
+    MemberLayout layout;
+    std::size_t classes;
+    Spilled evicted;
+    std::unordered_set<std::string> expired_keys;
+    std::optional<Arena> all = std::nullopt;  // all records, if outputs are added
+    std::unordered_map<std::uint32_t, Before> before = {};
+    std::unordered_map<std::uint32_t, std::uint8_t> passed = {};  // state of the records that the clock hand passed
+
+    explicit UndoLog(const Keyed& keyed)
+        : records(keyed.table_.records()), hand(keyed.table_.hand()), dropped(keyed.dropped_), expired(keyed.expired_),
+          now(keyed.now_), clock_started(keyed.clock_started_), shape(keyed.shape_), layout(keyed.layout_), classes(keyed.classes_),
+          evicted(keyed.evicted_), expired_keys(keyed.expired_keys_) {}
+
+    void touch(const Keyed& keyed, std::uint32_t i) {
+        if (i >= records || before.count(i)) return;
+        pass(keyed, i);
+        before.emplace(i, Before{keyed.table_.snapshot(i), std::string(reinterpret_cast<const char*>(keyed.record(i)), keyed.layout_.bytes),
+                                 keyed.table_.used(i) ? keyed.expiry_.last(i) : 0});
+    }
+    void pass(const Keyed& keyed, std::uint32_t i) {
+        if (i < records) passed.emplace(i, keyed.table_.state(i));
+    }
+};
+
+template <class T>
+Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
+    : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
+      shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
+             parts_.scaling.on(), false, std::holds_alternative<Merge>(parts_.budget)},
+      limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
+      table_(settings.texts), records_(layout_.bytes) {
+    expiry_.enable(std::isfinite(settings.ttl));
+}
+
+template <class T>
+Keyed<T>::~Keyed() = default;
 
 template <class T>
 std::size_t Keyed<T>::bytes() const {
@@ -28,7 +78,7 @@ void Keyed<T>::initialize(std::uint32_t i, const Key& key) {
     view(at).clear_to(settings_.one_seed ? settings_.seed : Key::mix(settings_.seed ^ key.hash), start_);
 }
 
-// A spilled record is its bytes, the time of its last event (of leaving, where nobody asks for it), and how many outputs it has.
+// A spilled record: its bytes, the time of its last event (without a ttl: of its eviction), and its number of outputs.
 template <class T>
 std::string Keyed<T>::blob(const std::byte* record, double last) const {
     std::string bytes(reinterpret_cast<const char*>(record), layout_.bytes);
@@ -45,7 +95,7 @@ double Keyed<T>::last_of(const std::string& blob) const {
     return last;
 }
 
-// A record from outside as it would be now: checked, and with outputs that were added since it left.
+// Checks a spilled record and adds outputs that are new since it was evicted.
 template <class T>
 std::string Keyed<T>::decode(const std::string& blob) const {
     const auto refuse = [] { throw std::invalid_argument("a spilled record is damaged, or of another fleet"); };
@@ -69,7 +119,7 @@ std::string Keyed<T>::decode(const std::string& blob) const {
     return std::string(reinterpret_cast<const char*>(to.data()), layout_.bytes) + blob.substr(before.bytes);
 }
 
-// The record of a key that is not in memory; nullptr: there is none.
+// The record of a key outside memory; nullptr if there is none.
 template <class T>
 const std::string* Keyed<T>::find_spilled(const std::string& text, const Spilled& found) const {
     if (const auto left = evicted_.find(text); left != evicted_.end()) return &left->second;
@@ -100,14 +150,15 @@ void Keyed<T>::evict(UndoLog* undo_log) {
     table_.remove(cold);
 }
 
-// Keys past their time go, at the event that shows what time it is: whoever looks later need not change anything.
+// Expires keys eagerly when the clock advances, so that readers never have to modify the table.
 template <class T>
 void Keyed<T>::expire(UndoLog* undo_log) {
     expiry_.sweep([&](double last) { return is_expired(last, now_); }, [&](std::uint32_t i) { return table_.used(i); },
                 [&](std::uint32_t i) {
                     if (undo_log) undo_log->touch(*this, i);
                     if (settings_.spills) expired_keys_.insert(text_of(table_.key(i)));
-                    table_.remove(i), ++expired_;
+                    table_.remove(i);
+                    ++expired_;
                 });
 }
 
@@ -120,15 +171,18 @@ std::uint64_t Keyed<T>::expired() const {
 
 template <class T>
 void Keyed<T>::set_now(double now) {
-    now_ = now, clock_started_ = true;
+    now_ = now;
+    clock_started_ = true;
     if (expiry_.on()) expire(nullptr);
 }
 
 template <class T>
 void Keyed<T>::configure(std::size_t max_keys, double ttl, bool spills) {
     rollback();
-    settings_.max_keys = max_keys, settings_.ttl = ttl, settings_.spills = spills;
-    if (std::isfinite(ttl) != expiry_.on()) {  // nobody knows when the last events came: as if all came now
+    settings_.max_keys = max_keys;
+    settings_.ttl = ttl;
+    settings_.spills = spills;
+    if (std::isfinite(ttl) != expiry_.on()) {  // times of earlier events are unknown: treat all as now
         expiry_.enable(std::isfinite(ttl));
         for (std::uint32_t i = 0; expiry_.on() && i < table_.records(); ++i)
             if (table_.used(i)) expiry_.record_event(i, now_);
@@ -138,7 +192,7 @@ void Keyed<T>::configure(std::size_t max_keys, double ttl, bool spills) {
     if (expiry_.on()) expire(undo_log_.get());
 }
 
-// The record of a key, which is `i`; made, or brought back, where there is none.
+// Returns the record of a key, which is `i`, or creates or reloads it.
 template <class T>
 std::uint32_t Keyed<T>::place(const Key& key, std::uint32_t i, const Spilled& found, UndoLog* undo_log) {
     if (i == KeyTable::kNone) {
@@ -167,8 +221,10 @@ void Keyed<T>::begin(bool grows) {
 template <class T>
 void Keyed<T>::keep(std::uint64_t expired) {
     undo_log_.reset();
-    evicted_.clear(), expired_keys_.clear();
-    expired_ += expired, ++changes_;
+    evicted_.clear();
+    expired_keys_.clear();
+    expired_ += expired;
+    ++changes_;
 }
 
 template <class T>
@@ -181,7 +237,9 @@ bool Keyed<T>::rollback() {
 
 template <class T>
 void Keyed<T>::undo(UndoLog& undo_log) {
-    shape_ = undo_log.shape, layout_ = undo_log.layout, classes_ = undo_log.classes;
+    shape_ = undo_log.shape;
+    layout_ = undo_log.layout;
+    classes_ = undo_log.classes;
     if (undo_log.all) records_ = std::move(*undo_log.all);
     for (auto& [i, was] : undo_log.before) {
         table_.restore(i, std::move(was.key));
@@ -192,8 +250,12 @@ void Keyed<T>::undo(UndoLog& undo_log) {
     table_.finish_restore(undo_log.records, undo_log.hand);
     expiry_.rebuild(undo_log.records, [&](std::uint32_t i) { return table_.used(i); });
     records_.shrink(undo_log.records);
-    dropped_ = undo_log.dropped, expired_ = undo_log.expired, now_ = undo_log.now, clock_started_ = undo_log.clock_started;
-    evicted_ = std::move(undo_log.evicted), expired_keys_ = std::move(undo_log.expired_keys);
+    dropped_ = undo_log.dropped;
+    expired_ = undo_log.expired;
+    now_ = undo_log.now;
+    clock_started_ = undo_log.clock_started;
+    evicted_ = std::move(undo_log.evicted);
+    expired_keys_ = std::move(undo_log.expired_keys);
 }
 
 template <class T>
@@ -292,7 +354,10 @@ void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::spa
         const std::uint32_t i = place(key, table_.find(key), found, undo_log_.get());
         std::memset(record(i), 0, layout_.bytes);
         first = pack.take(view(record(i)), shape_, k, first);
-        if (expiry_.on() && last[k] != now_) late = true, expiry_.set(i, last[k]);
+        if (expiry_.on() && last[k] != now_) {
+            late = true;
+            expiry_.set(i, last[k]);
+        }
     }
     if (late) expiry_.rebuild(table_.records(), [&](std::uint32_t i) { return table_.used(i); });
 }
@@ -303,10 +368,10 @@ void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<co
     const std::size_t count = keys.count();
     if (pack.count() != count || last.size() != count || order.slots.size() != count || order.touched.size() != count) refuse();
     bounded_ = pack.check(shape_, limit_, classes_) && bounded_;
-    // Free records in between may be many, but no number may ask for much more memory than the file itself takes.
+    // There may be many free records in between, but no number may request much more memory than the file itself takes.
     const std::size_t most = 64 * count + 1024;
     if (order.hand >= most) refuse();
-    std::size_t records = order.hand + 1;  // it may point to one that is free
+    std::size_t records = order.hand + 1;  // the hand may point to a free record
     for (const std::int64_t slot : order.slots) {
         if (slot < (settings_.spills ? -1 : 0) || slot >= static_cast<std::int64_t>(most)) refuse();
         records = std::max(records, static_cast<std::size_t>(slot + 1));

@@ -1,7 +1,8 @@
-// A line through what was seen, older events forgotten slowly: recursive least squares, one number to predict.
+// Recursive least squares with forgetting, for one target.
 //
-// w minimises the sum of forget^age (y - w z)^2 + |w|^2 forget^events; P is the inverse of the weighted sum of z z' (and the ridge),
-// brought along by the rule of Sherman and Morrison. Sums run in order, so that the numbers are the same for any cut.
+// w minimises the sum of forget^age (y - w z)^2 + |w|^2 forget^events; P is the inverse of the weighted sum of z z'
+// (and the ridge), updated by the Sherman-Morrison formula. Sums run in order, so that the numbers do not depend on the
+// chunks.
 #pragma once
 
 #include <cmath>
@@ -28,7 +29,7 @@ class LeastSquares {
         return sum;
     }
 
-    // What it says of an event, which it then learns. What would not be finite teaches nothing.
+    // Predicts an event, then learns it. Updates that would produce non-finite numbers are skipped.
     double learn(const double* z, double target) {
         const double prediction = score(z);
         double spread = forget_;
@@ -41,7 +42,7 @@ class LeastSquares {
         const double off = target - prediction;
         if (!std::isfinite(spread) || !(spread > 0) || !std::isfinite(off)) return prediction;
         for (std::size_t i = 0; i < width_; ++i) weights_[i] += gain_[i] / spread * off;
-        // A direction that has not been seen for long would be forgotten into infinity: it is known no worse than at first.
+        // Without new data in a direction, forgetting would make P infinite: its trace is bounded by the initial one.
         double trace = 0;
         for (std::size_t i = 0; i < width_; ++i) trace += inverse_[i * width_ + i] - gain_[i] * (gain_[i] / spread);
         const double keep = trace <= forget_ * static_cast<double>(width_) ? 1 / forget_ : 1.0;
@@ -62,7 +63,7 @@ class LeastSquares {
     std::size_t width_;
     double forget_;
     std::vector<double> weights_, inverse_;
-    std::vector<double> gain_;  // room to work in
+    std::vector<double> gain_;  // scratch
 };
 
 }  // namespace gristmill

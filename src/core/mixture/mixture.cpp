@@ -11,7 +11,11 @@ namespace gristmill {
 void Hedge::step(std::span<const double> losses) {
     double least = elementary::kInf, alive = 0, mean = 0;
     for (std::size_t e = 0; e < weights_.size(); ++e)
-        if (weights_[e] > 0) least = std::min(least, losses[e]), alive += 1, mean += weights_[e] * losses[e];
+        if (weights_[e] > 0) {
+            least = std::min(least, losses[e]);
+            alive += 1;
+            mean += weights_[e] * losses[e];
+        }
     if (gap_ == 0 && mean - least > kRounding * mean) gap_ = kBegin * (mean - least);
     if (alive < 2 || gap_ == 0) return;
     const double eta = std::min(elementary::quick_log(alive) / gap_, kMaxRate);
@@ -53,8 +57,8 @@ void Hedge::visit(Archive& archive) {
     archive.numbers("hedge_weights", weights_);
     if (!archive.loads) return;
     if (weights_.size() != variants) archive.refuse("hedge_weights", "does not fit the others");
-    const bool fine = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
-    if (!fine) archive.refuse("hedge_weights", "holds a number out of range");
+    const bool valid = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
+    if (!valid) archive.refuse("hedge_weights", "holds a number out of range");
 }
 
 // ---- the mixture --------------------------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t row
     }
 }
 
-// Who says something that is no number has left.
+// Removes experts whose scores are not finite, and marks the others as active.
 void Mixture::find_active(std::span<const ExpertScores> expert_scores, std::size_t row) {
     active_.assign(experts(), 0);
     for (const ExpertScores& one : expert_scores) {
@@ -194,7 +198,7 @@ void Mixture::mix_row(std::span<const ExpertScores> expert_scores, std::size_t r
         for (std::size_t c = 0; c < k; ++c) out[c] /= total;
 }
 
-// Nobody could know of a class that this row brings.
+// No expert can know a class that first occurs in this row.
 void Mixture::discount_new_classes(double* out, std::size_t known) const {
     const std::size_t k = columns();
     if (known >= k) return;
@@ -206,12 +210,12 @@ void Mixture::discount_new_classes(double* out, std::size_t known) const {
 
 void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label) {
     losses_.assign(variants(), 0.0);
-    // Of the first event nobody knew anything, least of all where numbers lie.
+    // The first event is not scored: no expert has seen a target yet.
     const double most = seen_ == 1 ? first_error_ : kMaxErrorRatio * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
     for (const ExpertScores& one : expert_scores) {
         const std::size_t e = one.expert;
         if (!active_[e]) continue;
-        double error = 0;  // of the last voice, which is the expert's own
+        double error = 0;  // of the last variant, which has no shift
         each_variant(e, [&](std::size_t v) {
             const double* shares = shares_.data() + v * columns();
             const double off = error_of(shares[0], label);
@@ -224,13 +228,15 @@ void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::s
             recent_[v] += found.loss;
             error = found.error;
         });
-        counted_[e] += 1, errors_[e] += error, events_[e] += 1;
+        counted_[e] += 1;
+        errors_[e] += error;
+        events_[e] += 1;
     }
     hedge_.step(losses_);
 }
 
 void Mixture::append_history() {
-    if (history_.size() == kLines * line()) {  // every second line stays
+    if (history_.size() == kLines * line()) {  // keep every second line
         for (std::size_t kept = 0; kept < kLines / 2; ++kept)
             std::copy_n(history_.begin() + static_cast<std::ptrdiff_t>((2 * kept + 1) * line()), line(),
                         history_.begin() + static_cast<std::ptrdiff_t>(kept * line()));
@@ -268,10 +274,13 @@ void Mixture::visit(Archive& archive) {
     archive.things("classes", classes);
     if (archive.loads && kind_ == Kind::numbers && classes != 0) archive.refuse("classes", "is not 0, and numbers have no classes");
     archive.count("seen", seen_);
-    archive.numbers("recent", recent_), archive.numbers("counted", counted_, m);
+    archive.numbers("recent", recent_);
+    archive.numbers("counted", counted_, m);
     if (archive.loads && recent_.size() != variants()) archive.refuse("recent", "does not fit the others");
-    archive.numbers("errors", errors_, m), archive.numbers("events", events_, m);
-    archive.number("own_errors", own_errors_), archive.number("first_error", first_error_);
+    archive.numbers("errors", errors_, m);
+    archive.numbers("events", events_, m);
+    archive.number("own_errors", own_errors_);
+    archive.number("first_error", first_error_);
     archive.number("history_step", step_);
     std::vector<double> lines(history_.begin(), history_.end());
     archive.numbers("history", lines);

@@ -1,11 +1,13 @@
-// Experts that run side by side, mixed event by event: weights that follow their losses (AdaHedge with a fixed share), the
-// probabilities of each expert's scores, and what is told of the race afterwards. Knows nothing of what an expert is.
+// Folder mixture: predictions of several experts mixed event by event.
+// It includes adapt/ and base/; race/ and bind/ may include it.
+// Begin with this file: expert weights that follow the losses (AdaHedge with a fixed share), calibrated probabilities
+// of each expert, and statistics for reports. It is independent of what an expert is.
 //
-// A classifier has two voices: its scores as probabilities with a learned shift between the classes, and without. The shift is worth
-// much where the scores lean to one class, and costs errors where they do not, all the more where things drift; losses decide.
+// A classifier has two variants: probabilities with a learned shift between the classes, and without. The shift helps
+// if the scores are biased to one class and costs errors otherwise, especially under drift; the losses decide.
 //
-// The experts learn whatever the mixture does, so that their scores of a chunk come first and are mixed here in one go; every
-// number depends on the events alone, not on how they were cut into chunks.
+// The experts do not depend on the mixture, so that their scores of a whole chunk are computed first and mixed here;
+// every number depends on the events only and not on how they were cut into chunks.
 #pragma once
 
 #include <algorithm>
@@ -19,22 +21,23 @@
 
 namespace gristmill {
 
-// Weights by AdaHedge (de Rooij, van Erven, Grunwald, Koolen, 2014): w proportional to w exp(-eta loss), with eta from the losses
-// themselves; a fixed share of all weight goes round evenly, so that who was bad may come back (Herbster, Warmuth, 1998).
+// Weights by AdaHedge (de Rooij, van Erven, Grunwald, Koolen, 2014): w proportional to w exp(-eta loss), with eta from
+// the losses themselves; a fixed share of all weight is redistributed evenly, so that a bad expert can recover
+// (Herbster, Warmuth, 1998).
 class Hedge {
   public:
-    // least: the gap is never less, so that the weights do not jump; 0: it begins with what the first event that tells the experts
-    // apart says, and the unit of the losses does not matter.
+    // least: lower bound of the gap, so that the weights do not jump; 0: the gap starts from the first event with
+    // different losses, and the unit of the losses does not matter.
     Hedge(std::size_t experts, double share, double least)
         : share_(share), least_(least), gap_(least), weights_(experts, 1 / static_cast<double>(experts)) {}
 
-    // losses: >= 0, one an expert; those without weight are passed over.
+    // losses: >= 0, one per expert; experts without weight are skipped.
     void step(std::span<const double> losses);
     void leave(std::size_t expert);
     void enter(std::size_t expert);
 
     std::span<const double> weights() const { return weights_; }
-    // What everybody has by the share alone: it keeps an expert in the race and says nothing for it.
+    // The weight that every expert has by the fixed share alone: it says nothing about its quality.
     double uniform_share() const;
     void visit(Archive& archive);
 
@@ -43,15 +46,16 @@ class Hedge {
   private:
     void normalise();
 
-    static constexpr double kKeep = 0.999;   // what an event leaves of the gap: the shares that go round would widen it for ever
-    static constexpr double kBegin = 0.1;    // of the first gap, where there is no least one
-    static constexpr double kRounding = 1e-9;  // losses that differ by less are the same
-    static constexpr double kMaxRate = 1e290;  // of eta: a gap that is almost 0 must not make it infinite
+    // forgetting factor of the gap, which the redistributed shares would widen forever
+    static constexpr double kKeep = 0.999;
+    static constexpr double kBegin = 0.1;    // factor of the first gap, if there is no lower bound
+    static constexpr double kRounding = 1e-9;  // losses that differ by less count as equal
+    static constexpr double kMaxRate = 1e290;  // largest eta: a gap of almost 0 must not make it infinite
 
     double share_, least_;
-    double gap_;  // Delta: how much the weights have lost to the best exponential mixture, of late
+    double gap_;  // Delta: recent regret of the weights relative to the best exponential mixture
     std::vector<double> weights_;
-    std::vector<double> trial_ = {};  // room to work in
+    std::vector<double> trial_ = {};  // scratch
 };
 
 class Mixture {
@@ -60,63 +64,65 @@ class Mixture {
 
     Mixture(Kind kind, std::size_t experts, double share);
 
-    // What an expert said of some rows: `outputs` numbers a row. A number that is not finite says that it has left.
+    // Scores of an expert for some rows: `outputs` numbers per row. A score that is not finite removes the expert.
     struct ExpertScores {
         std::size_t expert;
         const double* scores;
     };
 
-    // From here on so many classes are known.
+    // Adds classes up to this number.
     void add_classes(std::size_t classes);
-    // One pass over a chunk. labels: class numbers, all below classes(), or targets. outputs: 1 for two classes and for numbers, else
-    // classes(). met: how many classes had been met before the first row. out: classes() probabilities a row (at least two), or one
-    // number a row.
+    // One pass over a chunk. labels: class codes below classes(), or targets. Scores have 1 column for two classes and
+    // for numbers, otherwise classes(). known_classes: number of classes known before the first row. out: classes()
+    // probabilities per row (at least two), or one number per row.
     void learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels, std::size_t known_classes, double* out);
-    // Takes the memory that learning one more row needs, so that it cannot fail.
+    // Allocates what learning one more row needs, so that it cannot fail.
     void make_room();
-    // The same for rows that are not learned.
+    // Mixes rows without learning.
     void mix(std::span<const ExpertScores> expert_scores, std::size_t rows, double* out) const;
 
     void leave(std::size_t expert);
     void enter(std::size_t expert);
-    // The losses of the experts are counted anew.
+    // Resets the recent losses of the experts.
     void reset_recent();
 
     std::size_t experts() const { return errors_.size(); }
     std::size_t classes() const { return classes_; }
     std::size_t columns() const { return kind_ == Kind::numbers ? 1 : std::max<std::size_t>(classes_, 2); }
     std::size_t outputs() const { return kind_ == Kind::numbers || classes_ <= 2 ? 1 : classes_; }
-    std::vector<double> weights() const;  // of both voices
+    std::vector<double> weights() const;  // sum over the variants
     // Whether an expert's scores have any weight in `mix`.
     bool counts(std::size_t expert) const;
-    std::vector<double> recent() const;   // sum of losses since the mark, of the better voice
-    std::span<const double> counted() const { return counted_; } // events since the mark
-    std::span<const double> errors() const { return errors_; }   // all mistakes (without a shift), or all absolute errors
-    std::span<const double> events() const { return events_; }   // that each expert was there for
+    std::vector<double> recent() const;   // sum of losses since reset_recent(), of the better variant
+    std::span<const double> counted() const { return counted_; } // events since reset_recent()
+    // all mistakes (without a shift), or the sum of absolute errors
+    std::span<const double> errors() const { return errors_; }
+    std::span<const double> events() const { return events_; }   // events of each expert
     double own_errors() const { return own_errors_; }
     std::uint64_t seen() const { return seen_; }
     // Lines of position, mean error so far, then the weights and the mean errors of the experts.
     std::span<const float> history() const { return history_; }
     std::size_t line() const { return 2 + 2 * experts(); }
     std::size_t bytes() const;
-    std::size_t bytes_for(std::size_t classes) const;  // at most, with so many classes
+    std::size_t bytes_for(std::size_t classes) const;  // upper bound with this many classes
 
     void visit(Archive& archive);
 
   private:
-    static constexpr double kUnseenProbability = 1e-9;    // probability of a class that has not come yet
-    static constexpr std::size_t kLines = 128;  // of the history, which is thinned when it is full
-    static constexpr double kMinGap = 10;          // of losses of about 1 at most; that of numbers shows itself
-    static constexpr double kMaxErrorRatio = 20;      // mean errors of the mixture: no loss of a number counts more
-    static constexpr double kLogLossShare = 0.3;       // of the loss of a class is the logarithmic one, the rest the mistake
-    static constexpr double kMaxLogLoss = 5;    // the largest logarithmic loss that counts
-    static constexpr double kFirstStep = 8;     // events between two lines, at first
+    static constexpr double kUnseenProbability = 1e-9;    // probability of a class not seen yet
+    static constexpr std::size_t kLines = 128;  // lines of the history, which is thinned when full
+    static constexpr double kMinGap = 10;  // lower bound for class losses of at most about 1; that of numbers adapts
+    static constexpr double kMaxErrorRatio = 20;      // largest loss of a number, in mean errors of the mixture
+    // share of the logarithmic loss in the loss of a class; the rest is the mistake
+    static constexpr double kLogLossShare = 0.3;
+    static constexpr double kMaxLogLoss = 5;    // largest logarithmic loss that counts
+    static constexpr double kFirstStep = 8;     // initial number of events between two lines
     static constexpr double kMaxError = 1e280;  // the largest absolute error that counts
 
     struct RowLoss {
         double error, loss;
     };
-    // Places of the voices of an expert: e, and e + experts() for that without a shift.
+    // Indices of the variants of an expert: e, and e + experts() for the one without a shift.
     std::size_t variants() const { return hedge_.weights().size(); }
     template <class F>
     void each_variant(std::size_t expert, F f) const {
@@ -136,12 +142,12 @@ class Mixture {
     Hedge hedge_;
     std::size_t classes_ = 0;
     std::vector<Calibration> calibrations_;
-    std::vector<double> recent_;  // of each voice
+    std::vector<double> recent_;  // by variant
     std::vector<double> counted_, errors_, events_;
     double own_errors_ = 0, first_error_ = 0, step_ = kFirstStep;
     std::uint64_t seen_ = 0;
     std::vector<float> history_;
-    std::vector<double> shares_ = {}, losses_ = {};  // room to work in
+    std::vector<double> shares_ = {}, losses_ = {};  // scratch
     std::vector<std::uint8_t> active_ = {};
 };
 

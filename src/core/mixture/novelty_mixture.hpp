@@ -1,13 +1,14 @@
-// What several density experts say of one event, as one number, and when that is an alarm.
+// The mixture of several density experts for novelty detection.
 //
-// The logarithm of what each says is measured against its own last few hundred: how far below the median, in units of what lies between
-// the median and the tenth from below. The mean over the experts counts, of numbers beyond one unit by their logarithm: none decides alone.
-// The score is the logarithm of the share of the last thousand events that were stranger, so that it means the same at all times, and an
-// alarm is a share below the rate.
+// The log density of each expert is standardised by its own last few hundred values: its distance below the median, in
+// units of the distance between the median and the 10 % quantile. The mixture is the mean over the experts of these
+// numbers, compressed logarithmically beyond one unit, so that no expert decides alone. The score is the logarithm of
+// the share of the last thousand events that were more unusual, so that its meaning is constant over time; an alarm is
+// a share below the rate.
 //
-// Scores that drift, as they do while stored points fill up, would be alarms too often or too rarely for a long time. So what is left
-// of, or missing from, the alarms that were asked for moves the share at which an alarm begins, up to a few times: scores near it are
-// drawn so that an alarm begins at the rate all the same, and those far from it stay as they are.
+// Scores that drift, for example while stored points fill up, would raise alarms too often or too rarely for a long
+// time. So the surplus or deficit of alarms moves the share at which an alarm begins, within limits: scores near it are
+// shifted so that an alarm still begins at the rate, and scores far from it are unchanged.
 #pragma once
 
 #include <algorithm>
@@ -35,15 +36,15 @@ class NoveltyMixture {
     void leave(std::size_t expert) { active_[expert] = 0; }
     bool is_active(std::size_t expert) const { return active_[expert] != 0; }
     double alarms() const { return alarms_; }
-    // What a score is measured from: nothing is below it in the first events.
+    // The threshold of scores; it raises no alarm in the first events.
     double margin() const { return scores_.size() < kQuiet ? -kFarthest : level_; }
 
-    // densities: one an expert, of those that are there (not a number: it has left). Returns the score, less the margin.
-    double mix(std::span<const double> densities) const { return drawn(share(view(densities))) - margin(); }
+    // densities: one per active expert (NaN: the expert has left). Returns the score minus the margin.
+    double mix(std::span<const double> densities) const { return shifted(share(view(densities))) - margin(); }
     double learn(std::span<const double> densities) {
         for (std::size_t e = 0; e < experts(); ++e)
             if (active_[e] && !std::isfinite(densities[e])) active_[e] = 0;
-        const double mixed = view(densities), shown = drawn(share(mixed)) - margin();
+        const double mixed = view(densities), shown = shifted(share(mixed)) - margin();
         const bool counts = scores_.size() >= kQuiet;
         for (std::size_t e = 0; e < experts(); ++e)
             if (active_[e]) logs_[e].push(logarithm(densities[e]));
@@ -54,7 +55,7 @@ class NoveltyMixture {
         return shown;
     }
 
-    // Takes the memory that learning one more event needs, so that it cannot fail.
+    // Allocates what learning one more event needs, so that it cannot fail.
     void make_room() {
         for (Logs& logs : logs_) logs.make_room();
         scores_.make_room();
@@ -72,29 +73,32 @@ class NoveltyMixture {
 
   private:
     using Logs = BasicQuantileWindow<250>;
-    static constexpr std::size_t kQuiet = 50;   // events without an alarm
-    static constexpr double kFarthest = 1e6;    // no score is farther from 0
-    static constexpr double kLeast = 1e-290;    // a density that is less is this
-    static constexpr double kNarrow = 1e-9;     // a spread that is less is this
-    static constexpr double kPull = 0.35;       // by so much an alarm too many lowers the logarithm of the share at which one begins
-    static constexpr double kReach = 3;         // logarithms of shares that are farther from the rate stay as they are
+    static constexpr std::size_t kQuiet = 50;   // first events, which never raise an alarm
+    static constexpr double kFarthest = 1e6;    // largest |score|
+    static constexpr double kLeast = 1e-290;    // lower bound of densities
+    static constexpr double kNarrow = 1e-9;     // lower bound of spreads
+    static constexpr double kPull = 0.35;       // decrease of the log share at which an alarm begins, per surplus alarm
+    static constexpr double kReach = 3;         // log shares farther from the rate are unchanged
 
     static double logarithm(double density) { return elementary::quick_log(std::max(density, kLeast)); }
 
     double view(std::span<const double> densities) const {
         double sum = 0, count = 0;
         for (std::size_t e = 0; e < experts(); ++e)
-            if (active_[e]) sum += compressed(measured(logs_[e], logarithm(densities[e]))), count += 1;
+            if (active_[e]) {
+                sum += compressed(measured(logs_[e], logarithm(densities[e])));
+                count += 1;
+            }
         return count == 0 ? 0.0 : sum / count;
     }
-    // Beyond one unit by its logarithm.
+    // Logarithmic beyond one unit.
     static double compressed(double x) { return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::quick_log(std::abs(x)), x); }
     double share(double view) const { return scores_.size() < 2 ? 0.0 : elementary::quick_log(scores_.share(view, 1.0)); }
     double reach() const { return std::min(-level_, kReach); }
-    // No debt grows without end: where all is strange for a while, alarms come again soon after.
+    // The surplus is bounded, so that alarms resume soon after a long unusual phase.
     double bounded(double surplus) const { return std::clamp(surplus, -reach() / 2 / kPull, reach() / 2 / kPull); }
-    // Logarithms of shares with those at which an alarm begins drawn to that of the rate; two lines that meet there.
-    double drawn(double share) const {
+    // Shifts log shares so that an alarm begins at the rate: two linear pieces that meet there.
+    double shifted(double share) const {
         const double from = share - level_, begins = -kPull * surplus_;
         if (std::abs(from) >= reach()) return share;
         return level_ + (from - begins) * reach() / (from < begins ? reach() + begins : reach() - begins);
@@ -114,12 +118,12 @@ class NoveltyMixture {
         for (const double value : values) window.push(value);
     }
 
-    double rate_, level_;  // and its logarithm
+    double rate_, level_;  // rate, log(rate)
     std::vector<Logs> logs_;
     std::vector<std::uint8_t> active_;
     QuantileWindow scores_;
     double alarms_ = 0;
-    double surplus_ = 0;  // alarms, less those that were asked for; within bounds
+    double surplus_ = 0;  // alarms minus expected alarms; bounded
     std::uint64_t seen_ = 0;
 };
 

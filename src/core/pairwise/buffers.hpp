@@ -1,7 +1,7 @@
-// A finite sample of the past: which slot of a buffer an event goes to, and the rows that are kept there.
+// A finite sample of the past: which slot of a buffer an event is written to, and the stored rows.
 //
-// The policies are stream-oblivious: they look at positions and random numbers, never at the data, which is what the
-// regret bounds of pairwise learning need. A policy from outside may look.
+// The policies are oblivious: they depend on positions and random numbers but never on the data, which the regret
+// bounds of pairwise learning require. A policy written in Python may use the data.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,19 @@
 namespace gristmill {
 
 enum class Policy { fifo, reservoir, reservoir_x, foreign };
-enum class Draw { skip, binomial, bernoulli };  // three ways to the one law of RS-x
+enum class Draw { skip, binomial, bernoulli };  // three implementations of the same law of RS-x
 
-// What one event does to a buffer: it is written to `slots`; or, once in the life of RS-x, every slot j is refilled from
-// slot `sources[j]`, where the number `size` stands for the event itself.
+// What one event does to a buffer: it is written to `slots`; or, once for RS-x, every slot j is refilled from slot
+// `sources[j]`, where `size` means the event itself.
 struct Change {
     std::vector<std::size_t> slots, sources;
-    void clear() { slots.clear(), sources.clear(); }
+    void clear() {
+        slots.clear();
+        sources.clear();
+    }
 };
 
-// A policy written elsewhere. `offer` fills `slots` and may throw; `clone` is for the undo of a chunk.
+// A policy written in Python. `offer` fills `slots` and may throw; `clone` is for the rollback of a chunk.
 struct ForeignPolicy {
     virtual ~ForeignPolicy() = default;
     virtual void offer(std::uint64_t step, std::span<const double> x, double label, std::size_t filled,
@@ -50,8 +53,8 @@ class Buffer {
     std::uint64_t offered() const { return offered_; }
     Policy policy() const { return policy_; }
 
-    // The next event of the stream comes by. x and label are for a foreign policy only, which may throw; then nothing
-    // has changed.
+    // Offers the next event of the stream. x and label are for a Python policy only, which may throw; then nothing has
+    // changed.
     void offer(Random& random, Change& change, std::span<const double> x = {}, double label = 0) {
         change.clear();
         const std::uint64_t step = offered_ + 1;  // t
@@ -64,7 +67,7 @@ class Buffer {
         offered_ = step;
     }
 
-    // A copy that shares nothing, so that it can be put back.
+    // A deep copy, for rollback.
     Buffer separate() const {
         Buffer copy = *this;
         if (foreign_) copy.foreign_ = foreign_->clone();
@@ -88,7 +91,7 @@ class Buffer {
     void overflow(std::uint64_t step, Random& random, Change& change) {
         switch (policy_) {
             case Policy::fifo: change.slots.push_back((step - 1) % size_); return;
-            case Policy::reservoir:  // kept with probability s/t, in place of a random point
+            case Policy::reservoir:  // stored with probability s/t, in place of a random point
                 if (const std::uint64_t slot = random.below(step); slot < size_) change.slots.push_back(slot);
                 return;
             case Policy::reservoir_x:
@@ -116,8 +119,8 @@ class Buffer {
         return std::max(step + 1, static_cast<std::uint64_t>(next));
     }
 
-    // At an event of replacement the pattern is that of s coins of probability 1/t, given that one at least fell: the
-    // first by a geometric law cut at s, the others by plain geometric gaps.
+    // At a replacement the pattern is that of s coins of probability 1/t given at least one head: the first by a
+    // geometric law truncated at s, the others by plain geometric gaps.
     void skip(std::uint64_t step, Random& random, Change& change) {
         if (step != next_) return;
         const double log_miss = elementary::log1p(-1.0 / static_cast<double>(step));
@@ -131,7 +134,7 @@ class Buffer {
         next_ = next_after(step, random);
     }
 
-    // K by inversion of its law, then K slots without repeats.
+    // K by inversion of its law, then K distinct slots.
     void binomial(std::uint64_t step, Random& random, Change& change) {
         const double p = 1.0 / static_cast<double>(step), s = static_cast<double>(size_);
         double mass = elementary::exp(s * elementary::log1p(-p)), left = random.uniform();
@@ -166,11 +169,11 @@ class Buffer {
     Draw draw_ = Draw::skip;
     std::size_t size_ = 1, filled_ = 0;
     std::uint64_t offered_ = 0;  // t
-    std::uint64_t next_ = 0;     // when RS-x will next replace something
+    std::uint64_t next_ = 0;     // position of the next replacement of RS-x
     std::shared_ptr<ForeignPolicy> foreign_;
 };
 
-// The rows of a buffer in blocks of lanes, with their labels and places in the stream. All memory is taken at once.
+// The rows of a buffer in blocks of lanes, with their labels and positions. All memory is allocated at once.
 class BufferRows {
   public:
     BufferRows() = default;
@@ -249,7 +252,8 @@ class BufferRows {
     std::vector<std::int64_t> ids_;
 };
 
-// The same for two classes, a store each: an event is compared with the other class only, and half the bytes are not read.
+// The same for two classes with one store each: an event is compared only with the other class, so half the bytes are
+// not read.
 class SplitRows {
   public:
     SplitRows(std::size_t size, std::size_t width)
@@ -291,7 +295,7 @@ class SplitRows {
         }
         sides_[positive].put(static_cast<std::size_t>(place_[slot]), x);
     }
-    // The last of its side moves into the place of the one that leaves.
+    // The last row of its side moves into the freed place.
     void leave(std::size_t slot) {
         if (side_[slot] < 0) return;
         auto& owners = owner_[side_[slot] > 0];
@@ -316,7 +320,7 @@ class SplitRows {
             }
         }
     }
-    // Who is where, from the saved places; forged ones are refused.
+    // Restores owner_ from the saved places; inconsistent ones are refused.
     void claim() {
         for (auto& owners : owner_) owners.clear();
         std::size_t counts[2] = {0, 0};
@@ -336,9 +340,9 @@ class SplitRows {
     }
 
     BufferRows sides_[2];                  // negative, positive
-    std::vector<std::int64_t> place_;      // of a slot, within its side
-    std::vector<std::int64_t> side_;       // of a slot; -1: empty
-    std::vector<std::size_t> owner_[2];    // which slot is at a place
+    std::vector<std::int64_t> place_;      // place of a slot within its side
+    std::vector<std::int64_t> side_;       // side of a slot; -1: empty
+    std::vector<std::size_t> owner_[2];    // slot at a place
 };
 
 }  // namespace gristmill

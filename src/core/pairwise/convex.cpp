@@ -25,7 +25,7 @@ void Spectrum::decompose(const double* a, std::size_t n) {
 }
 
 // Reflections from the last row up: row i keeps its entries left of the diagonal only in column i - 1. The vector of a
-// reflection stays in the part of the row that it has emptied.
+// reflection is stored in the emptied part of the row.
 void Spectrum::reduce() {
     const auto& isa = isa_score();
     auto row = [&](std::size_t i) { return work_.data() + i * stride_; };
@@ -56,7 +56,7 @@ void Spectrum::reduce() {
         }
     }
     if (n_ > 0) values_[0] = row(0)[0];
-    // vectors_ row k holds Q^T's row k: apply the reflections in the order that undoes them.
+    // Row k of vectors_ holds row k of Q^T: apply the reflections in reverse order.
     for (std::size_t i = 1; i < n_; ++i) {
         if (tau_[i] == 0) continue;
         const double* u = row(i);
@@ -67,7 +67,7 @@ void Spectrum::reduce() {
     }
 }
 
-// Implicit QL on the three diagonals; each plane rotation turns two rows of vectors_.
+// Implicit QL on the tridiagonal matrix; each plane rotation combines two rows of vectors_.
 void Spectrum::iterate() {
     constexpr double tiny = std::numeric_limits<double>::epsilon();
     auto& d = values_;
@@ -128,7 +128,7 @@ bool positive_definite(const double* a, std::size_t n, double* work) {
     const std::size_t stride = padded(n);
     std::fill(work, work + n * stride, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
-        double* row = work + i * stride;  // of the factor; zero from j on while entry j is made
+        double* row = work + i * stride;  // row of the factor; zero from j on while entry j is computed
         for (std::size_t j = 0; j < i; ++j) {
             const double* other = work + j * stride;
             row[j] = (a[i * stride + j] - isa_score().dot(row, other, padded(j + 1))) / other[j];
@@ -224,7 +224,7 @@ void symmetrize(double* a, std::size_t n) {
             a[i * stride + j] = a[j * stride + i] = 0.5 * (a[i * stride + j] + a[j * stride + i]);
 }
 
-// Only eigenvalues move: the cone, and within it the ball of a norm of the eigenvalues.
+// Changes only eigenvalues: projects onto the cone, and within it onto the ball of a norm of the eigenvalues.
 void project_spectrum(double* a, std::size_t n, const Ball& ball, Spectrum& spectrum) {
     const std::size_t stride = padded(n);
     spectrum.decompose(a, n);
@@ -239,7 +239,7 @@ void project_spectrum(double* a, std::size_t n, const Ball& ball, Spectrum& spec
         moved += change[i] != 0;
         left += kept[i] != 0;
     }
-    if (left < moved) {  // fewer vectors to put together than to take out, and no rounding left of what was there
+    if (left < moved) {  // rebuilding needs fewer vectors than removing, and leaves no rounding of the old matrix
         std::fill(a, a + n * stride, 0.0);
         spectrum.add_outer(kept, a);
     } else {
@@ -281,15 +281,15 @@ void project_ball(double* a, std::size_t n, const Ball& ball, Spectrum& spectrum
     }
 }
 
-// For norms of the entries there is no closed form: Dykstra's alternating projections, which end at the nearest point of
-// the intersection. The last one is the cone's, and a factor then takes the rounding out of the ball.
+// Norms of the entries have no closed form: Dykstra's alternating projections converge to the nearest point of the
+// intersection. The last projection is onto the cone; a factor then removes rounding beyond the ball.
 void project_psd(double* a, std::size_t n, const Ball& ball, Spectrum& spectrum) {
     const bool entries = ball.kind == BallKind::l1 || ball.kind == BallKind::group;
     if (!entries) return project_spectrum(a, n, ball, spectrum);
     const std::size_t count = n * padded(n);
     const Lines<double> start(a, a + count);
     project_spectrum(a, n, {}, spectrum);
-    if (ball_norm(a, n, ball.kind) <= ball.radius) return;  // nearest in the cone, and inside the ball: nearest in both
+    if (ball_norm(a, n, ball.kind) <= ball.radius) return;  // nearest in the cone and inside the ball: nearest in both
     std::copy(start.begin(), start.end(), a);
     Lines<double> cone(count), box(count), before(count);
     for (int round = 0; round < 1000; ++round) {

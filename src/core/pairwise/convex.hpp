@@ -1,4 +1,4 @@
-// Projections onto the convex sets that pairwise learners live in, and the symmetric eigenvalues they need.
+// Projections onto the convex sets of pairwise learners, and the symmetric eigenvalue decomposition they need.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace gristmill {
 
-// Eigenvalues and vectors of a symmetric matrix: Householder to three diagonals, then implicit QL.
-// One object keeps its memory between calls.
+// Eigenvalues and eigenvectors of a symmetric matrix: Householder reduction to tridiagonal form, then implicit QL. One
+// object reuses its memory between calls.
 class Spectrum {
   public:
     // a: n rows of `stride` numbers, stride = padded(n), zeros beyond n. Not changed.
@@ -29,7 +29,7 @@ class Spectrum {
     std::vector<double> values_, off_, tau_;
 };
 
-// Whether a symmetric matrix has only positive eigenvalues, by Cholesky; work: n rows of stride padded(n).
+// Whether a symmetric matrix is positive definite, by Cholesky; work: n rows of stride padded(n).
 bool positive_definite(const double* a, std::size_t n, double* work);
 
 enum class BallKind { none, l2, l1, simplex, group, trace };
@@ -40,11 +40,11 @@ struct Ball {
     double radius = 0;
 };
 
-// v, n numbers: the nearest point of |v|_1 <= radius, or of the simplex {v >= 0, sum v = radius}.
+// Replaces v (n numbers) by the nearest point of |v|_1 <= radius, or of the simplex {v >= 0, sum v = radius}.
 void project_l1(double* v, std::size_t n, double radius);
 void project_simplex(double* v, std::size_t n, double radius);
-// The matrix `a`, n rows of stride padded(n), zeros beyond n: the nearest point of the ball, or of the ball within the
-// cone of symmetric matrices with no negative eigenvalue (then `a` must be symmetric).
+// Replaces the matrix `a` (n rows of stride padded(n), zeros beyond n) by the nearest point of the ball, or of the ball
+// within the positive semidefinite cone (then `a` must be symmetric).
 void project_ball(double* a, std::size_t n, const Ball& ball, Spectrum& spectrum);
 void project_psd(double* a, std::size_t n, const Ball& ball, Spectrum& spectrum);
 

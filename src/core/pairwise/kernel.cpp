@@ -42,7 +42,7 @@ void KernelRanker::learn(const Batch& batch, std::span<const double> labels, dou
     f_.keep();
 }
 
-// What the event changes: the coefficient of each buffer entry and of the newcomer, the scores afterwards, the norm.
+// Plans an event: the coefficient of each buffer entry and of the newcomer, the scores afterwards, the norm.
 void KernelRanker::plan(const double* row, double self, double label, double score) {
     const std::size_t filled = now_.stream.filled(), stride = padded(now_.stream.buffer.size());
     const auto& isa = isa_score();
@@ -136,7 +136,7 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
     if (stream.seen % 512 == 0) refresh();
 }
 
-// The buffer's references after `change`; the newcomer is in `slot`.
+// Updates the slots of the buffer after `change`; the newcomer is in `slot`.
 void KernelRanker::enter(const double* row, std::size_t slot) {
     auto& stream = now_.stream;
     const std::size_t filled = stream.filled(), stride = padded(stream.buffer.size());
@@ -172,7 +172,7 @@ void KernelRanker::gather(const std::vector<std::size_t>& sources) {
 
 MergePartners::Fold KernelRanker::choose_evicted(std::size_t outside) {
     const Points& points = f_.points();
-    if (settings_.drop == Drop::merge) {  // points of the buffer may be partners, but stay
+    if (settings_.drop == Drop::merge) {  // points of the buffer may be partners but are not evicted
         std::vector<std::uint8_t> may_go(f_.size());
         for (std::size_t slot = 0; slot < f_.size(); ++slot) may_go[slot] = now_.uses[slot] == 0;
         return f_.cheapest_fold(may_go);
@@ -197,13 +197,13 @@ void KernelRanker::keep_budget(Lookahead& lookahead, std::size_t i) {
         if (now_.uses[slot] > 0) continue;
         const bool idle = f_.coef(slot, 0) == 0 && (!f_.averages() || f_.average_coef(slot, 0) == 0);
         if (idle)
-            drop(lookahead, i, {slot});  // the last slot moves here; it has been looked at
+            drop(lookahead, i, {slot});  // the last slot moves here; it has been checked already
         else
             ++outside;
     }
     if (settings_.drop == Drop::nothing) return;
     for (; outside > settings_.size; --outside) drop(lookahead, i, choose_evicted(outside));
-    stay_inside();  // what is folded may point outward
+    stay_inside();  // merging may increase the norm
 }
 
 void KernelRanker::move_term(std::size_t slot, double by) {
@@ -220,7 +220,8 @@ void KernelRanker::drop(Lookahead& lookahead, std::size_t i, const MergePartners
         move_term(slot, -c);
         if (evicted.partner != MergePartners::kNone) move_term(evicted.partner, evicted.share * c);
     }
-    if (evicted.partner != MergePartners::kNone) f_.fold(slot, evicted.partner, evicted.share, nullptr);  // past hypotheses
+    // in past hypotheses as well
+    if (evicted.partner != MergePartners::kNone) f_.fold(slot, evicted.partner, evicted.share, nullptr);
     const std::size_t last = f_.size() - 1;
     f_.remove(slot, nullptr);
     now_.uses[slot] = now_.uses[last];
@@ -231,7 +232,7 @@ void KernelRanker::drop(Lookahead& lookahead, std::size_t i, const MergePartners
     lookahead.moved(i, last, slot);
 }
 
-// Sums that are moved along gather rounding: now and then they are made anew.
+// Incrementally updated sums accumulate rounding: recompute them now and then.
 void KernelRanker::refresh() {
     row_.resize(padded(f_.size()));
     for (std::size_t j = 0; j < now_.stream.filled(); ++j) {

@@ -81,7 +81,7 @@ void LinearRanker::event(const double* row, double label, std::size_t at, double
         isa.scale(settings_.ball.radius / norm, next_.data(), next_.size());
     if (settings_.ball.kind == BallKind::l1) project_l1(next_.data(), width, settings_.ball.radius);
     stream_.offer(x_.data(), label, width);
-    // Nothing from here on can fail. The ensemble is the hypotheses that met a buffer: h_1 .. h_{n-1}.
+    // Nothing from here on can fail. The average is over the hypotheses with a non-empty buffer: h_1 .. h_{n-1}.
     rows_.apply(stream_.change, x_.data(), label);
     order.commit(stream_, label);
     if (filled > 0 && settings_.average) {
@@ -134,7 +134,8 @@ void TwoReservoirRanker::event(const double* row, double label, std::size_t at, 
     const double score = isa.dot(w_.data(), x_.data(), w_.size());
     if (!std::isfinite(score)) diverged(at);
     if (shown_score) *shown_score = score;
-    // A pair of the reservoir stands for so many of the stream. 1/2 comes from the objective |w|^2/2 + C sum / 2.
+    // A pair of the reservoir represents this many pairs of the stream. 1/2 comes from the objective |w|^2/2 + C sum /
+    // 2.
     const double weight = 0.5 * settings_.aggressiveness *
                           std::max(1.0, static_cast<double>(other.seen) / static_cast<double>(other.buffer.size()));
     std::copy(w_.begin(), w_.end(), next_.begin());
@@ -164,7 +165,7 @@ void TwoReservoirRanker::event(const double* row, double label, std::size_t at, 
     }
     if (!std::isfinite(norm_of(next_))) diverged(at);
     order.commit(sides_[0], label);
-    own.random = random_;  // one generator for both, so that the names of the classes do not matter
+    own.random = random_;  // one generator for both reservoirs, so that exchanging the classes changes nothing
     own.offer(x_.data(), label);
     random_ = own.random;
     ++seen_;

@@ -1,7 +1,10 @@
-// Losses of pairs of events, learned from a stream through a finite buffer: OLP and its relatives.
+// Folder pairwise: learning from pairs of events through a finite buffer (OLP and related algorithms): buffers, convex
+// sets, pair losses.
+// It includes expansion/ and below; bind/ may include it.
+// Begin with this file: margin losses, what the learners share, and linear rankers.
 //
-// Every learner here is a plain value: a chunk is undone by putting back a copy. Each event is planned in scratch memory
-// and committed when nothing can fail any more. No sum depends on how the stream was cut.
+// Every learner here is a plain value: a chunk is rolled back by restoring a copy. Each event is planned in scratch
+// memory and committed when nothing can fail any more. No sum depends on how the stream was cut into chunks.
 #pragma once
 
 #include <functional>
@@ -16,13 +19,13 @@ namespace gristmill {
 
 enum class MarginKind { hinge, squared_hinge, logistic, exponential };
 
-// phi(u), a loss of a margin; only its slope is needed to learn.
+// phi(u), a loss of a margin; learning needs only its slope.
 struct MarginLoss {
     MarginKind kind = MarginKind::hinge;
     double margin = 1;
 
-    // Margins become slopes, in place; returns their sum. The hinge's pairs are counted: no branch to mispredict, and no
-    // chain of additions.
+    // Replaces margins by slopes and returns their sum. The hinge counts its active pairs: no branch to mispredict and
+    // no chain of additions.
     double slopes(double* u, std::size_t count) const {
         if (kind == MarginKind::hinge) {
             std::size_t active = 0;
@@ -52,10 +55,10 @@ struct MarginLoss {
     }
 };
 
-// How far to step at event t, and what the regulariser leaves of the old hypothesis.
+// Step size at event t, and the factor that the regulariser leaves of the old hypothesis.
 struct Pace {
     double rate = 1;  // eta
-    double reg = 0;   // sigma of a strongly convex regulariser sigma/2 |w|^2; its rate falls as 1/t
+    double reg = 0;   // sigma of a strongly convex regulariser sigma/2 |w|^2; the rate then falls as 1/t
     double step(std::uint64_t t) const {
         const auto n = static_cast<double>(t);
         return reg > 0 ? rate / (reg * n) : rate / std::sqrt(n);
@@ -66,15 +69,15 @@ struct Pace {
 // Called now and then during a chunk; may throw to stop it.
 using Poll = std::function<void()>;
 
-// What the learners share: the buffer, its rows, the generator, counters.
+// What the learners share: the buffer, its rows, the random generator, counters.
 struct PairStream {
     Buffer buffer;
     BufferRows rows;
     Random random;
     std::uint64_t seen = 0;
-    std::uint64_t pairs = 0;      // pairs of opposite labels met
-    // Events of the negative and the positive class that met the other one, and the sum of the shares of their pairs in
-    // the right order.
+    std::uint64_t pairs = 0;      // pairs of opposite labels so far
+    // Events of the negative and the positive class that were compared with the other class, and the sum of the shares
+    // of their pairs in the right order.
     double right[2] = {}, asked[2] = {};
     Change change;
 
@@ -83,13 +86,14 @@ struct PairStream {
         random.seed = seed;
     }
     std::size_t filled() const { return buffer.filled(); }
-    // The AUC along the way, by the events of the class that comes less often: they meet the many points of the other
-    // class. Those of the frequent class meet the same few rare points again and again, from which f has learned.
+    // Prequential AUC, from the events of the rarer class: they are compared with many points of the other class.
+    // Events of the frequent class are compared with the same few rare points again and again, from which f has
+    // learned.
     double auc() const {
         const int rare = asked[0] == 0 || (asked[1] > 0 && asked[1] <= asked[0]) ? 1 : 0;
         return asked[rare] > 0 ? right[rare] / asked[rare] : std::numeric_limits<double>::quiet_NaN();
     }
-    // The event goes to the buffer. Only a foreign policy can throw, before anything has changed.
+    // Offers the event to the buffer. Only a Python policy can throw, before anything has changed.
     void offer(const double* x, double label) { offer(x, label, rows.width()); }
     void offer(const double* x, double label, std::size_t width) {
         buffer.offer(random, change, {x, width}, label);
@@ -99,8 +103,10 @@ struct PairStream {
     void visit(Archive& archive) {
         auto state = buffer.state();
         rows.visit(archive);
-        archive.number("right_negative", right[0]), archive.number("asked_negative", asked[0]);
-        archive.number("right_positive", right[1]), archive.number("asked_positive", asked[1]);
+        archive.number("right_negative", right[0]);
+        archive.number("asked_negative", asked[0]);
+        archive.number("right_positive", right[1]);
+        archive.number("asked_positive", asked[1]);
         archive.number("random_seed", random.seed);
         archive.number("random_counter", random.counter);
         archive.count("seen", seen);
@@ -112,7 +118,7 @@ struct PairStream {
     }
 };
 
-// A chunk is one transaction. One event by itself is planned before it is committed, and needs no copy.
+// Runs a chunk as one transaction. A single event is planned before it is committed and needs no copy.
 template <class L, class F>
 void transact(L& learner, std::size_t count, const Poll& poll, F event) {
     if (count == 1) return event(0);
@@ -129,10 +135,10 @@ void transact(L& learner, std::size_t count, const Poll& poll, F event) {
 }
 
 [[noreturn]] void diverged(std::size_t row);
-// Throws for rows that are not dense doubles of this width, or not finite.
+// Throws for rows that are not finite dense doubles of this width.
 void check_dense(const Batch& batch, std::size_t width);
 
-// The share of the opposite-label pairs that a score puts in the right order, ties by half.
+// The share of the opposite-label pairs that a score orders correctly; ties count one half.
 struct Order {
     std::uint64_t halves = 0, pairs = 0;
     void pair(double margin) {
@@ -149,22 +155,22 @@ struct Order {
 
 inline double norm_of(const Lines<double>& v) { return std::sqrt(isa_score().dot(v.data(), v.data(), v.size())); }
 
-// AUC by a linear scorer: u = y <w, x - x'> over the pairs of opposite labels. Pairs of one label have no slope.
+// AUC maximisation with a linear scorer: u = y <w, x - x'> over the pairs of opposite labels.
 class LinearRanker {
   public:
     static constexpr bool kRanks = true;  // labels are signs
     struct Settings {
         MarginLoss loss;
         Pace pace;
-        Ball ball;                    // where w must stay
+        Ball ball;                    // the set that contains w
         bool average = false;
-        bool opposite_only = false;   // mean over the pairs of opposite labels, not over the buffer
+        bool opposite_only = false;   // mean over the pairs of opposite labels instead of the buffer
     };
     LinearRanker(const Settings& settings, Buffer buffer, std::size_t width, std::uint64_t seed);
 
     void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
     void score(const DenseRows<double>& x, double* scores) const;
-    void weights(double* out) const;  // of the hypothesis that scores
+    void weights(double* out) const;  // of the hypothesis used for scores
     std::size_t width() const { return rows_.width(); }
     void check(const Batch& batch) const { check_dense(batch, width()); }
     const PairStream& stream() const { return stream_; }
@@ -184,20 +190,20 @@ class LinearRanker {
     double shown(const double* x) const;
 
     Settings settings_;
-    PairStream stream_;               // labels and places of the buffer; the rows are beside it
+    PairStream stream_;               // labels and positions of the buffer; the rows are in rows_
     SplitRows rows_;
-    Lines<double> w_, sum_;           // padded(width); the sum of all hypotheses that met a pair
+    Lines<double> w_, sum_;           // padded(width); the sum of all hypotheses that were updated by a pair
     std::uint64_t steps_ = 0;
     Lines<double> x_, next_, scores_, slopes_, pull_;  // scratch
 };
 
-// The two algorithms of Zhao, Hoi, Jin and Yang for AUC: a reservoir a class.
+// The two algorithms of Zhao, Hoi, Jin and Yang for AUC maximisation, with one reservoir per class.
 class TwoReservoirRanker {
   public:
     static constexpr bool kRanks = true;  // labels are signs
     struct Settings {
         double aggressiveness = 1;  // C
-        bool sequential = false;    // a passive-aggressive step a pair; else one gradient step
+        bool sequential = false;    // one passive-aggressive step per pair; otherwise one gradient step
     };
     TwoReservoirRanker(const Settings& settings, std::size_t size, std::size_t width, std::uint64_t seed);
 
@@ -233,7 +239,7 @@ class TwoReservoirRanker {
     Lines<double> w_, x_, next_, scores_, slopes_, pull_;
 };
 
-// A value of a loss, for reports.
+// The value of a loss, for reports.
 double margin_value(const MarginLoss& loss, double u);
 
 }  // namespace gristmill

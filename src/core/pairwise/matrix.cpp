@@ -10,7 +10,7 @@ MatrixLearner::MatrixLearner(const Settings& settings, Buffer buffer, std::size_
         difference_.resize(padded(stream_.buffer.size()) * width);
         products_.resize(padded(stream_.buffer.size()) * width);
     }
-    products_.resize(std::max(products_.size(), width * stride_));  // also the work space of Cholesky
+    products_.resize(std::max(products_.size(), width * stride_));  // also scratch of Cholesky
     if (settings.identity)
         for (std::size_t i = 0; i < width; ++i) w_[i * stride_ + i] = 1;
     interior_ = settings.identity && settings.psd;
@@ -81,7 +81,7 @@ double MatrixLearner::metric_step(double step, double label) {
     return loss;
 }
 
-// The same for phi(s_j x^T W x_j), mean outside phi (alignment) or inside (goodness): a matrix of rank one.
+// The same for phi(s_j x^T W x_j), with the mean outside phi (alignment) or inside (goodness): a matrix of rank one.
 double MatrixLearner::similarity_step(double step, double label) {
     const auto& isa = isa_score();
     const std::size_t width = stream_.rows.width(), filled = stream_.filled();
@@ -114,8 +114,8 @@ double MatrixLearner::similarity_step(double step, double label) {
     return loss;
 }
 
-// The cone is asked for only where the step may have left it: not if the step only added positive terms, and not if a
-// Cholesky factor shows that W is inside. Returns whether W is known to be inside.
+// Projects onto the cone only if the step may have left it: not if the step only added positive terms, and not if a
+// Cholesky factorisation succeeds. Returns whether W is known to be positive definite.
 bool MatrixLearner::project(bool lowered) {
     const std::size_t width = stream_.rows.width();
     const Ball& ball = settings_.ball;
@@ -126,7 +126,7 @@ bool MatrixLearner::project(bool lowered) {
     }
     if (of_eigenvalues) {
         bool inside = !lowered && interior_;
-        // Once on the border of the cone W tends to stay there, so Cholesky is tried only from inside.
+        // Once on the boundary of the cone W tends to stay there, so Cholesky is tried only from the interior.
         if (lowered && interior_) inside = positive_definite(next_.data(), width, products_.data());
         if (!lowered || inside) {
             if (ball.kind == BallKind::l2) project_ball(next_.data(), width, ball, spectrum_);

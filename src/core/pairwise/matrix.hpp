@@ -1,4 +1,4 @@
-// A matrix learned from pairs: a Mahalanobis metric or a bilinear similarity, in a cone and a ball.
+// A matrix learned from pairs: a Mahalanobis metric or a bilinear similarity, within a cone and a ball.
 #pragma once
 
 #include "core/pairwise/linear.hpp"
@@ -16,17 +16,17 @@ class MatrixLearner {
         Ball ball;
         bool psd = true;       // W = W^T, no negative eigenvalue
         bool average = false;
-        bool identity = false; // start there, not at 0
+        bool identity = false; // start at the identity instead of 0
     };
     MatrixLearner(const Settings& settings, Buffer buffer, std::size_t width, std::uint64_t seed);
 
-    // scores: the mean loss over the buffer before the event was learned.
+    // scores: receives the mean loss over the buffer before each event is learned.
     void learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll);
-    void matrix(double* out) const;  // width x width, of the hypothesis that is used
+    void matrix(double* out) const;  // width x width, of the hypothesis in use
     std::size_t width() const { return stream_.rows.width(); }
     void check(const Batch& batch) const { check_dense(batch, width()); }
     const PairStream& stream() const { return stream_; }
-    std::uint64_t projections() const { return projections_; }  // how often the cone or ball had to be asked
+    std::uint64_t projections() const { return projections_; }  // number of projections onto the cone or the ball
     std::size_t bytes() const;
     MatrixLearner separate() const;
     void visit(Archive& archive) {
@@ -49,7 +49,7 @@ class MatrixLearner {
     std::size_t stride_;             // padded(width)
     Lines<double> w_, sum_;
     std::uint64_t steps_ = 0, projections_ = 0;
-    std::uint64_t interior_ = 0;     // the last W was found positive definite
+    std::uint64_t interior_ = 0;     // the last W was positive definite
     Lines<double> x_, next_, difference_, products_, values_, slopes_, pull_;  // scratch
     Spectrum spectrum_;
 };

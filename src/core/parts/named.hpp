@@ -68,16 +68,16 @@ Rule rule_from(const S& settings, std::string_view task) {
     auto optional = [&](const char* field, double otherwise) {
         return settings.given(field) ? settings.number(field) : otherwise;
     };
+    auto schedule = [&] { return settings.text("schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt; };
     if (name == "Perceptron") return Perceptron{};
-    if (name == "SGD") {
-        const auto schedule = settings.text("schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt;
-        return Sgd{{}, loss_from(settings, task), number("rate"), number("reg"), schedule, settings.flag("intercept")};
-    }
+    if (name == "SGD")
+        return Sgd{{}, loss_from(settings, task), number("rate"), number("reg"), schedule(), settings.flag("intercept")};
     if (name == "PassiveAggressive")
         return PassiveAggressive{{}, number("C"), static_cast<int>(settings.whole("variant")), number("epsilon"), regression};
     if (name == "FeasibleSet")
         return FeasibleSet{{}, optional("epsilon", 0.0), optional("radius", kInfinity), regression};
-    if (name == "Implicit") return Implicit{{}, loss_from(settings, task), number("C"), number("rate"), number("reg")};
+    if (name == "Implicit")
+        return Implicit{{}, loss_from(settings, task), number("C"), number("rate"), number("reg"), schedule()};
     if (name == "Alma") {
         const double alpha = number("alpha");
         return Alma{{}, alpha, optional("B", std::sqrt(8.0) / alpha), optional("C", std::sqrt(2.0))};

@@ -130,10 +130,12 @@ struct FeasibleSet : RuleBase {  // projections onto feasible sets (Herbster), f
 struct Implicit : RuleBase {  // ILK: minimises 1/2 ||f - f_t||^2 + rate (reg/2 ||f||^2 + C loss)
     Loss loss;
     double trade = 1, rate = 1, reg = 0;  // C, eta, lambda
+    Schedule schedule = Schedule::constant;
 
     Step operator()(const Trial& trial) {
-        const double keep = 1 / (1 + rate * reg);  // 1 - tau
-        const double cap = keep * rate * trade * trial.weight;
+        const double rate_now = scheduled(rate, schedule, trial.step);
+        const double keep = 1 / (1 + rate_now * reg);  // 1 - tau
+        const double cap = keep * rate_now * trade * trial.weight;
         const double kept = keep * trial.score, y = trial.label, self = trial.self;
         double step = 0;
         if (loss.kind == LossKind::squared) {

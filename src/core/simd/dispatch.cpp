@@ -14,6 +14,7 @@ namespace gristmill {
     extern const Isa<double> kDouble;                 \
     extern const Isa<float> kFloat;                   \
     extern const IsaScore kScore;                     \
+    extern const IsaCodes kCodes;                     \
     extern const IsaGradient<double> kDoubleGradient; \
     extern const IsaGradient<float> kFloatGradient;   \
     extern const IsaFleet<double> kFleetDouble;       \
@@ -54,13 +55,14 @@ struct Choice {
     const Isa<double>* doubles;
     const Isa<float>* floats;
     const IsaScore* score;
+    const IsaCodes* codes;
     const IsaGradient<double>* double_gradient;
     const IsaGradient<float>* float_gradient;
     const IsaFleet<double>* double_fleet;
     const IsaFleet<float>* float_fleet;
 };
-#define GRISTMILL_CHOICE(name)                                                                          \
-    Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kDoubleGradient, &name::kFloatGradient, \
+#define GRISTMILL_CHOICE(name)                                                                                         \
+    Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kCodes, &name::kDoubleGradient, &name::kFloatGradient, \
            &name::kFleetDouble, &name::kFleetFloat}
 
 // Narrowest first.
@@ -115,6 +117,7 @@ const IsaFleet<double>& isa_fleet<double>() { return *chosen().double_fleet; }
 template <>
 const IsaFleet<float>& isa_fleet<float>() { return *chosen().float_fleet; }
 const IsaScore& isa_score() { return *chosen().score; }
+const IsaCodes& isa_codes() { return *chosen().codes; }
 const char* isa_name() { return chosen().doubles->name; }
 IsaNames isas() {
     IsaNames names{{}, 0};

@@ -84,6 +84,14 @@ struct IsaScore {
     void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
 };
 
+// Events stored as whole numbers, compared by the sum of |differences|.
+struct IsaCodes {
+    // Columns of `lanes` numbers (a multiple of kPad), a lane a stored event; numbers differ by less than 2^31 / width.
+    void (*fine)(const std::int32_t* x, const std::int32_t* codes, std::size_t width, std::size_t lanes, std::uint32_t* out);
+    // `count` rows of `stride` bytes (a multiple of kPad).
+    void (*bytes)(const std::uint8_t* x, const std::uint8_t* rows, std::size_t count, std::size_t stride, std::uint32_t* out);
+};
+
 struct SlopesWanted {  // the slopes that are not 0 for all pairs
     bool dot, norm, l1;
 };
@@ -128,6 +136,7 @@ T norm2(const T* row, std::size_t width) {
 template <class T>
 const IsaGradient<T>& isa_gradient();
 const IsaScore& isa_score();
+const IsaCodes& isa_codes();
 const char* isa_name();
 // The instruction sets available in this build on this machine, narrowest first. (No std::vector:
 // simd/kernel_blocks.cpp includes this header.)

@@ -2,7 +2,7 @@
 // simd/kernel_blocks.hpp.
 //
 // A kernel is a function of <x, y>, <x, x> and sum |x - y|, so its derivative by x_j is
-// dot y_j + norm x_j + l1 sign(x_j - y_j)
+//     dot y_j + norm x_j + l1 sign(x_j - y_j)
 // with three numbers per pair, which are computed here from the same expression as the kernel value.
 #pragma once
 
@@ -56,27 +56,47 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
     const auto constant = [&](T* to, T x) { each(to, [=](std::size_t) { return broadcast(x); }); };
     const auto of_value = [&](T* to, auto f) { each(to, [&](std::size_t i) { return f(load(out.value + i)); }); };
     const auto of_dot = [&](auto f) { each(out.dot, [&](std::size_t i) { return f(load(pairs.dot + i)); }); };
-    const auto only_dot = [&] { constant(out.norm, T(0)), constant(out.l1, T(0)); };
+    const auto only_dot = [&] {
+        constant(out.norm, T(0));
+        constant(out.l1, T(0));
+    };
     switch (node.op) {
-        case Op::linear: return constant(out.dot, T(1)), only_dot();
-        case Op::polynomial: return of_dot([=](Vec<T> t) { return T(n) * a * power<T>(a * t + b, n - 1); }), only_dot();
-        case Op::exponential: return of_value(out.dot, [=](Vec<T> v) { return a * v; }), only_dot();
+        case Op::linear:
+            constant(out.dot, T(1));
+            return only_dot();
+        case Op::polynomial:
+            of_dot([=](Vec<T> t) { return T(n) * a * power<T>(a * t + b, n - 1); });
+            return only_dot();
+        case Op::exponential:
+            of_value(out.dot, [=](Vec<T> v) { return a * v; });
+            return only_dot();
         case Op::vovk:
             if (n > 0) of_dot([=](Vec<T> t) { return geometric_slope<T>(t, n); });
             else of_value(out.dot, [](Vec<T> v) { return v * v; });
             return only_dot();
-        case Op::sigmoid: return of_value(out.dot, [=](Vec<T> v) { return a * (T(1) - v * v); }), only_dot();
+        case Op::sigmoid:
+            of_value(out.dot, [=](Vec<T> v) { return a * (T(1) - v * v); });
+            return only_dot();
         case Op::gaussian:
             of_value(out.dot, [=](Vec<T> v) { return (T(2) * a) * v; });
             of_value(out.norm, [=](Vec<T> v) { return (T(-2) * a) * v; });
             return constant(out.l1, T(0));
-        case Op::squared_euclidean: return constant(out.dot, T(2)), constant(out.norm, T(-2)), constant(out.l1, T(0));
+        case Op::squared_euclidean:
+            constant(out.dot, T(2));
+            constant(out.norm, T(-2));
+            return constant(out.l1, T(0));
         case Op::laplacian:
             of_value(out.l1, [=](Vec<T> v) { return -a * v; });
-            return constant(out.dot, T(0)), constant(out.norm, T(0));
-        case Op::manhattan: return constant(out.l1, T(-1)), constant(out.dot, T(0)), constant(out.norm, T(0));
+            constant(out.dot, T(0));
+            return constant(out.norm, T(0));
+        case Op::manhattan:
+            constant(out.l1, T(-1));
+            constant(out.dot, T(0));
+            return constant(out.norm, T(0));
         // no slopes are implemented: refused as not finite
-        default: return constant(out.dot, std::numeric_limits<T>::quiet_NaN()), only_dot();
+        default:
+            constant(out.dot, std::numeric_limits<T>::quiet_NaN());
+            return only_dot();
     }
 }
 

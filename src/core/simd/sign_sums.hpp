@@ -15,7 +15,10 @@ inline V interleaved(V a, V b) {
     constexpr int n = sizeof(V) / sizeof(a[0]), at = Second ? n / 2 : 0;
 #if !defined(__clang__) && __GNUC__ < 12  // has no __builtin_shufflevector
     V out{};
-    for (int i = 0; i < n / 2; ++i) out[2 * i] = a[at + i], out[2 * i + 1] = b[at + i];
+    for (int i = 0; i < n / 2; ++i) {
+        out[2 * i] = a[at + i];
+        out[2 * i + 1] = b[at + i];
+    }
     return out;
 #else
     constexpr int to = n + at;

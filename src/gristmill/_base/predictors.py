@@ -80,6 +80,12 @@ class LabelMixin(StreamEstimator):
 class ClassificationMixin(LabelMixin, ScoreMixin):
     """A learner that answers with a class."""
 
+    def _of_met_classes(self, scores: Any, numbers: Any, known: int) -> Any:
+        if scores.ndim < 2 or scores.shape[1] < 3:
+            return scores
+        before = np.concatenate([[0.0], np.maximum.accumulate(numbers)[:-1] + 1])
+        return _labels.below_others(scores, np.maximum(before, known))
+
     def _shown(self, scores: Scores, view: LabelView) -> Any:
         if scores.ndim == 1 or scores.shape[1] == 1:
             return view.sign * (scores if scores.ndim == 1 else scores[:, 0])
@@ -122,7 +128,9 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
 
         sigmoid(a f + b) for two classes, softmax over a f_c + b_c for more. The few numbers a and b are part of the
         model: they are learned by Newton steps on the logarithmic loss of the scores made before each sample was
-        learned, about the last thousand events counting. Weights of events and classes do not touch them.
+        learned, about the last thousand events counting. Weights of events and classes do not touch them. The class with
+        the largest probability is the one that `predict` returns: where b would change the order, larger probabilities are
+        lowered to that of this class.
 
         Parameters
         ----------
@@ -152,7 +160,9 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
             shares = run.core.probabilities(np.ascontiguousarray(scores.reshape(len(scores), -1)))
             if shares.shape[1] == max(classes, 1):  # else another class came in between
                 view = run.labels.view(classes)
-                return np.ascontiguousarray(shares[:, view.columns]), view
+                shown = self._shown(scores, view)
+                best = shown.argmax(axis=1) if shown.ndim == 2 else (shown >= self._cut()).astype(int)
+                return np.ascontiguousarray(_labels.agreeing(shares[:, view.columns], best)), view
 
     def predict_log_proba(self, X: Any) -> Scores:
         """The logarithm of `predict_proba`."""

@@ -239,6 +239,45 @@ def _are_numbers(y: Any) -> bool:
     return type(y) is list and len(y) == 1 and isinstance(y[0], float | int | np.floating)
 
 
+#: relative distance that keeps the class with the largest score ahead of the others
+_AHEAD = 1e-9
+
+
+def agreeing(shares: Any, best: Any) -> Any:
+    """Probabilities, classes in the last axis, none larger than that of the class `best`, which `predict` answers.
+
+    A calibration with one offset a class may rank classes otherwise than their scores do. Where it does, what is larger
+    than the probability of the best class is cut down to it, and the row is divided by its sum: the nearest row of
+    probabilities, in the sense that only the classes that are out of order change before the division.
+    """
+    if shares.shape[-1] < 2:
+        return shares
+    best = np.asarray(best)[..., None]
+    top = np.take_along_axis(shares, best, axis=-1)
+    limit = top * (1 - _AHEAD)
+    over = (np.where(np.arange(shares.shape[-1]) == best, 0.0, shares) > limit).any(axis=-1, keepdims=True)
+    if not over.any():
+        return shares
+    cut = np.minimum(shares, limit)
+    np.put_along_axis(cut, best, top, axis=-1)
+    return np.where(over, cut / cut.sum(axis=-1, keepdims=True), shares)
+
+
+def below_others(scores: Any, known: Any) -> Any:
+    """Scores, a column a class in the order in which the classes came, with those of classes not yet met below all others.
+
+    known: how many classes each row's model had met. A model that has met none says 0 of all.
+    """
+    known = np.broadcast_to(known, len(scores))
+    late = (known > 0) & (known < scores.shape[1])
+    if not late.any():
+        return scores
+    unmet = np.arange(scores.shape[1]) >= known[late, None]
+    least = np.where(unmet, np.inf, scores[late]).min(axis=1, keepdims=True)
+    scores[late] = np.where(unmet & (scores[late] >= least), least - 1.0, scores[late])
+    return scores
+
+
 def wide(scores: Any, outputs: int) -> Any:
     """Scores widened to more classes: a binary score f becomes -f/2 and f/2, an unseen class gets 0."""
     if scores.shape[1] == 1 and outputs > 1:

@@ -20,6 +20,7 @@ def ilk_classifier(
     size: int | None = None,
     average: bool = False,
     random_state: Any = None,
+    schedule: str = "constant",
 ) -> KernelClassifier:
     """ILK for classification, implicit steps with hinge or logistic loss; SILK when `size` is given.
 
@@ -35,6 +36,8 @@ def ilk_classifier(
     loss : Hinge(...) or Logistic()
     size : int, optional
         omega in the paper: keep at most so many points, dropping the smallest coefficient.
+    schedule : {"constant", "inv_sqrt"}
+        "inv_sqrt" is rate/sqrt(t), the schedule of Theorem 3.
 
     References
     ----------
@@ -47,7 +50,7 @@ def ilk_classifier(
     1
     """
     budget = Unbounded() if size is None else DropSmallest(size)
-    rule = Implicit(loss, C, rate, reg)
+    rule = Implicit(loss, C, rate, reg, schedule)
     return built(KernelClassifier(kernel, rule, budget, average=average, random_state=random_state))
 
 
@@ -59,6 +62,7 @@ def ilk_regressor(
     size: int | None = None,
     average: bool = False,
     random_state: Any = None,
+    schedule: str = "constant",
 ) -> KernelRegressor:
     """ILK for regression, implicit steps with the squared loss; SILK when `size` is given.
 
@@ -73,6 +77,8 @@ def ilk_regressor(
         lambda in the paper.
     size : int, optional
         omega in the paper: keep at most so many points, dropping the smallest coefficient.
+    schedule : {"constant", "inv_sqrt"}
+        "inv_sqrt" is rate/sqrt(t), the schedule of Theorem 3.
 
     References
     ----------
@@ -85,7 +91,7 @@ def ilk_regressor(
     1.0
     """
     budget = Unbounded() if size is None else DropSmallest(size)
-    rule = Implicit(Squared(), C, rate, reg)
+    rule = Implicit(Squared(), C, rate, reg, schedule)
     return built(KernelRegressor(kernel, rule, budget, average=average, random_state=random_state))
 
 
@@ -98,6 +104,7 @@ def ilk_novelty(
     size: int | None = None,
     average: bool = False,
     random_state: Any = None,
+    schedule: str = "constant",
 ) -> KernelNovelty:
     """ILK for novelty detection: implicit steps towards f(x) >= margin; SILK when `size` is given.
 
@@ -114,6 +121,8 @@ def ilk_novelty(
         rho in the paper.
     size : int, optional
         omega in the paper: keep at most so many points, dropping the smallest coefficient.
+    schedule : {"constant", "inv_sqrt"}
+        "inv_sqrt" is rate/sqrt(t), the schedule of Theorem 3.
 
     References
     ----------
@@ -126,5 +135,5 @@ def ilk_novelty(
     0.0
     """
     budget = Unbounded() if size is None else DropSmallest(size)
-    rule = Implicit(Hinge(margin), C, rate, reg)
+    rule = Implicit(Hinge(margin), C, rate, reg, schedule)
     return built(KernelNovelty(kernel, rule, budget, average=average, random_state=random_state))

@@ -159,7 +159,7 @@ def svmd(
     average: bool = False,
     random_state: Any = None,
 ) -> KernelClassifier:
-    """SVMD: NORMA whose rate adapts by stochastic meta-descent in the RKHS; two classes.
+    """SVMD: NORMA whose rate adapts by stochastic meta-descent in the RKHS.
 
     Parameters
     ----------

@@ -408,7 +408,8 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
                     columns["proba"] = [
                         dict(zip(shares, row, strict=True)) for row in zip(*shares.values(), strict=True)
                     ]
-                writer.send(records(opened.url.name, events.places, columns))
+                made = records(opened.url.name, events.places, columns)
+                feed.patiently(lambda made=made: writer.send(made))  # type: ignore[misc]
             opened.letters.send()
             if batch.messages:
                 for out in (writer, opened.letters):

@@ -47,7 +47,7 @@ reading = together(
 running = together(
     click.option("--kernel", default="auto", show_default=True,
                  help="For learners that name none; auto: a Gaussian as wide as the median distance."),
-    click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "none"]), default="auto",
+    click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "rank", "none"]), default="auto",
                  show_default=True, help="Online scaling; auto: standard for tables, none for LIBSVM."),
     click.option("--metric", "metrics", multiple=True, help="error, roc_auc, mae, ...; may be repeated."),
     click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1),
@@ -376,12 +376,12 @@ class LearnerFactory:
 
     def _auto(self) -> Any:
         """The learner without settings for what the target is."""
-        from ..race import auto
+        from ..race import auto, auto_novelty
 
         task = messages.found_out(self.labels, self._said_task)
         memory = self._memory
         if task == "novelty":
-            return auto.AutoNovelty(memory=memory)
+            return auto_novelty.AutoNovelty(memory=memory)
         return auto.AutoRegressor(memory) if task == "regression" else auto.AutoClassifier(memory)
 
     def model(self, text: str) -> Any:
@@ -422,11 +422,11 @@ def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str],
 
 def log_drifts(comparison: Any) -> None:
     """A line on standard error for each place where the error changed."""
-    from ..evaluate.drift import told
+    from ..evaluate.drift import describe
 
     for result in comparison:
         for mark in result.drifts:
-            click.echo(f"drift: {told(mark, result.task)}", err=True)
+            click.echo(f"drift: {describe(mark, result.task)}", err=True)
 
 
 def show(comparison: Any, as_json: bool) -> None:

@@ -36,12 +36,19 @@ import click
     help="Days for which an event waits for its label.",
 )
 @click.option("--label-space", default="1 GB", show_default=True, help="Space of events that wait, per model.")
+@click.option("--from", "source", metavar="URL", help="Learn from this broker, too: kafka://, redis:// or mqtt://.")
+@click.option("--to", metavar="URL|FILE", help="With --from: where the predictions go.")
+@click.option("--dead-letters", metavar="URL|FILE", help="With --from: where messages go that cannot be learned.")
+@click.option(
+    "--max-wait", default="50ms", show_default=True, help="With --from: an event is learned within this time."
+)
 @click.option("--recover", is_flag=True, help="Say what a damaged journal would lose, ask, and go on without it.")
 @click.option("--yes", is_flag=True, help="With --recover: do not ask.")
 def serve(**given: Any) -> None:
     """Serve models that learn and predict over HTTP; the page is at http://127.0.0.1:8764/.
 
-    MODEL is a model file to go on from; its name is that of the file.
+    MODEL is a model file to go on from; its name is that of the file. With --from, that model (or the one of --name) learns
+    from a broker inside the service; the position is in its journal.
     """  # fmt: skip
     from .._common.ranges import bytes_in
     from ..serve import Settings, Store, app
@@ -55,6 +62,9 @@ def serve(**given: Any) -> None:
         raise click.UsageError(f"--host {given['host']} is open to other machines: give --token-file")
     tokens = None if given["token_file"] is None else Tokens.of_file(given["token_file"])
     settings = Settings(label_wait=86400 * given["label_wait"], label_space=bytes_in(given["label_space"]))
+    for name in ("to", "dead_letters"):
+        if given[name] and not given["source"]:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --from")
     store = Store(given["store"], settings)
     try:
         if given["recover"]:
@@ -73,7 +83,30 @@ def serve(**given: Any) -> None:
         raise ValueError(f"{error}; `gristmill serve --recover` says what can be kept") from error
     except ServiceError as error:
         raise ValueError(str(error)) from error
-    run(app(store, tokens=tokens), given["host"], given["port"], given["store"])
+    application = app(store, tokens=tokens)
+    if given["source"]:
+        _attach(application, store, given)
+    run(application, given["host"], given["port"], given["store"])
+
+
+def _attach(application: Any, store: Any, given: dict[str, Any]) -> None:
+    """The broker that a model learns from."""
+    from ..serve.sources import Source, attach
+    from .live import seconds
+
+    model = os.path.splitext(os.path.basename(given["model"]))[0] if given["model"] else given["name"]
+    if model not in store.names():
+        store.close()
+        raise click.UsageError(f"--from: the store has no model {model!r}; give MODEL, --learner or --task, or --name")
+    try:
+        source = Source(
+            store, model, given["source"], given["to"], given["dead_letters"], seconds(given["max_wait"], "--max-wait"),
+            lambda line: click.echo(line, err=True),
+        )  # fmt: skip
+    except BaseException:
+        store.close()
+        raise
+    attach(application, [source])
 
 
 def _first_model(store: Any, given: dict[str, Any]) -> None:

@@ -157,7 +157,7 @@ class Cluster:
     def fit(
         self, learner: Any, parts: Any, target: Any = "last", size: int | str | None = None, sample: int = 2000
     ) -> Any:
-        """One model of data that live apart; `report().fits` tells what it is worth.
+        """One model from data in several places; `report().fits` has its errors.
 
         Scaling, widths and relevance are settled on a sample of all parts and stay. Each part is then learned where it is,
         but for every tenth event, and the models are merged two by two. It is not for speed: each model has seen only its

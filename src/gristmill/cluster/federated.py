@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 from .._base.estimator import Run
 from ..kernels import Gaussian
 from ..prepared.prepared import Prepared
+from ..race.auto_novelty import AutoNovelty
 from ..race.native import native
 from ..race.race import Racing
 from ..streams.scaling import StreamScaler, WidthFinder
@@ -30,7 +31,7 @@ class Sample(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A sum of losses over events that nobody has learned."""
+    """Sum of losses over held-out samples."""
 
     total: float
     events: int
@@ -142,6 +143,8 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
     y = None if samples[0].y is None else np.concatenate([sample.y for sample in samples])
     order = np.random.default_rng(0).permutation(len(X))  # else the parts would come one after the other
     X, y = X[order], None if y is None else y[order]
+    if isinstance(learner, AutoNovelty) and learner.experts is None:
+        return clone(learner)  # it measures columns for itself, and so does what several of them become
     if isinstance(learner, Racing):
         return _settled_race(learner, X, y)
     if not isinstance(learner, Prepared):
@@ -158,7 +161,7 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
 
 
 def _weighed(relevance: Any) -> StreamScaler:
-    """A standard scaling that says what weighed columns say."""
+    """A standard scaling equivalent to weighted columns."""
     scaler: StreamScaler = copy.deepcopy(relevance.standard)
     count = min(scaler.n_seen_, scaler.warmup or scaler.n_seen_)
     first, sums, squares = scaler._state
@@ -203,7 +206,7 @@ def _frozen(rows: Any, method: str, count: int, weights: Any) -> StreamScaler:
 
 
 def _with_width(model: Any, X: Any) -> Any:
-    """A Gaussian as wide as the median distance of the sample, where no kernel was said."""
+    """A Gaussian with the median distance of the sample as width, if no kernel is given."""
     if "kernel" in model.get_params(deep=False) and model.kernel is None:
         finder = WidthFinder(random_state=0)
         finder.update(X)

@@ -64,10 +64,10 @@ class Baselines:
             self._wrong[name] += self._errors(counter.learn(numbers, len(self._labels)), numbers)
         self.events += len(numbers)
 
-    def _errors(self, said: Any, numbers: Any) -> float:
+    def _errors(self, batch: Any, numbers: Any) -> float:
         if self.task == "regression":
-            return float(np.abs(said[:, 0] - numbers).sum())
-        best = (said[:, 0] > 0) if said.shape[1] == 1 else said.argmax(axis=1)
+            return float(np.abs(batch[:, 0] - numbers).sum())
+        best = (batch[:, 0] > 0) if batch.shape[1] == 1 else batch.argmax(axis=1)
         return float((best != numbers).sum())
 
     @property

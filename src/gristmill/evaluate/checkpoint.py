@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import persist
 from .follower import Follower
-from .metrics import Said
+from .metrics import PredictionBatch
 from .result import Result, asdict_without_model
 
 #: how a record begins
@@ -54,7 +54,7 @@ def write(follower: Follower, path: Any) -> None:
         "gristmill": "checkpoint",
         "result": asdict_without_model(follower.result),
         "tallies": {tally.name: tally.state for tally in follower._tallies},
-        "recent": [_said_to_json(said) for said in follower._recent],
+        "recent": [_said_to_json(batch) for batch in follower._recent],
         "since": follower._since,
         "every": follower._every,
         "window": follower.window,
@@ -93,13 +93,13 @@ def restore(follower: Follower, path: Any) -> int:
     return follower.result.n_events
 
 
-def _said_to_json(said: Said) -> dict[str, Any]:
-    return {name: None if part is None else np.asarray(part).tolist() for name, part in said._asdict().items()}
+def _said_to_json(batch: PredictionBatch) -> dict[str, Any]:
+    return {name: None if part is None else np.asarray(part).tolist() for name, part in batch._asdict().items()}
 
 
-def _said_from_json(plain: dict[str, Any]) -> Said:
+def _said_from_json(plain: dict[str, Any]) -> PredictionBatch:
     arrays: dict[str, Any] = {name: None if part is None else np.array(part) for name, part in plain.items()}
-    return Said(**arrays)
+    return PredictionBatch(**arrays)
 
 
 def _plain(value: Any) -> Any:

@@ -61,8 +61,8 @@ class DelayedFollower(Follower):
         self.model.learn_one(x, label)
 
     def _note_part(self, y: Any, scores: list[Any], start: int, stop: int) -> None:
-        said = None if scores[0] is None else np.array(scores)
-        self.note(None if y is None else y[start:stop], said, stop - start)
+        batch = None if scores[0] is None else np.array(scores)
+        self.note(None if y is None else y[start:stop], batch, stop - start)
 
 
 def _alike(left: Any, right: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Where the error of a run changed: River's ADWIN over what each event cost, where River is installed."""
+"""Concept drift: where the error of a run changed, by River's ADWIN, if River is installed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .metrics import Said
+from .metrics import PredictionBatch
 
-#: so many marks are kept: a stream that never rests would fill any memory
+#: most marks that are kept
 MOST_MARKS = 1000
+#: errors of a regressor that set its scale
+SCALE_SAMPLES = 200
 
 
 def wanted(drift: bool | None) -> bool:
@@ -23,16 +25,18 @@ def wanted(drift: bool | None) -> bool:
 
 
 class DriftMarks:
-    """Marks of where the error of one model changed.
+    """Marks of where the error of one model changed, found by ADWIN.
 
-    A classifier's error is 0 or 1, a detector's alarms take its place, and a regressor's |y - f| counts as
-    |y - f| / (|y - f| + m), m the mean of |y - f| so far: ADWIN asks for numbers from 0 to 1.
+    ADWIN watches numbers from 0 to 1: the error of a classifier, the alarms of a detector, and |e| / (|e| + m) of a
+    regressor, where m is the mean of |e| over its first 200 errors. A rise is marked wherever it is found. A fall is
+    marked only after a rise: a model that is still learning its first concept is no drift.
 
     Attributes
     ----------
     marks : list of dict
-        `event`: events seen when the change was found; `since`: where it began, as far as ADWIN can tell; `before`,
-        `after`: means of what it watches on both sides.
+        `event`: samples seen when the change was found; `since`: where it began, as far as ADWIN can tell; `before`,
+        `after`: mean error on both sides of that place, in the units of the metric (error rate, share of alarms, mean
+        absolute error).
 
     References
     ----------
@@ -45,33 +49,83 @@ class DriftMarks:
         self.task, self.marks = task, marks
         adwin: Any = drift.ADWIN  # which has no types
         self._adwin = adwin()
-        self._sum = self._count = 0.0
+        self._first: int | None = None
+        self._waiting: list[float] = []  #: errors before the scale is known
+        self._scale = 1.0 if task != "regression" else 0.0
+        self._sums = _RunningSums()
+        self._rose = False
 
-    def add(self, said: Said, first: int) -> None:
+    def add(self, batch: PredictionBatch, first: int) -> None:
         """Add predictions of consecutive samples; `first` is the position of the first one."""
-        for place, cost in enumerate(self._costs(said).tolist()):
-            before = self._adwin.estimation
-            self._adwin.update(cost)
-            if self._adwin.drift_detected and len(self.marks) < MOST_MARKS:
-                event = first + place + 1
-                since = max(event - int(self._adwin.width), 0)
-                self.marks.append({"event": event, "since": since, "before": before, "after": self._adwin.estimation})
+        if self._first is None:
+            self._first = first
+        for error in self._errors(batch).tolist():
+            if self._scale:
+                self._update(error)
+                continue
+            self._waiting.append(error)
+            if len(self._waiting) == SCALE_SAMPLES:
+                self._scale = max(sum(self._waiting) / SCALE_SAMPLES, np.finfo(float).tiny)
+                for earlier in self._waiting:
+                    self._update(earlier)
+                self._waiting.clear()
 
-    def _costs(self, said: Said) -> npt.NDArray[np.float64]:
+    def _update(self, error: float) -> None:
+        """Pass one error to ADWIN; mark a change."""
+        assert self._first is not None
+        width = int(self._adwin.width)
+        self._adwin.update(error if self.task != "regression" else error / (error + self._scale))
+        self._sums.add(error)
+        if not self._adwin.drift_detected:
+            return
+        end = self._sums.count
+        cut = end - int(self._adwin.width)
+        before, after = self._sums.mean(end - 1 - width, cut), self._sums.mean(cut, end)
+        if after > before or self._rose:
+            self._rose = after > before
+            if len(self.marks) < MOST_MARKS:
+                event, since = self._first + end, self._first + cut
+                self.marks.append({"event": event, "since": since, "before": before, "after": after})
+
+    def _errors(self, batch: PredictionBatch) -> npt.NDArray[np.float64]:
         if self.task == "classification":
-            return np.asarray(said.predicted != said.y, dtype=float)
+            return np.asarray(batch.predicted != batch.y, dtype=float)
         if self.task == "novelty":
-            return np.asarray(said.predicted == -1, dtype=float)
-        off = np.abs(said.y - said.predicted)
-        sums = self._sum + np.cumsum(off)
-        means = sums / (self._count + np.arange(1, len(off) + 1))
-        self._sum, self._count = float(sums[-1]), self._count + len(off)
-        return off / np.maximum(off + means, np.finfo(float).tiny)
+            return np.asarray(batch.predicted == -1, dtype=float)
+        return np.abs(batch.y - batch.predicted)
 
 
-def told(mark: dict[str, float], task: str) -> str:
-    """A mark as a line for people."""
-    what = {"classification": "error", "novelty": "share of alarms"}.get(task, "size of the errors")
+class _RunningSums:
+    """Cumulative sums of errors in bounded memory: older ones are thinned and interpolated."""
+
+    MOST = 8192
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._places, self._values = [0], [0.0]
+
+    def add(self, error: float) -> None:
+        self.count += 1
+        self._places.append(self.count)
+        self._values.append(self._values[-1] + error)
+        if len(self._places) > self.MOST:
+            half = self.MOST // 2
+            self._places[:half] = self._places[:half:2]
+            self._values[:half] = self._values[:half:2]
+
+    def mean(self, first: int, last: int) -> float:
+        """Mean error of the samples `first` to `last` (exclusive); ``first < last``."""
+        at = np.interp([first, last], self._places, self._values)
+        return float((at[1] - at[0]) / max(last - first, 1))
+
+
+def describe(mark: dict[str, float], task: str) -> str:
+    """A mark as one line of text."""
+    what = {"classification": "error", "novelty": "share of alarms"}.get(task, "mean absolute error")
     way = "rose" if mark["after"] > mark["before"] else "fell"
-    sizes = "" if task == "regression" else f" from {mark['before']:.3f} to {mark['after']:.3f}"
-    return f"event {mark['event']:,}: the {what} {way}{sizes} (since about event {mark['since']:,})"
+    sizes = (
+        f"{mark['before']:.4g} to {mark['after']:.4g}"
+        if task == "regression"
+        else f"{mark['before']:.3f} to {mark['after']:.3f}"
+    )
+    return f"event {mark['event']:,}: the {what} {way} from {sizes} (since about event {mark['since']:,})"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..streams.stream import Chunk, cut, size
 from .drift import DriftMarks
-from .metrics import Said, Tally, choose
+from .metrics import PredictionBatch, Tally, choose
 from .result import Result
 
 #: a curve longer than this loses every second entry, so that a run takes constant memory however long the
@@ -76,7 +76,7 @@ class Follower:
         self._kinds = choose(metrics, task)
         self._tallies = [kind() for kind in self._kinds]
         self._needs_labels = any(kind.needs_labels for kind in self._kinds)
-        self._recent: deque[Said] = deque()
+        self._recent: deque[PredictionBatch] = deque()
         self._since = 0  # events since the last entry of the curve
         self._every = window
         self._classes = classes if self._takes_classes() else None
@@ -135,45 +135,45 @@ class Follower:
         self._since += count
         if scores is None or unscored == count:
             return
-        said = self.said(y, scores).part(unscored, count)
+        batch = self.batch(y, scores).part(unscored, count)
         for tally in self._tallies:
-            if tally.needs_labels and said.y is None:
+            if tally.needs_labels and batch.y is None:
                 raise ValueError(f"the metric {tally.name} needs labels, and the stream has none")
-            tally.add(said)
-        if self._drift and (said.y is not None or self.result.task == "novelty"):
-            self._mark(said)
-        self._recent.append(said)
+            tally.add(batch)
+        if self._drift and (batch.y is not None or self.result.task == "novelty"):
+            self._mark(batch)
+        self._recent.append(batch)
         self.result.n_scored += count - unscored
         held = sum(len(part.predicted) for part in self._recent)
         while held - len(self._recent[0].predicted) >= self.window:
             held -= len(self._recent.popleft().predicted)
 
-    def _mark(self, said: Said) -> None:
+    def _mark(self, batch: PredictionBatch) -> None:
         if self._marks is None:
             self._marks = DriftMarks(self.result.task, self.result.drifts)
-        self._marks.add(said, self.result.n_events - len(said.predicted))
+        self._marks.add(batch, self.result.n_events - len(batch.predicted))
 
-    def said(self, y: Any, scores: Any) -> Said:
+    def batch(self, y: Any, scores: Any) -> PredictionBatch:
         """Scores as predictions, beside the labels that came."""
         if self.result.task == "regression":
-            return Said(np.asarray(y, dtype=float), scores, scores, None)
+            return PredictionBatch(np.asarray(y, dtype=float), scores, scores, None)
         if self.result.task == "novelty":
             labels = _outlier_labels(y) if y is not None and self._needs_labels else None
-            return Said(labels, np.where(scores < 0, -1, 1), scores, None)
+            return PredictionBatch(labels, np.where(scores < 0, -1, 1), scores, None)
         classes = self.model.classes_
         if scores.ndim == 2:
             predicted = classes[scores.argmax(axis=1)]
         else:
             predicted = classes[(scores >= 0).astype(int)] if len(classes) > 1 else np.repeat(classes, len(scores))
-        return Said(np.asarray(y), predicted, scores, classes)
+        return PredictionBatch(np.asarray(y), predicted, scores, classes)
 
     def rolling(self) -> list[Tally]:
         """Fresh tallies over the last window."""
         fresh = [kind() for kind in self._kinds]
         left = self.window
-        for said in reversed(self._recent):
-            count = len(said.predicted)
-            part = said.part(max(0, count - left), count)
+        for batch in reversed(self._recent):
+            count = len(batch.predicted)
+            part = batch.part(max(0, count - left), count)
             for tally in fresh:
                 tally.add(part)
             left -= count

@@ -88,10 +88,10 @@ class KeyedRun:
     def _losses(self, scores: Any, y: Any) -> Any:
         if self.task == "regression":
             return np.abs(np.asarray(y, dtype=float) - scores)
-        said = self.fleet._answers(scores, self.fleet._core_.classes)
+        batch = self.fleet._answers(scores, self.fleet._core_.classes)
         if self.task == "classification":
-            return (said != np.asarray(y)).astype(float)
-        return (said < 0).astype(float)
+            return (batch != np.asarray(y)).astype(float)
+        return (batch < 0).astype(float)
 
     def _take_down(self, keys: list[str], losses: Any) -> None:
         number = self._number

@@ -195,7 +195,7 @@ class LiveRun:
             self.feed.reader.scored(place.part, place.offset, score)  # type: ignore[attr-defined]
         if self.writer is None:
             return []
-        said = self.follower.said(np.zeros(count), scores)
+        said = self.follower.batch(np.zeros(count), scores)
         columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
         if self._more is not None:
             rows = [self._more(events.X[row : row + 1]) for row in range(count)]
@@ -235,7 +235,7 @@ class LiveRun:
         self.follower.note(events.y, self._then(events.places, scores), len(events.places))
         if self.writer is None or events.places[0].part.startswith("labels/"):  # those were answered when they came
             return []
-        said = self.follower.said(events.y, scores)
+        said = self.follower.batch(events.y, scores)
         columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
         if self.follower.result.task == "novelty":
             columns["alarm"] = (said.predicted < 0).tolist()
@@ -307,7 +307,7 @@ def _one(events: Events, row: int) -> Events:
     return Events(events.X[part], None if events.y is None else events.y[part], events.places[part], events.frame[part])
 
 
-def records(source: str, places: list[Any], columns: dict[str, list[Any]]) -> list[Record]:
+def records(source: str, places: Sequence[Any], columns: dict[str, list[Any]]) -> list[Record]:
     """One JSON object an event; a number that JSON does not have is null."""
     names = list(columns)
     return [

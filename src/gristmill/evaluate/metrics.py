@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Said(NamedTuple):
+class PredictionBatch(NamedTuple):
     """Predictions of samples before they were learned, and their true labels."""
 
     y: Any  #: true labels or targets; None in a stream without labels
@@ -17,9 +17,9 @@ class Said(NamedTuple):
     scores: npt.NDArray[np.float64]  #: as `decision_function` gives them
     classes: npt.NDArray[Any] | None  #: the labels of a classifier, sorted
 
-    def part(self, start: int, stop: int) -> Said:
+    def part(self, start: int, stop: int) -> PredictionBatch:
         y = None if self.y is None else self.y[start:stop]
-        return Said(y, self.predicted[start:stop], self.scores[start:stop], self.classes)
+        return PredictionBatch(y, self.predicted[start:stop], self.scores[start:stop], self.classes)
 
 
 class Tally:
@@ -34,7 +34,7 @@ class Tally:
     def __init__(self) -> None:
         self.state: dict[str, Any] = {}
 
-    def add(self, said: Said) -> None:
+    def add(self, batch: PredictionBatch) -> None:
         raise NotImplementedError
 
     def value(self) -> float:
@@ -53,9 +53,9 @@ class Accuracy(Tally):
     tasks = ("classification",)
     greater = True
 
-    def add(self, said: Said) -> None:
-        self._count("sum", int(np.sum(said.predicted == said.y)))
-        self._count("n", len(said.y))
+    def add(self, batch: PredictionBatch) -> None:
+        self._count("sum", int(np.sum(batch.predicted == batch.y)))
+        self._count("n", len(batch.y))
 
     def value(self) -> float:
         return self._ratio()
@@ -78,10 +78,10 @@ class BalancedAccuracy(Tally):
     tasks = ("classification",)
     greater = True
 
-    def add(self, said: Said) -> None:
-        right = said.predicted == said.y
-        for label in np.unique(said.y):
-            of_class = said.y == label
+    def add(self, batch: PredictionBatch) -> None:
+        right = batch.predicted == batch.y
+        for label in np.unique(batch.y):
+            of_class = batch.y == label
             entry = self.state.setdefault(str(label), [0, 0])
             entry[0] += int(np.sum(right & of_class))
             entry[1] += int(np.sum(of_class))
@@ -97,16 +97,16 @@ class LogLoss(Tally):
     name = "log_loss"
     tasks = ("classification",)
 
-    def add(self, said: Said) -> None:
-        assert said.classes is not None
-        self._count("n", len(said.y))
-        if said.scores.ndim == 1:
-            sign = np.where(said.y == said.classes[-1], 1.0, -1.0)
-            losses = np.logaddexp(0.0, -sign * said.scores)
+    def add(self, batch: PredictionBatch) -> None:
+        assert batch.classes is not None
+        self._count("n", len(batch.y))
+        if batch.scores.ndim == 1:
+            sign = np.where(batch.y == batch.classes[-1], 1.0, -1.0)
+            losses = np.logaddexp(0.0, -sign * batch.scores)
         else:
-            column = np.searchsorted(said.classes, said.y)
-            chosen = said.scores[np.arange(len(column)), column]
-            losses = np.logaddexp.reduce(said.scores, axis=1) - chosen
+            column = np.searchsorted(batch.classes, batch.y)
+            chosen = batch.scores[np.arange(len(column)), column]
+            losses = np.logaddexp.reduce(batch.scores, axis=1) - chosen
         self._count("sum", float(losses.sum()))
 
     def value(self) -> float:
@@ -129,12 +129,12 @@ class RocAuc(Tally):
         super().__init__()
         self.state = {"low": {}, "high": {}}
 
-    def add(self, said: Said) -> None:
-        if said.scores.ndim != 1:
+    def add(self, batch: PredictionBatch) -> None:
+        if batch.scores.ndim != 1:
             raise ValueError("roc_auc is defined for two classes; this model has more: use balanced_accuracy")
         # Novelty scores are low at an alarm, and so are the labels of scikit-learn's outlier API: -1 and +1.
-        positive = said.y == (1 if said.classes is None else said.classes[-1])
-        squashed = said.scores / (1.0 + np.abs(said.scores))
+        positive = batch.y == (1 if batch.classes is None else batch.classes[-1])
+        squashed = batch.scores / (1.0 + np.abs(batch.scores))
         bin_of = np.minimum(((squashed + 1.0) * (self.bins / 2)).astype(int), self.bins - 1)
         for key, rows in (("low", ~positive), ("high", positive)):
             found, counts = np.unique(bin_of[rows], return_counts=True)
@@ -160,9 +160,9 @@ class MeanAbsoluteError(Tally):
     name = "mae"
     tasks = ("regression",)
 
-    def add(self, said: Said) -> None:
-        self._count("sum", float(np.abs(said.y - said.predicted).sum()))
-        self._count("n", len(said.y))
+    def add(self, batch: PredictionBatch) -> None:
+        self._count("sum", float(np.abs(batch.y - batch.predicted).sum()))
+        self._count("n", len(batch.y))
 
     def value(self) -> float:
         return self._ratio()
@@ -172,9 +172,9 @@ class RootMeanSquaredError(Tally):
     name = "rmse"
     tasks = ("regression",)
 
-    def add(self, said: Said) -> None:
-        self._count("sum", float(np.square(said.y - said.predicted).sum()))
-        self._count("n", len(said.y))
+    def add(self, batch: PredictionBatch) -> None:
+        self._count("sum", float(np.square(batch.y - batch.predicted).sum()))
+        self._count("n", len(batch.y))
 
     def value(self) -> float:
         return float(np.sqrt(self._ratio()))
@@ -187,9 +187,9 @@ class AlarmRate(Tally):
     tasks = ("novelty",)
     needs_labels = False
 
-    def add(self, said: Said) -> None:
-        self._count("sum", int(np.sum(said.predicted == -1)))
-        self._count("n", len(said.predicted))
+    def add(self, batch: PredictionBatch) -> None:
+        self._count("sum", int(np.sum(batch.predicted == -1)))
+        self._count("n", len(batch.predicted))
 
     def value(self) -> float:
         return self._ratio()

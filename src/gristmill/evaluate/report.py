@@ -153,7 +153,7 @@ def draw_stored(ax: Any, comparison: Any) -> None:
 
 def _drifts(report: Report, comparison: Any) -> None:
     """Where the error of each model changed."""
-    rows = [[result.name, drift.told(mark, result.task)] for result in comparison for mark in result.drifts[:50]]
+    rows = [[result.name, drift.describe(mark, result.task)] for result in comparison for mark in result.drifts[:50]]
     if rows:
         report.heading("Where the error changed").table(["learner", "by ADWIN over what each event cost"], rows)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._plain import AdditiveExpansion, CategoryColumn, Description, Expansion, Neighbours
+from ._plain import AdditiveExpansion, CategoryColumn, Description, Detector, Expansion, ExportError, Neighbours
 
 
 def with_check(found: Description, model: Any) -> Description:
@@ -24,6 +24,31 @@ def with_check(found: Description, model: Any) -> Description:
     return dataclasses.replace(found, check_inputs=inputs, check=answers)
 
 
+def refuse_beyond_single(found: Description) -> None:
+    """Raise where a number of a model is infinite, or a divisor 0, in single precision."""
+    _look(found, "")
+
+
+def _look(value: Any, where: str) -> None:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            if not field.name.startswith("check"):
+                _look(getattr(value, field.name), field.name)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            _look(each, where)
+    elif isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        numbers = np.abs(np.atleast_1d(np.asarray(value, dtype=np.float64)))
+        large = numbers[np.isfinite(numbers) & (numbers > np.finfo(np.float32).max)]
+        small = numbers[(numbers > 0) & (numbers < np.finfo(np.float32).tiny)] if where == "spread" else large[:0]
+        if large.size or small.size:
+            what, size = ("large", large.max()) if large.size else ("small", small.min())
+            raise ExportError(
+                f"a number of the model, {size:g} in {where!r}, is too {what} for single precision; scale the data with "
+                "Prepared, or export with number='float64'"
+            )
+
+
 def _inputs(found: Description) -> dict[str, Any]:
     """Something in the middle of what was seen, in the units of the inputs."""
     rows = found.rows
@@ -34,7 +59,9 @@ def _inputs(found: Description) -> dict[str, Any]:
             else _typical(column.kind, column.fill)
             for column in rows.table
         }
-    if rows.scaling is not None:
+    if isinstance(found.mixture, Detector):
+        some = found.mixture.centre
+    elif rows.scaling is not None:
         some = rows.scaling.centre + 0.25 * rows.scaling.spread
     else:
         bodies = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
 import numpy as np
 
+from .. import _core
 from ._checks import with_check
 from ._maps import products_of
 from ._plain import (
@@ -18,6 +20,7 @@ from ._plain import (
     Component,
     Constant,
     Description,
+    Detector,
     Expansion,
     Expert,
     ExportError,
@@ -49,15 +52,25 @@ _INSTEAD = {
 }
 
 
-def describe(model: Any) -> Description:
-    """A fitted model as plain numbers; what has no such form is refused by name."""
+def snapshot(model: Any) -> Any:
+    """A copy of one moment, whatever other threads learn; what cannot be exported is refused by name."""
     import gristmill as g
 
     if isinstance(model, g.Prepared):
-        found = _prepared(model)
+        if not model.__sklearn_is_fitted__():
+            raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
+        _refuse_others(model._began.model)  # type: ignore[union-attr]
     else:
         _refuse_others(model)
-        found = _learner(model, _plain_rows(model), _names_of(model))
+    return copy.deepcopy(model)
+
+
+def describe(model: Any) -> Description:
+    """A fitted model as plain numbers. requires: nothing else changes it, as a snapshot."""
+    import gristmill as g
+
+    whole = isinstance(model, g.Prepared)
+    found = _prepared(model) if whole else _learner(model, _plain_rows(model), _names_of(model))
     return with_check(found, model)
 
 
@@ -93,11 +106,8 @@ def _plain_rows(model: Any) -> Rows:
 
 
 def _prepared(model: Any) -> Description:
-    if not model.__sklearn_is_fitted__():
-        raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
     began = model._began
     inner = began.model
-    _refuse_others(inner)
     if began.table is None:
         raise ExportError(
             f"Prepared({type(inner).__name__}): its events are objects of any kind, which only Python reads"
@@ -219,6 +229,12 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     task = _task_of(model)
     run = model._run
     core = run.core
+    if isinstance(core, _core.Detector):
+        detector = _detector(core, float(model.alarm_rate))
+        margin = float(core.margin)
+        return Description(
+            type(model).__name__, task, names, rows, (), 1, mixture=detector, offset=margin, seen=int(core.seen)
+        )
     if hasattr(core, "lanes"):
         core = viewed(core)
         found = _race(model, core, rows, names)
@@ -398,6 +414,39 @@ def _quantile(values: Floats, share: float) -> float:
     below = int(place)
     low = float(values[below - 1])
     return low if below == n else low + (place - below) * (float(values[below]) - low)
+
+
+def _detector(core: Any, rate: float) -> Detector:
+    state, plan = core.state(), core.plan
+    if not int(state["begun"][0]):
+        raise ExportError(f"AutoNovelty scores no event before the first {plan['first']}: learn more of them first")
+    size, width = int(state["size"][0]), int(core.width)
+    if plan["as_bytes"]:
+        stored = np.asarray(state["bytes"]).reshape(plan["events"], -1)[:size, :width].astype(np.float64) - 128.0
+    else:
+        stored = np.asarray(state["codes"]).reshape(width, -1)[:, :size].T.astype(np.float64)
+    shape = plan["trees"], -1
+    columns, splits, paths = (
+        np.asarray(state[f"tree_{name}"]).reshape(shape).astype(np.float64) for name in ("columns", "splits", "paths")
+    )
+    level = math.log(rate)
+    return Detector(
+        np.asarray(state["centre"]),
+        np.asarray(state["unit"]),
+        2.0**-4 if plan["as_bytes"] else 2.0**-16,
+        127.0 if plan["as_bytes"] else 2.0**21 - 1,
+        np.ascontiguousarray(stored),
+        np.asarray(state["usual"])[:size],
+        columns,
+        splits,
+        paths / int(4096 * (2 * (1 / np.arange(1, 128)).sum() - 2 * 127 / 128)),
+        np.asarray(state["middle"]),
+        np.asarray(state["spread"]),
+        np.sort(np.asarray(state["alarm.scores"])),
+        level,
+        min(-level, 3.0),
+        -0.2 * float(state["alarm.surplus"][0]),
+    )
 
 
 def _novelty_mixture(core: Any, places: list[int]) -> NoveltyMixture:

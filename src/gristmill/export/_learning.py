@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..budgets import Budget
+from ..rules import Rule
 from ._plain import ExportError, Floats
 
 #: rules and budgets that a device can run
 RULES = ("Perceptron", "PassiveAggressive", "SGD", "Implicit")
 BUDGETS = ("DropOldest", "DropSmallest", "Merge")
+MOST = 32_767  #: points, the largest number that an int of C is sure to hold
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,14 @@ def learning_of(model: Any) -> Learning:
     import gristmill as g
 
     if not isinstance(model, g.Prepared):
+        _refuse_parts(model)
         return _learner(model, model._to_file()[0])
     began: Any = model._began
+    _refuse_parts(began.model)
+    if began.table.is_sparse:
+        raise ExportError(
+            "Prepared over sparse rows, which are not centred, cannot learn on a device; fit a dense array"
+        )
     if began.relevance is not None:
         raise ExportError("Prepared(scale='relevance') cannot learn on a device; use scale='standard'")
     if began.standard is not None and began.standard.method != "standard":
@@ -60,35 +69,39 @@ def learning_of(model: Any) -> Learning:
     )
 
 
-def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
-    parts, name = model._run.parts, type(model).__name__
+def _no(model: Any, what: str, instead: str) -> ExportError:
+    return ExportError(f"{type(model).__name__}: {what} cannot learn on a device; {instead}")
+
+
+def _refuse_parts(model: Any) -> None:
+    parts = model._run.parts
     rule, budget = type(parts.rule).__name__, type(parts.budget).__name__
-
-    def no(what: str, instead: str) -> ExportError:
-        return ExportError(f"{name}: {what} cannot learn on a device; {instead}")
-
-    if rule not in RULES:
-        raise no(f"the rule {rule}", f"use one of {', '.join(RULES)}")
-    if budget not in BUDGETS:
-        raise no(f"the budget {budget}", f"use one of {', '.join(BUDGETS)}")
+    if not isinstance(parts.rule, Rule) or rule not in RULES:
+        raise _no(model, f"the rule {rule}", f"use one of {', '.join(RULES)}")
+    if not isinstance(parts.budget, Budget) or budget not in BUDGETS:
+        raise _no(model, f"the budget {budget}", f"use one of {', '.join(BUDGETS)}")
     if hasattr(parts.kernel, "_coordinates"):
-        raise no(f"the additive kernel {parts.kernel!r}", "use a kernel of all columns")
+        raise _no(model, f"the additive kernel {parts.kernel!r}", "use a kernel of all columns")
     if parts.average:
-        raise no("average=True", "use average=False")
+        raise _no(model, "average=True", "use average=False")
     if parts.class_weight is not None:
-        raise no(f"class_weight={parts.class_weight!r}", "use class_weight=None")
+        raise _no(model, f"class_weight={parts.class_weight!r}", "use class_weight=None")
+
+
+def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
+    parts = model._run.parts
     if "points" not in arrays:
-        raise no("a model of sparse rows", "fit it with a dense array")
+        raise _no(model, "a model of sparse rows", "fit it with a dense array")
     if model._task == "classification" and int(arrays["classes"][0]) < 2:
-        raise no("a model of one class", "fit it with all classes, or say them: partial_fit(X, y, classes=...)")
+        raise _no(model, "a model of one class", "fit it with all classes, or say them: partial_fit(X, y, classes=...)")
     if model._task == "regression" and len(arrays["intercept"]) > 1:
-        raise no("a regressor of several targets", "export one model a target")
+        raise _no(model, "a regressor of several targets", "export one model a target")
     from ..merging.compression import points_within
 
     capacity = points_within(model, parts, model._run.core, parts.budget.size)
-    if capacity > 65_534:
-        raise no(f"a budget of {capacity:,} points", "use 65,534 at most")
-    return Learning(parts.rule, budget, capacity, arrays)
+    if capacity > MOST:
+        raise _no(model, f"a budget of {capacity:,} points", f"use {MOST:,} at most")
+    return Learning(parts.rule, type(parts.budget).__name__, capacity, arrays)
 
 
 def restored(model: Any, changes: dict[str, Any], events: int) -> Any:

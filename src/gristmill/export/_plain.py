@@ -215,6 +215,27 @@ class NoveltyMixture:
 
 
 @dataclass(frozen=True)
+class Detector:
+    """The sample, trees and thresholds of `AutoNovelty`: see `core/novelty/detector.hpp`."""
+
+    centre: Floats  # of each column
+    unit: Floats  # one over its spread; 0 for a column with one value only
+    step: float  # of a stored number, in spreads
+    limit: float  # the largest stored number
+    codes: Floats  # stored events as whole numbers, a row each
+    usual: Floats  # mean distance of each from its nearest
+    tree_columns: Floats  # (trees, 127): of a node with children 2 i + 1 and 2 i + 2; -1: a leaf
+    tree_splits: Floats  # (trees, 127): larger numbers go to the second child
+    tree_paths: Floats  # (trees, 255): length of the path that ends in a node, as a share of the mean
+    middles: Floats  # of each view
+    spreads: Floats
+    scores: Floats  # of the last events, sorted
+    level: float  # logarithm of the share of alarms
+    reach: float
+    begins: float
+
+
+@dataclass(frozen=True)
 class Description:
     """A model as a file can hold it."""
 
@@ -224,7 +245,7 @@ class Description:
     rows: Rows
     experts: tuple[Expert, ...]
     outputs: int
-    mixture: Mixture | NoveltyMixture | None = None  # None: there is one expert
+    mixture: Mixture | NoveltyMixture | Detector | None = None  # None: there is one expert
     labels: tuple[Any, ...] = ()  # in the order of the outputs
     calibration: Calibration | None = None
     target: tuple[Floats, Floats] | None = None  # centre and spread of each target

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._description import describe
+from ._description import describe, snapshot
 from ._learning import Learning, learning_of, restored
 from ._plain import ExportError
 from .c import state as layout
@@ -61,6 +61,7 @@ def from_device(data: Any, model: Any) -> Any:
     ...     print(len(str(error)) > 20)
     True
     """
+    model = snapshot(model)
     found = describe(model)
     learning = learning_of(model)
     raw = bytes(data)

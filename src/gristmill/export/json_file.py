@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ._description import describe
+from ._description import describe, snapshot
 from ._plain import COVERAGES
 
 
@@ -39,7 +39,7 @@ def to_json(model: Any) -> str:
     >>> len(json.loads(to_json(model))["experts"][0]["body"]["points"])
     40
     """
-    found = describe(model)
+    found = describe(snapshot(model))
     plain = {"gristmill": __version__, "format": 1, "coverages": list(COVERAGES), **_plain(found)}
     plain["order"] = found.order
     return json.dumps(plain, allow_nan=False)

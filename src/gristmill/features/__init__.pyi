@@ -1,4 +1,5 @@
 from .bounds import n_components_for as n_components_for
+from .bounds import n_components_for_composition as n_components_for_composition
 from .bounds import truncation_degree as truncation_degree
 from .bounds import truncation_error as truncation_error
 from .compositions import Compose as Compose

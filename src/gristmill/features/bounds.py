@@ -68,6 +68,91 @@ def n_components_for(kernel: Any, epsilon: float, delta: float, n_features: int,
     return math.ceil(8 * largest**2 / epsilon**2 * (covering + math.log(2 / delta)))
 
 
+def n_components_for_composition(
+    kernel: Any,
+    epsilon: float,
+    delta: float,
+    n_features: int,
+    radius: float,
+    map_bound: float,
+    map_lipschitz: float,
+    kernel_lipschitz: float,
+    kernel_bound: float | None = None,
+    p: float = 2.0,
+) -> int:
+    """Features that make |<Z(x), Z(y)> - f(K(x, y))| <= epsilon for all x, y at once, with probability 1 - delta.
+
+    For `Compose(kernel, inner)`. The smallest D with 2 (8 R/r)^(2d) exp(-D epsilon^2/(8 C^2)) + 4 r L/epsilon <= delta at
+    the best r, where C = p f(p C_W)/(p - 1) and L = L_K f'(C_K) + L_W sqrt(C_W) f'(C_W). It is for the plain geometric law,
+    and a worst case.
+
+    Parameters
+    ----------
+    kernel : dot-product kernel
+        f, the outer one.
+    epsilon : float > 0
+    delta : float in (0, 1)
+    n_features : int >= 1
+        d, the number of inputs.
+    radius : float > 0
+        R: every input has sum_j |x_j| <= R.
+    map_bound : float > 0
+        C_W: a feature W of the inner map has W(x)^2 <= C_W; 2 for `FourierFeatures`.
+    map_lipschitz : float > 0
+        L_W: the mean over draws of the largest |gradient of W|; at most 2 sqrt(gamma d) for `FourierFeatures` of the
+        Gaussian kernel.
+    kernel_lipschitz : float > 0
+        L_K: the largest |gradient of K(., y)|; sqrt(2 gamma/e) for the Gaussian kernel.
+    kernel_bound : float > 0, optional
+        C_K: |K(x, y)| <= C_K; `map_bound` if not given.
+    p : float > 1, default=2.0
+        The ratio of the geometric law.
+
+    References
+    ----------
+    P. Kar, Topics in Resource-efficient Kernel Learning, 2013, Theorem 3.14. Changed: the probabilities of degrees sum to
+    1, the centres are counted in pairs, a move of both arguments counts twice, the supremum stands inside of the
+    expectation in L_W (a mean gradient at each point bounds no Lipschitz constant), and L takes the mean over degrees.
+
+    Examples
+    --------
+    >>> import math
+    >>> from gristmill import Exponential
+    >>> from gristmill.features import n_components_for_composition
+    >>> gamma, d = 0.5, 2
+    >>> slopes = {"map_lipschitz": 2 * math.sqrt(gamma * d), "kernel_lipschitz": math.sqrt(2 * gamma / math.e)}
+    >>> n_components_for_composition(Exponential(2.0), 0.5, 0.05, d, 1.0, map_bound=2.0, kernel_bound=1.0, **slopes)
+    34088
+    """
+    owner = "n_components_for_composition"
+    kernel_bound = map_bound if kernel_bound is None else kernel_bound
+    for name, value in {
+        "epsilon": epsilon, "radius": radius, "map_bound": map_bound, "map_lipschitz": map_lipschitz,
+        "kernel_lipschitz": kernel_lipschitz, "kernel_bound": kernel_bound,
+    }.items():  # fmt: skip
+        positive.check(owner, name, value)
+    count.check(owner, "n_features", n_features)
+    if not (0 < delta < 1):
+        raise ValueError(f"{owner}: delta must be a number in (0, 1), got {delta!r}")
+    if not p > 1:
+        raise ValueError(f"{owner}: p must be a number > 1, got {p!r}")
+    f = series_of(kernel)
+    if not max(p * map_bound, kernel_bound) < f.radius:
+        raise ValueError(
+            f"{owner}: p * map_bound = {p * map_bound:g} is not below the radius of convergence {f.radius:g} of {kernel!r}; "
+            "a kernel that is scaled down would work"
+        )
+    slope = f.derivative()
+    largest = p * f.value(p * map_bound) / (p - 1)  # C
+    lipschitz = kernel_lipschitz * slope.value(kernel_bound) + map_lipschitz * math.sqrt(map_bound) * slope.value(
+        map_bound
+    )
+    exponent = 2 * n_features
+    share = exponent / (exponent + 1)  # of delta for the Lipschitz constant: the best
+    covering = exponent * math.log(max(32 * radius * lipschitz / (share * delta * epsilon), 1.0))
+    return math.ceil(8 * largest**2 / epsilon**2 * (covering + math.log(2 / ((1 - share) * delta))))
+
+
 def truncation_error(kernel: Any, degree: int, radius: float) -> float:
     """sup over |x|, |y| <= radius of what a series loses when it is cut after `degree`: sum_{n > degree} a_n
     R^(2n).

@@ -1,4 +1,4 @@
-"""What fleets share: which prototypes they take, labels of many members, and a member as a plain estimator."""
+"""Base of the fleets: valid prototypes, labels of many members, and members as plain estimators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .. import _core, persist
 from .._base.estimator import Run
 from .._common import labels as _labels
 from .._common.inputs import is_sparse, refuse_masked
-from .._common.labels import NO_LABELS, LabelTable
+from .._common.labels import NO_LABELS, LabelTable, agreeing
 from .._common.ranges import bytes_in
 from .._common.seeds import seed_of
 from ..budgets import Budget
@@ -45,7 +45,7 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
 
 
 class FleetBase(Storable, BaseEstimator):
-    """Base of the fleets: many learners that are made of the same parts."""
+    """Base of the fleets: many learners with the same kernel, rule and budget."""
 
     prototype: Any
     _core_: Any = None  # nothing is learned yet
@@ -55,7 +55,7 @@ class FleetBase(Storable, BaseEstimator):
     # ---- parts ----------------------------------------------------------------------------------------------------
 
     def _parts(self) -> Any:
-        """Kernel, rule and budget of every member; what a fleet has no room for is refused by name."""
+        """Kernel, rule and budget of every member; raises for parts that fleets do not support."""
         prototype, owner = self._model, type(self).__name__
         if type(prototype) not in (KernelClassifier, KernelRegressor, KernelNovelty):
             raise TypeError(
@@ -95,7 +95,7 @@ class FleetBase(Storable, BaseEstimator):
 
     @property
     def _model(self) -> Any:
-        """What each member is, without the scaling in front."""
+        """The learner of the prototype without its scaler."""
         return _scaled_members.inner(self.prototype)
 
     def _made(self, core: Any, parts: Any, width: int, **more: Any) -> Any:
@@ -136,7 +136,7 @@ class FleetBase(Storable, BaseEstimator):
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The classes that any member has met, sorted."""
+        """The classes seen by any member, sorted."""
         if not isinstance(self._model, KernelClassifier):
             raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no classes_")
         return self._table.view(self._started().classes).classes
@@ -191,7 +191,7 @@ class FleetBase(Storable, BaseEstimator):
         return table, numbers, known
 
     def _labelled(self, owner: str, labels: Any, classes: Any) -> tuple[LabelTable, Any, int]:
-        """Many labels of few values: each value is looked at once."""
+        """Encode many labels of few distinct values: each value is validated once."""
         if labels.dtype == object or labels.dtype.kind not in "biuUS" or len(labels) == 0:
             return _labels.coded(owner, self._table, list(labels.tolist()), len(labels), classes)
         values, first, place = np.unique(labels, return_index=True, return_inverse=True)
@@ -238,7 +238,7 @@ class FleetBase(Storable, BaseEstimator):
         return view.sign * scores[..., 0] if scores.shape[-1] == 1 else scores[..., view.columns]
 
     def _answers(self, scores: Any, classes: int) -> Any:
-        """What shown scores say: a class, a number, or -1 for an alarm."""
+        """Predictions from scores: a class, a number, or -1 for an outlier."""
         if isinstance(self._model, KernelRegressor):
             return scores
         if isinstance(self._model, KernelNovelty):
@@ -250,11 +250,17 @@ class FleetBase(Storable, BaseEstimator):
             return known[scores.argmax(axis=-1)]
         return known[(scores >= 0).astype(int)] if len(known) == 2 else np.broadcast_to(known[0], scores.shape).copy()
 
-    def _shares(self, shares: Any, classes: int) -> Any:
-        """Probabilities of the core, classes in the last axis, in the order of `classes_`."""
+    def _shares(self, shares: Any, scores: Any, classes: int) -> Any:
+        """Probabilities of the core, classes in the last axis, in the order of `classes_`; scores: as they are shown."""
+        columns = self._table.view(classes).columns
+        if len(columns) < 2:
+            return np.ascontiguousarray(shares[..., columns])
+        best = scores.argmax(axis=-1) if len(columns) > 2 else (scores >= 0).astype(int)
+        return np.ascontiguousarray(agreeing(shares[..., columns], best))
+
+    def _refuse_shares(self) -> None:
         if not isinstance(self._model, KernelClassifier):
             raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no predict_proba")
-        return np.ascontiguousarray(shares[..., self._table.view(classes).columns])
 
     # ---- a member as a learner --------------------------------------------------------------------------------------
 
@@ -327,7 +333,7 @@ class FleetBase(Storable, BaseEstimator):
         }
 
     def _run_of(self, model: Any) -> tuple[Run, Any]:
-        """What a learner that may be a member has learned, and the scaling in front of it."""
+        """State of a learner that can become a member, and of its scaler."""
         found, scaling = _scaled_members.unprepared(self.prototype, model)
         run: Any = getattr(found, "_run", None)
         alike = type(found) is type(self._model) and run is not None

@@ -1,4 +1,4 @@
-"""A keyed fleet for targets that lie elsewhere for each key: a level a key, and what is left of the targets is learned."""
+"""A keyed fleet that learns residuals: each key's running mean is subtracted from its targets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CentredFleet(KeyedFleet):
         return parts
 
     def _run_with(self) -> None:
-        self._turns = self._turns or SeqLock()  # levels and learners change together
+        self._turns = self._turns or SeqLock()  # means and learners are updated together
         super()._run_with()
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class CentredFleet(KeyedFleet):
         levels.configure(*self._level_room())
         told = levels.tell(_listed(events.rows), events.labels, weights, events.times)
         centred = np.where(told.known, events.labels - told.before, 0.0)
-        if not told.known.all():  # an event of a key without a level has nothing to teach yet
+        if not told.known.all():  # the first sample of a key only sets its mean
             weights = np.where(told.known, 1.0 if weights is None else weights, 0.0)
         before = core.changes
         try:
@@ -93,7 +93,7 @@ class CentredFleet(KeyedFleet):
         return told.before + said if want else None
 
     def _level_room(self) -> tuple[float, int | None]:
-        """How long a level is kept."""
+        """Time after which a key's mean expires."""
         return read_ttl(self.ttl), self.max_keys if self.spill is None else None
 
     def _forget(self, core: Any, rows: Any) -> int:
@@ -110,7 +110,7 @@ class CentredFleet(KeyedFleet):
         return said + self._levels.of(_listed(rows), times), classes
 
     def level(self, keys: Any) -> Any:
-        """The level of each key: the mean of its targets, drawn to that of all; for a key that never came, that of all."""
+        """The shrunken target mean of each key; the global mean for an unknown key."""
         self._settle()
         assert self._levels is not None
         levels, rows = self._levels, _listed(read_keys(keys, self._kind)[1])

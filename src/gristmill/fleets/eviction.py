@@ -1,4 +1,4 @@
-"""Room for the keys of a fleet: how many stay in memory, for how long, and what becomes of the others."""
+"""Eviction: how many keys stay in memory, for how long, and where the others go (spill file or dropped)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 
 class Room(NamedTuple):
-    """What the core has to know."""
+    """Limits passed to the core."""
 
     max_keys: int  # 0: any number
     ttl: float
@@ -29,7 +29,7 @@ class Room(NamedTuple):
 
 
 class EvictingFleet(FleetBase):
-    """Keys in memory and on disk, which change together; and parameters that change in mid-stream."""
+    """Keys in memory and on disk, updated in one transaction; and parameters that may change in mid-stream."""
 
     max_keys: Any
     ttl: Any
@@ -37,7 +37,7 @@ class EvictingFleet(FleetBase):
     prior: Any
     _kind: KeyKind | None = None
     _spill: Spill | None = None
-    _turns: SeqLock | None = None  #: where several things change together: keys on disk, a prior
+    _turns: SeqLock | None = None  #: guards updates of several parts: spill file, prior
     _runs_with: FrozenParams | None = None
     _given: tuple[Any, Any, Any] = (None, None, None)  #: max_keys, ttl and spill as the core has them
 
@@ -56,7 +56,7 @@ class EvictingFleet(FleetBase):
         return Room(int(cap or 0), ttl, self.spill is not None)
 
     def _run_with(self) -> None:
-        """From now on a change of parameters is one in mid-stream."""
+        """Record the parameters; later changes are changes in mid-stream."""
         self._runs_with = FrozenParams(self, ("prototype", "prior"))
         self._given = (self.max_keys, self.ttl, self.spill)
         if self._turns is None and not (self.spill is None and self.prior is None):
@@ -68,7 +68,7 @@ class EvictingFleet(FleetBase):
         super()._check_parameters()
 
     def _settle(self) -> Any:
-        """The core, with the parameters as they are now: what cannot change in mid-stream is refused."""
+        """The core with the present parameters; raises if a fixed parameter was changed in mid-stream."""
         core = self._started()
         if self._runs_with is not None:
             self._runs_with.refuse_changed(self)
@@ -100,11 +100,11 @@ class EvictingFleet(FleetBase):
         return contextlib.nullcontext() if self._turns is None else self._turns.write()
 
     def _looking(self, find: Callable[[], Found]) -> Found:
-        """What `find` finds, in memory and on disk, all of one moment."""
+        """Result of `find` over memory and disk, at one consistent state."""
         return find() if self._turns is None else self._turns.read(find)
 
     def _kept(self, core: Any, change: Callable[[], Found]) -> Found:
-        """What a change of the core gives, once what left memory is on disk; where that fails, nothing has changed."""
+        """Run `change` and write evicted records to the spill file; roll back the core if the write fails."""
         if self.spill is None:
             return change()
         try:
@@ -145,7 +145,7 @@ class EvictingFleet(FleetBase):
         return from_texts(sorted(rest), self._kind)
 
     def _expired(self, core: Any) -> int:
-        """Keys that went away because of their age; on disk they lie until somebody sweeps."""
+        """Number of expired keys; expired records stay on disk until the next sweep."""
         if self._spill is None:
             return int(core.expired)
         past = self._spill.keys(core.now, read_ttl(self.ttl), past=True)

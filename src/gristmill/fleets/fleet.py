@@ -75,7 +75,7 @@ class Fleet(FleetBase):
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def step(self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
-        """One event a member: what was said of each before it was learned, as `prequential` does for many frames.
+        """Learn one sample per member and return the predictions made before, as `prequential` does for many frames.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Fleet(FleetBase):
         return self._scores(X, present)[0]
 
     def predict(self, X: Any, present: Any = None) -> Any:
-        """What each member says of its event: a class, a number, or -1 for an alarm and 1 for none.
+        """Predict the sample of each member: a class, a number, or -1 for an outlier and 1 for an inlier.
 
         What stands in the place of a member without an event (`present`) means nothing.
         """
@@ -202,16 +202,18 @@ class Fleet(FleetBase):
         X = np.asarray(X) if not hasattr(X, "tocsr") else X
         single = X.ndim == 2
         frames = self._frames(X[None] if single else X)
-        scores, classes = core.score(
-            frames, self._mask(present, frames.shape[:2]), self._threads(core, len(frames)), shares
-        )
-        shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
+        asked = frames, self._mask(present, frames.shape[:2]), self._threads(core, len(frames))
+        scores, classes = core.score(*asked, False)
+        shown = self._shown(scores, classes)
+        if shares:
+            self._refuse_shares()
+            shown = self._shares(core.score(*asked, True)[0], shown, classes)
         return (shown[0] if single else shown), classes
 
     # ---- members ----------------------------------------------------------------------------------------------------
 
     def predict_one(self, i: Any, x: Any) -> Any:
-        """What member i says of one event: a class, a number, or -1 for an alarm and 1 for none."""
+        """Predict one sample by member i: a class, a number, or -1 for an outlier and 1 for an inlier."""
         return self[i].predict_one(x)
 
     def score_one(self, i: Any, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The level of each key: the running mean of its targets, drawn to that of all keys as far as keys are alike."""
+"""Empirical-Bayes mean of the targets of each key, shrunk towards the mean of all keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEPT = 16
 
 
 class KeyMean(NamedTuple):
-    """What is known of a key."""
+    """Running statistics of one key."""
 
     weight: float
     mean: float
@@ -27,7 +27,7 @@ class KeyMean(NamedTuple):
 
 
 class GlobalMean(NamedTuple):
-    """What is known of all keys: how far targets spread, and how much of it lies within keys."""
+    """Running statistics over all keys: total variance and variance within keys."""
 
     weight: float = 0.0
     mean: float = 0.0
@@ -52,14 +52,14 @@ class GlobalMean(NamedTuple):
         return max(time, self.time) if self.event > 0 else time
 
     def level(self, key: KeyMean, apart: tuple[float, float]) -> float:
-        """The mean of a key drawn to that of all: by much where keys differ little, and for a key of few events."""
+        """Shrunken mean of a key: shrinkage grows as keys differ less and as the key has fewer samples."""
         between, within = apart
         sure = key.weight * between
         return self.mean + (key.mean - self.mean) * (sure / (sure + within) if sure + within > 0 else 1.0)
 
 
 class Told(NamedTuple):
-    """Events as the learners are told them, and what becomes of the levels if they are learned."""
+    """Residual targets of a chunk, and the means after it is learned."""
 
     before: Floats  #: the level of each event's key before it
     known: npt.NDArray[np.bool_]  #: whether the key had one
@@ -68,7 +68,7 @@ class Told(NamedTuple):
 
 
 class KeyMeans:
-    """A level a key: the running mean of its targets, drawn to that of all keys."""
+    """Shrunken running mean per key."""
 
     def __init__(self) -> None:
         self._ttl = self._horizon = math.inf
@@ -76,10 +76,10 @@ class KeyMeans:
         self.whole = GlobalMean()
 
     def configure(self, ttl: float, max_keys: int | None) -> None:
-        """Levels whose last event is longer ago than `ttl` are forgotten, as the learners of their keys are.
+        """Expire means whose last sample is older than `ttl`, as the learners of their keys.
 
         Without room for every key, levels go too: after 16 times `max_keys` events. That is a rule of events, and not of
-        who was dropped, so that chunks of any size give the same levels.
+        which keys were evicted, so that chunks of any size give the same means.
         """
         self._ttl = ttl
         self._horizon = math.inf if max_keys is None else float(_KEPT * max_keys)
@@ -95,7 +95,7 @@ class KeyMeans:
         return time - level.time > self._ttl or event - level.event > self._horizon
 
     def tell(self, keys: list[Any], targets: Floats, weights: Floats | None, times: Floats | None) -> Told:
-        """The level before each event, one after the other; nothing is changed."""
+        """Mean of each sample's key before the sample, in order; changes nothing."""
         before, known = np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
         changed: dict[Any, KeyMean] = {}
         whole, fresh = self.whole, KeyMean(0.0, 0.0, 0.0, 0.0)
@@ -114,7 +114,7 @@ class KeyMeans:
         return Told(before, known, changed, whole)
 
     def keep(self, told: Told) -> None:
-        """The events were learned."""
+        """Commit the means of a chunk that was learned."""
         for key, level in told.changed.items():
             self._of[key] = level
         self.whole = told.whole
@@ -123,7 +123,7 @@ class KeyMeans:
             self._of = {key: level for key, level in self._of.items() if level.event >= least}
 
     def of(self, keys: list[Any], times: Floats | None) -> Floats:
-        """What is known now; the mean of all for a key that has no level."""
+        """Present means; the global mean for an unknown key."""
         whole, apart = self.whole, self.whole.apart()
         found = np.full(len(keys), whole.mean)
         for row, key in enumerate(keys):

@@ -1,4 +1,4 @@
-"""A learner a key: one a device, customer or place, for events that come in any order."""
+"""One learner per key (device, customer, place), for samples in any order."""
 
 from __future__ import annotations
 
@@ -160,13 +160,13 @@ class KeyedFleet(KeyedFiles):
             said = offsets = None
             numbers = events.labels
             if prior is not None:
-                core.check(events.rows, events.X)  # what is wrong with a row is found before anyone learns
+                core.check(events.rows, events.X)  # validate before the prior learns
                 said = prior.learn(events.X, events.y, weights, classes)
                 if isinstance(self._model, KernelClassifier):
                     offsets = self._offsets(prior.learner, said, events.table)
                 else:
                     numbers = numbers - said
-            self._table = events.table  # first: who scores in the meantime looks at fewer of its names
+            self._table = events.table  # first: a concurrent reader uses only as many names as it has scores
             given = (numbers, events.weights, offsets, events.times, events.known)
             self._kind = events.kind
             scores = self._kept(
@@ -185,7 +185,7 @@ class KeyedFleet(KeyedFiles):
         return shown + said if said is not None and offsets is None else shown
 
     def _settled_with(self, core: Any, seed: int | None, events: KeyedEvents, prior: UndoablePrior | None) -> None:
-        """The events are learned, and stay."""
+        """Commit the chunk in prior, core and spill file."""
         if prior is not None:
             prior.keep()
             self._prior_run, self.prior_ = prior, prior.learner
@@ -193,7 +193,7 @@ class KeyedFleet(KeyedFiles):
             self._start(core, seed, events)
 
     def _undo(self, table: LabelTable, prior: UndoablePrior | None) -> None:
-        """Nothing was learned; the core has seen to itself."""
+        """Roll back the prior; the core has rolled back already."""
         self._table = table
         if self._core_ is None:
             self._kind = self._timed = self._runs_with = self._prior_run = self.prior_ = None
@@ -265,11 +265,11 @@ class KeyedFleet(KeyedFiles):
     # ---- answers ----------------------------------------------------------------------------------------------------
 
     def decision_function(self, keys: Any, X: Any, time: Any = None) -> Any:
-        """Scores; a key that never came is scored as one that has seen nothing. Nothing is learned."""
+        """Scores by the learner of each key; an unknown key is scored by an empty learner. Nothing is learned."""
         return self._scores(keys, X, time)[0]
 
     def predict(self, keys: Any, X: Any, time: Any = None) -> Any:
-        """What each event's own learner says: a class, a number, or -1 for an alarm and 1 for none."""
+        """Predict each sample by the learner of its key: a class, a number, or -1 for an outlier and 1 for an inlier."""
         return self._answers(*self._scores(keys, X, time))
 
     def predict_proba(self, keys: Any, X: Any, time: Any = None) -> Any:
@@ -298,8 +298,12 @@ class KeyedFleet(KeyedFiles):
             offsets = self._offsets(prior, prior.decision_function(X), self._table)
         elif prior is not None:
             said = prior.predict(X)
-        scores, classes = core.score(rows, X, offsets, times, self._found(core, rows), shares)
-        shown = self._shares(scores, classes) if shares else self._shown(scores, classes)
+        asked = rows, X, offsets, times, self._found(core, rows)
+        scores, classes = core.score(*asked, False)
+        shown = self._shown(scores, classes)
+        if shares:
+            self._refuse_shares()
+            shown = self._shares(core.score(*asked, True)[0], shown, classes)
         return (shown if said is None else shown + said), classes
 
     # ---- keys -------------------------------------------------------------------------------------------------------
@@ -358,7 +362,7 @@ class KeyedFleet(KeyedFiles):
             self._kept(core, lambda: core.set_members(rows, pack, last, self._found(core, rows)))
 
     def forget(self, keys: Any) -> int:
-        """Let go of these keys; returns how many of them were known."""
+        """Remove these keys; returns how many of them were known."""
         core = self._settle()
         rows = read_keys(keys, self._kind)[1]
         rows = np.unique(rows) if isinstance(rows, np.ndarray) else list(dict.fromkeys(rows))
@@ -372,11 +376,11 @@ class KeyedFleet(KeyedFiles):
 
     @property
     def n_dropped_(self) -> int:
-        """How many times a key went away for want of room."""
+        """Number of evictions for lack of memory."""
         return int(self._started().dropped)
 
     @property
     def n_expired_(self) -> int:
-        """How many times a key went away because of its age."""
+        """Number of expired keys."""
         core = self._settle()
         return self._looking(lambda: self._expired(core))

@@ -72,7 +72,7 @@ class KeyedFiles(EvictingFleet):
         return arrays, fitted
 
     def _order(self, arrays: dict[str, Any], count: int, others: int, hand: int) -> int:
-        """Where keys lie, of which it depends who leaves next, if anyone ever does; returns the hand of the clock."""
+        """Store the slot order, which decides future CLOCK evictions; return the clock hand."""
         if self.max_keys is None:
             del arrays["slots"], arrays["touched"]
             return 0

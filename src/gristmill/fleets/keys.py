@@ -48,7 +48,7 @@ def _read(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
             return "int", _whole(keys)
         keys = keys.tolist()
     kinds = {type(key) for key in keys}
-    if not kinds:  # of no kind; whoever takes rows will say that there are none
+    if not kinds:  # empty: the check of the rows raises
         return known or "int", np.zeros(0, dtype=np.int64) if known in (None, "int") else []
     of = {_kind_of(kind) for kind in kinds}
     if of == {"str"}:
@@ -57,7 +57,7 @@ def _read(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
         return "bytes", [bytes(key) for key in keys]
     if of == {"int"}:
         if kinds <= {int, np.int64}:
-            with contextlib.suppress(OverflowError):  # the long way says so
+            with contextlib.suppress(OverflowError):  # full validation raises
                 return "int", np.array(list(keys), dtype=np.int64)
         return "int", _whole(np.array(list(keys), dtype=object))
     raise TypeError(f"keys must be all whole numbers, all strings or all bytes; {_odd(list(keys))}")
@@ -83,7 +83,7 @@ def _kind_of(kind: type) -> KeyKind | None:
 
 
 def _odd(keys: list[Any]) -> str:
-    """Which key is not like the others, or can be none."""
+    """Raise for the first key of another or an invalid type."""
     alike = ((str, np.str_), (bytes, np.bytes_), (int, np.integer))
     kind = next((kind for kind in alike if isinstance(keys[0], kind) and not isinstance(keys[0], bool)), None)
     if kind is None:

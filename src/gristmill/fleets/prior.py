@@ -1,4 +1,4 @@
-"""The learner of all keys, and how it goes back to where it was when a chunk is refused after it has learned it."""
+"""The prior shared by all keys, with rollback to the last committed chunk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: events that are learned again, at most, to go back
+#: most samples that a rollback learns again
 _MOST = 1000
 
 
@@ -31,35 +31,35 @@ class UndoablePrior:
         self._waits: tuple[Any, Any, dict[str, Any]] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any, classes: Any) -> npt.NDArray[np.float64]:
-        """What it said of each event before it learned it; `keep` or `undo` follows."""
+        """Learn and return the predictions made before; `keep` or `undo` must follow."""
         if self._copy is None or self._events + len(X) > _MOST:
             self._copy, self._since, self._events = copy.deepcopy(self.learner), [], 0
         more = {} if weights is None else {"sample_weight": weights}
         if classes is not None:
             more["classes"] = classes
-        # Who calls may use the arrays again.
+        # The caller may reuse the arrays.
         self._waits = None if len(X) > _MOST else (X.copy(), copy.copy(y), {k: copy.copy(v) for k, v in more.items()})
         return np.asarray(self.learner.prequential(X, y, **more), dtype=np.float64)
 
     def keep(self) -> None:
-        """What was learned last stays."""
-        if self._waits is None:  # too much to learn it again
+        """Commit the last chunk."""
+        if self._waits is None:  # too many samples to replay
             self.settle()
             return
         self._since.append(self._waits)
         self._events += len(self._waits[0])
 
     def settle(self) -> None:
-        """All that was learned stays, and nobody knows what is taken down of it."""
+        """Commit everything learned so far and drop the replay log."""
         self._copy = None
 
     def undo(self) -> None:
-        """What was learned last never was."""
+        """Roll back to the state before the last chunk."""
         if self._copy is None:
             return
         learner = copy.deepcopy(self._copy)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they have been said
+            warnings.simplefilter("ignore")  # they were raised the first time
             for X, y, more in self._since:
                 learner.prequential(X, y, **more)
         self.learner = learner

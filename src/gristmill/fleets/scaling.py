@@ -20,7 +20,7 @@ def inner(prototype: Any) -> Any:
 
 
 def scaling(owner: str, prototype: Any) -> dict[str, Any]:
-    """What the core has to know of the scaling; what it cannot do is refused by name."""
+    """The scaling in the core's terms; raises for scalings that the core does not have."""
     if not isinstance(prototype, Prepared):
         return {}
     prototype._check_parameters()

@@ -47,12 +47,12 @@ class Parts(NamedTuple):
 
 
 class StreamLearner(AdditiveParts, Explaining, WeightedStream):
-    """Base of the kernel learners; subclasses say how a label becomes a number and a score an answer."""
+    """Base of the kernel learners; subclasses encode labels and decode scores."""
 
     widens = True
     _task: ClassVar[str]
     _default_rule: ClassVar[Rule]
-    #: columns of the table that rows are made of, where somebody scales them before; None: they come as they are
+    #: columns of the table before scaling, if a scaler is in front; None for plain rows
     _columns: int | None = None
 
     def __init__(
@@ -116,7 +116,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         return rule
 
     def _passes(self) -> int:
-        """How often `fit` goes over its data: one setting, which the estimator or its rule may say."""
+        """Number of passes of `fit`, set by the estimator or by its rule."""
         own = getattr(self, "passes", 1)
         count.check(type(self).__name__, "passes", own)
         return one_number_of_passes(own, getattr(self.rule, "passes", 1))
@@ -300,7 +300,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
 
     def _parts_to_file(self, parts: Parts) -> tuple[dict[str, Any], dict[str, Any]]:
         named = parts._asdict()
-        del named["class_weight"]  # the parameter says it
+        del named["class_weight"]  # set by the parameter
         return {}, {name: persist.encode(value, name) for name, value in named.items()}
 
     def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:

@@ -38,7 +38,7 @@ def check_composition(rule: Any, budget: Any, average: bool) -> None:
 
 
 def one_number_of_passes(first: int, second: int) -> int:
-    """The number of passes that two places say; 1 leaves it to the other."""
+    """The number of passes from two settings; 1 defers to the other."""
     if first != second and 1 not in (first, second):
         raise ValueError(f"passes are one setting, and here are two: {first!r} and {second!r}; give one of them")
     return max(int(first), int(second))

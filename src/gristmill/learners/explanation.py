@@ -1,4 +1,4 @@
-"""Why a score is what it is: the stored points that spoke loudest, and for an alarm the columns that are strange."""
+"""Explain a score: the largest contributions of support vectors, and for an anomaly those of columns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Explanation:
     relevance: dict[str, float] | None = None
 
     def retold(self, targets: Any) -> Explanation:
-        """The same of targets that the learner was told in units of its own."""
+        """The explanation in original target units, for a learner with scaled targets."""
         spread, single = targets.spread, np.ndim(self.score) == 0
         score, rest = targets.outside(self.score), spread * self.rest
         offset, parts = targets.outside(self.intercept), self.contributions * spread
@@ -98,7 +98,7 @@ def _short(value: Any) -> str:
 
 
 class Explaining(StreamEstimator):
-    """A kernel learner over stored points that can say why."""
+    """Kernel learner over stored points with `explain`."""
 
     def explain(self, x: Any, top: int | None = 10) -> Explanation:
         """The stored points that spoke loudest in the score of one event.

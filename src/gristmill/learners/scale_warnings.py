@@ -1,4 +1,4 @@
-"""The first hundred events of a kernel learner: what a person should be told of them, once."""
+"""Warnings about badly scaled columns, raised once after the first hundred samples of a kernel learner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ScaleWarnings:
 
     Parameters
     ----------
-    columns : whether the columns are to be looked at
+    columns : whether to check the columns
     targets : whether the targets are
     """
 
@@ -33,7 +33,7 @@ class ScaleWarnings:
         fresh = slice(0, EVENTS - self._seen)
         known = self._sums.get("columns")
         if self._looks[0] and (hasattr(X, "tocsr") or (known is not None and len(known[0]) != X.shape[1])):
-            self._looks = False, self._looks[1]  # sparse rows, or columns that came later, are nobody's mistake
+            self._looks = False, self._looks[1]  # sparse rows and late columns need no warning
             self._sums = {what: sums for what, sums in self._sums.items() if what != "columns"}
         if self._looks[0]:
             self._add("columns", np.asarray(X[fresh], dtype=np.float64))
@@ -48,7 +48,7 @@ class ScaleWarnings:
         if what in self._sums or len(rows) > 1:  # the first row of all is 0 from itself
             with np.errstate(over="ignore", invalid="ignore"):  # bad rows are refused by the core; then this is dropped
                 rows = rows - first  # a large mean must not drown a small spread
-                # Lone events are many, and a sum over one row costs more than the row.
+                # For single samples a sum per row would cost more than learning it.
                 sums = sums + (rows[0] if len(rows) == 1 else rows.sum(axis=0))
                 squares = squares + (rows[0] * rows[0] if len(rows) == 1 else (rows * rows).sum(axis=0))
         self._sums = {**self._sums, what: (first, sums, squares)}  # a copy of the whole keeps what it had
@@ -69,14 +69,14 @@ class ScaleWarnings:
             spread = np.sqrt(np.maximum(squares - sums * sums / EVENTS, 0.0) / (EVENTS - 1))
             # Rounding: an indicator that is set once in a hundred has a spread of just 0.1.
             odd = (spread < NARROW * (1 - 1e-9)) | ~(spread <= WIDE) | (np.abs(mean) > FAR * spread)
-        odd &= spread > 0  # a constant says nothing, and does no harm
+        odd &= spread > 0  # a constant column is harmless
         if not odd.any():
             return None
         at = int(odd.argmax())
         return at, f"a mean of {mean[at]:.4g} and a spread of {spread[at]:.4g}"
 
     def warn(self, owner: str, names: Any) -> None:
-        """Say what a scaling would mend."""
+        """Warn and recommend a scaler."""
         column, target = self._found("columns"), self._found("targets")
         if column is not None:
             at, what = column

@@ -21,9 +21,17 @@ from .terms import Floats, Terms
 
 
 class Move:
-    """Points back by the scaling that they came through, and forward by another."""
+    """Points back by the scaling that they came through, and forward by another.
 
-    def __init__(self, old: Any, new: Any) -> None:
+    Parameters
+    ----------
+    old, new : StreamScaler
+    places : array of int, optional
+        The columns of a point that are scaled; all unless given.
+    """
+
+    def __init__(self, old: Any, new: Any, places: Any = None) -> None:
+        self._places = slice(None) if places is None else places
         (self.centre, self.slope), (self.to, self.by) = old._affine(), new._affine()
         self.stays = np.array_equal(self.centre, self.to) and np.array_equal(self.slope, self.by)
 
@@ -32,7 +40,9 @@ class Move:
             return points
         if not isinstance(points, np.ndarray):
             raise TypeError("merge: points that are kept sparse cannot follow another scaling; use scale=None")
-        return np.ascontiguousarray((points / self.slope + (self.centre - self.to)) * self.by, dtype=points.dtype)
+        moved = np.array(points, order="C")
+        moved[:, self._places] = (points[:, self._places] / self.slope + (self.centre - self.to)) * self.by
+        return moved
 
 
 class _Shard(NamedTuple):
@@ -58,6 +68,8 @@ class _Shard(NamedTuple):
         """Lines of numbers, one an output, as outputs of the merged model."""
         if not self.codes:  # numbers, one a target
             return lines
+        if len(lines) == 2 * self.outputs:  # and an auxiliary one each
+            return np.vstack([self.outward(half, outputs) for half in np.split(lines, 2)])
         if outputs == 1:
             return -lines if self.codes[:1] == [1] else lines
         wide = np.zeros((outputs, lines.shape[1]))

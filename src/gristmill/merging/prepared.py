@@ -41,7 +41,9 @@ def merged(models: list[Any], size: Any, weights: Any) -> Any:
         fresh._began.become(table=_tables(began), targets=targets)
         return fresh
     scaler = began[0].scaler._merged([one.scaler for one in began], shares)
-    fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler) for one in began]))
+    table = began[0].table
+    places = None if table is None or table.is_plain or table.is_sparse else table.scaled_places
+    fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler, places) for one in began]))
     fresh._began.become(scaler=scaler, table=_tables(began), targets=targets)
     return fresh
 

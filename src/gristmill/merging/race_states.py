@@ -87,7 +87,7 @@ def _calibration(
 
 
 def strangeness(states: list[dict[str, Any]]) -> dict[str, Any]:
-    """The last scores of all, in an even pace; who left one race has left."""
+    """Last scores of all races, interleaved evenly; a detector dropped by one race stays dropped."""
     whole = dict(states[0])
     for name in ("seen", "alarms", "surplus"):
         whole[name] = sum(state[name] for state in states)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .. import _core
 from .._base.estimator import Run
 from .._common.labels import LabelTable
 from .._common.params import same
@@ -33,12 +34,30 @@ def merged(models: list[Any], size: Any, weights: Any) -> Any:
     """One race of several, of memory `size` where it shares out memory; else each of its experts has that size."""
     runs = [model._started() for model in models]
     shares = shares_of(models, weights)
+    if any(isinstance(run.core, _core.Detector) for run in runs):
+        return _merged_detectors(models, size, shares)
     for at, model in enumerate(models[1:], 1):
         _check_alike(models[0], model, at)
     fresh = _like(models[0], size)
     races = _Races(runs, shares, fresh)
     core = races.core(None if fresh._memory() is not None else size)
     fresh._run = Run(fresh._parts(), native(core), races.labels)
+    return fresh
+
+
+def _merged_detectors(models: list[Any], size: Any, shares: Floats) -> Any:
+    """One detector with a sample of all samples, and the last scores of all."""
+    first = models[0]
+    for at, model in enumerate(models[1:], 1):
+        check_columns(first, model, at)
+        if model.alarm_rate != first.alarm_rate:
+            rates = f"{first.alarm_rate!r} and {model.alarm_rate!r}"
+            raise ValueError(f"merge: models 0 and {at} have different parts: alarm_rate is {rates}")
+        if model.experts is not None or first.experts is not None:
+            raise ValueError(f"merge: models 0 and {at} race different experts: {first!r} and {model!r}")
+    fresh = _like(first, size)
+    core = _core.Detector.merged([model._engine for model in models], shares.tolist(), fresh._memory())
+    fresh._run = Run(fresh._parts(), core)
     return fresh
 
 
@@ -146,7 +165,7 @@ class _Races:
         there = np.array([[lane.runs for lane in core.lanes] for core in self.cores])
         return mixture(states, self.shares, there, self.codes, len(self.labels))
 
-    # ---- who runs, and with how much room -------------------------------------------------------------------
+    # ---- active experts and their memory -------------------------------------------------------------------
 
     def _ran(self, place: int) -> list[int]:
         """The races in which an expert runs and has learned."""
@@ -157,7 +176,7 @@ class _Races:
         ]
 
     def _running(self) -> list[int]:
-        """Who goes on, the best first."""
+        """Experts that continue, best first."""
         places = [place for place, lane in enumerate(self.into.lanes) if isinstance(lane, Lane) and self._ran(place)]
         if self.into.rooms.memory is None or self.into.task == "novelty":
             return places
@@ -239,7 +258,7 @@ class _Races:
         lane._lay_bare()
 
     def _retargeted(self, at: int, place: int) -> Any:
-        """A learner that says the same of targets as they are measured now."""
+        """An equivalent learner in the present target units."""
         model, old, new = copy.copy(self.cores[at].lanes[place].model), self.cores[at].target, self.into.target
         if self.into.lanes[place].scales_target and old is not None and old.is_known:
             model._run.core.rescale_targets(*(np.array([number]) for number in old.to(new)))

@@ -13,7 +13,7 @@ from ._buffered_rows import Array, BufferedRows
 
 
 class PairLoop:
-    """Weights, the sum of all weights that met a buffer, and the buffer; a chunk is one transaction."""
+    """Weights, their running sum for averaging, and the buffer; a chunk is one transaction."""
 
     def __init__(self, w: Array, rows: BufferedRows, rate: float, reg: float, average: bool) -> None:
         self.w, self.sum, self.rows = w, np.zeros(w.shape), rows
@@ -67,7 +67,7 @@ class PairLoop:
         return np.asarray(self.w - step * (gradient + self.reg * self.w))
 
     def take(self, w: Array, met: int) -> None:
-        """The weights after an event that met so many points."""
+        """The weights after a sample that was paired with so many points."""
         if met > 0:
             self.sum, self.steps = self.sum + self.w, self.steps + 1
             self.pairs += met

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.labels import wide
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -30,14 +32,16 @@ def in_core_order(model: Any, scores: Floats) -> Floats:
     return found
 
 
-def joined(model: Any, parts: list[Floats]) -> Any:
-    """Parts in the core's order, as shown outside: two classes become (-f/2, f/2), and later ones had 0."""
+def joined(model: Any, parts: list[Floats], numbers: Any, known: int) -> Any:
+    """Parts in the core's order, as shown outside: two classes become (-f/2, f/2), and later ones are below all others.
+
+    numbers: the core's number of the label of each event; known: classes that the model knew before the first.
+    """
     if not model._run.labels.names:
         return np.concatenate(parts)
     widest = max((part.shape[1] for part in parts if part.ndim == 2), default=0)
     if widest:
-        for place, part in enumerate(parts):
-            narrow = np.column_stack([-0.5 * part, 0.5 * part]) if part.ndim == 1 else part
-            parts[place] = np.pad(narrow, ((0, 0), (0, widest - narrow.shape[1])))
+        parts = [wide(part[:, None] if part.ndim == 1 else part, widest) for part in parts]
     labels = model._run.labels
-    return model._shown(np.concatenate(parts), labels.view(len(labels)))
+    whole = model._of_met_classes(np.concatenate(parts), numbers, known)
+    return model._shown(whole, labels.view(len(labels)))

@@ -13,6 +13,7 @@ from .. import _core
 from .._base.estimator import Run, is_event, refuse_no_weight
 from .._common import inputs
 from .._common.seqlock import SeqLock
+from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler
 from ..streams.scaling import StreamScaler
 from ..streams.tables.table import Table, padded
@@ -41,6 +42,7 @@ class Begun:
         self.model, self.table, self.scaler, self.room, self.targets = model, table, scaler, room, targets
         self._turns = SeqLock()
         self._quick: Any = None
+        self._moved: Any = None  # a run whose points have followed the scaling in this chunk, and its core before
         self._find_quick()
         if not self._started:
             model._columns = 0  # as many as there are, and none comes as it is
@@ -126,11 +128,13 @@ class Begun:
         """A chunk through table, scaling and learner; on any error all of them are as they were."""
         with self._turns.write():
             mark, model = self._mark(), self.model
-            before = dict(model.__dict__)
+            before, self._moved = dict(model.__dict__), None
             try:
                 return self._learn(verb, X, y, known)
             except BaseException:
                 self._back(mark)
+                if self._moved is not None:
+                    run, run.core = self._moved
                 if self.model is model:  # else a copy from before has taken its place
                     for name in model.__dict__.keys() - before.keys():
                         model.__dict__.pop(name, None)
@@ -184,7 +188,10 @@ class Begun:
         if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
             return self._fit_batch(X, y, known)
         edges = self._edges(count)
-        return self._step(verb, rows, y, known) if len(edges) == 2 else self._in_parts(edges, verb, rows, y, known)
+        if len(edges) > 2:
+            return self._in_parts(edges, verb, rows, y, known)
+        self._follow(0)
+        return self._step(verb, rows, y, known)
 
     def _taken(self, X: Any) -> Any:
         """A chunk as rows, by columns and scaling that have seen it."""
@@ -219,13 +226,38 @@ class Begun:
             edges |= self.targets.edges(count)
         if self.relevance is not None:
             edges |= self.relevance.renewals(count)
+        if isinstance(self.scaler, RankScaler) and self.table is not None and self.table.n_scaled:
+            edges |= self.scaler.passages.keys()
         return sorted(edges)
+
+    def _follow(self, row: int) -> None:
+        """Stored points become what they are by the maps that were renewed before this row of the chunk."""
+        if not isinstance(self.scaler, RankScaler) or not self._started or not self.scaler.passages:
+            return
+        passage, run = self.scaler.passages.get(row), self.model._run
+        state = None if passage is None else run.core.state()
+        if (
+            passage is None
+            or state is None
+            or not isinstance(state.get("points"), np.ndarray)
+            or not len(state["points"])
+        ):
+            return
+        assert self.table is not None
+        points, places = np.array(state["points"]), np.asarray(self.table.scaled_places)
+        places = places[places < points.shape[1]]
+        scaled = np.zeros((len(points), passage.width))
+        scaled[:, : len(places)] = points[:, places]
+        points[:, places] = passage.follow(scaled)[:, : len(places)]
+        self._moved = self._moved or (run, run.core)
+        run.core = self.model._restored(run.parts, {**state, "points": points})
+        run.short = None
 
     def _in_parts(self, edges: Sequence[int], verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
         model, count = self.model, edges[-1]
         run = model._run
         # Labels are looked at before any of them is learned.
-        model._targets(Run(model._parts()) if run is None else run, y, count, known.get("classes"))
+        _, numbers, met = model._targets(Run(model._parts()) if run is None else run, y, count, known.get("classes"))
         if verb == "fit":
             refuse_no_weight(known.get("sample_weight"))
             verb = "partial_fit"  # of a learner that has learned nothing
@@ -235,6 +267,7 @@ class Begun:
         try:
             for start, stop in itertools.pairwise(edges):
                 part = slice(start, stop)
+                self._follow(start)
                 some = {name: cut(value, part) if np.ndim(value) and name != "classes" else value
                         for name, value in known.items()}  # fmt: skip
                 some_rows = rows[part] if isinstance(rows, list) else rows[part, : self._width_at(start, rows.shape[1])]
@@ -247,7 +280,7 @@ class Begun:
             raise
         if verb == "prequential_interval":
             return np.concatenate(said)
-        return joined(model, said) if verb == "prequential" else model
+        return joined(model, said, numbers, met) if verb == "prequential" else model
 
     def _width_at(self, row: int, whole: int) -> int:
         """How many columns a row of the last chunk has, where all of its rows together have `whole`."""

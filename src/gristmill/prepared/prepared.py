@@ -15,6 +15,7 @@ from .._base.estimator import StreamEstimator
 from .._common.params import NestedParameters
 from .._common.ranges import count, one_of, optional
 from ..persist.mixin import Storable
+from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler, Renewal
 from ..streams.scaling import StreamScaler
 from ..streams.tables.frame import Frame
@@ -43,10 +44,12 @@ class Prepared(Storable, NestedParameters):
     Parameters
     ----------
     model : learner of gristmill
-    scale : {"standard", "minmax", "relevance"} or None, default="standard"
+    scale : {"standard", "minmax", "rank", "relevance"} or None, default="standard"
         Each event is scaled by what was seen up to and including it, then learned. "relevance" also standardises, and
         weights each column by how much the prediction of the kernel learner depends on it; after 500, 1000, 2000, ...
-        events the weights are updated and the coefficients are learned again from the stored points. Sparse rows are
+        events the weights are updated and the coefficients are learned again from the stored points. "rank" replaces each
+        value by the normal score of its rank among recent events, so that outliers and heavy tails do not matter; its maps
+        are renewed at positions of the stream and the stored points follow. It needs dense rows. Sparse rows are
         divided by the root mean square (or range) of each column and not centred, so that zeros stay zeros; with
         "relevance" they may have at most 1,024 columns.
     warmup : int, optional
@@ -201,6 +204,8 @@ class Prepared(Storable, NestedParameters):
     def _fresh_scaler(self) -> Any:
         if self.scale == "relevance":
             return RelevanceScaler(self.warmup, position=0)
+        if self.scale == "rank":
+            return RankScaler(self.warmup)
         return None if self.scale is None else StreamScaler(self.scale, self.warmup)
 
     def _event(self, x: Any) -> Any:
@@ -401,7 +406,12 @@ class Prepared(Storable, NestedParameters):
     def _check_parameters(self) -> None:
         if not isinstance(self.model, StreamEstimator):
             raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
-        optional(one_of("standard", "minmax", "relevance")).check("Prepared", "scale", self.scale)
+        optional(one_of("standard", "minmax", "rank", "relevance")).check("Prepared", "scale", self.scale)
+        if self.scale == "rank" and hasattr(self.model, "experts"):
+            raise ValueError(
+                f'Prepared: scale="rank" moves the stored points of one learner, and {type(self.model).__name__} scales '
+                "columns for each of its experts; use scale=None, or experts that are Prepared themselves"
+            )
         optional(count).check("Prepared", "warmup", self.warmup)
         one_of("fill", "raise").check("Prepared", "missing", self.missing)
         optional(one_of("scale")).check("Prepared", "target", self.target)

@@ -8,10 +8,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from .._base.estimator import Run, Scores
 from .._base.intervals import IntervalMixin
-from .._base.predictors import ClassificationMixin, NoveltyMixin
-from .._common.ranges import Range, bytes_in, count, is_real, is_whole
+from .._base.predictors import ClassificationMixin
+from .._common.ranges import bytes_in, count, is_whole
 from . import expert_sets
-from .core import RaceCore
 from .race import Racing, _task_of_all
 
 #: of AutoClassifier and AutoRegressor
@@ -215,88 +214,3 @@ class AutoRegressor(RegressorMixin, Auto, IntervalMixin):
     def target_spread_(self) -> float:
         """What they are divided by then; 0 before it is known."""
         return float(self._engine.target.spread)
-
-
-_rate = Range("a number above 0 and below 1", lambda value: is_real(value) and 0 < value < 1)
-
-
-class AutoNovelty(Auto, NoveltyMixin):
-    """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
-
-    Two detectors over samples of all events score an event: a kernel density with a narrow kernel,
-    with columns scaled by their range, and a local score (`Density(neighbours=0.05)`), with columns scaled by their standard
-    deviation. Each score is compared with those of the last 250 events, and the mean counts. The result is the logarithm of
-    the share of the last thousand events that were stranger, and an alarm is a share below `alarm_rate`. If there were too
-    many or too few alarms, the threshold is corrected. There is no alarm in the first 50 events.
-
-    Parameters
-    ----------
-    alarm_rate : float in (0, 1), default=0.01
-        The share of events that are alarms where nothing changes.
-    memory : int or str, default="1 MB"
-        Memory limit of the whole model, in words or as a number of bytes.
-    random_state : int, Generator, RandomState or None
-        Seeds the samples; None is 0.
-    experts : list of novelty detectors, optional
-        Replace the built-in experts. Their budgets must have a size, which is then set according to the memory.
-    n_jobs : int or None, default=1
-        Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
-
-    Attributes
-    ----------
-    offset_ : float
-        `decision_function` is `score_samples` less this.
-    leader_ : learner
-        A copy of the first of the detectors.
-    weights_, experts_ : the detectors as they run, and the weight of each
-
-    References
-    ----------
-    E. Parzen, On Estimation of a Probability Density Function and Mode, Annals of Mathematical Statistics 33(3), 1962.
-    M. Breunig, H.-P. Kriegel, R. Ng, J. Sander, LOF: Identifying Density-Based Local Outliers, SIGMOD 2000.
-    I. Gibbs, E. Candes, Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021: rates kept by what happened.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gristmill import AutoNovelty
-    >>> X = np.random.default_rng(0).normal(size=(3000, 4)) * [1.0, 1000.0, 0.001, 1.0]
-    >>> model = AutoNovelty(alarm_rate=0.02)
-    >>> print(f"{(model.prequential(X) < 0).mean():.3f} of the events were alarms")
-    0.020 of the events were alarms
-    >>> model.predict([[0.0, 0.0, 0.02, 0.0]])
-    array([-1])
-    """
-
-    _task_name = "novelty"
-
-    def __init__(
-        self,
-        alarm_rate: float = 0.01,
-        memory: Any = "1 MB",
-        random_state: Any = None,
-        experts: Any = None,
-        n_jobs: int | None = 1,
-    ) -> None:
-        self.alarm_rate = alarm_rate
-        self.memory = memory
-        self.random_state = random_state
-        self.experts = experts
-        self.n_jobs = n_jobs
-
-    def _parts(self) -> Any:
-        _rate.check(type(self).__name__, "alarm_rate", self.alarm_rate)
-        return super()._parts()
-
-    def _made(self, width: int) -> list[Any]:
-        if self.experts is not None:
-            return list(self.experts)
-        return expert_sets.for_strangeness(width, float(self.alarm_rate))
-
-    def _fresh(self, width: int) -> RaceCore:
-        return RaceCore(self._made(width), self._task_name, float(self.alarm_rate), self._memory())
-
-    @property
-    def offset_(self) -> float:
-        """The logarithm of `alarm_rate`, once there are 50 events: `decision_function` is `score_samples` less this."""
-        return float(self._engine.mixture.margin)

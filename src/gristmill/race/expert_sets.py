@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..budgets import DropOldest, DropRandom, Merge
+from ..budgets import DropOldest, Merge
 from ..kernels import Gaussian, Laplacian, Linear
-from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
+from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..losses import Hinge, Squared
 from ..prepared.prepared import Prepared
-from ..rules import SGD, Density, PassiveAggressive
+from ..rules import SGD, PassiveAggressive
 from .baselines import LastValue, Majority, NoChange, RunningMean
 from .linear_experts import Line, LineOfChanges
 
-_ROOM = "1 MB"  # until room is shared out
+
+def _room(d: int) -> str:
+    """Memory of each expert until that of the race is shared out: at least one block of points."""
+    return "1 MB" if d <= 4000 else f"{250 * d} B"
 
 
 def for_classes(d: int) -> list[Any]:
     """What lasts with `Merge`, at two rates (noisy labels want the lower); the newest, and their vote, for what drifts."""
 
     def one(kernel: Any, C: float = 1.0, scale: str = "standard") -> Prepared:
-        return Prepared(KernelClassifier(kernel, PassiveAggressive(C), Merge(_ROOM)), scale)
+        return Prepared(KernelClassifier(kernel, PassiveAggressive(C), Merge(_room(d))), scale)
 
     vote = SGD(Hinge(1e6), rate=1.0, reg=0.0)  # every event votes for its class, whatever the score
     return [
@@ -36,8 +39,8 @@ def for_classes(d: int) -> list[Any]:
         one(Gaussian(2 / d), C=0.1, scale="relevance"),
         one(Laplacian(3 / d), C=0.1),
         one(Linear() * (1 / d), C=0.1),
-        Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_ROOM))),
-        Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_ROOM))),
+        Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_room(d)))),
+        Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_room(d)))),
         Majority(),
         NoChange(),
     ]
@@ -50,7 +53,7 @@ def for_numbers(d: int) -> list[Any]:
     """Passive-Aggressive for little noise, gradient steps and a low C for much; lines for what is straight."""
 
     def one(kernel: Any, rule: Any, scale: str = "relevance") -> Prepared:
-        return Prepared(KernelRegressor(kernel, rule, Merge(_ROOM)), scale)
+        return Prepared(KernelRegressor(kernel, rule, Merge(_room(d))), scale)
 
     firm, soft, steps = PassiveAggressive(1.0), PassiveAggressive(0.1), SGD(Squared(), rate=0.3)
     smooth = PassiveAggressive(1.0, variant=2)
@@ -69,21 +72,3 @@ def for_numbers(d: int) -> list[Any]:
         LastValue(),
         RunningMean(),
     ]
-
-
-NEAR = 0.05  #: of the stored points are neighbours: more than there are strange events of one kind
-
-
-def for_strangeness(d: int, alarm_rate: float) -> list[Any]:
-    """A narrow density and a local one over samples of all events, columns measured by their range and by their spread.
-
-    A narrow density finds what is like nothing before; a local one, whose scores do not depend on its width, what lies
-    beside a dense group. By spread a column that hardly ever moves counts as much as any other, by range (as in a picture,
-    where columns share a unit) hardly at all. Each is right at times; two of the four pairs are kept, for the sake of time.
-    """
-
-    def one(gamma: float, scale: str, neighbours: float) -> Prepared:
-        rule, reservoir = Density(nu=alarm_rate, neighbours=neighbours), DropRandom(_ROOM, uniform=True)
-        return Prepared(KernelNovelty(Gaussian(gamma), rule, reservoir, random_state=0), scale)
-
-    return [one(500 / d, "minmax", 0.0), one(2 / d, "standard", NEAR)]

@@ -32,6 +32,12 @@ MOST = 400  #: points of a detector, for each megabyte of all
 NUMBERS = 50_000  #: numbers in them: wide rows take more time
 SOME = 50  #: points that it has room for, however wide
 
+_WIDE = 4000  #: columns from which on an error says what else there is
+_INSTEAD = (
+    "; sparse rows of many columns need no scaling: use KernelClassifier(Linear(), budget=Merge(500)) or "
+    "KernelRegressor(Linear(), budget=Merge(500)), which keep them sparse, or hash the columns to fewer"
+)
+
 
 class Rooms:
     """Who has how much; `memory` in bytes, or None for experts that keep the budgets they came with."""
@@ -145,7 +151,7 @@ class Rooms:
                 least += max(1000, least // 20)
             raise ValueError(
                 f"memory={self.memory} bytes are too few for {core.width} columns and {max(classes, 1)} classes: "
-                f"it takes at least {least} bytes"
+                f"it takes at least {least} bytes{_INSTEAD if core.width > _WIDE else ''}"
             )
 
     def begin(self, core: Any) -> None:

@@ -256,7 +256,9 @@ class Handlers:
 
     async def ready(self, call: Call) -> Reply:
         failed = {name: writer.failed for name, writer in self.store.writers.items() if writer.failed is not None}
-        return as_json({"status": "failed", "models": failed}, 503) if failed else as_json({"status": "ready"})
+        if failed:
+            raise ServiceError(f"models that are not available: {', '.join(sorted(failed))}", 503, models=failed)
+        return as_json({"status": "ready"})
 
     async def openapi(self, call: Call) -> Reply:
         return as_json(document())
@@ -289,8 +291,9 @@ class Handlers:
 
     async def model_ready(self, call: Call) -> Reply:
         writer = self._writer(call)
-        fitted = writer.failed is None and writer.served.champion.is_fitted
-        return as_json({"ready": fitted}, 200 if fitted else 503)
+        if writer.failed is not None or not writer.served.champion.is_fitted:
+            raise ServiceError(writer.failed or "the model has learned nothing yet", 503)
+        return as_json({"ready": True})
 
 
 def _bytes(reader: Reader) -> tuple[int, bytes]:

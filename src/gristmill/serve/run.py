@@ -20,8 +20,8 @@ def run(application: Any, host: str, port: int, store: str) -> None:
     import uvicorn
 
     warnings.simplefilter("ignore", UserWarning)  # one for each strange request would fill the log
-    # The thread that learns and the one that answers share the interpreter: neither may keep it for 5 ms.
-    sys.setswitchinterval(0.0005)
+    # The thread that learns and the one that answers share the interpreter: neither may keep it for long (5 ms unless set).
+    sys.setswitchinterval(0.0001)
     config = uvicorn.Config(
         application, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30,
         timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",

@@ -4,6 +4,7 @@ from .criteria import Goodness as Goodness
 from .criteria import GoodnessReport as GoodnessReport
 from .criteria import goodness as goodness
 from .landmarks import Landmarks as Landmarks
+from .landmarks import SpectrumLandmarks as SpectrumLandmarks
 from .ordinal import LandmarkOrdinal as LandmarkOrdinal
 from .pairs import LandmarkPairClassifier as LandmarkPairClassifier
 from .ranking import LandmarkRanker as LandmarkRanker

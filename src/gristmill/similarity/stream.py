@@ -81,7 +81,7 @@ class StreamLandmarkModel(StreamEstimator):
 
     @property
     def landmarks_(self) -> Any:
-        """The landmarks now; `landmark_ids_` says which events they were."""
+        """The present landmarks; `landmark_ids_` has their positions in the stream."""
         sample = self._sample
         return sample.points[: sample.used]
 

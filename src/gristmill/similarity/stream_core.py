@@ -88,7 +88,7 @@ class Sample:
         return row
 
     def features(self, raw: Values) -> Values:
-        """Similarities less their means so far: what all share must not drown what tells them apart."""
+        """Centred similarities: subtracting the running means removes their common part."""
         return np.where(self.met > 0, raw - self.centre, 0.0)
 
     def score(self, features: Values) -> Values:

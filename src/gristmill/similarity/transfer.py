@@ -111,7 +111,7 @@ def apply(function: Callable[[Any], Any], differences: Values) -> Values:
 
 
 def check_antisymmetric(function: Callable[[Any], Any], differences: Values) -> None:
-    """Refuse a user's function that treats the two classes differently, on a grid and on what was met."""
+    """Refuse a function that is not antisymmetric, on a grid and on the training values."""
     if isinstance(function, Transfer):
         return
     met = np.unique(differences)

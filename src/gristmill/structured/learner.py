@@ -132,6 +132,8 @@ class StructuredLearner(WeightedStream):
                 raise ValueError(
                     f"StructuredLearner: Implicit needs the loss Hinge(), whose margin is the cost, got {rule.loss!r}"
                 )
+            if rule.schedule != "constant":
+                raise ValueError(f"StructuredLearner: Implicit needs schedule='constant', got {rule.schedule!r}")
         elif self.cost is not None:
             raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out")
         self._label_list()

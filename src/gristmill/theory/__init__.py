@@ -19,7 +19,22 @@ wrong, what is here is the corrected form, and its documentation says what was c
 """
 
 from .comparator import cumulative_hinge
-from .implicit import implicit_mistake_bound
+from .fast_rates import pairwise_fast_excess_bound, strongly_convex_excess_bound, strongly_convex_regret_bound
+from .implicit import implicit_mistake_bound, implicit_risk_bound
+from .landmarks import (
+    LandmarkPlan,
+    OrdinalUtility,
+    RegressionUtility,
+    dense_weight,
+    landmark_excess_bound,
+    landmark_pairs_for_loss,
+    landmark_pairs_for_margin,
+    landmarks_for,
+    ordinal_utility,
+    ranking_utility,
+    regression_utility,
+    similarity_weight,
+)
 from .norma import (
     NormaTuning,
     norma_margin_tuning,
@@ -53,15 +68,24 @@ from .projectron import (
 )
 
 __all__ = [
+    "LandmarkPlan",
     "NormaTuning",
+    "OrdinalUtility",
+    "RegressionUtility",
     "all_pairs_regret_bound",
     "alma_correction_bound",
     "alma_separable_bound",
     "alma_step",
     "cumulative_hinge",
+    "dense_weight",
     "forgetron_mistake_bound",
     "forgetron_norm_limit",
     "implicit_mistake_bound",
+    "implicit_risk_bound",
+    "landmark_excess_bound",
+    "landmark_pairs_for_loss",
+    "landmark_pairs_for_margin",
+    "landmarks_for",
     "norma_margin_tuning",
     "norma_mistake_tuning",
     "norma_norm_bound",
@@ -71,7 +95,9 @@ __all__ = [
     "norma_window",
     "olp_rate",
     "olp_regret_bound",
+    "ordinal_utility",
     "pairwise_excess_bound",
+    "pairwise_fast_excess_bound",
     "pairwise_risk_bound",
     "passive_aggressive_loss_bound",
     "passive_aggressive_mistake_bound",
@@ -84,5 +110,10 @@ __all__ = [
     "rademacher_matrix",
     "rademacher_mkl",
     "rademacher_of_loss",
+    "ranking_utility",
+    "regression_utility",
     "romma_mistake_bound",
+    "similarity_weight",
+    "strongly_convex_excess_bound",
+    "strongly_convex_regret_bound",
 ]

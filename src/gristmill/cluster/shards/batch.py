@@ -124,7 +124,7 @@ class Batch:
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """A batch in as many parts as there are shards; `order` says where each event of the parts stood."""
+    """Split a batch by shard; `order` has the original position of each sample."""
 
     batch: Batch
     order: npt.NDArray[np.int64]

@@ -77,7 +77,7 @@ class Driver:
                 self._drop(refused.number)
 
     def _resume(self) -> None:
-        """Where the log says that the stream stands."""
+        """Stream position recorded in the log."""
         start = None
         if self._log is not None:
             self._state, start = self._log.state, self._log.start

@@ -100,7 +100,7 @@ class Feed:
                     self.workers.start(self.plans[shard])
                 record.restored = int(self._ask(shard, "restore", self._limit()))
                 for pending in self._pending:
-                    if pending.number <= record.restored:  # it is in the snapshot, and nobody asked for scores
+                    if pending.number <= record.restored:  # it is in the snapshot, and no scores were requested
                         pending.answers.setdefault(shard, Answer())
                 self._replay(shard, record.restored)
                 return
@@ -137,7 +137,7 @@ class Feed:
             self._keep(shard, self.workers.result(shard, on_the_way.popleft()))
 
     def _keep(self, shard: int, answers: dict[int, Answer]) -> None:
-        """Hold on to answers; those that nobody waits for matter only where they say no."""
+        """Keep pending results; results that are not awaited only matter if they failed."""
         pending = {p.number: p for p in self._pending}
         for number, answer in answers.items():
             record = self.records[shard]

@@ -22,7 +22,7 @@ _APPLICATION = 0x47524D42
 
 
 class LogError(RuntimeError):
-    """The log cannot be used; the message says why."""
+    """The log cannot be used; the message gives the reason."""
 
 
 class State(NamedTuple):
@@ -149,7 +149,7 @@ class Log:
             yield Batch.from_bytes(data)
 
     def prune(self, upto: int) -> None:
-        """Forget batches that every shard has in a snapshot; the last two stay, because they say where the stream stands."""
+        """Remove batches that every shard has in a snapshot; the last two stay, because they hold the stream position."""
         self._batches.prune(min(upto, (self._batches.last or 0) - 2))
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ _MARK = b"grist\0b2"
 
 
 class SegmentError(ValueError):
-    """A file of batches cannot be used; the message says why."""
+    """A segment file cannot be used; the message gives the reason."""
 
 
 class Record(NamedTuple):
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 class Segments:
-    """Records by number, in files that begin anew when they are large, so that old ones can go as a whole.
+    """Records by number in segment files of bounded size, so that old segments can be deleted as a whole.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Segments:
             if found is not None and self._is_whole(found[1]):
                 raise SegmentError(f"{path} is damaged at byte {place}, before batch {found[0]}, which is intact")
             at = rest.find(_MARK, at + 1)
-        file.truncate(place)  # the program died before it was told that the batch is safe
+        file.truncate(place)  # the program died before the batch was acknowledged
 
     def _is_whole(self, record: Record) -> bool:
         state, data = self._parts(record)

@@ -1,4 +1,4 @@
-"""One shard: a KeyedFleet, the number of the last batch that is in it, and its snapshots. It knows nothing of Ray."""
+"""One shard: a KeyedFleet, the number of its last batch, and its snapshots. Independent of Ray."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Tally(NamedTuple):
 class Shard:
     """Learns batches in the order of their numbers, each once, however often and in whatever order they come."""
 
-    _LEAST = 100_000  # events between snapshots, where nobody says how many
+    _LEAST = 100_000  # default number of samples between snapshots
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -192,7 +192,7 @@ class Shard:
         return None
 
     def snapshot(self) -> int:
-        """Write the state and its number; returns the number. Older ones that nobody can ask for go."""
+        """Write a snapshot; returns its number. Snapshots that can no longer be requested are removed."""
         if self._store is None or self._fleet._core_ is None:
             return self.number
         if self.number not in self._snapshots:
@@ -236,7 +236,7 @@ class Shard:
 
     def _take(self, saved: Any) -> None:
         """A fleet from a file, as this shard's own."""
-        if saved.spill is not None:  # a file does not say where its keys go
+        if saved.spill is not None:  # a file does not hold the routing of keys
             saved.spill = self._empty().spill
         self._fleet = saved
 

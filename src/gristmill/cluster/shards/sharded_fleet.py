@@ -1,4 +1,4 @@
-"""A KeyedFleet over shards: what one learns, says and holds, as if it were one fleet in one process."""
+"""A KeyedFleet over shards, with the interface and results of one fleet in one process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ShardedFleet(Driver):
         classes: Any = None,
         position: int | None = None,
     ) -> Any:
-        """Learn as `partial_fit` does, and return what was said of each event before; None for a batch learned before."""
+        """Learn as `partial_fit` does, and return the predictions made before; None for a batch that was learned already."""
         return self._learn(keys, X, y, sample_weight, time, classes, position, True)
 
     def forget(self, keys: Any) -> int:
@@ -81,7 +81,7 @@ class ShardedFleet(Driver):
         return self._scores(keys, X, time)
 
     def predict(self, keys: Any, X: Any, time: Any = None) -> Any:
-        """What each event's own learner says: a class, a number, or -1 for an alarm and 1 for none."""
+        """Predict each sample by the learner of its key: a class, a number, or -1 for an outlier and 1 for an inlier."""
         return self._reader._answers(self._scores(keys, X, time), len(self._state.names))
 
     def _scores(self, keys: Any, X: Any, time: Any) -> Any:
@@ -176,7 +176,7 @@ class ShardedFleet(Driver):
 
     @property
     def classes_(self) -> Any:
-        """The classes that any key has met, sorted."""
+        """The classes seen by any key, sorted."""
         self._require()
         return self._reader._table.view(len(self._state.names)).classes
 

@@ -1,4 +1,4 @@
-"""How the driver reaches shards: what it asks for, so that it knows nothing of Ray."""
+"""Interface between driver and shards, independent of Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Workers(Protocol):
     """Shards that live somewhere. A ticket stands for an answer that will come."""
 
     def start(self, plan: Plan) -> None:
-        """Start a shard anew; one of the same number that is still there is ended first."""
+        """Restart a shard; a running one with the same number is stopped first."""
 
     def submit(self, shard: int, method: str, *arguments: Any) -> Any:
         """Ask a shard for `method(*arguments)`; returns a ticket. Questions to one shard are answered in order."""

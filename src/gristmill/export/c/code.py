@@ -265,6 +265,18 @@ static inline @P@_num @P@_soft_clipped(@P@_num z) {
 """
 
 PROBABILITIES = """
+/* None is larger than that of the class with the largest score. */
+static inline void @P@_agree(int best, @P@_num *out) {
+    const @P@_num limit = out[best] * (1 - (@P@_num)1e-9);
+    @P@_num sum = 0;
+    int c, over = 0;
+    for (c = 0; c < @U@_CLASSES; ++c) {
+        if (c != best && out[c] > limit) out[c] = limit, over = 1;
+        sum += out[c];
+    }
+    if (over)
+        for (c = 0; c < @U@_CLASSES; ++c) out[c] /= sum;
+}
 /* The probability of each class, in the order of @U@_CLASS_NAMES, from the scores of the model's outputs. */
 static inline void @P@_calibrated(const @P@_num *scores, @P@_num slope, const @P@_num *offsets, @P@_num *out) {
 #if @U@_OUTPUTS == 1
@@ -283,6 +295,7 @@ static inline void @P@_calibrated(const @P@_num *scores, @P@_num slope, const @P
     }
     for (c = 0; c < @U@_OUTPUTS; ++c) out[c] /= sum;
 #endif
+    @P@_agree(@P@_class_of(scores), out);
 }
 """
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._version import __version__
-from .._description import describe
+from .._checks import refuse_beyond_single
+from .._description import describe, snapshot
 from .._learning import learning_of
-from .._plain import COVERAGES, AdditiveExpansion, Description, Expansion, ExportError, Neighbours
+from .._plain import COVERAGES, AdditiveExpansion, Description, Detector, Expansion, ExportError, Neighbours
 from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
@@ -60,9 +61,12 @@ def to_c(model: Any, learn: bool = False, number: str = "float64", name: str = "
         raise ExportError(f"to_c: number must be 'float64' or 'float32', got {number!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ExportError(f"to_c: name must be a name of C, such as 'pump', got {name!r}")
+    model = snapshot(model)
     found = describe(model)
     _refuse(found)
     single = number == "float32"
+    if single:
+        refuse_beyond_single(found)
     if learn:
         learns = learning_of(model)
         text = common(found, number, direct=single) + learning.text(found, learns, single)
@@ -120,6 +124,10 @@ def _string(text: str) -> str:
 
 
 def _refuse(found: Description) -> None:
+    if isinstance(found.mixture, Detector):
+        raise ExportError(
+            f"{found.kind}: a sample with trees is exported to ONNX and JSON; in C export a KernelNovelty"
+        )
     if found.mixture is not None:
         raise ExportError(f"{found.kind}: a mixture of experts is exported to ONNX; in C export its leader_")
     body = found.experts[0].body

@@ -122,9 +122,10 @@ def _sgd(rule: Any, _: str, single: bool) -> list[str]:
 
 def _implicit(rule: Any, _: str, single: bool) -> list[str]:
     rate, reg, trade = literal(rule.rate, single), literal(rule.reg, single), literal(rule.C, single)
+    now = rate if rule.schedule == "constant" else f"{rate} / sqrt@S@((@P@_num)t)"
     lines = [
-        f"const @P@_num keep = 1 / (1 + {rate} * {reg});",
-        f"const @P@_num cap = keep * {rate} * {trade}, kept = keep * f;",
+        f"const @P@_num rate = {now}, keep = 1 / (1 + rate * {reg});",
+        f"const @P@_num cap = keep * rate * {trade}, kept = keep * f;",
     ]
     name = type(rule.loss).__name__
     if name == "Squared":

@@ -12,6 +12,7 @@ from .._plain import (
     Calibration,
     Constant,
     Description,
+    Detector,
     Expansion,
     Expert,
     ExportError,
@@ -98,7 +99,12 @@ def novelty_score(graph: Graph, found: NoveltyMixture, by_expert: list[Value]) -
         views.append(graph.where(size <= 1.0, away, tamed))
     zero = by_expert[0] * 0.0
     view = zero if not views else sum(views[1:], views[0]) / float(len(views))
-    share = zero if len(found.scores) < 2 else graph.log(_share(graph, found.scores, view))
+    share = zero if len(found.scores) < 2 else graph.log(share_of(graph, found.scores, view))
+    return stretched(graph, found, share)
+
+
+def stretched(graph: Graph, found: NoveltyMixture | Detector, share: Value) -> Value:
+    """Logarithms of shares, those near the wanted share of alarms drawn so that an alarm begins there."""
     start = share - found.level
     below, above = found.reach + found.begins, found.reach - found.begins
     factor = graph.where(start >= found.begins, start * 0.0 + found.reach / above, found.reach / below)
@@ -106,7 +112,7 @@ def novelty_score(graph: Graph, found: NoveltyMixture, by_expert: list[Value]) -
     return graph.where(graph.abs(start) >= found.reach, share, drawn)
 
 
-def _share(graph: Graph, scores: Any, value: Value) -> Value:
+def share_of(graph: Graph, scores: Any, value: Value) -> Value:
     """Of which share of the last scores a value is the quantile; beyond them an exponential tail."""
     n = len(scores)
     each = 1.0 / (n + 1)
@@ -139,14 +145,26 @@ def classes(graph: Graph, found: Description, scores: Value, shares: Value) -> N
         return
     if found.outputs == 1:
         shown = scores * found.sign
-        graph.output("label", _named(graph, found, (shown >= 0.0).cast(np.int64).flat()), ["N"])
+        best = (shown >= 0.0).cast(np.int64).flat()
+        graph.output("label", _named(graph, found, best), ["N"])
         graph.output("scores", shown.flat(), ["N"])
     else:
         shown = scores.columns(found.order)
         best = graph.op("ArgMax", shown, dtype=np.int64, axis=1, keepdims=0)
         graph.output("label", _named(graph, found, best), ["N"])
         graph.output("scores", shown, ["N", count])
-    graph.output("probabilities", shares.columns(found.order), ["N", count])
+    graph.output("probabilities", _agreeing(graph, shares.columns(found.order), best, count), ["N", count])
+
+
+def _agreeing(graph: Graph, shares: Value, best: Value, count: int) -> Value:
+    """None is larger than that of the best class, as `predict_proba` has it."""
+    place = graph.op("Unsqueeze", best, graph.whole([1]))
+    top = graph.op("GatherElements", shares, place, axis=1)
+    is_best = graph.op("Equal", place, graph.whole([list(range(count))]), dtype=np.bool_)
+    limit = top.times(1 - 1e-9, 1)
+    cut = graph.where(is_best, shares, shares.at_most(limit))
+    over = graph.where(is_best, shares * 0.0, shares) - limit
+    return graph.where(over.largest() > 0.0, cut / cut.sum(), shares)
 
 
 def _named(graph: Graph, found: Description, places: Value) -> Value:

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from ..._version import __version__
-from .._description import describe
-from .._plain import COVERAGES, Description, ExportError, Mixture, NoveltyMixture
-from . import answers
+from .._checks import refuse_beyond_single
+from .._description import describe, snapshot
+from .._plain import COVERAGES, Description, Detector, ExportError, Mixture, NoveltyMixture
+from . import anomalies, answers
 from .graph import Graph, Value, input_name
 from .rows import rows_of
 
@@ -52,7 +53,9 @@ def to_onnx(model: Any, number: str = "float64") -> Any:
         import onnx  # noqa: F401
     except ImportError as error:
         raise ImportError("to_onnx needs the package onnx: pip install 'gristmill[onnx]'") from error
-    found = describe(model)
+    found = describe(snapshot(model))
+    if number == "float32":
+        refuse_beyond_single(found)
     graph = Graph(number)
     _fill(graph, found, rows_of(graph, found))
     return graph.model(found.kind.replace("(", "_").replace(")", ""), metadata_of(found, number))
@@ -74,11 +77,12 @@ def _fill(graph: Graph, found: Description, rows: Value) -> None:
         mixed = by_expert[0] if found.mixture is None else answers.mixed(graph, found, found.mixture, by_expert)  # type: ignore[arg-type]
         answers.numbers(graph, found, mixed)
     else:
-        score = (
-            answers.novelty_score(graph, found.mixture, by_expert)
-            if isinstance(found.mixture, NoveltyMixture)
-            else by_expert[0]
-        )
+        if isinstance(found.mixture, Detector):
+            score = anomalies.score_of(graph, found.mixture, rows)
+        elif isinstance(found.mixture, NoveltyMixture):
+            score = answers.novelty_score(graph, found.mixture, by_expert)
+        else:
+            score = by_expert[0]
         answers.alarms(graph, found, score)
 
 

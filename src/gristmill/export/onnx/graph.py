@@ -109,8 +109,9 @@ def _onnx_type(dtype: Any) -> int:
 
 
 def input_name(column: str) -> str:
-    """The input of a column: its name, unless an output or a value in between has that."""
-    return f"column {column}" if column in _OUTPUTS or column.startswith("gm.") else column
+    """The input of a column: its name, unless that is none for ONNX, or an output or a value in between has it."""
+    taken = column in ("", *_OUTPUTS) or column.startswith(("gm.", "column "))
+    return f"column {column}" if taken else column
 
 
 class Graph:

@@ -82,12 +82,11 @@ def connect(url: Any, direction: str = "in") -> Reader | Writer:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import pathlib, tempfile
     >>> from gristmill.streams import connect
     >>> from gristmill.streams.brokers import Record
-    >>> path = Path(tempfile.mkdtemp()) / "answers.jsonl"
-    >>> with connect(str(path), "out") as writer:
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.jsonl")
+    >>> with connect(path, "out") as writer:
     ...     writer.send([Record("orders", "0", 17, b'{"prediction": 1}')])
     >>> path.read_text()
     '{"position": {"source": "orders", "partition": "0", "offset": 17}, "prediction": 1}\\n'

@@ -74,6 +74,14 @@ class Decoder:
             raise ValueError(f"the message holds {len(rows)} rows where there should be one")
         return {**rows[0], **self._beside(message)}
 
+    def records(self, messages: Sequence[Message]) -> tuple[list[tuple[dict[str, Any], Message]], list[Undecoded]]:
+        """The rows of messages as dicts, each with its message; and the messages that give none."""
+        rows, owners, bad = self._rows(messages)
+        found = []
+        for row, owner in zip(rows, owners, strict=True):
+            found.append(({**row, **self._beside(messages[owner])}, messages[owner]))
+        return found, bad
+
     def frame(self, messages: Sequence[Message]) -> tuple[Frame | None, list[Undecoded]]:
         """The rows of messages with their places, and the messages that give none."""
         rows, owners, bad = self._rows(messages)
@@ -182,11 +190,24 @@ class _Where:
         return Place(self._source, self._messages[self._owners[row]])
 
 
-def places(frame: Frame) -> list[Place]:
-    """Where the rows of a frame came from."""
-    where: Callable[[int], Any] | None = frame.where
-    assert where is not None
-    return [where(row) for row in range(frame.count)]
+class Places(Sequence[Place]):
+    """Where the rows of a frame came from; made one by one, since a stream without answers needs none of them."""
+
+    def __init__(self, where: Callable[[int], Place], rows: range) -> None:
+        self._where, self._rows = where, rows
+
+    @classmethod
+    def of(cls, frame: Frame) -> Places:
+        where: Any = frame.where
+        return cls(where, range(frame.count))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return Places(self._where, self._rows[place])
+        return self._where(self._rows[place])
 
 
 def _number(cell: str) -> Any:

@@ -60,6 +60,7 @@ class FileWriter(Writer):
         file = self._opened()
         fresh = self._written.fresh(records)
         file.write(b"".join(record.body() + b"\n" for record in fresh))
+        file.flush()  # for those who follow the file; what a crash leaves half written is cut off
         for record in fresh:
             self._written.note(record.source, record.partition, record.offset)
 

@@ -69,6 +69,7 @@ class KafkaReader(Reader):
         self._consumer = Consumer(settings | _settings(url))
         self._down: Any = None  # the error by which all brokers were lost
         self._ended: dict[str, int] = {}  # offset at which a partition had no further message
+        self._headed = "headers" in url.options
         self._start: Position = {}
         self._mine: list[int] = []  # partitions that are read
         self._taken: set[str] = set()
@@ -133,7 +134,7 @@ class KafkaReader(Reader):
 
     def poll(self, most: int, wait: float) -> list[Message]:
         found: list[Message] = []
-        for message in self._asked(lambda: self._consumer.consume(most, wait)):
+        for message in self._asked(lambda: self._taken_in(most, wait)):
             error = message.error()
             partition = str(message.partition())
             if error is not None:
@@ -148,7 +149,7 @@ class KafkaReader(Reader):
             found.append(
                 Message(
                     partition, message.offset(), message.value() or b"", message.key(),
-                    moment / 1000 if kind else None, dict(message.headers() or ()),
+                    moment / 1000 if kind else None, dict(message.headers() or ()) if self._headed else None,
                 )
             )  # fmt: skip
         if found:
@@ -157,6 +158,13 @@ class KafkaReader(Reader):
             self._asked(lambda: self._consumer.list_topics(self.url.path, timeout=1.0))  # raises while it is away
             self._down = None
         return found
+
+    def _taken_in(self, most: int, wait: float) -> list[Any]:
+        """What is there; the client's own `consume` would wait until there are so many."""
+        first = self._consumer.poll(wait)
+        if first is None:
+            return []
+        return [first, *(self._consumer.consume(most - 1, 0.0) if most > 1 else ())]
 
     def advanced(self, position: Position, messages: Sequence[Message]) -> Position:
         return position | {message.partition: int(message.offset) + 1 for message in messages}

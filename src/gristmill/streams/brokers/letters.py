@@ -13,6 +13,12 @@ from .decode import Place
 _LONGEST = 1 << 16  # characters of a message that are kept
 
 
+def letter(source: str, message: Message, reason: str) -> Record:
+    """What is sent for a bad message."""
+    value = {"reason": reason, "value": _text(message.value)}
+    return Record(source, message.partition, message.offset, json.dumps(value).encode())
+
+
 class DeadLetters(BadRows):
     """Bad messages: counted, and sent to a writer if there is one. They never stop the stream.
 
@@ -42,9 +48,7 @@ class DeadLetters(BadRows):
         self.count += 1
         self.first = self.first or reason
         if self._writer is not None and message is not None:
-            value = {"reason": reason, "value": _text(message.value)}
-            record = Record(self._source, message.partition, message.offset, json.dumps(value).encode())
-            self._letters.append(record)
+            self._letters.append(letter(self._source, message, reason))
 
     def send(self) -> None:
         """Hand the letters of this batch to the writer, in the order of their messages."""

@@ -80,6 +80,9 @@ class MqttReader(Reader):
             self._refused = f"the connection: {reason}" if reason.is_failure else None
             self._here = not reason.is_failure and flags.session_present  # a session that was kept has its subscription
             self._change.notify_all()
+            lost = self._count and not reason.is_failure and not flags.session_present
+        if lost:
+            self.say(f"{self.url}: the broker has lost the session; messages that it kept for this client are gone")
         if not reason.is_failure:
             client.subscribe(self.url.path, qos=1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -151,6 +152,8 @@ class RedisWriter(Writer):
 
     def send(self, records: Sequence[Record]) -> None:
         self._waiting += records
+        with suppress(BrokerAway):  # then they go with the next
+            self.flush()
 
     def flush(self) -> None:
         if not self._waiting:

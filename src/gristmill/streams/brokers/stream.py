@@ -11,7 +11,7 @@ from ..files.frames import Labels, text_of_row
 from ..stream import Chunk, Stream
 from .connect import connect
 from .contract import Message
-from .decode import Decoder, Place, places
+from .decode import Decoder, Place, Places
 from .feed import Feed
 from .letters import DeadLetters
 from .url import parse
@@ -22,7 +22,7 @@ class Events(NamedTuple):
 
     X: Any
     y: Any
-    places: list[Place]
+    places: Places
     frame: Any  #: the rows as they came, without the label
 
 
@@ -65,7 +65,7 @@ class Rows:
             return
         for part, y in self._labelled(frame):
             for good, X, labels in good_parts(part, y, self._take, self.letters):
-                yield Events(X, labels, places(good), good)
+                yield Events(X, labels, Places.of(good), good)
 
     def _labelled(self, frame: Any) -> Iterator[tuple[Any, Any]]:
         """The parts of a frame between rows without a key or a label, and their labels."""

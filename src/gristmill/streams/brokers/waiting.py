@@ -50,6 +50,7 @@ class Waiting:
     0
     >>> waiting.take(2, "event", "a17", oldest=-60.0).row["amount"]
     12.5
+    >>> waiting.close()
     """
 
     def __init__(self, path: Any, space: int) -> None:

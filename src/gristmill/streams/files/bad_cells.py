@@ -27,7 +27,7 @@ def checked(stream: Stream, table: Table, bad: BadRows | None, learn: bool = Tru
     bad : BadRows, optional
         Takes the rows that do not fit; they are an error otherwise.
     learn : bool
-        False: only what the table knows already is looked at, as in predicting.
+        False: only known columns are checked, as in prediction.
     """
     return replace(stream, chunks=lambda: _chunks(stream, table, bad, learn))
 

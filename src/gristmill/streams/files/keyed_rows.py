@@ -43,7 +43,7 @@ class KeyColumns:
     key : str
     time : str, optional
     labels : Labels, optional
-        Who has taken the target out of the rows by then.
+        The reader that has removed the target from the rows.
     """
 
     key: str

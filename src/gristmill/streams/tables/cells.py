@@ -177,7 +177,7 @@ def category_of(value: Any) -> str:
 def _is_value(value: Any) -> bool:
     """Whether the text of a value tells what it is; that of a bare object, a function or a container does not."""
     kind: Any = type(value)
-    bare = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    bare = (kind.__str__, kind.__repr__) == (object.__str__, object.__repr__)
     return not (bare or callable(value) or isinstance(value, list | tuple | dict | set | frozenset | np.ndarray))
 
 

@@ -1,6 +1,6 @@
 """Which columns a table has, of which kind, and where each stands in the rows: a list of what came, in order.
 
-Everything is told by that list of entries, so that going back is to drop its end, and loading is to read it again:
+The list of entries defines the layout: a rollback truncates it, and loading replays it:
 
     ("column", name)          a column of the table appeared
     ("gap", c)                column c had no value in an event before its kind was known

@@ -1,8 +1,7 @@
-"""SVMD for many classes, which the library has for two only: the own class and its strongest rival take a step together.
+"""SVMD for many classes in NumPy: the own class and its strongest rival take a step together.
 
-Written for figure 4 of ILK and SILK, in NumPy. A point has a coefficient for each class in f and in the tangent v, and
-the joint space of points and classes carries the inner products. With two classes it is the library's SVMD with twice
-the kernel, which the tests hold it to.
+A point has a coefficient for each class in f and in the tangent v, and the joint space of points and classes carries the
+inner products. With two classes it is the library's SVMD with twice the kernel.
 """
 
 from __future__ import annotations

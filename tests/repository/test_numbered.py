@@ -1,0 +1,77 @@
+"""The list of numbered results names what there is."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import gristmill
+import papers
+
+ROOT = Path(__file__).parents[2]
+
+
+def _list():
+    spec = importlib.util.spec_from_file_location("numbered", ROOT / "docs" / "_scripts" / "numbered.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["numbered"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+numbered = _list()
+
+
+@pytest.mark.parametrize("entry", numbered.ENTRIES, ids=lambda entry: f"{entry.document} {entry.number}")
+def test_what_an_entry_names_is_there(entry):
+    assert entry.document in numbered.DOCUMENTS
+    assert entry.place or entry.why, "neither a place nor a reason"
+    for place in filter(None, entry.place.split(", ")):
+        if place.startswith("papers "):
+            assert place.removeprefix("papers ") in papers.TARGETS
+            continue
+        module, _, name = place.rpartition(".")
+        assert hasattr(import_module(f"gristmill.{module}") if module else gristmill, name), place
+    if entry.place and not entry.why:
+        assert entry.test, "a place without a test"
+    if entry.test:
+        file, _, function = entry.test.partition("::")
+        text = (ROOT / file).read_text("utf-8")
+        assert not function or f"def {function}(" in text
+
+
+def test_no_number_is_missing():
+    """Theorems and algorithms run from the first to the last; those of the thesis by chapter, with lemmas between."""
+    listed = {key: " ".join(e.number for e in numbered.ENTRIES if e.document == key) for key in numbered.DOCUMENTS}
+
+    def numbers(key, kind):
+        found = set()
+        for part in re.findall(rf"{kind}s? ([\d, to]+)", listed[key]):
+            ends = [[int(n) for n in piece.split(" to ")] for piece in part.strip(" ,to").split(", ") if piece]
+            for piece in ends:
+                found |= set(range(piece[0], piece[-1] + 1))
+        return found
+
+    assert numbers("additive", "Theorem") == set(range(1, 7))
+    assert numbers("additive", "Figure") == set(range(1, 5))
+    assert numbers("norma", "Theorem") == {2, 3, 4, 6}  # 1 is a proposition, 5 a corollary
+    assert numbers("norma", "Figure") == {1, 2, 3}
+    assert numbers("projectron", "Theorem") == {1, 3, 4, 6, 7}  # 2 and 5 are lemmas
+    assert numbers("projectron", "Figure") == set(range(1, 11))
+    assert numbers("ilk", "Theorem") == {2, 3}  # 1 is a definition
+    assert numbers("ilk", "Figure") == {1, 2, 3, 4}
+    assert numbers("thesis", "Algorithm") == set(range(1, 10))
+    theorems = (
+        "3.1 3.10 3.14 3.15 4.2 4.3 4.7 5.5 5.6 5.8 5.9 5.10 5.16 5.17 5.20 5.21 "
+        "6.3 6.4 6.5 6.6 6.9 6.10 6.11 6.12 6.13 6.18 6.20"
+    )
+    assert [n for n in theorems.split() if not re.search(rf"(?<![\d.]){re.escape(n)}(?!\d)", listed["thesis"])] == []
+
+
+def test_the_page_is_written_from_the_list():
+    assert numbered.PAGE.read_text("utf-8") == numbered.written(), "run python docs/_scripts/numbered.py"
