@@ -77,7 +77,7 @@ from gristmill.pairwise import (
     ReservoirX,
     SquaredHinge,
 )
-from gristmill.similarity import Ramp, StreamLandmarkClassifier, StreamLandmarkRegressor
+from gristmill.similarity import Ramp, SpectrumLandmarks, StreamLandmarkClassifier, StreamLandmarkRegressor
 
 # ---- streams ------------------------------------------------------------------------------------------------
 
@@ -268,6 +268,7 @@ BEYOND = {
 BATCH = {
     "landmarks": (Landmarks(KERNEL, 6, random_state=0), "binary"),
     "landmarks-csr": (Landmarks(KERNEL, 6, selection="diverse", random_state=0), "binary-csr"),
+    "spectrum-landmarks": (SpectrumLandmarks(KERNEL, 6, random_state=0), "binary"),
     "landmark-classifier": (LandmarkClassifier(KERNEL, 6, random_state=0), "three-words"),
     "landmark-pairs": (LandmarkPairClassifier(KERNEL, 8, transfer=Ramp(5.0), random_state=0), "binary"),
     "landmark-regressor": (LandmarkRegressor(KERNEL, 6, random_state=0), "number"),

@@ -102,6 +102,10 @@ void Trees::visit(Archive& archive, std::uint64_t seen) {
     archive.table("coef", coefs, outputs(), ids.size());
     archive.number("scale", scale_);
     archive.number("norm2", norm2_);
+    constexpr double kMost = std::numeric_limits<double>::max();
+    // A file holds finite numbers only; the largest one has the effect of an infinite bound.
+    if (!(error_bound_ <= kMost)) error_bound_ = kMost;
+    if (!(error_floor_ <= kMost)) error_floor_ = kMost;
     archive.number("doubt", error_bound_);
     archive.number("floor", error_floor_);
     if (archive.loads) {

@@ -76,6 +76,10 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     const bool derive = archive.loads && archive.has("derive");
     if (!derive) archive.numbers("inner", inner_, inner_.size());
     archive.number("scale", scale_);
+    constexpr double kMost = std::numeric_limits<double>::max();
+    // A file holds finite numbers only; the largest one has the effect of an infinite bound.
+    if (!(error_bound_ <= kMost)) error_bound_ = kMost;
+    if (!(error_floor_ <= kMost)) error_floor_ = kMost;
     archive.number("doubt", error_bound_);
     archive.number("floor", error_floor_);
     archive.number("weight", weight_);

@@ -19,7 +19,7 @@ _COMMANDS = {
     "compare": ("compare", "Run several learners along one stream"),
     "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
     "serve": ("serve", "Serve models that learn and predict over HTTP"),
-    "inspect": ("inspect", "Say what a model file holds"),
+    "inspect": ("inspect", "Show the contents of a model file"),
     "export": ("export", "Write a saved model as an ONNX graph, a C header or JSON"),
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
     "bench": ("bench", "Measure events per second on this machine"),

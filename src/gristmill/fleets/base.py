@@ -75,6 +75,9 @@ class FleetBase(Storable, BaseEstimator):
         for part, kind in ((parts.rule, Rule), (parts.budget, Budget)):
             if not isinstance(part, kind):
                 raise ValueError(f"{owner} cannot run {part!r}, which is written in Python; {_WORKS}")
+        size = getattr(parts.budget, "size", None)
+        if isinstance(size, int) and size > 2**31:
+            raise ValueError(f"{owner}: the budget of a member holds at most {2**31} points, got size={size}")
         _scaled_members.scaling(owner, self.prototype)
         try:
             self._made(_core.FleetDouble, parts, 1, count=1, seeds=np.zeros(1, dtype=np.uint64))
