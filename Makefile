@@ -10,7 +10,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz chaos \
+.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz mutants chaos \
   test-browser docs wheel quickest quick dev clean
 
 run: $(VENV)/.run
@@ -116,9 +116,17 @@ SANITIZED = LD_PRELOAD="$(ASAN)" ASAN_OPTIONS=detect_leaks=0:max_allocation_size
 sanitize: core-test build/sanitize/site/.built
 	$(SANITIZED) tests
 
-# Ten thousand changed model files, and readers beside a learner that meets new classes, against the same build.
+# Changed model files and readers beside a learner, against the same build; then every whole number of every model file, a
+# thousand kills during a save, full disks, forks, signals and closed streams, against the package.
 fuzz: $(VENV)/.dev build/sanitize/site/.built
 	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/promises/test_mutated_files.py tests/promises/test_threads.py
+	GRISTMILL_FUZZ=100000 $(BIN)/python -m pytest tests/promises/test_mutated_files.py
+	GRISTMILL_INTEGERS=all $(BIN)/python -m pytest tests/promises/test_forged_integers.py
+	GRISTMILL_KILLS=1000 $(BIN)/python -m pytest tests/persist/test_atomic.py tests/fleets/test_spill.py tests/cli/test_process.py
+
+# Changes of the code that no test notices; an hour at most. The survivors are printed.
+mutants: $(VENV)/.dev
+	$(BIN)/python tools/mutants.py --count 15 --minutes 55
 
 # Shards, driver and both are killed at fifty random moments, on a real Ray; so are learners on each broker. The digests are
 # compared each time.

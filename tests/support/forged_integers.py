@@ -128,6 +128,8 @@ def _asked(model: Any) -> str:
         except MemoryError:
             return f"asks for too much memory in {verb}"
         except BaseException as error:
+            if "stores no points" in str(error):  # so it is with every file of this class
+                continue
             return f"{verb} raises {type(error).__name__}: {error}"
     return "loaded"
 

@@ -195,7 +195,7 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
 class RegressionMixin(ScoreMixin):
     """Regressor with one or several targets."""
 
-    _largest = np.inf  #: of a target that it can work with
+    _largest: float = np.inf  #: of a target that it can work with
 
     def _shown(self, scores: Scores, view: LabelView) -> Any:
         return scores if scores.ndim == 1 or scores.shape[1] > 1 else scores[:, 0]

@@ -14,6 +14,7 @@ from .._base.estimator import Run
 from .._common import labels as _labels
 from .._common.inputs import is_sparse, refuse_masked
 from .._common.labels import NO_LABELS, LabelTable, agreeing
+from .._common.ranges import bytes_in
 from .._common.seeds import seed_of
 from ..budgets import Budget
 from ..learners import additive
@@ -89,6 +90,11 @@ class FleetBase(Storable, BaseEstimator):
 
     def _settled(self, parts: Any, width: int) -> Any:
         return parts if parts.kernel is not None else parts._replace(kernel=self._model._default_kernel(width))
+
+    def _room_of_one(self) -> float:
+        """Bytes of a member, at least: it has room for its whole budget from the beginning. requires: n_features_in_"""
+        size = getattr(self._model.budget, "size", 1)
+        return float(bytes_in(size)) if isinstance(size, str) else 8.0 * float(size or 1) * (self.n_features_in_ + 2)
 
     @property
     def _model(self) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from .. import persist
-from .._common.ranges import bytes_in
 from ..streams.files.fixed_width import TableRows
 from .eviction import EvictingFleet
 from .keys import KeyKind
@@ -96,12 +95,8 @@ class KeyedFiles(EvictingFleet):
         persist.decode_features(self, fitted)
         prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
         self._kind, self._timed, self._first_seed = fitted["kind"], bool(fitted["timed"]), int(fitted["seed"])
-        # A key has room for its whole budget from the beginning, so a large one takes more than the points that there are.
-        size = getattr(self._model.budget, "size", 1)
-        each = float(size) * 8 * (self.n_features_in_ + 2) if isinstance(size, int) else float(bytes_in(size))
-        persist.justify(
-            each * max(1, len(arrays["key_lengths" if self._kind != "int" else "keys"])), arrays, "keys", 2**28
-        )
+        count = len(arrays["keys" if self._kind == "int" else "key_lengths"])
+        persist.justify(max(1, count) * self._room_of_one(), arrays, "keys", 2**28)
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, self._first_seed, self._kind)
         core.add_classes(len(table))
         self._kept(core, lambda: self._members_from_file(core, arrays, fitted))

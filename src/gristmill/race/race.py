@@ -32,7 +32,7 @@ class Racing(StreamEstimator):
 
     widens = True
     _takes_sparse = False
-    _largest = labels.LARGEST
+    _largest: float = labels.LARGEST
     share: float | None = None
     n_jobs: int | None = 1
     _task_name: str
