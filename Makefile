@@ -10,37 +10,45 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.cpp' -o -name '*
 ASAN = $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run playground test-playground test bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz mutants chaos \
+.PHONY: run playground test-playground test test-shared test-alone test-search bench papers lint types core-test test-neon test-micro test-compilers test-oldest sanitize fuzz mutants chaos \
   test-browser docs wheel quickest quick dev clean
 
 run: $(VENV)/.run
 	$(BIN)/gristmill run --report run.html
 
-test: lint types core-test
+test: lint types core-test test-shared test-alone
+
+# The tests that may run beside other work: pull requests run these.
+test-shared: $(VENV)/.dev
 	$(BIN)/python -m pytest tests -m 'not alone' -n $(WORKERS) --durations=20
-	$(BIN)/python -m pytest tests -m alone --durations=20
 	$(BIN)/python -m pytest --doctest-modules --pyargs gristmill papers
 	for isa in $$($(BIN)/python -c 'from gristmill import _core; print(*_core.isas()[:-1])'); do \
 	  GRISTMILL_ISA=$$isa $(BIN)/python -m pytest -q -n $(WORKERS) tests/promises/test_exactness.py tests/promises/test_cuts.py tests/fleets/test_fleet.py \
 	    tests/fleets/test_keyed_fleet.py || exit 1; done
 
+# The tests that need the machine for themselves.
+test-alone: $(VENV)/.dev
+	$(BIN)/python -m pytest tests -m alone --durations=20
+
 # Lint and the quickest tests: under two minutes once the package is built.
-quick: lint
-	$(BIN)/python -m pytest -q -n $(WORKERS) @tests/quickest.txt
+quick: lint $(VENV)/.dev
+	PYTHONPATH=tools $(BIN)/python -m pytest tests -q -n $(WORKERS) -p quickest --quickest=run
 
 # An editable install: Python files are used from src, and the core is compiled again on import when it has changed.
 dev: $(VENV)/.tools
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable . -C editable.rebuild=true -C build-dir=build/editable
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[$(EXTRAS)]' -C editable.rebuild=true -C editable.verbose=false -C build-dir=build/editable
 	$(BIN)/python -m nanobind.stubgen -q -m gristmill._core -o src/gristmill/_core.pyi
 	touch $(VENV)/.editable $(VENV)/.dev
 
-lint: $(VENV)/.dev
+# Compiles nothing.
+lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports --no-cache
+	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/include_order.py
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/defect.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 types: $(VENV)/.dev
@@ -95,7 +103,7 @@ wheel: $(VENV)/.wheel
 	$(BIN)/python tools/wheel.py
 
 quickest: $(VENV)/.dev
-	PYTHONPATH=tools $(BIN)/python -m pytest tests -q -p quickest --durations=20
+	PYTHONPATH=tools $(BIN)/python -m pytest tests -q -p quickest --quickest=write --durations=20
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -152,6 +160,12 @@ docs: $(VENV)/.docs
 	if command -v emcmake >/dev/null; then $(MAKE) playground; else echo "without the playground, which needs: apt-get install emscripten"; fi
 	$(BIN)/sphinx-build -b html -W --keep-going docs site
 
+# Ordinary queries against the search of the pages that `make docs` built. On Debian: apt-get install nodejs
+test-search: $(VENV)/.docs
+	@command -v node >/dev/null || { echo "make test-search needs: apt-get install nodejs"; exit 1; }
+	test -e site/searchindex.js || $(MAKE) docs
+	$(BIN)/python -m pytest tests/browser/test_search.py
+
 # The core for browsers and the playground, in build/playground: serve that folder, or let `make docs` take it in. On Debian:
 # apt-get install emscripten (NODE_PATH: its acorn, where Node.js is not Debian's own)
 playground:
@@ -170,11 +184,18 @@ test-playground: $(VENV)/.dev playground
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: $(VENV)/pyvenv.cfg $(SOURCES)
-	$(BIN)/pip install --quiet '.[cli,plot]'
+# What compiles the package: pip builds with these and not in isolation, so that every target shares one build folder and
+# compiles a source file once.
+$(VENV)/.build: $(VENV)/pyvenv.cfg pyproject.toml
+	$(BIN)/python tools/requirements.py build > $(VENV)/build.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/build.txt
 	touch $@
 
-$(VENV)/.tools: $(VENV)/pyvenv.cfg pyproject.toml
+$(VENV)/.run: $(VENV)/.build $(SOURCES)
+	test -e $(VENV)/.editable || $(BIN)/pip install --quiet --no-build-isolation '.[cli,plot]'
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.build
 	$(BIN)/python tools/requirements.py dev > $(VENV)/dev.txt
 	$(BIN)/pip install --quiet --requirement $(VENV)/dev.txt
 	touch $@

@@ -28,7 +28,7 @@ SECONDS = 180  # for the tests of one change: what takes longer is taken for an 
 #: Python module -> its nearest tests
 MODULES = {
     "fleets/spill.py": ["tests/fleets/test_spill.py"],
-    "fleets/key_means.py": ["tests/fleets/test_centred_fleet.py"],
+    "fleets/key_means.py": ["tests/fleets/test_center.py"],
     "fleets/keyed.py": ["tests/fleets/test_keyed_fleet.py", "tests/fleets/test_prior.py"],
     "fleets/fleet.py": ["tests/fleets/test_fleet.py"],
     "cluster/shards/log.py": ["tests/cluster/test_cluster_parts.py", "tests/cluster/test_cluster_shards.py"],

@@ -32,7 +32,7 @@ inline Archive from_dict(nb::dict state) {
             return true;
         };
         if (!read(std::vector<double>()) && !read(std::vector<std::int64_t>()) && !read(std::vector<std::uint64_t>()) &&
-            !read(std::vector<std::uint8_t>()))
+            !read(std::vector<std::uint8_t>()) && !read(std::vector<float>()))
             throw nb::type_error(("the saved field '" + name + "' is no array of numbers").c_str());
         fields.emplace_back(name, std::move(field));
     }

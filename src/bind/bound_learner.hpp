@@ -87,12 +87,24 @@ class CoreLock {
     mutable std::mutex gate_;  // held while waiting, so that a stream of readers cannot starve a writer
 };
 
+// A core that learns and scores single dense rows without Python: what the pipeline of single events needs of it.
+class EventCore : public CoreLock {
+  public:
+    virtual ~EventCore() = default;
+    // Throws, and changes nothing, for a row or label that it cannot learn.
+    virtual void learn_event(std::span<const double> x, double label, double weight) = 0;
+    // The scores of one row and the number of classes at that time; false if rows are scored in another way.
+    virtual bool score_event(std::span<const double> x, std::vector<double>& scores, std::size_t& classes) const = 0;
+    // The probability of each class by such scores; false if the number of classes has changed since.
+    virtual bool share_event(std::span<const double> scores, std::vector<double>& shares) const = 0;
+};
+
 // Learners of learner/learner.hpp count classes and take weights; pairwise learners take labels or signs.
 template <class L>
 concept Looping = requires(L& learner) { learner.poll; };
 
 template <class L>
-class BoundLearner : public CoreLock {
+class BoundLearner final : public EventCore {
   public:
     template <class... A>
     explicit BoundLearner(std::vector<nb::object> python, A&&... args) : learner(std::forward<A>(args)...) { parts = std::move(python); }
@@ -149,6 +161,37 @@ class BoundLearner : public CoreLock {
         write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 
+    void learn_event(std::span<const double> x, double label, double weight) override {
+        if (labels_per_row() != 1) throw nb::value_error("one label per row");
+        const Batch row = DenseRows<double>{x.data(), 1, x.size()};
+        learner.check(row);
+        write([&] { run(row, {&label, 1}, {&weight, 1}, nullptr, 0); });
+    }
+    bool score_event(std::span<const double> x, std::vector<double>& scores, std::size_t& classes_then) const override {
+        if constexpr (requires(double* out, const Batch& batch) { learner.outputs(); learner.score(batch, out); }) {
+            const Batch row = DenseRows<double>{x.data(), 1, x.size()};
+            learner.check(row);
+            read([&] {
+                scores.resize(learner.outputs());
+                classes_then = classes();
+                learner.score(row, scores.data());
+            });
+            return true;
+        } else {
+            return false;
+        }
+    }
+    bool share_event(std::span<const double> scores, std::vector<double>& shares) const override {
+        bool whole = false;
+        read([&] {
+            const std::size_t known = std::max<std::size_t>(classes(), 1);
+            whole = scores.size() == (known > 2 ? known : 1);
+            if (!whole) return;
+            shares.resize(known);
+            share(scores, shares.data());
+        });
+        return whole;
+    }
     // Probabilities, one per class, from scores of rows.
     Doubles probabilities(Array2<double> scores) const {
         const std::size_t rows = scores.shape(0), outputs = scores.shape(1);
@@ -253,12 +296,12 @@ int clear(PyObject* self) {
 
 // The methods of every learner.
 template <class L>
-nb::class_<BoundLearner<L>> bind_bound_learner(nb::module_& m, const char* name) {
+nb::class_<BoundLearner<L>, EventCore> bind_bound_learner(nb::module_& m, const char* name) {
     using H = BoundLearner<L>;
     static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse<L>)},
                                   {Py_tp_clear, reinterpret_cast<void*>(clear<L>)},
                                   {0, nullptr}};
-    return nb::class_<H>(m, name, nb::type_slots(slots))
+    return nb::class_<H, EventCore>(m, name, nb::type_slots(slots))
         .def("learn", &H::learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"),
              nb::arg("classes") = 0)
         .def("learn_one", &H::learn_one)

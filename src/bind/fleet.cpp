@@ -45,8 +45,9 @@ class FleetCore : public CoreLock {
 template <class T>
 void bind_core(nb::module_& m, const char* name) {
     using Core = FleetCore<T>;
-    nb::class_<Core>(m, name)
-        .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, Array1<std::uint64_t>,
+    nb::class_<Core> c(m, name);
+    bind_members<T>(c, [](const Core& core) -> const Fleet<T>& { return core.fleet; });
+    c.def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, Array1<std::uint64_t>,
                       const std::string&, std::optional<std::uint64_t>>(),
              nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("width"), nb::arg("count"),
              nb::arg("seeds"), nb::arg("scale") = "none", nb::arg("warmup") = nb::none())
@@ -101,6 +102,7 @@ void bind_core(nb::module_& m, const char* name) {
                 return array_of(std::move(seen));
             });
         })
+        .def_prop_ro("changes", [](const Core& c) { return c.read_with_gil([&] { return c.fleet.changes(); }); })
         .def_prop_ro("count", [](const Core& c) { return c.fleet.count(); })
         .def_prop_ro("width", [](const Core& c) { return c.fleet.width(); })
         .def_prop_ro("outputs", [](const Core& c) { return c.read_with_gil([&] { return c.fleet.outputs(); }); })
@@ -112,6 +114,9 @@ void bind_core(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_fleet(nb::module_& m) {
+    m.def("check_members", [](nb::handle rule, nb::handle budget, const std::string& task) {
+        member_limit(rule_from(rule, task), budget_from(budget));
+    }, nb::arg("rule"), nb::arg("budget"), nb::arg("task"), "Raise ValueError if members of a fleet cannot have this rule and budget.");
     bind_core<double>(m, "FleetDouble");
     bind_core<float>(m, "FleetSingle");
 }

@@ -3,7 +3,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/bound_learner.hpp"
-#include "core/fleet/pack.hpp"
+#include "core/fleet/member_state.hpp"
 
 namespace gristmill::bind {
 
@@ -82,6 +82,36 @@ MemberPack<T> pack_from_dict(nb::dict state) {
     read_if("stale", pack.stale);
     read_if("partner_rows", pack.partner_rows);
     return pack;
+}
+
+using SingleLearner = BoundLearner<Learner<Expansion>>;
+
+// The methods by which members become learners alone and learners become members. fleet_of: the fleet of a core.
+template <class T, class Core, class F>
+void bind_members(nb::class_<Core>& c, F fleet_of) {
+    c.def("give_member", [fleet_of](const Core& core, nb::dict pack, SingleLearner& learner) {
+         const auto one = pack_from_dict<T>(pack);
+         MemberShape shape;
+         std::size_t classes = 0;
+         core.read([&] {
+             shape = fleet_of(core).shape();
+             classes = fleet_of(core).classes();
+         });
+         if (one.count() != 1 || one.intercept.size() != shape.outputs) throw nb::value_error("the pack is not one member of this fleet");
+         learner.write([&] { give_member(one, shape, classes, learner.learner); });
+     }, nb::arg("pack"), nb::arg("learner"), "Make a learner that has learned nothing what the only member of a pack is.")
+        .def("member_from", [fleet_of](const Core& core, const SingleLearner& learner, std::optional<Array1<double>> scaling) {
+            MemberShape shape;
+            core.read([&] { shape = fleet_of(core).shape(); });
+            MemberPack<T> one;
+            learner.read([&] {
+                one = member_from<T>(learner.learner, shape.width,
+                                     scaling ? std::vector<double>(scaling->data(), scaling->data() + scaling->shape(0)) : std::vector<double>());
+            });
+            shape.outputs = one.intercept.size();
+            shape.numbers = one.numbers.size();
+            return pack_to_dict(std::move(one), shape);
+        }, nb::arg("learner"), nb::arg("scaling").none(), "A learner as the only member of a pack.");
 }
 
 void bind_fleet(nb::module_& m);

@@ -86,8 +86,9 @@ class KeyedCore : public CoreLock {
 template <class T>
 void bind_core(nb::module_& m, const char* name) {
     using Core = KeyedCore<T>;
-    nb::class_<Core>(m, name)
-        .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, double, bool, bool,
+    nb::class_<Core> c(m, name);
+    bind_members<T>(c, [](const Core& core) -> const Keyed<T>& { return core.keyed; });
+    c.def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, std::size_t, std::size_t, double, bool, bool,
                       std::uint64_t, bool, const std::string&, std::optional<std::uint64_t>>(),
              nb::arg("kernel"), nb::arg("rule"), nb::arg("budget"), nb::arg("task"), nb::arg("width"), nb::arg("max_keys"),
              nb::arg("ttl"), nb::arg("spills"), nb::arg("texts"), nb::arg("seed"), nb::arg("one_seed"),

@@ -1,5 +1,7 @@
 // Bindings of the learners over stored points, spans, trees and explicit weights.
 #include "bind/bound_learner.hpp"
+#include "core/adapt/rank_scaling.hpp"
+#include "core/additive/widening.hpp"
 #include "core/features/weights.hpp"
 
 namespace gristmill::bind {
@@ -120,15 +122,28 @@ auto bind_loop(nb::module_& m, const char* name) {
             if (!fine) throw nb::value_error("targets of a regression can be measured otherwise, by a factor above 0 and a shift each");
             h.write([&] { h.learner.rescale_targets({factors.data(), n}, {shifts.data(), n}); });
         }, nb::arg("factors"), nb::arg("shifts"));
-    if constexpr (std::is_same_v<H, Expansion>)
+    if constexpr (requires(L& l, const RowChange& change) { l.change_points(change); })
+        c.def("follow_ranks", [](Py& h, const RankScaling& scaling, Array1<std::int64_t> places, Array1<double> weights) {
+            const std::size_t width = h.learner.width();
+            if (places.shape(0) > scaling.width() || weights.shape(0) != width) throw nb::value_error("a place a column, and a weight a column of the rows");
+            for (std::size_t c = 0; c < places.shape(0); ++c)
+                if (places.data()[c] < 0 || static_cast<std::size_t>(places.data()[c]) >= width) throw nb::value_error("there is no such column");
+            h.write([&] {
+                h.learner.change_points([&](double* row) {
+                    for (std::size_t c = 0; c < places.shape(0); ++c) {
+                        const auto at = static_cast<std::size_t>(places.data()[c]);
+                        row[at] = weights.data()[at] * scaling.followed(c, row[at] / weights.data()[at]);
+                    }
+                });
+            });
+        }, nb::arg("scaling"), nb::arg("places"), nb::arg("weights"),
+           "Stored points follow the last renewal of the maps; places: of the scaled columns in a row.");
+    if constexpr (requires(const L& l) { stored(l).label(0, 0); })
         c.def("labels", [](const Py& h) {
-             return h.read_with_gil([&] {
-                 std::vector<double> labels;
-                 for (std::size_t s = 0; s < stored(h.learner).size(); ++s) labels.push_back(stored(h.learner).label(s));
-                 return nb::make_tuple(array_of(std::move(labels)), by_age(stored(h.learner)));
-             });
-         })
-            .def("relearn", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
+            return h.read_with_gil([&] { return nb::make_tuple(labels_of(stored(h.learner)), by_age(stored(h.learner))); });
+        });
+    if constexpr (std::is_same_v<H, Expansion>)
+        c.def("relearn", [](Py& h, Array1<double> factors, std::size_t passes, double slack) {
                 RelearnResult found;
                 h.write([&] {
                     h.learner.poll = Interrupts();
@@ -138,6 +153,11 @@ auto bind_loop(nb::module_& m, const char* name) {
             }, nb::arg("factors"), nb::arg("passes"), nb::arg("slack"));
     if constexpr (requires(L& l) { l.hypothesis().points_within(0, 0); })
         c.def("resize", [](Py& h, std::size_t bytes) { h.write([&] { h.learner.resize(bytes); }); }, nb::arg("bytes"));
+    if constexpr (requires(const L& l) { l.widened(std::size_t{}); })
+        c.def("widened", [](const Py& h, std::size_t width) {
+            auto wide = h.read_with_gil([&] { return std::make_unique<Py>(h.parts, h.learner.widened(width)); });
+            return nb::cast(wide.release(), nb::rv_policy::take_ownership);
+        }, nb::arg("width"));
     if constexpr (H::kSupports.partners)
         c.def_prop_ro("extra_rows", [](const Py& h) { return h.read_with_gil([&] { return h.learner.hypothesis().rows_for_partners(); }); });
     if constexpr (requires(const H& h, const Batch& batch) { h.make_revisit_lookahead(batch, std::int64_t{}); })
@@ -200,6 +220,7 @@ void bind_trees(nb::module_& m) {
             });
             return array_of(std::move(parts), {count, outputs, coordinates});
         })
+        .def("take_widened", [](Py& h, Py& narrow) { narrow.write([&] { take_widened(h.learner, narrow.learner); }); }, nb::arg("narrow"))
         .def("compile", [](Py& h) { h.write([&] { h.learner.hypothesis().compile(); }); })
         .def_prop_ro("is_compiled", [](const Py& h) { return h.read_with_gil([&] { return h.learner.hypothesis().sum().compiled(); }); });
 }

@@ -82,6 +82,8 @@ void bind_mixture(nb::module_& m) {
         for (double& x : logs) x = log_of_share(x);
         return array_of(std::move(logs), {values.shape(0), values.shape(1)});
     }, nb::arg("values"));
+    m.def("interleaved", [](const std::vector<std::vector<double>>& lists) { return array_of(interleaved(lists)); }, nb::arg("lists"),
+          "The last values of several streams at an even pace; no more than the longest list has.");
     nb::class_<NoveltyMixture>(m, "NoveltyMixture")
         .def(nb::init<std::size_t, double>(), nb::arg("experts"), nb::arg("rate"))
         .def("learn", [](NoveltyMixture& mixture, Scores expert_scores, const std::vector<std::size_t>& experts) {
@@ -98,7 +100,24 @@ void bind_mixture(nb::module_& m) {
         .def("is_active", &NoveltyMixture::is_active)
         .def("copy", [](const NoveltyMixture& mixture) { return NoveltyMixture(mixture); })
         .def_prop_ro("margin", &NoveltyMixture::margin)
-        .def_prop_ro("alarms", &NoveltyMixture::alarms)
+        // What a report reads of any mixture: there are alarms in place of errors.
+        .def_prop_ro("weights", [](const NoveltyMixture& mixture) {
+            std::vector<double> weights;
+            double active = 0;
+            for (std::size_t e = 0; e < mixture.experts(); ++e) active += mixture.is_active(e);
+            for (std::size_t e = 0; e < mixture.experts(); ++e) weights.push_back(mixture.is_active(e) / std::max(active, 1.0));
+            return array_of(std::move(weights));
+        }, nb::rv_policy::move)
+        .def_prop_ro("own_errors", &NoveltyMixture::alarms)
+        .def_prop_ro("errors", [](const NoveltyMixture& mixture) {
+            return array_of(std::vector<double>(mixture.experts(), elementary::kNaN));
+        }, nb::rv_policy::move)
+        .def_prop_ro("events", [](const NoveltyMixture& mixture) {
+            return array_of(std::vector<double>(mixture.experts(), static_cast<double>(mixture.seen())));
+        }, nb::rv_policy::move)
+        .def_prop_ro("history", [](const NoveltyMixture& mixture) {
+            return array_of(std::vector<double>(), {0, 2 + 2 * mixture.experts()});
+        }, nb::rv_policy::move)
         .def_prop_ro("seen", &NoveltyMixture::seen)
         .def_prop_ro("bytes", &NoveltyMixture::bytes)
         .def("state", [](NoveltyMixture& mixture) {

@@ -10,6 +10,8 @@ void bind_intervals(nb::module_& m);
 void bind_compress(nb::module_& m);
 void bind_scaling(nb::module_& m);
 void bind_race(nb::module_& m);
+void bind_structured(nb::module_& m);
+void bind_pipeline(nb::module_& m);
 }
 
 NB_MODULE(_core, m) {
@@ -24,6 +26,7 @@ NB_MODULE(_core, m) {
     m.def("allow_threads", &gristmill::allow_threads, nb::arg("count"), "How many threads this thread's calls may use.");
     m.def("threads_allowed", &gristmill::threads_allowed);
     nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);
+    gristmill::bind::bind_pipeline(m);  // the base of the learners is there first
     gristmill::bind::bind_learner(m);
     gristmill::bind::bind_expansion(m);
     gristmill::bind::bind_pairwise(m);
@@ -37,4 +40,5 @@ NB_MODULE(_core, m) {
     gristmill::bind::bind_compress(m);
     gristmill::bind::bind_scaling(m);
     gristmill::bind::bind_race(m);
+    gristmill::bind::bind_structured(m);
 }

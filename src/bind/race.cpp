@@ -1,36 +1,94 @@
-// A race as Python sees it: learning and answers without Python in between, and its parts as values, out and in again.
+// Bindings of a race: learning and scores without Python in between, copies of its parts, saved state, and merging.
 #include "bind/bound_learner.hpp"
-#include "core/race/race.hpp"
+#include "bind/python_expert.hpp"
+#include "core/race/merging.hpp"
 
 namespace gristmill::bind {
 
 namespace {
 
-using HeldLearner = BoundLearner<PointLearner>;
+using PyLearner = BoundLearner<PointLearner>;
+constexpr std::uint64_t kNeverFrozen = std::numeric_limits<std::uint64_t>::max();
 
-class HeldRace : public CoreLock {
+RaceScaling::Method method_from(const std::string& name) {
+    if (name == "standard") return RaceScaling::Method::standard;
+    if (name == "minmax") return RaceScaling::Method::minmax;
+    if (name == "rank") return RaceScaling::Method::rank;
+    throw nb::value_error(("there is no scaling " + name).c_str());
+}
+
+class BoundRace final : public EventCore {
   public:
-    HeldRace(const std::string& task, std::size_t experts, double share, std::size_t memory)
+    BoundRace(const std::string& task, std::size_t experts, double share, std::size_t memory)
         : race(task_from(task), experts, share, memory) {}
-    explicit HeldRace(const RaceState& state) : race(state.task, 1, 0.5, 0) { race.state = RaceState(state); }
-    HeldRace(const HeldRace&) = delete;
+    explicit BoundRace(const RaceState& state) : race(state.task, 1, 0.5, 0) { race.state = RaceState(state); }
+    BoundRace(const BoundRace&) = delete;
     Race race;
 
-    const Expert& expert(std::size_t place) const {
+    template <class E = Expert>
+    E& expert(std::size_t place) const {
         if (place >= race.state.experts.size()) throw nb::index_error("there is no such expert");
-        return *race.state.experts[place];
-    }
-    template <class E>
-    E& as(std::size_t place) const {
-        auto* found = dynamic_cast<E*>(const_cast<Expert*>(&expert(place)));
+        auto* found = dynamic_cast<E*>(race.state.experts[place].get());
         if (!found) throw nb::type_error("an expert of another kind");
         return *found;
     }
+
+    void learn_event(std::span<const double> x, double label, double) override {
+        write([&] {
+            race.poll = nullptr;
+            race.learn_one(x.data(), x.size(), label);
+        });
+    }
+    bool score_event(std::span<const double> x, std::vector<double>& scores, std::size_t& classes) const override {
+        read([&] {
+            scores.resize(race.state.outputs());
+            classes = race.state.classes();
+            race.score({x.data(), 1, x.size()}, scores.data());
+        });
+        return true;
+    }
+    bool share_event(std::span<const double> scores, std::vector<double>& shares) const override {
+        bool whole = false;
+        read([&] {
+            whole = scores.size() == race.state.outputs();
+            shares.assign(std::max<std::size_t>(race.state.classes(), 1), 1.0);
+        });
+        if (whole && shares.size() > 1) probabilities(scores, shares);
+        return whole;
+    }
+    // Of two classes or more: log odds, or logarithms, as probabilities.
+    static void probabilities(std::span<const double> scores, std::span<double> shares) {
+        if (scores.size() == 1) {
+            shares[0] = Loss::sigmoid(-scores[0]);
+            shares[1] = Loss::sigmoid(scores[0]);
+            return;
+        }
+        double sum = 0;
+        for (std::size_t c = 0; c < shares.size(); ++c) sum += shares[c] = elementary::exp(scores[c]);
+        for (double& share : shares) share /= sum;
+    }
+    // The position of a scaling in ScaledRows; 0 is none.
+    std::size_t scaling(const std::optional<std::string>& method, std::optional<std::uint64_t> warmup) {
+        return method ? race.scaling(method_from(*method), warmup.value_or(kNeverFrozen)) : 0;
+    }
+    RaceScaling& found_scaling(const std::string& method, std::optional<std::uint64_t> warmup) {
+        for (auto& s : race.state.scalings)
+            if (s.method == method_from(method) && s.warmup == warmup.value_or(kNeverFrozen)) return s;
+        throw nb::value_error("there is no such scaling");
+    }
+    void add(std::unique_ptr<TrainedExpert> expert) {
+        if (expert->scales_target && !race.state.target) race.state.target.emplace(race.state.shares.memory > 0);
+        race.state.experts.push_back(std::move(expert));
+    }
 };
+
+nb::object copy_of(const RaceScaling& scaling) {
+    return scaling.rank() ? nb::cast(RankScaling(*scaling.rank())) : nb::cast(ColumnScaling(*scaling.columns()));
+}
 
 DenseRows<double> view(const Array2<double>& rows) { return {rows.data(), rows.shape(0), rows.shape(1)}; }
 
-nb::object learn(HeldRace& h, Array2<double> rows, Array1<double> labels, nb::handle, bool want, std::size_t known) {
+nb::object learn(BoundRace& h, Array2<double> rows, Array1<double> labels, nb::handle, bool want, std::size_t known) {
     if (labels.shape(0) != rows.shape(0)) throw nb::value_error("rows and labels must have one length");
     std::vector<double> scores;
     std::size_t outputs = 1;
@@ -42,7 +100,7 @@ nb::object learn(HeldRace& h, Array2<double> rows, Array1<double> labels, nb::ha
     return want ? nb::cast(array_of(std::move(scores), {rows.shape(0), outputs})) : nb::none();
 }
 
-nb::tuple score(const HeldRace& h, Array2<double> rows) {
+nb::tuple score(const BoundRace& h, Array2<double> rows) {
     std::vector<double> scores;
     std::size_t outputs = 1, classes = 0;
     h.read([&] {
@@ -54,8 +112,19 @@ nb::tuple score(const HeldRace& h, Array2<double> rows) {
     return nb::make_tuple(array_of(std::move(scores), {rows.shape(0), outputs}), classes);
 }
 
-// Nothing where there is one score a class: a class may have come since the caller looked.
-std::optional<double> score_one(const HeldRace& h, Array1<double> x) {
+Doubles score_expert(const BoundRace& h, std::size_t place, Array2<double> rows) {
+    std::vector<double> scores;
+    std::size_t outputs = 1;
+    h.read([&] {
+        outputs = h.race.state.outputs();
+        scores.resize(rows.shape(0) * outputs);
+        h.race.score_expert(h.expert(place), view(rows), scores.data());
+    });
+    return array_of(std::move(scores), {rows.shape(0), outputs});
+}
+
+// None if there is one score per class: a class may have been added since the caller checked.
+std::optional<double> score_one(const BoundRace& h, Array1<double> x) {
     double found = 0;
     bool one = true;
     h.read([&] {
@@ -65,7 +134,7 @@ std::optional<double> score_one(const HeldRace& h, Array1<double> x) {
     return one ? std::optional(found) : std::nullopt;
 }
 
-Doubles probabilities(const HeldRace& h, Array2<double> scores) {
+Doubles probabilities(const BoundRace& h, Array2<double> scores) {
     const std::size_t rows = scores.shape(0), outputs = scores.shape(1);
     std::size_t k = 1;
     h.read([&] {
@@ -73,31 +142,23 @@ Doubles probabilities(const HeldRace& h, Array2<double> scores) {
         if (outputs != h.race.state.outputs()) throw std::runtime_error("a class came between scores and probabilities");
     });
     std::vector<double> shares(rows * k, 1.0);
-    for (std::size_t r = 0; r < rows && k > 1; ++r) {
-        const double* from = scores.data() + r * outputs;
-        double *to = shares.data() + r * k, sum = 0;
-        if (outputs == 1) {
-            to[0] = Loss::sigmoid(-from[0]);
-            to[1] = Loss::sigmoid(from[0]);
-            continue;
-        }
-        for (std::size_t c = 0; c < k; ++c) sum += to[c] = elementary::exp(from[c]);
-        for (std::size_t c = 0; c < k; ++c) to[c] /= sum;
-    }
+    for (std::size_t r = 0; r < rows && k > 1; ++r)
+        BoundRace::probabilities({scores.data() + r * outputs, outputs}, {shares.data() + r * k, k});
     return array_of(std::move(shares), {rows, k});
 }
 
-nb::object relevance_of(const HeldRace& h, std::size_t place) {
+nb::object relevance_of(const BoundRace& h, std::size_t place) {
     return h.read_with_gil([&]() -> nb::object {
-        const auto& found = h.as<LearnerExpert>(place).relevance;
-        if (!found) return nb::none();
+        const auto* learner = dynamic_cast<const LearnerExpert*>(&h.expert(place));
+        if (!learner || !learner->relevance) return nb::none();
         nb::list history;
-        for (const auto& r : found->history) history.append(nb::make_tuple(r.position, array_of(std::vector<double>(r.shares)), r.taken));
-        return nb::make_tuple(array_of(std::vector<double>(found->weights)), history);
+        for (const auto& r : learner->relevance->history)
+            history.append(nb::make_tuple(r.position, array_of(std::vector<double>(r.shares)), r.taken));
+        return nb::make_tuple(array_of(std::vector<double>(learner->relevance->weights)), history);
     });
 }
 
-void set_relevance(HeldRace& h, std::size_t place, Array1<double> weights, nb::list history) {
+void set_relevance(BoundRace& h, std::size_t place, Array1<double> weights, nb::list history) {
     Relevance fresh;
     fresh.weights.assign(weights.data(), weights.data() + weights.size());
     for (const nb::handle item : history) {
@@ -106,165 +167,202 @@ void set_relevance(HeldRace& h, std::size_t place, Array1<double> weights, nb::l
         fresh.history.push_back({nb::cast<std::uint64_t>(line[0]), {shares.data(), shares.data() + shares.size()}, nb::cast<bool>(line[2])});
         fresh.history.back().shares.resize(fresh.weights.size());
     }
-    h.write([&] { h.as<LearnerExpert>(place).relevance = std::move(fresh); });
+    h.write([&] { h.expert<LearnerExpert>(place).relevance = std::move(fresh); });
+}
+
+nb::object learner_of(const BoundRace& h, std::size_t place) {
+    return h.read_with_gil([&]() -> nb::object {
+        if (const auto* python = dynamic_cast<const PythonExpert*>(&h.expert(place))) return python->learner();
+        return nb::cast(new PyLearner(std::vector<nb::object>(), h.expert<LearnerExpert>(place).learner), nb::rv_policy::take_ownership);
+    });
+}
+
+nb::object mixture_of(const BoundRace& h) {
+    return h.read_with_gil([&]() -> nb::object {
+        if (const auto* mixture = std::get_if<Mixture>(&h.race.state.mixed)) return nb::cast(Mixture(*mixture));
+        return nb::cast(NoveltyMixture(std::get<NoveltyMixture>(h.race.state.mixed)));
+    });
+}
+
+// Parts of a merge: copies, which no other thread changes.
+using Races = std::vector<const BoundRace*>;
+using Codes = std::vector<std::vector<std::size_t>>;
+
+std::vector<RacePart> parts_from(const Races& races, const std::vector<double>& shares, const Codes& codes) {
+    if (races.empty() || shares.size() != races.size() || codes.size() != races.size()) throw nb::value_error("a share and codes for each race");
+    std::vector<RacePart> parts;
+    for (std::size_t at = 0; at < races.size(); ++at) parts.push_back({&races[at]->race.state, shares[at], codes[at]});
+    return parts;
 }
 
 }  // namespace
 
 void bind_race(nb::module_& m) {
-    nb::class_<HeldRace>(m, "Race")
+    using Py = BoundRace;
+    nb::class_<Baseline>(m, "Baseline")
+        .def("__init__", [](Baseline* self, int kind) { new (self) Baseline(static_cast<Baseline::Kind>(kind)); })
+        .def("learn", [](Baseline& baseline, Array1<double> labels, std::size_t classes) {
+            ScaledRows rows;
+            rows.count = labels.size();
+            const std::size_t outputs = outputs_of(classes);
+            std::vector<double> scores(rows.count * outputs);
+            baseline.learn(rows, {labels.data(), rows.count}, classes, scores.data());
+            return array_of(std::move(scores), {rows.count, outputs});
+        }, nb::arg("labels"), nb::arg("classes"), "Scores before each sample; labels: class codes below `classes`, or targets.");
+    nb::class_<Py, EventCore>(m, "Race")
         .def(nb::init<const std::string&, std::size_t, double, std::size_t>(), nb::arg("task"), nb::arg("experts"), nb::arg("share"),
              nb::arg("memory"))
-        .def("add_learner", [](HeldRace& h, const HeldLearner& fresh, std::optional<bool> by_range, std::optional<std::uint64_t> warmup,
+        // ---- experts, before `begin`; `scale` and `warmup` say by which scaling an expert sees its columns
+        .def("add_learner", [](Py& h, const PyLearner& fresh, std::optional<std::string> scale, std::optional<std::uint64_t> warmup,
                                bool weighs, bool scales_target) {
-            const std::size_t place =
-                by_range ? h.race.scaling(*by_range, warmup.value_or(std::numeric_limits<std::uint64_t>::max())) : 0;
-            h.race.state.experts.push_back(std::make_unique<LearnerExpert>(fresh.learner, place, weighs, scales_target));
-            if (scales_target && !h.race.state.target) h.race.state.target.emplace();
-        }, nb::arg("fresh"), nb::arg("by_range").none(), nb::arg("warmup").none(), nb::arg("weighs"), nb::arg("scales_target"))
-        .def("add_baseline", [](HeldRace& h, int kind) {
+            h.add(std::make_unique<LearnerExpert>(fresh.learner, h.scaling(scale, warmup), weighs, scales_target));
+        }, nb::arg("fresh"), nb::arg("scale").none(), nb::arg("warmup").none(), nb::arg("weighs"), nb::arg("scales_target"))
+        .def("add_python", [](Py& h, nb::object learner, std::optional<std::string> scale, std::optional<std::uint64_t> warmup,
+                              bool scales_target) {
+            h.add(std::make_unique<PythonExpert>(std::move(learner), h.scaling(scale, warmup), scales_target));
+        }, nb::arg("learner"), nb::arg("scale").none(), nb::arg("warmup").none(), nb::arg("scales_target"))
+        .def("add_baseline", [](Py& h, int kind) {
             h.race.state.experts.push_back(std::make_unique<Baseline>(static_cast<Baseline::Kind>(kind)));
         })
-        .def("add_line", [](HeldRace& h, bool changes) {
-            const std::size_t place = h.race.scaling(false, std::numeric_limits<std::uint64_t>::max());
-            h.race.state.experts.push_back(std::make_unique<LinearExpert>(changes, place));
+        .def("add_line", [](Py& h, bool changes) {
+            h.race.state.experts.push_back(std::make_unique<LinearExpert>(changes, h.scaling("standard", std::nullopt)));
         })
-        .def("begin", [](HeldRace& h, std::size_t width) { h.write([&] { h.race.begin(width); }); })
+        .def("begin", [](Py& h, std::size_t width) { h.write([&] { h.race.begin(width); }); })
+        // ---- learning and scores
         .def("learn", &learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"), nb::arg("classes") = 0)
-        .def("learn_one", [](HeldRace& h, Array1<double> x, double label, double) {
-            h.write([&] {
-                h.race.poll = nullptr;
-                h.race.learn_one(x.data(), x.shape(0), label);
-            });
+        .def("learn_one", [](Py& h, Array1<double> x, double label, double) {
+            h.learn_event({x.data(), x.shape(0)}, label, 1);
         })
-        .def("learn_batch", [](HeldRace& h, Array2<double> rows, Array1<double> labels, std::size_t known, std::size_t passes) {
+        .def("learn_batch", [](Py& h, Array2<double> rows, Array1<double> labels, std::size_t known, std::size_t passes) {
             if (labels.shape(0) != rows.shape(0)) throw nb::value_error("rows and labels must have one length");
             h.write([&] {
                 h.race.poll = Interrupts();
                 h.race.learn_batch(view(rows), {labels.data(), labels.shape(0)}, known, passes);
             });
-        })
-        .def("widen_rows", [](HeldRace& h, std::size_t width) { h.write([&] { h.race.widen(width); }); })
+        }, nb::arg("rows"), nb::arg("labels"), nb::arg("known"), nb::arg("passes"), "passes: 0 for as many as help.")
+        .def("widen", [](Py& h, std::size_t width) { h.write([&] { h.race.widen(width); }); })
         .def("score", &score)
         .def("score_one", &score_one)
+        .def("score_expert", &score_expert, "Scores of one expert, in the units of the targets.")
         .def("probabilities", &probabilities)
-        .def("intervals", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.errors; }); })
-        .def_prop_ro("seen", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.seen(); }); })
-        .def_prop_ro("classes", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.classes(); }); })
-        .def_prop_ro("outputs", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.outputs(); }); })
-        .def_prop_ro("width", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.width; }); })
-        .def_prop_ro("memory_bytes", [](const HeldRace& h) { return h.read_with_gil([&] { return h.race.state.bytes(); }); })
-        .def_prop_ro("sizes", [](const HeldRace& h) {
+        // ---- its parts, as copies
+        .def("intervals", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.errors; }); })
+        .def_prop_ro("seen", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.seen(); }); })
+        .def_prop_ro("classes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.classes(); }); })
+        .def_prop_ro("outputs", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.outputs(); }); })
+        .def_prop_ro("width", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.width; }); })
+        .def_prop_ro("memory_bytes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.bytes(); }); })
+        .def_prop_ro("sizes", [](const Py& h) {
             return h.read_with_gil([&] {
                 std::vector<std::size_t> sizes;
                 for (const auto& e : h.race.state.experts) {
-                    const auto* learner = dynamic_cast<const LearnerExpert*>(e.get());
-                    sizes.push_back(learner && e->runs() ? learner->learner.hypothesis().size() : 0);
+                    const auto* trained = dynamic_cast<const TrainedExpert*>(e.get());
+                    sizes.push_back(trained && e->runs() ? trained->size() : 0);
                 }
                 return sizes;
             });
-        })
-        // ---- its parts as values
-        .def("get_mixture", [](const HeldRace& h) -> nb::object {
-            return h.read_with_gil([&]() -> nb::object {
-                if (const auto* mixture = std::get_if<Mixture>(&h.race.state.mixed)) return nb::cast(Mixture(*mixture));
-                return nb::cast(NoveltyMixture(std::get<NoveltyMixture>(h.race.state.mixed)));
-            });
-        })
-        .def("set_mixture", [](HeldRace& h, const Mixture& mixture) { h.write([&] { h.race.state.mixed = mixture; }); })
-        .def("set_mixture", [](HeldRace& h, const NoveltyMixture& mixture) { h.write([&] { h.race.state.mixed = mixture; }); })
-        .def("get_scaling", [](const HeldRace& h, bool by_range, std::optional<std::uint64_t> warmup) {
+        }, "Stored points of each expert.")
+        .def_prop_ro("notes", [](const Py& h) {
             return h.read_with_gil([&] {
-                for (const auto& s : h.race.state.scalings)
-                    if (s.by_range == by_range && s.warmup == warmup.value_or(std::numeric_limits<std::uint64_t>::max()))
-                        return ColumnScaling(s);
-                throw nb::value_error("there is no such scaling");
+                std::vector<std::string> notes;
+                for (const auto& e : h.race.state.experts) notes.push_back(e->note);
+                return notes;
             });
-        }, nb::arg("by_range"), nb::arg("warmup").none())
-        .def("set_scaling", [](HeldRace& h, const ColumnScaling& scaling) {
-            h.write([&] {
-                for (auto& s : h.race.state.scalings)
-                    if (s.by_range == scaling.by_range && s.warmup == scaling.warmup) s = scaling;
-            });
-        })
-        .def("get_learner", [](const HeldRace& h, std::size_t place) {
+        }, "Why each expert has left.")
+        .def_prop_ro("resting", [](const Py& h) {
             return h.read_with_gil([&] {
-                return nb::cast(new HeldLearner(std::vector<nb::object>(), h.as<LearnerExpert>(place).learner),
-                                nb::rv_policy::take_ownership);
+                std::vector<bool> resting;
+                for (const auto& e : h.race.state.experts) resting.push_back(e->rests);
+                return resting;
             });
         })
-        .def("set_learner", [](HeldRace& h, std::size_t place, const HeldLearner& core) {
-            h.write([&] { h.as<LearnerExpert>(place).learner = PointLearner(core.learner); });
-        })
-        .def("get_relevance", &relevance_of)
-        .def("set_relevance", &set_relevance)
-        .def("get_flags", [](const HeldRace& h, std::size_t place) {
-            return h.read_with_gil([&] { return nb::make_tuple(h.expert(place).note, h.expert(place).rests); });
-        })
-        .def("set_flags", [](HeldRace& h, std::size_t place, const std::string& note, bool rests) {
-            h.write([&] { h.as<Expert>(place).note = note, h.as<Expert>(place).rests = rests; });
-        })
-        .def("get_numbers", [](const HeldRace& h, std::size_t place) {
-            return h.read_with_gil([&] { return array_of(std::vector<double>(h.as<Baseline>(place).numbers)); });
-        })
-        .def("set_numbers", [](HeldRace& h, std::size_t place, Array1<double> numbers) {
-            h.write([&] { h.as<Baseline>(place).numbers.assign(numbers.data(), numbers.data() + numbers.size()); });
-        })
-        .def("get_line", [](const HeldRace& h, std::size_t place) {
+        .def_prop_ro("shares", [](const Py& h) {
             return h.read_with_gil([&] {
-                const auto& e = h.as<LinearExpert>(place);
+                nb::dict shares;
+                for (const auto& [place, bytes] : h.race.state.shares.shares) shares[nb::cast(place)] = bytes;
+                return shares;
+            });
+        }, "Bytes by position of the expert, the best first.")
+        .def_prop_ro("mixture", &mixture_of)
+        .def("learner", &learner_of, "A copy of an expert's learner, or the Python object itself.")
+        .def("relevance", &relevance_of)
+        .def("line", [](const Py& h, std::size_t place) {
+            return h.read_with_gil([&] {
+                const auto& e = h.expert<LinearExpert>(place);
                 nb::object line = e.line ? nb::cast(LeastSquares(*e.line)) : nb::none();
-                return nb::make_tuple(line, e.first, e.last, e.seen, array_of(std::vector<double>(e.row)));
+                return nb::make_tuple(line, e.first, e.last, array_of(std::vector<double>(e.row)));
             });
         })
-        .def("set_line", [](HeldRace& h, std::size_t place, nb::object line, double first, double last, std::uint64_t seen, Array1<double> row) {
-            std::optional<LeastSquares> found;
-            if (!line.is_none()) found.emplace(nb::cast<const LeastSquares&>(line));
-            h.write([&] {
-                auto& e = h.as<LinearExpert>(place);
-                e.line = std::move(found);
-                e.first = first;
-                e.last = last;
-                e.seen = seen;
-                e.row.assign(row.data(), row.data() + row.size());
-            });
-        }, nb::arg("place"), nb::arg("line").none(), nb::arg("first"), nb::arg("last"), nb::arg("seen"), nb::arg("row"))
-        .def("get_target", [](const HeldRace& h) {
-            return h.read_with_gil([&]() -> nb::object {
-                const auto& t = h.race.state.target;
-                if (!t) return nb::none();
-                return nb::make_tuple(t->first, t->count, t->sum, t->squares, t->centre, t->spread, t->next);
-            });
-        })
-        .def("set_target", [](HeldRace& h, std::tuple<double, std::uint64_t, double, double, double, double, std::uint64_t> v) {
-            TargetScale t;
-            std::tie(t.first, t.count, t.sum, t.squares, t.centre, t.spread, t.next) = v;
-            h.write([&] { h.race.state.target = t; });
-        })
-        .def("set_intervals", [](HeldRace& h, const Intervals& errors) { h.write([&] { h.race.state.errors = errors; }); })
-        .def("get_shares", [](const HeldRace& h) {
+        .def("baseline_scores", [](const Py& h, std::size_t place) {
             return h.read_with_gil([&] {
-                nb::list shares;
-                for (const auto& one : h.race.state.shares.shares) shares.append(nb::make_tuple(one.first, one.second));
-                return nb::make_tuple(shares, h.race.state.shares.tried, h.race.state.shares.begun);
+                std::vector<double> scores(h.race.state.outputs());
+                ScaledRows row;
+                row.count = 1;
+                h.expert<Baseline>(place).score(row, h.race.state.classes(), scores.data());
+                return array_of(std::move(scores));
             });
         })
-        .def("set_shares", [](HeldRace& h, nb::list shares, std::vector<std::size_t> tried, std::size_t begun) {
-            std::vector<MemoryShares::Share> found;
-            for (const nb::handle item : shares) {
-                const auto pair = nb::cast<nb::tuple>(item);
-                found.emplace_back(nb::cast<std::size_t>(pair[0]), nb::cast<std::size_t>(pair[1]));
-            }
+        .def("scaling", [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup) {
+            return h.read_with_gil([&] { return copy_of(h.found_scaling(method, warmup)); });
+        }, nb::arg("method"), nb::arg("warmup").none())
+        .def_prop_ro("target", [](const Py& h) {
+            return h.read_with_gil([&] {
+                const auto& target = h.race.state.target;
+                return target ? std::optional(target->as_plain()) : std::nullopt;
+            });
+        }, nb::rv_policy::move)
+        .def("snapshot", [](const Py& h) {
+            return h.read_with_gil([&] { return nb::cast(new BoundRace(h.race.state), nb::rv_policy::take_ownership); });
+        }, "A copy of one moment.")
+        .def("state", [](const Py& h) {
+            return h.read_with_gil([&] {
+                Archive archive;
+                const_cast<Py&>(h).race.state.visit(archive);  // saving changes nothing that is learned
+                return to_dict(std::move(archive));
+            });
+        })
+        .def("restore", [](Py& h, nb::dict state) {
+            Archive archive = from_dict(state);
+            h.write([&] { h.race.state.visit(archive); });
+        }, "requires: the experts of the state, which have begun and learned nothing.")
+        // ---- merging: scalings, target and column weights are set, then all else is united but the learners
+        .def("set_scaling", [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup, const ColumnScaling& scaling) {
+            h.write([&] { h.found_scaling(method, warmup).set(scaling); });
+        }, nb::arg("method"), nb::arg("warmup").none(), nb::arg("scaling"))
+        .def("set_target", [](Py& h, const TargetScale& target) {
             h.write([&] {
-                h.race.state.shares.shares = std::move(found);
-                h.race.state.shares.tried = std::move(tried);
-                h.race.state.shares.begun = begun;
-                h.race.state.quiet = 0;
+                if (TargetScale* scale = h.race.state.target ? h.race.state.target->plain() : nullptr) *scale = target;
             });
         })
-        .def("snapshot", [](const HeldRace& h) {
-            return h.read_with_gil([&] { return nb::cast(new HeldRace(h.race.state), nb::rv_policy::take_ownership); });
-        }, "A copy of one moment.");
+        .def("set_scaling", [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup, const RankScaling& scaling) {
+            h.write([&] { h.found_scaling(method, warmup).set(scaling); });
+        }, nb::arg("method"), nb::arg("warmup").none(), nb::arg("scaling"))
+        .def("unite_targets", [](Py& h, const Races& races) {
+            std::vector<const RobustTarget*> parts;
+            for (const BoundRace* race : races)
+                if (race->race.state.target && race->race.state.target->robust()) parts.push_back(race->race.state.target->robust());
+            h.write([&] {
+                if (h.race.state.target && h.race.state.target->robust()) h.race.state.target->robust()->unite(parts);
+            });
+        }, "Where targets are measured robustly.")
+        .def("set_relevance", &set_relevance)
+        .def("set_learner", [](Py& h, std::size_t place, const PyLearner& core) {
+            h.write([&] { h.expert<LearnerExpert>(place).learner = PointLearner(core.learner); });
+        })
+        .def_static("parts_that_ran", [](const Races& races, const std::vector<double>& shares) {
+            return parts_that_ran(parts_from(races, shares, Codes(races.size())));
+        }, "The races in which each expert runs and has learned.")
+        .def("unite", [](Py& h, const Races& races, const std::vector<double>& shares, const Codes& codes, std::size_t classes) {
+            const auto parts = parts_from(races, shares, codes);
+            std::vector<std::pair<std::size_t, std::vector<std::size_t>>> found;
+            h.write([&] {
+                for (auto& one : unite(h.race.state, parts, classes)) found.emplace_back(one.place, std::move(one.parts));
+            });
+            nb::list out;
+            for (const auto& [place, ran] : found) out.append(nb::make_tuple(place, ran));
+            return out;
+        }, "The experts that go on, and the races in which each has learned.")
+        .def("resize_to_shares", [](Py& h) { h.write([&] { resize_to_shares(h.race.state); }); });
 }
 
 }  // namespace gristmill::bind

@@ -158,7 +158,33 @@ void bind_scaling(nb::module_& m) {
             scaling.follow(rows.data(), rows.shape(0), out.data());
             return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
         }, "Rows that were scaled before the last renewal, as they are scaled now.")
+        .def("values", [](const RankScaling& scaling, Array2<double> rows) {
+            same_width(scaling, rows.shape(1));
+            std::vector<double> out(rows.size());
+            scaling.values(rows.data(), rows.shape(0), out.data());
+            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+        }, "Values that are scaled to these numbers.")
+        .def_static("merged", [](const std::vector<const RankScaling*>& parts) {
+            for (const RankScaling* part : parts)
+                if (part->seen == 0 || part->width() != parts[0]->width()) throw nb::value_error("scalings of one width that have seen events");
+            if (parts.empty()) throw nb::value_error("at least one scaling");
+            return RankScaling::merged(parts);
+        })
         .def("slopes", [](const RankScaling& scaling) { return array_of(scaling.slopes()); })
+        .def_prop_ro("sample", [](const RankScaling& scaling) {
+            const auto rows = scaling.sample();
+            const std::size_t width = scaling.width();
+            return array_of(std::vector<double>(rows.begin(), rows.end()), {width ? rows.size() / width : 0, width});
+        }, "Rows of the sample that the maps are measured from.")
+        .def("maps", [](const RankScaling& scaling) {
+            nb::list found;
+            for (std::size_t c = 0; c < scaling.width(); ++c) {
+                const auto knots = scaling.map(c).knots(), scores = scaling.map(c).scores();
+                found.append(nb::make_tuple(array_of(std::vector<double>(knots.begin(), knots.end())),
+                                            array_of(std::vector<double>(scores.begin(), scores.end()))));
+            }
+            return found;
+        }, "The knots of each column's map, and what they are scaled to.")
         .def("copy", [](const RankScaling& scaling) { return RankScaling(scaling); })
         .def("state", [](RankScaling& scaling) {
             Archive archive;
@@ -178,20 +204,6 @@ void bind_scaling(nb::module_& m) {
         return array_of(std::move(found));
     });
     m.def("is_finite", [](Array2<double> rows) { return finite(rows.data(), rows.size()); });
-    // Learns one event of finite numbers and scales it into `row`; returns false and changes nothing for anything else.
-    m.def("learn_row", [](Means& means, ColumnScaling& scaling, Array1<double> x, nb::ndarray<double, nb::ndim<1>, nb::c_contig> row) {
-        const std::size_t n = x.size();
-        if (n != means.width() || n != scaling.width() || n != row.size() || !finite(x.data(), n)) return false;
-        means.begin();
-        scaling.begin();
-        means.learn(x.data(), 1);
-        scaling.learn(x.data(), 1, row.data());
-        return true;
-    }, nb::arg("means"), nb::arg("scaling"), nb::arg("x").noconvert(), nb::arg("row").noconvert());
-    m.def("rollback_row", [](Means& means, ColumnScaling& scaling) {
-        means.rollback();
-        scaling.rollback();
-    });
 }
 
 }  // namespace gristmill::bind

@@ -37,6 +37,15 @@ nb::object coefs_of(const S& store) {
     return nb::cast(array_of(std::move(coefs), {store.size(), store.outputs()}));
 }
 
+// Labels as they were learned, NaN where unknown: a row a slot, a column a target.
+template <class S>
+nb::object labels_of(const S& store) {
+    std::vector<double> labels;
+    for (std::size_t s = 0; s < store.size(); ++s)
+        for (std::size_t t = 0; t < store.targets(); ++t) labels.push_back(store.label(s, t));
+    return nb::cast(array_of(std::move(labels), {store.size(), store.targets()}));
+}
+
 inline nb::object points_of_store(const Expansion& f) { return points_of(f.points()); }
 inline nb::object points_of_store(const Trees& trees) {
     const Terms& terms = trees.terms();

@@ -39,7 +39,6 @@ from .catalogue import romma as romma
 from .catalogue import svmd as svmd
 from .features import FeatureLearner as FeatureLearner
 from .features import RandomMaclaurin as RandomMaclaurin
-from .fleets.centred import CentredFleet as CentredFleet
 from .fleets.fleet import Fleet as Fleet
 from .fleets.keyed import KeyedFleet as KeyedFleet
 from .kernels import Exponential as Exponential

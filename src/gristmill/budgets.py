@@ -9,7 +9,7 @@ and `new_coef` (the newcomer's own).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,17 @@ class Budget(Checked):
         if isinstance(spec.get("size"), str):  # the core computes the number of points
             spec |= {"size": 2**62, "bytes": bytes_in(spec["size"])}
         return spec
+
+
+class Chooser(Protocol):
+    """A budget written in Python."""
+
+    def victim(self, stored: Stored, /) -> int | None:
+        """The position of the point to drop; None to drop nothing, -1 to refuse the newcomer."""
+
+
+#: what is taken as a budget
+BudgetLike = Budget | Chooser
 
 
 @dataclass(frozen=True)

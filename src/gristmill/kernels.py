@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._common.ranges import Checked, Range, is_real, is_whole, non_negative, optional, positive, real
+from ._common.types import Labels, Table
 
 #: one node of a kernel's program in postfix order: (operation, left, right, n, a, b)
 Node = tuple[str, int, int, int, float, float]
@@ -44,10 +45,10 @@ class Kernel(Checked):
         """Whether the kernel runs in the core; a Python function does not."""
         return True
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: object) -> Kernel:
         return Sum(self, as_kernel(other))
 
-    def __radd__(self, other: Any) -> Kernel:
+    def __radd__(self, other: object) -> Kernel:
         return Sum(as_kernel(other), self)
 
     def __mul__(self, other: Any) -> Kernel:
@@ -60,7 +61,7 @@ class Kernel(Checked):
             return Multiple(float(other), self)
         return Product(as_kernel(other), self)
 
-    def __call__(self, X: Any, Y: Any = None) -> Any:
+    def __call__(self, X: Table, Y: Any = None) -> Any:
         from . import _core
         from ._common.inputs import kernel_rows
 
@@ -70,7 +71,7 @@ class Kernel(Checked):
         matrix = _core.kernel_matrix(self._program(), left, right)
         return float(matrix[0, 0]) if single else matrix
 
-    def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
+    def diagonal(self, X: Table) -> npt.NDArray[np.float64]:
         """k(x, x) for each row of X."""
         from . import _core
         from ._common.inputs import kernel_rows
@@ -202,7 +203,7 @@ class Exponential(Kernel):
 
 @dataclass(frozen=True)
 class Vovk(Kernel):
-    """1 + t + ... + t^(degree-1) with t = <x, y>; without a degree the whole series 1/(1-t).
+    """The sum of <x, y>^i over i < degree: 1 + t + t^2 and so on with t = <x, y>; without a degree the whole series 1/(1-t).
 
     Parameters
     ----------
@@ -299,7 +300,7 @@ class _Composite(Kernel):
     def positive_definite(self) -> bool:  # type: ignore[override]  # depends on the parts
         return all(part.positive_definite for part in self.parts)
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         """The value for two objects, where a part is a Python function."""
         raise NotImplementedError
 
@@ -340,7 +341,7 @@ class Normalized(_Composite):
         program.append(("normalized", base, -1, 0, 0.0, 0.0))
         return len(program) - 1
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         scale = self._own(x) * self._own(y)
         return pair_value(self.base, x, y) / float(np.sqrt(scale)) if scale > 0 else 0.0
 
@@ -377,7 +378,7 @@ class Sum(_Composite):
         program.append(("sum", left, right, 0, 0.0, 0.0))
         return len(program) - 1
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         return pair_value(self.left, x, y) + pair_value(self.right, x, y)
 
     def __repr__(self) -> str:
@@ -407,7 +408,7 @@ class Product(_Composite):
         program.append(("product", left, right, 0, 0.0, 0.0))
         return len(program) - 1
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         return pair_value(self.left, x, y) * pair_value(self.right, x, y)
 
     def __repr__(self) -> str:
@@ -440,7 +441,7 @@ class Multiple(_Composite):
         program.append(("multiple", base, -1, 0, float(self.factor), 0.0))
         return len(program) - 1
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         return self.factor * pair_value(self.base, x, y)
 
     def __repr__(self) -> str:
@@ -475,7 +476,7 @@ class PythonKernel(Kernel):
     def is_native(self) -> bool:
         return False
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         return float(self.function(x, y))
 
     def __call__(self, X: Any, Y: Any = None) -> Any:
@@ -488,7 +489,11 @@ class PythonKernel(Kernel):
         return getattr(self.function, "__name__", repr(self.function))
 
 
-def pair_value(kernel: Kernel, x: Any, y: Any) -> float:
+#: what is taken as a kernel: one of these, or any function of two objects
+KernelLike = Kernel | Callable[..., float]
+
+
+def pair_value(kernel: Kernel, x: object, y: Labels) -> float:
     """k(x, y) for two single objects."""
     if isinstance(kernel, PythonKernel | _Composite) and not kernel.is_native:
         return kernel._pair(x, y)
@@ -500,7 +505,7 @@ def _python_matrix(kernel: PythonKernel | _Composite, X: Sequence[Any], Y: Seque
     return np.array([[kernel._pair(x, y) for y in others] for x in X], dtype=float).reshape(len(X), len(others))
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: object) -> Kernel:
     """A kernel object as it is; a Python function wrapped as one."""
     if isinstance(kernel, Kernel):
         return kernel

@@ -9,11 +9,16 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from .learners.written import is_kernel, written
 
 __all__ = ["NotationError", "catalogue_names", "parse", "vocabulary", "written"]
+
+
+#: parameters that a text may leave out, each with what finds its value
+_Defaults = dict[str, Callable[[], Any]]
 
 
 class NotationError(ValueError):
@@ -42,17 +47,21 @@ def catalogue_names() -> list[str]:
     return list(catalogue.__all__)
 
 
-def parse(text: str, kernel: Any = None, seed: int | None = None) -> Any:
+def parse(
+    text: str, kernel: object = None, seed: int | None = None, find_kernel: Callable[[], Any] | None = None
+) -> Any:
     """The learner or part that a text describes.
 
     Parameters
     ----------
     text : str
-        A call such as `norma_novelty(nu=0.01, rate=0.1, size=200)`; a bare name is a call without arguments.
+        A call such as `norma_novelty(nu=0.1, rate=0.01, size=200)`; a bare name is a call without arguments.
     kernel : kernel, optional
         For learners that are given none in the text.
     seed : int, optional
         `random_state` for learners that take one and are given none.
+    find_kernel : callable, optional
+        Called for a kernel where a learner needs one, in place of `kernel`.
 
     Examples
     --------
@@ -67,16 +76,20 @@ def parse(text: str, kernel: Any = None, seed: int | None = None) -> Any:
     words = vocabulary()
     if isinstance(tree, ast.Name):
         tree = ast.Call(func=tree, args=[], keywords=[])
-    defaults = {"kernel": kernel, "random_state": seed}
+    defaults: _Defaults = {}
+    if find_kernel is not None or kernel is not None:
+        defaults["kernel"] = find_kernel or (lambda: kernel)
+    if seed is not None:
+        defaults["random_state"] = lambda: seed
     try:
-        return _value(tree, words, text, {k: v for k, v in defaults.items() if v is not None})
+        return _value(tree, words, text, defaults)
     except (TypeError, ValueError) as error:
         if isinstance(error, NotationError):
             raise
         raise NotationError(f"{text!r}: {error}") from error
 
 
-def _value(node: ast.expr, words: dict[str, Any], text: str, defaults: dict[str, Any]) -> Any:
+def _value(node: ast.expr, words: dict[str, Any], text: str, defaults: _Defaults) -> Any:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bool | type(None)):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -92,21 +105,23 @@ def _value(node: ast.expr, words: dict[str, Any], text: str, defaults: dict[str,
     raise NotationError(f"{text!r}: {part!r} is not understood: use names of gristmill, numbers, + and *")
 
 
-def _call(node: ast.Call, words: dict[str, Any], text: str, defaults: dict[str, Any]) -> Any:
+def _call(node: ast.Call, words: dict[str, Any], text: str, defaults: _Defaults) -> Any:
     assert isinstance(node.func, ast.Name)
     name = node.func.id
     if name not in words:
-        near = difflib.get_close_matches(name, words, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(words))}"
-        raise NotationError(f"{text!r}: there is no {name!r}; {hint}")
+        near = difflib.get_close_matches(name, words, n=1, cutoff=0.85) or difflib.get_close_matches(
+            name, words, n=3, cutoff=0.4
+        )
+        nearest = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise NotationError(f"{text!r}: there is no {name!r}; {nearest}`gristmill learners` lists all names")
     made = words[name]
     arguments = [_value(item, words, text, {}) for item in node.args]
     named = {str(k.arg): _value(k.value, words, text, {}) for k in node.keywords}
     parameters = inspect.signature(made).parameters
     if arguments and not is_kernel(arguments[0]) and "kernel" in defaults and "kernel" in parameters:
-        arguments.insert(0, defaults["kernel"])  # `forgetron(100)`: the kernel is given elsewhere
+        arguments.insert(0, defaults["kernel"]())  # `forgetron(100)`: the kernel is given elsewhere
     for key, value in defaults.items():
         taken = list(parameters)[: len(arguments)]
         if key in parameters and key not in named and key not in taken:
-            named[key] = value
+            named[key] = value()
     return made(*arguments, **named)

@@ -8,6 +8,7 @@ predictions. A learner over a map, which is drawn for so many columns, has room 
 from __future__ import annotations
 
 import math
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -22,7 +23,10 @@ except ImportError:  # pragma: no cover
     raise ImportError("gristmill.river needs River: pip install 'gristmill[river]'") from None
 from sklearn.base import clone
 
-from ._base.estimator import task_of
+from . import _core
+from ._base.estimator import StreamEstimator, task_of
+from ._common.types import Labels
+from .learners.single_events import connect
 
 Row = npt.NDArray[np.float64]
 #: River before 0.26 keeps it with its anomaly detectors
@@ -36,8 +40,10 @@ class _Adapter:
 
     _task: ClassVar[str]
     model: Any
+    #: the way of single events to the core; None until the columns are known, and where there is none
+    _events: _core.EventPipeline | None = None
 
-    def _begin(self, model: Any) -> None:
+    def _begin(self, model: object) -> None:
         if not hasattr(model, "learn_one") or task_of(model) != self._task:
             raise TypeError(
                 f"{type(self).__name__} wants a gristmill learner for {self._task}, got {type(model).__name__}"
@@ -48,8 +54,35 @@ class _Adapter:
         self._width = 0
         self._widens = bool(getattr(model, "widens", False))
 
-    # ---- columns
-    # ------------------------------------------------------------------------------------------------
+    # ---- single events ---------------------------------------------------------------------------------------
+
+    def _learned(self, x: object, y: Labels = None) -> bool:
+        """Learn an event by the core's own way; False, and nothing is done, where it brings a name or does not fit."""
+        events = self._events
+        return events is not None and events.learn_one(x, y)
+
+    def _learn_row(self, x: Mapping[Any, Any], *label: object) -> None:
+        self._events = None
+        self._learner.learn_one(self._learning_row(x), *label)
+        self._events = self._single_events()
+
+    def _single_events(self) -> _core.EventPipeline | None:
+        """The way of events whose names are known; names that share a column have none."""
+        learner, names = self._learner, self._columns
+        if not isinstance(learner, StreamEstimator) or len(names) > self._width:
+            return None
+        table = _core.Table("zero", False)
+        for _ in names:
+            table.add_column()
+            table.add_kind(table.columns - 1, "number", 1)
+        index = {name: place for name, (place, _) in names.items()}
+        events = _core.EventPipeline(table, None, [], self._width, index, set(), None, sys.maxsize)
+        return events if connect(events, learner, own=True) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_events"}
+
+    # ---- columns ---------------------------------------------------------------------------------------------
 
     def _learning_row(self, x: Mapping[Any, Any]) -> Row:
         values = {name: _number(name, value) for name, value in x.items()}  # a bad one changes nothing
@@ -100,8 +133,7 @@ class _Adapter:
     def _started(self) -> bool:
         return bool(self._learner.__sklearn_is_fitted__())
 
-    # ---- River's manners
-    # ----------------------------------------------------------------------------------------
+    # ---- River's manners -------------------------------------------------------------------------------------
 
     @property
     def n_support_(self) -> int:
@@ -147,7 +179,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
 
     _task = "classification"
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: object) -> None:
         self._begin(model)
 
     @property
@@ -161,20 +193,30 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
 
         yield {"model": passive_aggressive(Gaussian(0.1), size=50)}
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+    def learn_one(self, x: dict[Any, Any], y: Labels) -> None:
         """Learn one event."""
-        self._learner.learn_one(self._learning_row(x), _plain(y))
+        if not self._learned(x, y):
+            self._learn_row(x, _plain(y))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn a batch; the same as learning its rows one by one."""
+        self._events = None
         self._make_room(X.columns)
         self._learner.partial_fit(self._table(X), [_plain(label) for label in y])
 
-    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+    def predict_one(self, x: dict[Any, Any], **_: object) -> Any:
+        """The most probable class; None before anything was learned."""
+        found: Any = NotImplemented if self._events is None else self._events.predict_one(x)
+        if found is NotImplemented:
+            return _plain(self._learner.predict_one(self._row(x))) if self._started else None
+        return found
+
+    def predict_proba_one(self, x: dict[Any, Any], **_: object) -> dict[Any, float]:
         """The learner's calibrated probability of each class."""
-        if not self._started:
-            return {}
-        chances: dict[Any, float] = self._learner.predict_proba_one(self._row(x))
+        found: Any = NotImplemented if self._events is None else self._events.predict_proba_one(x)
+        if found is NotImplemented:
+            found = self._learner.predict_proba_one(self._row(x)) if self._started else {}
+        chances: dict[Any, float] = found
         return chances
 
     def predict_proba_many(self, X: Any) -> Any:
@@ -187,7 +229,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
         return pd.DataFrame(rows, columns=self._learner.classes_.tolist(), index=X.index)
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: object) -> Any:
     return label.item() if hasattr(label, "item") else label
 
 
@@ -212,7 +254,7 @@ class Regressor(_Adapter, base.MiniBatchRegressor):
 
     _task = "regression"
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: object) -> None:
         self._begin(model)
 
     @classmethod
@@ -224,15 +266,20 @@ class Regressor(_Adapter, base.MiniBatchRegressor):
 
     def learn_one(self, x: dict[Any, Any], y: float) -> None:
         """Learn one event."""
-        self._learner.learn_one(self._learning_row(x), float(y))
+        if not self._learned(x, y):
+            self._learn_row(x, float(y))
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: Any, y: Labels) -> None:
         """Learn a batch; the same as learning its rows one by one."""
+        self._events = None
         self._make_room(X.columns)
         self._learner.partial_fit(self._table(X), np.asarray(y, dtype=float))
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction; 0 before anything was learned."""
+        found: Any = NotImplemented if self._events is None else self._events.predict_one(x)
+        if found is not NotImplemented:
+            return float(found)
         return float(self._learner.predict_one(self._row(x))) if self._started else 0.0
 
     def predict_many(self, X: Any) -> Any:
@@ -266,7 +313,7 @@ class AnomalyDetector(_Adapter, _Detector):
 
     _task = "novelty"
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: object) -> None:
         self._begin(model)
 
     @classmethod
@@ -278,8 +325,12 @@ class AnomalyDetector(_Adapter, _Detector):
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Learn one event."""
-        self._learner.learn_one(self._learning_row(x))
+        if not self._learned(x):
+            self._learn_row(x)
 
     def score_one(self, x: dict[Any, Any]) -> float:
         """The margin less f(x): above 0 is an alarm, higher is more novel; 0 before anything was learned."""
+        found: Any = NotImplemented if self._events is None else self._events.score_one(x)
+        if found is not NotImplemented:
+            return -float(found)
         return -float(self._learner.score_one(self._row(x))) if self._started else 0.0

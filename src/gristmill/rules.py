@@ -8,6 +8,7 @@ returns a `Step` (or None for no change); see CONTRIBUTING.md for one in ten lin
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -68,6 +69,10 @@ class Rule(Checked):
         """Refuse a task that has no meaning for this rule, saying what would work."""
         if task not in self.tasks:
             raise ValueError(f"{type(self).__name__} is a rule for {' and '.join(self.tasks)}, not for {task}")
+
+
+#: what is taken as a rule: one of these, or any function of a trial
+RuleLike = Rule | Callable[[Trial], Step | None]
 
 
 @dataclass(frozen=True)
@@ -484,7 +489,10 @@ class Density(Rule):
     """Kernel density: every event enters with its weight, and an alarm is a score below a running quantile.
 
     The score is the weighted mean of k(x, .) over the stored points: points that a budget drops no longer count, points
-    that `Merge` merges still do. The threshold `offset_` is the `nu`-quantile of the last 1,000 scores, each computed
+    that `Merge` merges still do. A coefficient is the event's share of the weight before the budget acts, so that where
+    all weights are equal and a budget of n points drops one, the coefficients sum to n/(n+1) and the score is that
+    multiple of the mean; the threshold has the same factor.
+    The threshold `offset_` is the `nu`-quantile of the last 1,000 scores, each computed
     before its event was learned, so that the share of alarms is about `nu` whatever the distribution of the scores.
     There is no alarm in the first 50 events. The kernel must not be negative; a narrow one is best, with a width of
     about half the distance to the fifth neighbour.

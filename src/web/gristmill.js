@@ -258,17 +258,22 @@ export class Model {
     if (this.#estimator === "KernelRegressor") return Array.from(scores);
     if (this.#estimator === "KernelNovelty") return Array.from(scores, (score) => (score < 0 ? -1 : 1));
     const classes = this.classes;
-    if (scores instanceof Float64Array) return Array.from(scores, (score) => classes[score >= 0 ? classes.length - 1 : 0]);
-    return scores.map((row) => classes[row.indexOf(Math.max(...row))]);
+    return this.#best(scores).map((place) => classes[place]);
+  }
+  // The place in `classes` of the class that each row is given, from what `decision` returned.
+  #best(shown) {
+    const last = this.#labels.length - 1;
+    if (shown instanceof Float64Array) return Array.from(shown, (score) => (score >= 0 ? last : 0));
+    return shown.map((row) => row.indexOf(Math.max(...row)));
   }
   predictOne(x) { return this.predict([x])[0]; }
-  // A row an event, a column a class in the order of `classes`.
+  // A row an event, a column a class in the order of `classes`; the class that `predict` returns has the largest.
   probabilities(X) {
     if (this.#estimator !== "KernelClassifier") throw new TypeError(`a ${this.#estimator} has no probabilities`);
     const scores = this.#scores(X).slice(), known = this.#labels.length, order = this.#order();
     if (!this.#core.with([scores], (at) => this.#core.call.gm_probabilities(this.#at, at, scores.length))) this.#core.fail();
-    const shares = this.#core.numbers();
-    return Array.from({ length: shares.length / known }, (_, row) => Float64Array.from(order, (code) => shares[row * known + code]));
+    const shares = this.#core.numbers(), best = this.#best(this.#shown(scores));
+    return best.map((place, row) => agreeing(Float64Array.from(order, (code) => shares[row * known + code]), place));
   }
   // Scores at columns x rows places of a rectangle, for models of two columns: {scores, outputs, order}. scores[(row * columns +
   // column) * outputs + o] is of class order[o] in order of arrival where outputs > 1; else positive means the second that came.
@@ -339,6 +344,16 @@ export class Model {
 function partFrom(fields) {
   const made = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value?.type in PARTS ? partFrom(value) : value]));
   return makePart(fields.type, made);
+}
+
+// Probabilities of which none is as large as that of the class at `best`, as `predict_proba` in Python has them: those that
+// are larger are lowered to just below it, and the row is divided by its sum.
+function agreeing(shares, best) {
+  const limit = shares[best] * (1 - 1e-9);
+  if (shares.every((share, place) => place === best || share <= limit)) return shares;
+  const cut = shares.map((share, place) => (place === best ? share : Math.min(share, limit)));
+  const sum = cut.reduce((total, share) => total + share, 0);
+  return cut.map((share) => share / sum);
 }
 
 // Rows as one array of doubles.

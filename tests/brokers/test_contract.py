@@ -327,3 +327,19 @@ def test_several_streams_of_redis_are_partitions(servers):
         found, position = read_some(reader, 20)
         assert {message.partition for message in found} == {"east", "west"} == set(position)
         assert reader.reached(position, reader.ends())
+
+
+@pytest.mark.parametrize("hosts", ["h:x", "h:99999", "h:0", "h:\u00b2", ":6379", "[::1"])
+def test_an_address_that_cannot_be_one_is_refused(hosts):
+    from gristmill.streams.brokers.url import Url
+
+    with pytest.raises(ValueError, match="1 to 65535"):
+        Url("redis", hosts, "0/s").address(6379)
+
+
+def test_addresses_with_and_without_a_port():
+    from gristmill.streams.brokers.url import parse
+
+    assert [parse(f"redis://{hosts}/0/s").address(6379) for hosts in ("h", "h:1", "[::1]:2", "[::1]")] == [
+        ("h", 6379), ("h", 1), ("::1", 2), ("::1", 6379)
+    ]  # fmt: skip

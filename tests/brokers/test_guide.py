@@ -1,4 +1,4 @@
-"""The examples of docs/guide/brokers.md, from the producer to the predictions, against the servers of the tests."""
+"""The examples of docs/guide/data/brokers.md, from the producer to the predictions, against the servers of the tests."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import shlex
 
 from .conftest import ROOT
 
-PAGE = (ROOT / "docs" / "guide" / "brokers.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "guide" / "data" / "brokers.md").read_text("utf-8")
 
 
 def blocks(title):

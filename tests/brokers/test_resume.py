@@ -141,7 +141,7 @@ def test_partitions_move_between_processes_of_a_group_and_each_message_is_learne
     from gristmill.streams.brokers.letters import DeadLetters
     from gristmill.streams.brokers.stream import Rows
     from gristmill.streams.brokers.url import parse
-    from gristmill.streams.files.frames import Labels
+    from gristmill.streams.files.labels import Labels
 
     kafka = servers["kafka"]
     kafka.topic("shared", 4)

@@ -59,7 +59,9 @@ def test_run_prints_a_table():
     lines = result.output.splitlines()
     head = next(line for line in lines if line.startswith("learner"))
     assert all(word in head for word in ("error", "stored points", "memory", "events/s"))
-    assert sum("Perceptron" in line or "NORMA" in line or "PA-I" in line for line in lines) == 5
+    learners = ("PA-I, every", "PA-I, 1000", "AutoClassifier, 1 MB", "NORMA", "Perceptron")
+    assert [sum(line.startswith(name) for line in lines) for name in learners] == [1] * 5
+    assert "Merged into" in result.output
 
 
 def test_run_gives_json_and_the_same_for_a_seed():

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import gristmill
-from gristmill import CentredFleet, KernelRegressor, KeyedFleet, Merge, Prepared
+from gristmill import KernelRegressor, KeyedFleet, Merge, Prepared
 from gristmill.cli import main
 
 
@@ -58,15 +58,15 @@ def test_units_of_numbers_do_not_matter(tmp_path):
 def test_a_model_of_all_keys_is_switched_on_and_off(tmp_path):
     path, model = tmp_path / "events.csv", tmp_path / "model"
     levels_apart(path, 1.0)
-    for arguments, kind, prior in [
-        ((), CentredFleet, True),
-        (("--prior",), CentredFleet, True),
-        (("--no-prior",), CentredFleet, False),
-        (("--target", "none"), KeyedFleet, False),
+    for arguments, center, prior in [
+        ((), True, True),
+        (("--prior",), True, True),
+        (("--no-prior",), True, False),
+        (("--target", "none"), False, False),
     ]:
         assert call("learn", path, "--key", "device", "--model", model, *arguments).exit_code == 0
         fleet = gristmill.load(model)
-        assert (type(fleet), fleet.prior is not None) == (kind, prior)
+        assert (type(fleet), fleet.center, fleet.prior is not None) == (KeyedFleet, center, prior)
     for arguments in (("--target", "none"), ("--task", "novelty"), ("--cluster", "local")):
         result = call("learn", path, "--key", "device", "--prior", *arguments)
         assert result.exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -91,6 +92,25 @@ def test_places_to_write_to_are_looked_at_first(table):
     assert "there is no folder /no/such/folder" in result.stderr
 
 
+@pytest.mark.parametrize("option", [("--drop", "bb"), ("--column", "bb=category")])
+@pytest.mark.parametrize("keyed", [(), ("--key", "a", "--target", "y")])
+def test_options_of_a_column_that_is_not_there_are_refused(option, keyed, table, tmp_path):
+    model = tmp_path / "m"
+    result = call("learn", str(table), *keyed, *option, "--model", str(model))
+    assert result.exit_code == 2
+    assert f"data.csv: there is no column 'bb' for {option[0]}; there are a, b" in result.stderr
+    assert not model.exists()
+    assert call("learn", str(table), "--drop", "b", "--limit", "100").exit_code == 0
+    assert call("learn", str(table), "--column", "y=category", "--limit", "100").exit_code == 0
+
+
+def test_json_lines_may_bring_a_column_later(tmp_path):
+    path = tmp_path / "late.jsonl"
+    rows = [{"a": i % 7, "y": i % 2} if i < 50 else {"a": i % 7, "late": i, "y": i % 2} for i in range(100)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert call("learn", str(path), "--target", "y", "--drop", "late").exit_code == 0
+
+
 def test_what_a_saved_model_has_settled_is_not_said_again(table, tmp_path):
     model = str(tmp_path / "m")
     call("learn", str(table), "--model", model)
@@ -118,14 +138,14 @@ def test_learn_finds_out_what_the_target_is_and_tells_who_led(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text(rows(400, lambda a, b: "in" if a * b > 0 else "out"))
     said = call("learn", str(path), "--json", "--model", str(tmp_path / "model"))
-    assert "the target is a class" in said.stderr
+    assert "predicting classes: the target has 2 different values" in said.stderr
     assert "baselines: majority class 0." in said.stderr
     assert "led by: Prepared(KernelClassifier(" in said.stderr
     assert "warning" not in said.stderr
     assert json.loads(said.stdout)["metrics"]["error"] < 0.25
     path.write_text(rows(400, lambda a, b: f"{50_000 + 10 * a:.3f}"))
     said = call("learn", str(path), "--json")
-    assert "the target is a number" in said.stderr
+    assert "predicting numbers: the target is a number with a fraction" in said.stderr
     assert "baselines: running mean" in said.stderr
     assert "led by: Line" in said.stderr
     path.write_text(rows(400, lambda a, b: int(a > 0)))
@@ -134,6 +154,67 @@ def test_learn_finds_out_what_the_target_is_and_tells_who_led(tmp_path):
         in call("learn", str(path), "--task", "regression", "--report", str(tmp_path / "r")).stdout
         + (tmp_path / "r").read_text()
     )
+
+
+def counted(peak, count=400):
+    """Whole numbers whose frequencies rise to one peak and fall, as counts and ratings do."""
+    drawn = iter(np.random.default_rng(7).binomial(8, peak / 8, size=count).tolist())
+    return lambda a, b: next(drawn)
+
+
+def test_counts_are_taken_for_numbers_and_it_is_said_how_to_change_it(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(rows(400, counted(4)))
+    said = call("learn", str(path), "--json")
+    assert "mae" in json.loads(said.stdout)["metrics"]
+    assert (
+        "predicting numbers: the target has 9 whole numbers from 0 to 8 (--task classification predicts" in said.stderr
+    )
+    said = call("learn", str(path), "--json", "--task", "classification")
+    assert "error" in json.loads(said.stdout)["metrics"]
+    assert "predicting" not in said.stderr
+    digits = iter(np.random.default_rng(8).integers(10, size=400).tolist())
+    path.write_text(rows(400, lambda a, b: next(digits)))
+    assert (
+        "predicting classes: the target has 10 whole numbers from 0 to 9 (--task regression"
+        in call("compare", str(path), "--limit", "300").stderr
+    )
+    for command in (["search", "--jobs", "1"], ["compare"]):
+        said = call(*command, str(path), "--task", "regression", "--memory", "100 kB", "--limit", "300", "--json")
+        assert all("mae" in (line := json.loads(text)) or "mae" in line["metrics"] for text in said.stdout.splitlines())
+
+
+def test_a_column_of_numbers_that_turns_to_words(tmp_path):
+    path = tmp_path / "data.csv"
+    cells = iter([str(number % 4) for number in range(146)] + ["more"] * 54)
+    path.write_text("a,b,y\n" + "".join(f"{next(cells)},{n},{'pq'[n % 2]}\n" for n in range(200)))
+    model = tmp_path / "m"
+    said = call("learn", str(path), "--model", str(model))
+    assert f"column 'a' is read as a category: 'more' ({path}, line 148) is not a number" in said.stderr
+    assert json.loads(call("inspect", str(model), "--json").stdout)["kinds"]["a"].startswith("category")
+    late = tmp_path / "late.csv"  # far behind the rows that are looked at
+    late.write_text("a,y\n" + "".join(f"{n % 7 + 0.123456:.6f},{'pq'[n % 2]}\n" for n in range(200_000)) + "more,p\n")
+    said = call("learn", str(late), "--learner", "KernelClassifier(Linear(), Perceptron(), DropOldest(2))")
+    assert said.exit_code == 2
+    assert "late.csv, line 200002, column 'a': 'more' is not a number; --column 'a=category' reads words" in said.stderr
+
+
+def test_without_data_on_a_terminal_there_is_help(monkeypatch):
+    class Terminal(io.BytesIO):
+        def isatty(self):
+            return True
+
+    for command in ("learn", "compare", "search"):
+        said = CliRunner().invoke(main, [command], input=Terminal())
+        assert said.exit_code == 0
+        assert f"Usage: main {command} [OPTIONS] [DATA]" in said.stdout
+        assert "--target" in said.stdout
+
+
+def test_a_wrong_learner_is_answered_by_a_few_names():
+    said = call("learn", "sea", "--learner", "foo").stderr
+    assert "there is no 'foo'; did you mean 'Fifo'" in said
+    assert len(said) < 200
 
 
 def test_learn_warns_where_nothing_comes_of_it(tmp_path):

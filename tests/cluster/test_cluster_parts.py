@@ -16,11 +16,12 @@ from cluster_workers import (
 )
 from sklearn.base import clone
 
-from gristmill.cluster.shards.batch import Batch, Cut, Start, segments_of, shard_of
+from gristmill.cluster.shards.batch import Batch, Cut, segments_of, shard_of
 from gristmill.cluster.shards.log import Log, LogError, State
 from gristmill.cluster.shards.segments import Segments
 from gristmill.cluster.shards.shard import Message, Plan, Shard
 from gristmill.cluster.shards.snapshots import Snapshot, Store
+from gristmill.fleets.keys import Start
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
 

@@ -255,3 +255,29 @@ def test_the_command_line_goes_on_over_files(address, tmp_path):
     assert all(one[key].to_bytes() == two[key].to_bytes() for key in one.keys_)
     run(*on_ray, *files, "--model", tmp_path / "three")  # all was learned before
     assert (tmp_path / "three").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+LOCAL = """
+import socket
+from gristmill.cluster import Cluster
+with Cluster(None, shards=1, progress=False):
+    import ray
+    print([node["NodeManagerAddress"] for node in ray.nodes()])
+    host, port = ray.get_runtime_context().gcs_address.rsplit(":", 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing; it tells which address of this machine others see
+        own = probe.getsockname()[0]
+    for place in (host, own):
+        with socket.socket() as probe:
+            probe.settimeout(10)
+            print(place, probe.connect_ex((place, int(port))) == 0)
+"""
+
+
+def test_without_an_address_ray_listens_on_the_loopback_address():
+    found = subprocess.run(
+        [sys.executable, "-c", LOCAL], check=True, capture_output=True, text=True, env=environment()
+    ).stdout.splitlines()
+    assert found[0] == "['127.0.0.1']"
+    assert found[1] == "127.0.0.1 True"
+    assert found[2].endswith(" False") or found[2].startswith("127.")

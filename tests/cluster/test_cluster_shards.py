@@ -24,7 +24,6 @@ from sklearn.base import clone
 
 from gristmill import (
     SGD,
-    CentredFleet,
     DropOldest,
     Gaussian,
     KernelRegressor,
@@ -55,7 +54,7 @@ def test_shards_say_and_learn_what_one_fleet_does(name, shards, tmp_path):
         keys, X, _ = next(batches(fleet, keys=20, seed=5))
         np.testing.assert_array_equal(keyed.decision_function(keys, X), one.decision_function(keys, X))
         np.testing.assert_array_equal(keyed.predict(keys, X), one.predict(keys, X))
-        assert sorted(keyed.keys_) == sorted(one._all_keys())
+        assert sorted(keyed.keys_) == sorted(one.keys_)
         assert keyed[3].to_bytes() == one[3].to_bytes()
         assert keyed.position_ == 12
         assert keyed.n_seen_ == 480
@@ -236,7 +235,7 @@ def test_bad_input_is_refused_before_it_is_logged(tmp_path):
     ("fleet", "words"),
     [
         (KeyedFleet(passive_aggressive(Gaussian(1.0), size=5), prior=perceptron(Gaussian(1.0))), "cannot run prior="),
-        (CentredFleet(KernelRegressor(budget=DropOldest(5))), "cannot run CentredFleet"),
+        (KeyedFleet(KernelRegressor(budget=DropOldest(5)), center=True), "cannot run center=True"),
         (KeyedFleet(NOVELTY.prototype, max_keys=5), "cannot run max_keys without spill"),
         (clone(NOVELTY).partial_fit([1], [[1.0]]), "has not learned yet"),
         (NOVELTY.prototype, "keyed takes a KeyedFleet, got"),

@@ -24,6 +24,7 @@ from gristmill import (
 from gristmill.cluster import federated as apart
 from gristmill.cluster.merge_tree import merged
 from gristmill.cluster.sources import agreed, chunks_of, sources_of
+from gristmill.race.expert import scaler_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4)) * [1.0, 100.0, 1.0, 0.01]
@@ -130,12 +131,12 @@ def test_a_race_keeps_the_scalings_of_the_sample():
     model = settled(learner)
     assert model.n_seen_ == 0
     found = [apart.learn_part(model, part, "last") for part in parts()]
-    for (how, warmup), scaler in model._engine.scalings.by_key.items():
-        after = [one._engine.scalings.by_key[how, warmup].transform(X[:9]) for one, _ in found]
-        for other in after:
-            np.testing.assert_array_equal(scaler.transform(X[:9]), other)
-    assert not any(getattr(lane, "relevance", None) for lane in model._engine.lanes)
-    assert len(model._engine.scalings.by_key) > 3  # weighed columns are scaled by what was found
+    for key in model._engine.scaling_keys:
+        for other, _ in found:
+            before, after = (scaler_of(race._engine, key).transform(X[:9]) for race in (model, other))
+            np.testing.assert_array_equal(before, after)
+    assert not any(spec.weighs for spec in model._engine.specs)
+    assert len(model._engine.scaling_keys) > 3  # weighed columns are scaled by what was found
     whole = merged("150 kB", merged(None, *[one for one, _ in found[:2]]), merged(None, *[one for one, _ in found[2:]]))
     assert whole.n_seen_ == 5400
     assert whole.memory_bytes_ <= 150_000
@@ -257,7 +258,7 @@ def test_shards_are_merged_by_the_names_of_their_columns(ending, tmp_path):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ("uv", "the column 'a' is missing; there are u, v, label"),
+        ("uv", "the column 'a' is missing; there are u, v"),
         ("abc", "the column 'c' is not in the first shard, which has a, b"),
         ("a", "the column 'b' is missing"),
     ],

@@ -13,7 +13,8 @@ from gristmill.evaluate import prequential
 FOLLOWED = sorted(
     name
     for name in public_learners.public()
-    if not name.startswith(("OAM", "Pairwise", "TwoStage", "Landmark")) and name != "StructuredLearner"
+    if not name.startswith(("OAM", "Pairwise", "TwoStage", "Landmark"))
+    and name not in ("StructuredLearner", "KernelPCA", "KernelKMeans")
 )
 
 

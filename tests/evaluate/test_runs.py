@@ -29,7 +29,7 @@ from gristmill.evaluate import (
     compare,
     prequential,
 )
-from gristmill.evaluate.report import run_report
+from gristmill.evaluate.run_report import run_report
 from gristmill.streams import Stream, drifting_digits, from_arrays, two_gaussians
 
 

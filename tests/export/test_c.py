@@ -95,7 +95,7 @@ def test_rules_and_budgets_that_go_together(rule, budget, tmp_path):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
+@pytest.mark.parametrize("scale", ["standard", "minmax", "rank", "relevance", None])
 def test_prepared_numbers(scale, compiler, tmp_path):
     X, _, three, number = stream(3, count=700)
     far = X * [1.0, 1000.0, 0.01, 5.0] + 3.0
@@ -132,6 +132,15 @@ def test_single_precision_has_the_same_labels(tmp_path):
     model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5))).fit(X[:1000] + 1000, two[:1000])
     said = answers(model, X[1000:] + 1000, tmp_path, "float32")
     assert (model.classes_[said[:, -1].astype(int)] == model.predict(X[1000:] + 1000)).mean() >= 0.999
+
+
+@pytest.mark.parametrize("scale", ["rank", "rank-relevance"])
+def test_columns_by_rank(tmp_path, scale):
+    X, two, _, _ = stream(6, count=1500)
+    X = np.hstack([np.exp(2 * X), np.full((len(X), 1), 3.0), (X[:, :1] > 0).astype(float)])
+    model = g.Prepared(g.KernelClassifier(g.Gaussian(0.3)), scale).fit(X[:1400], two[:1400])
+    rows = np.vstack([X[1400:], 1e6 * X[1400:], -X[1400:]])
+    agree(model, rows, tmp_path)
 
 
 def test_the_leader_of_a_race(tmp_path):
@@ -210,7 +219,7 @@ def test_the_command_refuses_and_leaves_everything_as_it_was(tmp_path):
 def test_names_and_labels_of_any_kind(tmp_path):
     """Comments, strings and column names that could end a comment or a string early, or be a trigraph."""
     X, two, _, _ = stream(8)
-    labels = np.where(two == "a", 'a"*/ ??/\\\n', "\u00fc\u2028%s")
+    labels = np.where(two == "a", 'a"*/ ??/ ???/ \\*/ /\\* \\\n', "\u00fc\u2028%s")
     frame = [{"*/ /* int x;": a, "b\n#error no": b} for a, b in X[:, :2]]
     model = g.Prepared(g.KernelClassifier(g.Gaussian(0.5), g.Perceptron(), g.DropOldest(30))).fit(frame, labels)
     for learn in (False, True):

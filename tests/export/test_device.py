@@ -212,11 +212,11 @@ def test_targets_that_are_measured_anew(tmp_path):
     y = labels["number"] * np.linspace(1.0, 30.0, 3000)
     model = g.Prepared(g.KernelRegressor(g.Gaussian(0.5), g.SGD(g.EpsilonInsensitive(0.1, nu=0.3)), g.DropOldest(50)))
     model.partial_fit(X[:20], y[:20])
-    spread = model._began.targets.spread
+    spread = model._pipeline.targets.spread
     said, _, state = Device(model, tmp_path)(X[20:], y[20:], X[:100])
     back = from_device(state, model)
     model.partial_fit(X[20:], y[20:])
-    assert model._began.targets.spread > 5 * spread
+    assert model._pipeline.targets.spread > 5 * spread
     agree(model, X[:100], said)
     assert relative(back.predict(X[:100]), model.predict(X[:100])) <= 1e-12
 

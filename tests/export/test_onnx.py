@@ -157,7 +157,7 @@ def fed(rows):
     }
 
 
-@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
+@pytest.mark.parametrize("scale", ["standard", "minmax", "rank", "relevance", None])
 def test_tables(scale):
     rows, labels = table(700)
     model = g.Prepared(g.KernelClassifier(), scale).fit(rows[:600], labels[:600])
@@ -166,7 +166,7 @@ def test_tables(scale):
     agree(model, novelty_score, fed(novelty_score))
 
 
-@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance", None])
+@pytest.mark.parametrize("scale", ["standard", "minmax", "rank", "relevance", None])
 def test_prepared_numbers(scale):
     X, _, three, number = stream(9, count=700)
     far = X * [1.0, 1000.0, 0.01, 5.0] + 3.0
@@ -198,6 +198,9 @@ def test_learners_without_settings():
     for labels in (two, three):
         agree(g.AutoClassifier().fit(X[:700], labels[:700]), X[700:], limit=1e-5)
     agree(g.AutoRegressor().fit(X[:700], 50 * number[:700] + 7), X[700:], limit=1e-5)
+    for scale in ("rank", "rank-relevance"):
+        alone = g.Prepared(g.KernelClassifier(g.Gaussian(0.3)), scale).fit(np.exp(X[:700]), labels[:700])
+        agree(alone, np.vstack([np.exp(X[700:]), 1e6 * X[700:]]))
     rule, sample = g.Density(neighbours=0.05), g.DropRandom(200, uniform=True)
     own = [g.Prepared(g.KernelNovelty(g.Gaussian(w), rule, sample, random_state=0)) for w in (0.5, 100.0)]
     agree(g.AutoNovelty(0.05, experts=own).fit(X[:700]), X[700:] * 2, limit=1e-4)
@@ -283,7 +286,7 @@ def test_numbers_that_single_precision_cannot_hold_are_refused():
             to_c(model, number="float32")
 
 
-@pytest.mark.parametrize("scale", ["standard", "minmax", "relevance"])
+@pytest.mark.parametrize("scale", ["standard", "minmax", "rank", "relevance"])
 def test_tables_and_mixtures_in_single_precision(scale):
     rows, labels = table(1700)
     model = g.Prepared(g.KernelClassifier(), scale).fit(rows[:600], labels[:600])

@@ -86,9 +86,12 @@ def test_half_of_a_character_is_named():
     [
         ({"max_keys": True}, "max_keys must be a whole number"),
         ({"max_keys": 1.5}, "max_keys must be a whole number"),
-        ({"max_keys": 2, "spill": 5}, "spill must be the path of a file, or None, got 5"),
-        ({"max_keys": 2, "spill": ""}, "spill must be the path of a file, such as 'keys.db', or None, got ''"),
-        ({"max_keys": 2, "spill": ":memory:"}, "spill must be the path of a file, .* got ':memory:'"),
+        ({"max_keys": 2, "spill": 5}, "spill must be the path of a file or folder, or None, got 5"),
+        (
+            {"max_keys": 2, "spill": ""},
+            "spill must be the path of a file or folder, such as 'keys.db', or None, got ''",
+        ),
+        ({"max_keys": 2, "spill": ":memory:"}, "spill must be the path of a file or folder, .* got ':memory:'"),
         ({"prior": 5}, "prior must be a learner for the task of the prototype.*such as a KernelRegressor, got 5"),
     ],
     ids=repr,

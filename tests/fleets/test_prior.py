@@ -20,6 +20,7 @@ from gristmill import (
     Prepared,
     Squared,
 )
+from gristmill.fleets.key_store import KeyStore
 from gristmill.fleets.prior import UndoablePrior
 from tests.fleets.test_fleet import same
 
@@ -73,7 +74,7 @@ def test_arrays_that_are_used_again_do_not_matter(monkeypatch):
         prior.learn(row, target, None, None)
         prior.keep()
     prior.learn(row, target, None, None)
-    prior.undo()
+    prior.roll_back()
     same(prior.learner, clone(PRIOR).partial_fit(X[:30], y[:30]))
 
 
@@ -93,14 +94,14 @@ def test_a_bad_row_is_found_before_the_prior_learns():
 def test_an_interrupt_leaves_prior_and_keys_at_the_same_event(tmp_path, monkeypatch, moment, spill):
     more = {"max_keys": 3, "spill": tmp_path / "keys.db"} if spill else {}
     fleet = KeyedFleet(PRIOR, prior=PRIOR, **more).partial_fit(keys[:100], X[:100], y[:100])
-    kept = type(fleet)._kept
+    learn = KeyStore.learn
 
-    def interrupted(self, core, change):
+    def interrupted(self, *given):
         if moment == "after":
-            kept(self, core, change)
+            learn(self, *given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(fleet), "_kept", interrupted)
+    monkeypatch.setattr(KeyStore, "learn", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fleet.partial_fit(keys[100:150], X[100:150], y[100:150])
     monkeypatch.undo()

@@ -29,7 +29,7 @@ from gristmill import (
     Squared,
 )
 from gristmill.fleets.spill import Spill
-from gristmill.fleets.spill_lock import APPLICATION
+from gristmill.fleets.spill_file import APPLICATION
 
 NOVELTY = KernelNovelty(Gaussian(0.5), budget=DropOldest(3), random_state=0)
 X = np.random.default_rng(0).normal(size=(200, 2))
@@ -71,19 +71,19 @@ def test_a_locked_file_is_said_to_be_locked_and_nothing_is_learned(tmp_path, mon
 def test_a_full_disk_is_said_to_be_full_and_nothing_is_learned(tmp_path):
     fleet = spilled(tmp_path / "keys.db")
     before = whole(fleet)
-    pages = fleet._spill._link.execute("PRAGMA page_count").fetchone()[0]
-    fleet._spill._link.execute(f"PRAGMA max_page_count={pages}")
+    pages = fleet._store._spill._link.execute("PRAGMA page_count").fetchone()[0]
+    fleet._store._spill._link.execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(OSError, match=r"the disk is full.*nothing was learned"):
         fleet.partial_fit(np.arange(50, 200), X[:150])
     assert whole(fleet) == before
-    fleet._spill._link.execute("PRAGMA max_page_count=100000")
+    fleet._store._spill._link.execute("PRAGMA max_page_count=100000")
     assert len(fleet.partial_fit(np.arange(50, 200), X[:150])) == 170
 
 
 def test_a_file_that_is_changed_is_said_to_be_damaged(tmp_path):
     fleet = spilled(tmp_path / "keys.db")
     link = sqlite3.connect(tmp_path / "keys.db")
-    link.execute(f"DROP TABLE {fleet._spill._table}")
+    link.execute("DROP TABLE records")
     link.commit()
     link.close()
     with pytest.raises(OSError, match=r"is damaged, or another program has changed it.*nothing was learned"):
@@ -128,18 +128,16 @@ def test_a_new_class_is_undone_too(tmp_path, monkeypatch):
 
 def test_a_file_that_was_locked_at_the_first_events(tmp_path, monkeypatch):
     impatient(monkeypatch)
-    other = spilled(tmp_path / "keys.db")
     link = sqlite3.connect(tmp_path / "keys.db", isolation_level=None)
     link.execute("BEGIN IMMEDIATE")
     fleet = KeyedFleet(NOVELTY, max_keys=4, spill=tmp_path / "keys.db")
-    with pytest.raises(OSError, match=r"is locked by another program"):
+    with pytest.raises(OSError, match=r"keys\.db' is in use by another fleet; give each fleet a path of its own"):
         fleet.partial_fit(np.arange(20), X[:20])
     assert len(fleet) == 0
     link.close()
     fleet.spill = tmp_path / "another.db"
     fleet.partial_fit(["a", "b"], X[:2])  # of another kind than those that were refused
     assert fleet.keys_ == ["a", "b"]
-    assert len(other) == 20
     wild = KernelRegressor(Linear(), SGD(Squared(), 5.0, 0.0), DropOldest(3))
     fleet = KeyedFleet(wild, max_keys=1, spill=tmp_path / "keys.db")
     with pytest.raises(ValueError, match="overflow"):
@@ -201,7 +199,7 @@ def test_a_reader_sees_every_key_while_another_thread_learns(tmp_path):
 def forged(fleet, path):
     """A model file that names a path."""
     fleet.spill = path
-    fleet._given = (*fleet._given[:2], path)
+    fleet._store._given = (*fleet._store._given[:2], path)
     return fleet.to_bytes()
 
 
@@ -278,13 +276,55 @@ def test_a_database_of_somebody_else_is_not_touched(tmp_path):
     assert os.listdir(tmp_path) == ["accounts.db"]
 
 
-def test_the_file_goes_with_the_last_fleet(tmp_path):
-    one, two = spilled(tmp_path / "keys.db"), spilled(tmp_path / "keys.db", count=30)
-    assert len(one) == 20
+def test_a_file_belongs_to_one_fleet_and_goes_with_it(tmp_path):
+    one, two = spilled(tmp_path / "keys.db"), KeyedFleet(NOVELTY, max_keys=4, spill=tmp_path / "keys.db")
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"keys\.db' is in use by another fleet; give each fleet a path of its own"):
+            two.partial_fit(np.arange(30), X[:30])
+        with pytest.raises(OSError, match="is in use by another fleet"):
+            one.set_params(spill=str(tmp_path / "keys.db")) and spilled(tmp_path / "keys.db")
+    assert len(two) == 0
+    assert len(one.partial_fit(np.arange(20), X[:20])) == 20
     del one
-    assert len(two) == 30
-    two.partial_fit(np.arange(30), X[:30])
+    assert os.listdir(tmp_path) == []
+    assert len(two.partial_fit(np.arange(30), X[:30])) == 30
     del two
+    assert os.listdir(tmp_path) == []
+
+
+USED = """
+import sys, numpy as np
+from gristmill import *
+from gristmill.fleets.spill import Spill
+Spill.patience = 0.05
+fleet = KeyedFleet(KernelNovelty(Gaussian(0.5), budget=DropOldest(3)), max_keys=4, spill=sys.argv[1])
+try:
+    fleet.partial_fit(np.arange(50), np.zeros((50, 2)))
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_file_in_use_by_another_process_is_refused(tmp_path):
+    path = tmp_path / "keys.db"
+    fleet = spilled(path)
+    for _ in range(2):
+        found = subprocess.run([sys.executable, "-c", USED, str(path)], check=True, capture_output=True, text=True)
+        assert f"{str(path)!r} is in use by another fleet" in found.stdout
+        assert len(fleet.partial_fit(np.arange(20), X[:20])) == 20
+    del fleet
+    assert subprocess.run([sys.executable, "-c", USED, str(path)], check=True, capture_output=True).stdout == b""
+    assert os.listdir(tmp_path) == []
+
+
+def test_fleets_in_one_folder_have_a_file_each(tmp_path):
+    one, two, alone = spilled(tmp_path), spilled(tmp_path), spilled(tmp_path / "alone.db")
+    assert len({name for name in os.listdir(tmp_path) if name.startswith("keys-") and name.endswith(".db")}) == 2
+    for start in range(0, 100, 10):
+        for fleet in (one, two, alone):
+            fleet.partial_fit(np.arange(start, start + 20), X[start : start + 20])
+    assert whole(one)[0] == whole(two)[0] == whole(alone)[0]
+    del one, two, alone, fleet
     assert os.listdir(tmp_path) == []
 
 
@@ -304,7 +344,7 @@ def test_what_a_killed_process_left_behind_goes(tmp_path):
     fleet = spilled(path)
     link = sqlite3.connect(path)
     assert link.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-    assert len(link.execute("SELECT name FROM sqlite_master WHERE name GLOB 'records_*'").fetchall()) == 1
+    assert link.execute("SELECT count(*) FROM records").fetchone()[0] == 16
     link.close()
     assert len(fleet) == 20
     del fleet
@@ -315,7 +355,7 @@ def test_a_process_that_is_forked_off_leaves_the_file_to_its_parent(tmp_path):
     fleet = spilled(tmp_path / "keys.db")
     child = os.fork()
     if child == 0:
-        fleet._spill.close()
+        fleet._store._spill.close()
         os._exit(0)
     os.waitpid(child, 0)
     assert len(fleet.partial_fit(np.arange(20), X[:20])) == 20
@@ -323,7 +363,7 @@ def test_a_process_that_is_forked_off_leaves_the_file_to_its_parent(tmp_path):
 
 @pytest.mark.parametrize("kind", ["int", "str"])
 def test_many_keys_on_disk_are_saved_in_steps(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("gristmill.fleets.keyed_files.BATCH", 7)
+    monkeypatch.setattr("gristmill.fleets.saved_keys.BATCH", 7)
     keys = list(range(-30, 30)) if kind == "int" else [f"k{i}" for i in range(60)]
     fleet = KeyedFleet(NOVELTY, max_keys=4, spill=tmp_path / "keys.db").partial_fit(keys, X[:60])
     loaded = gristmill.from_bytes(fleet.to_bytes())
@@ -331,21 +371,30 @@ def test_many_keys_on_disk_are_saved_in_steps(tmp_path, monkeypatch, kind):
     np.testing.assert_array_equal(loaded.decision_function(keys, X[:60]), fleet.decision_function(keys, X[:60]))
 
 
-def test_many_fleets_open_the_same_file_at_once(tmp_path):
+def test_of_many_fleets_that_open_a_file_at_once_one_has_it(tmp_path):
     def work(seed):
-        for _ in range(15):
-            fleet = spilled(tmp_path / "keys.db", count=10 + seed, most=2)
+        tries = 0
+        while done.count(seed) < 5 and tries < 5000:
+            tries += 1
+            try:
+                fleet = spilled(tmp_path / "keys.db", count=10 + seed, most=2)
+            except OSError as error:
+                wrong.extend([str(error)] if "is in use by another fleet" not in str(error) else [])
+                time.sleep(0.001)
+                continue
             if sorted(fleet) != list(range(10 + seed)):
                 wrong.append(seed)
+            done.append(seed)
             del fleet
 
-    wrong = []
+    wrong, done = [], []
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not wrong
+    assert sorted(done) == sorted([0, 1, 2, 3] * 5)
     assert os.listdir(tmp_path) == []
 
 
@@ -370,15 +419,14 @@ DAMAGES = {
 @pytest.mark.parametrize("verb", ["learn", "predict", "save", "member", "move"])
 def test_damage_is_reported_and_changes_nothing(damage, verb, tmp_path):
     fleet = spilled(tmp_path / "keys.db")
-    table = fleet._spill._table
     link = sqlite3.connect(tmp_path / "keys.db")
-    k0, k1 = (f"x'{key.hex()}'" for (key,) in link.execute(f"SELECT key FROM {table} ORDER BY key LIMIT 2"))
+    k0, k1 = (f"x'{key.hex()}'" for (key,) in link.execute("SELECT key FROM records ORDER BY key LIMIT 2"))
     if damage == "a bit of a record":
-        record = bytearray(link.execute(f"SELECT record FROM {table} WHERE key = {k0}").fetchone()[0])
+        record = bytearray(link.execute(f"SELECT record FROM records WHERE key = {k0}").fetchone()[0])
         record[len(record) // 2] ^= 1
-        link.execute(f"UPDATE {table} SET record = ? WHERE key = {k0}", (bytes(record),))
+        link.execute(f"UPDATE records SET record = ? WHERE key = {k0}", (bytes(record),))
     else:
-        link.execute(DAMAGES[damage].format(t=table, k0=k0, k1=k1))
+        link.execute(DAMAGES[damage].format(t="records", k0=k0, k1=k1))
     link.commit()
     link.close()
     tasks = {
@@ -394,14 +442,6 @@ def test_damage_is_reported_and_changes_nothing(damage, verb, tmp_path):
     assert not (tmp_path / "m.gm").exists()
 
 
-def test_other_fleets_in_the_file_are_no_damage(tmp_path):
-    one, two, alone = (spilled(tmp_path / name) for name in ("keys.db", "keys.db", "alone.db"))
-    for start in range(0, 100, 10):
-        for fleet in (one, two, alone):
-            fleet.partial_fit(np.arange(start, start + 20), X[start : start + 20])
-    assert whole(one)[0] == whole(two)[0] == whole(alone)[0]
-
-
 def test_more_records_than_a_step_are_moved_to_another_place(tmp_path):
     """Over 10,000, so that the second step must go on where the first ended."""
     count, small = 10_450, KernelNovelty(Gaussian(0.5), budget=DropOldest(1), random_state=0)
@@ -411,7 +451,7 @@ def test_more_records_than_a_step_are_moved_to_another_place(tmp_path):
     fleet.set_params(spill=tmp_path / "two.db")
     assert len(fleet.keys_) == count
     fleet.partial_fit([0], X[:1])
-    assert len(fleet._spill) >= count - 100
+    assert len(fleet._store._spill) >= count - 100
     assert not (tmp_path / "one.db").exists()
     np.testing.assert_array_equal(fleet.decision_function(np.arange(1, count), X[1:]), before[1:])
 
@@ -485,3 +525,16 @@ def test_a_forked_child_reads_what_there_was_or_gets_an_error(tmp_path):
     os.close(gate)
     os.close(go)
     assert "which has learned since" in found[0]
+
+
+def test_more_records_than_one_step_takes_are_moved_and_saved_whole(tmp_path):
+    count = 10_037  # steps are of 10,000 records
+    rows = np.random.default_rng(1).normal(size=(count, 2))
+    plain = KeyedFleet(NOVELTY).partial_fit(np.arange(count), rows)
+    fleet = KeyedFleet(NOVELTY, max_keys=4, spill=tmp_path / "one.db").partial_fit(np.arange(count), rows)
+    fleet.set_params(spill=tmp_path / "two.db").partial_fit([0], rows[:1])
+    plain.partial_fit([0], rows[:1])
+    for found in (fleet, gristmill.from_bytes(fleet.to_bytes())):
+        assert sorted(found.keys_.tolist()) == list(range(count))
+        assert np.array_equal(found.predict(np.arange(count), rows), plain.predict(np.arange(count), rows))
+        assert found.score_one(count - 1, rows[-1]) == plain.score_one(count - 1, rows[-1])

@@ -91,7 +91,7 @@ def test_disk_does_not_keep_keys_past_their_time(tmp_path, monkeypatch):
     fleet = KeyedFleet(NOVELTY, ttl=100, max_keys=10, spill=tmp_path / "keys.db")
     for first in range(0, 3000, 50):
         fleet.partial_fit(np.arange(first, first + 50), X[:50])
-    assert len(fleet._spill) < 400
+    assert len(fleet._store._spill) < 400
     assert len(fleet) == 101
     assert fleet.n_expired_ == 3000 - 101
 

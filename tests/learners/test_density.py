@@ -42,6 +42,19 @@ def test_the_score_is_the_mean_kernel():
     assert np.allclose(model.score_samples(X[100:120]), wanted, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("budget", "total"),
+    [(Unbounded(), 1), (DropOldest(40), 40 / 41), (DropRandom(40, uniform=True), 40 / 41)],
+    ids=repr,
+)
+def test_the_coefficients_sum_to_one_unless_points_are_dropped(budget, total):
+    model = KernelNovelty(Gaussian(0.5), Density(), budget, random_state=0).fit(X[:300])
+    assert abs(model.dual_coef_.sum() - total) < 1e-12
+    if total < 1:
+        mean = Gaussian(0.5)(X[300:320], model.support_vectors_).mean(axis=1)
+        assert np.allclose(model.score_samples(X[300:320]), total * mean, rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("budget", [Merge(40), DropOldest(40), DropRandom(40, uniform=True)], ids=repr)
 def test_the_offset_is_the_quantile_of_the_last_thousand_scores(budget, tmp_path):
     model = KernelNovelty(Laplacian(1.0), Density(nu=0.03), budget, random_state=4)

@@ -87,7 +87,7 @@ def test_columns_that_go_together_are_not_blamed_for_another():
 
 def test_what_cannot_be_explained():
     X, y = public_learners.stream("", 30)
-    with pytest.raises(TypeError, match="stores no points"):
+    with pytest.raises(AttributeError, match="stores no points"):
         FeatureClassifier().fit(X / 4, y).explain(X[0])
     model = KernelClassifier(Gaussian(1.0)).fit(X, y)
     for top in (0, -1, 1.5, True):

@@ -108,6 +108,35 @@ def test_half_widths_are_those_of_the_twin(coverage):
     np.testing.assert_allclose(followed(errors, coverage), halves, rtol=1e-9)
 
 
+@pytest.mark.parametrize("level", range(5))
+@pytest.mark.parametrize("seed", range(4))
+def test_the_factor_counts_the_misses_while_it_meets_no_bound(level, seed):
+    """log c / 0.01 = misses - (1 - level) events: the coverage theorem, whose bound is log(10) / 0.01 < 231 misses."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(3000, 2))
+    noise = rng.standard_t(3, size=3000) * np.exp(2 * np.sin(np.arange(3000) / rng.uniform(50, 500)))
+    y = np.sin(3 * X[:, 0] + np.arange(3000) / 300) + noise
+    model = KernelRegressor(Gaussian(1.0), budget=DropOldest(40))
+    misses = (~covered(y, model.prequential_interval(X, y, LEVELS[level]))).sum()
+    factor = model._engine.state()["intervals"][-5:][level]
+    assert 0.1 < factor < 10
+    excess = misses - (1 - LEVELS[level]) * (len(y) - 1)  # the first interval is infinite and is not counted
+    assert abs(excess - math.log(factor) / 0.01) < 1e-6
+    assert abs(excess) < 231
+
+
+def test_targets_just_inside_are_never_missed():
+    """The condition of the theorem fails, and the misses stay below (1 - level) events - 231."""
+    follower, misses = _core.Intervals(1), 0
+    for i in range(4000):
+        half = follower.halves(0.9)[0]
+        error = 1.0 + i % 3 if i < 20 else 0.999 * half
+        misses += i >= 20 and error > half
+        follower.follow(np.zeros((1, 1)), np.array([[error]]), None, 0.9)
+    assert misses == 0 < 0.1 * 3980 - 231
+    assert 0 < half < np.inf
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_what_is_said_in_passing_is_what_would_have_been_said_before(name):
     """Event by event, in chunks, saved and loaded, pickled: the same bits."""

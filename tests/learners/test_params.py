@@ -20,6 +20,7 @@ from gristmill import (
     KernelClassifier,
     Laplacian,
     Linear,
+    Merge,
     PairwiseAUC,
     PassiveAggressive,
     Polynomial,
@@ -35,6 +36,8 @@ NAMES = list(public_learners.public())
 def with_parts(name):
     """A learner with a part in every place that takes one."""
     given = {"kernel": Gaussian(0.7), "similarity": Gaussian(0.7), "budget": DropOldest(40), "buffer": ReservoirX(30)}
+    if name in ("KernelPCA", "KernelKMeans"):
+        given |= {"budget": Merge(40), "decay": 0.5}
     known = public_learners.made(name).get_params(deep=False)
     return public_learners.made(name, **{key: part for key, part in given.items() if key in known})
 

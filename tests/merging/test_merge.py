@@ -171,5 +171,5 @@ def test_tables_with_categories_are_merged_point_by_point():
     merged = gm.merge(models, size=60)
     assert merged.n_seen_ == 400
     hues = merged.table_.owners == 0
-    before = np.unique(models[0]._began.model.support_vectors_[:, hues])
-    assert np.array_equal(np.unique(merged._began.model.support_vectors_[:, hues]), before)
+    before = np.unique(models[0]._pipeline.model.support_vectors_[:, hues])
+    assert np.array_equal(np.unique(merged._pipeline.model.support_vectors_[:, hues]), before)

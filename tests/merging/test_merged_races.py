@@ -26,8 +26,9 @@ from gristmill import (
     merge,
 )
 from gristmill.checks import snapshot
-from gristmill.race.memory_shares import FEWEST
+from gristmill.race.expert import scaler_of
 
+FEWEST = 50  #: points that each of several experts has memory for (core/race/memory_shares.cpp)
 RNG = np.random.default_rng(3)
 UNITS = np.array([1.0, 1000.0, 0.01])
 Z = RNG.normal(size=(2400, 3))
@@ -85,9 +86,9 @@ def test_parts_become_one_race(name):
     assert loss(whole, y) <= np.mean([loss(part, y) for part in parts]) + chance
     np.testing.assert_array_equal(whole._engine.mixture.errors, sum(part._engine.mixture.errors for part in parts))
     np.testing.assert_array_equal(whole._engine.mixture.events, sum(part._engine.mixture.events for part in parts))
-    scaling = [part._engine.scalings.by_key for part in (whole, *parts)]
-    for key, scaler in scaling[0].items():
-        np.testing.assert_allclose(scaler.transform(X[:5]), merge([one[key] for one in scaling[1:]]).transform(X[:5]))
+    for key in whole._engine.scaling_keys:
+        united, *each = (scaler_of(race._engine, key) for race in (whole, *parts))
+        np.testing.assert_allclose(united.transform(X[:5]), merge(each).transform(X[:5]))
 
 
 @pytest.mark.parametrize("name", RACES)
@@ -117,7 +118,7 @@ def test_an_expert_is_what_its_parts_merged_are():
         alone = merge([
             clone(model.experts[place]).partial_fit(X[part], y[part]) for part in CUTS
         ])  # fmt: skip
-        inner = whole._engine.lanes[place].core
+        inner = whole._engine.learner(place)
         sign = 1 if list(alone.classes_) == list(whole.classes_) else -1
         np.testing.assert_allclose(
             inner.score(X[TEST])[0][:, 0], sign * alone._engine.score(X[TEST])[0][:, 0], rtol=1e-12
@@ -209,8 +210,8 @@ def test_with_more_classes_fewer_experts_run_with_room_for_enough_points():
     ]
     whole = merge(parts)
     core = whole._engine
-    shares = core.rooms.shares
+    shares = core.shares
     assert core.classes == 16
-    assert 1 <= len(shares) < len(parts[0]._engine.rooms.shares)
-    assert min(core.lanes[place].core.points_within(room, 16) for place, room in shares.items()) >= FEWEST
-    assert [place for place, lane in core.learning_lanes if lane.runs] == sorted(shares)
+    assert 1 <= len(shares) < len(parts[0]._engine.shares)
+    assert min(core.learner(place).points_within(room, 16) for place, room in shares.items()) >= FEWEST
+    assert [view.place for view in core.experts() if view.runs and not view.is_trivial] == sorted(shares)

@@ -55,6 +55,14 @@ def parts(folder):
     return [path.name for path in folder.iterdir() if PART.fullmatch(path.name)]
 
 
+@pytest.mark.parametrize("name", ["model", "report"])
+def test_a_folder_that_does_not_exist_is_named(name, tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no folder to write to") as caught:
+        WRITERS[name](tmp_path / "none" / "x")
+    assert caught.value.filename == str(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o664])
 @pytest.mark.parametrize("name", ["model", "report"])
 def test_a_file_that_is_replaced_keeps_its_mode(name, mode, tmp_path):

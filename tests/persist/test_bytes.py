@@ -56,7 +56,7 @@ def fleets(tmp_path):
 
 def test_every_estimator_is_tried():
     files = {type(prototype).__name__ for prototype, _ in write.ALL.values()}
-    assert set(persist.ESTIMATORS) - files == {"Fleet", "KeyedFleet", "CentredFleet", *races()}
+    assert set(persist.ESTIMATORS) - files == {"Fleet", "KeyedFleet", *races()}
 
 
 def text_of(data: bytes) -> str:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import rank_twin
 from scipy.special import ndtri
+from sklearn.base import clone
 
 import gristmill
 from gristmill import (
+    Additive,
     AutoClassifier,
     Exponential,
     FeatureLearner,
@@ -122,6 +124,55 @@ def test_stored_points_follow_the_maps():
     assert last == 299
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelClassifier(Gaussian(0.5), budget=Merge(80)),
+        KernelClassifier(Laplacian(0.5), average=True),
+        gristmill.norma_classifier(Gaussian(0.5), 0.5, 0.01),
+        gristmill.alma(Gaussian(0.5)),
+        gristmill.projectron(Gaussian(0.5), tolerance=0.2),
+        KernelClassifier(Additive(Laplacian(0.5))),
+    ],
+    ids=repr,
+)
+def test_stored_points_and_all_that_depends_on_them_follow_at_once(model):
+    Z, y = curved(400)
+    raw = np.exp(2 * Z)
+    scaler = RankScaler()
+    X = scaler.learn_transform(raw)
+    model = clone(model).fit(X, y)
+    expected = scaler._scaling.follow(np.asarray(model.support_vectors_, dtype=float))
+    coefficients, ids = model.dual_coef_, model.support_ids_
+    core = model._engine
+    core.follow_ranks(scaler._scaling, np.arange(4), np.ones(4))
+    np.testing.assert_allclose(core.points()[0][core.points()[1]], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(model.support_ids_, ids)
+    np.testing.assert_allclose(model.dual_coef_, coefficients, rtol=1e-6, atol=1e-8)
+    kernel = model.kernel_ if hasattr(model, "kernel_") else model.kernel
+    gram = kernel(expected, expected)
+    if not getattr(model, "average", False):  # else the coefficients are those of the average
+        norm2 = np.einsum("so,st,to->", coefficients, gram, coefficients)
+        np.testing.assert_allclose(core.norm2, norm2, rtol=1e-6)
+    again = pickle.loads(pickle.dumps(model))
+    new, labels = curved(300, seed=3)
+    np.testing.assert_array_equal(again.prequential(new, labels), model.prequential(new, labels))
+
+
+def test_weighed_points_follow_by_their_columns():
+    Z, y = curved(200)
+    scaler = RankScaler()
+    X = scaler.learn_transform(np.exp(2 * Z))
+    weights, model = np.array([2.0, 0.5, 1.0, 4.0]), KernelClassifier(Gaussian(0.2))
+    model.fit(X * weights, y)
+    expected = scaler._scaling.follow(np.asarray(model.support_vectors_) / weights) * weights
+    model._engine.follow_ranks(scaler._scaling, np.arange(4), weights)
+    points, order = model._engine.points()
+    np.testing.assert_allclose(points[order], expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="no such column"):
+        model._engine.follow_ranks(scaler._scaling, np.array([4]), weights)
+
+
 def test_heavy_tails_and_wild_values_do_not_matter():
     Z, y = curved(3000)
     learner = KernelClassifier(Laplacian(0.75), budget=Merge(300))
@@ -163,6 +214,17 @@ def test_bad_rows_change_nothing():
     assert model.to_bytes() == before
 
 
+def test_merged_points_come_through_the_united_maps():
+    Z, y = curved(600)
+    X = np.exp(2 * Z)
+    parts = [Prepared(KernelClassifier(Gaussian(0.5)), scale="rank").fit(X[at:400:2], y[at:400:2]) for at in (0, 1)]
+    whole = merge(parts)
+    assert whole.scaler_.n_seen_ == 400
+    assert (whole.predict(X[400:]) != y[400:]).mean() < 0.25
+    state = whole.scaler_._scaling.state()
+    assert len(np.asarray(state["sample"])) == 256 * 4
+
+
 def test_what_cannot_be_is_refused_by_name():
     from scipy.sparse import csr_array
 
@@ -174,7 +236,5 @@ def test_what_cannot_be_is_refused_by_name():
     model = Prepared(KernelClassifier(), scale="rank").fit(Z, y)
     with pytest.raises(TypeError, match="slope depends on the row"):
         model.gradient(Z)
-    with pytest.raises(ValueError, match='merge: scale="rank"'):
-        merge([model, Prepared(KernelClassifier(), scale="rank").fit(Z, y)])
     features = Prepared(FeatureLearner(RandomMaclaurin(Exponential(1.0), 50, random_state=0)), scale="rank")
     assert features.fit(Z, y).predict(Z).shape == (80,)

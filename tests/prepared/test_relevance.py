@@ -240,7 +240,7 @@ def test_a_renewal_of_numbers_is_what_a_plain_one_gives():
     plain = Prepared(KernelRegressor(kernel, rule, DropOldest(80))).fit(X, y)
     assert model.relevance_history_[-1].taken
     labels, order = model.model_._engine.labels()  # in the units of the learner
-    points, targets = model.support_vectors_, np.asarray(labels)[order]
+    points, targets = model.support_vectors_, np.asarray(labels)[order, 0]
     gram, learned = kernel(points), np.zeros(len(points))
     for _ in range(3):
         for i, target in enumerate(targets):

@@ -14,7 +14,7 @@ import gristmill
 from gristmill import KernelClassifier, KernelRegressor, Laplacian, Merge, PassiveAggressive, Prepared
 from gristmill.cli import main
 from gristmill.evaluate import RelevanceDisplay, compare
-from gristmill.evaluate.report import run_report
+from gristmill.evaluate.run_report import run_report
 from gristmill.features import FeatureClassifier
 from gristmill.streams import from_arrays
 
@@ -159,5 +159,8 @@ def test_reports_show_it():
     models = {"with": relevant(), "without": Prepared(KernelClassifier(Laplacian(0.5), budget=Merge(50)))}
     comparison = compare(models, from_arrays(X, X[:, 0] * X[:, 1] > 0))
     page = run_report(comparison, "A run", {"stream": "numbers"}).html()
-    assert page.count("Which columns matter") == 1
-    assert "with: how much each column moves the answer" in page
+    assert "<h2>Columns: with</h2>" in page
+    assert "<h2>Columns: without</h2>" not in page
+    assert page.count('<th class="number">relevance</th>') == 1
+    shares = models["with"].relevance_
+    assert f"{shares.max():.3f}" in page

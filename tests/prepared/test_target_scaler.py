@@ -143,12 +143,12 @@ def test_predictions_do_not_jump_where_the_scale_moves():
     X, y = events(256)
     y = 1000.0 * np.arange(256) + y
     model = Prepared(KernelRegressor(Laplacian(0.3))).fit(X[:127], y[:127])
-    spread = model._began.targets.spread
+    spread = model._pipeline.targets.spread
     before = copy.deepcopy(model)
     model.learn_one(X[127], y[127])  # position 128
-    assert model._began.targets.spread > 1.25 * spread
-    row = before._began.table.learn_transform(X[127:128], before.scaler_)[0]
-    before.model_.learn_one(row, float(before._began.targets.inside(y[127:128])[0]))
+    assert model._pipeline.targets.spread > 1.25 * spread
+    row = before._pipeline.table.learn_transform(X[127:128], before.scaler_)[0]
+    before.model_.learn_one(row, float(before._pipeline.targets.inside(y[127:128])[0]))
     said = before.predict(X)  # in the units of before
     np.testing.assert_allclose(model.predict(X), said, rtol=1e-9)
 
@@ -243,8 +243,8 @@ def test_several_passes_measure_the_whole_batch_first():
     X, y = events(400)
     y = 1000 + 30 * y
     model = Prepared(KernelRegressor(Gaussian(0.5), budget=Merge(200), passes=4)).fit(X, y)
-    assert model._began.targets.centre == pytest.approx(y.mean())
-    assert model._began.targets.spread == pytest.approx(y.std())
+    assert model._pipeline.targets.centre == pytest.approx(y.mean())
+    assert model._pipeline.targets.spread == pytest.approx(y.std())
     assert np.abs(model.predict(X) - y).mean() < 0.3 * np.abs(y - y.mean()).mean()
     model.partial_fit(X, y)
 
@@ -273,9 +273,9 @@ def test_compressed_and_merged_models_speak_the_same_units():
     high = y > np.median(y)
     apart = [Prepared(KernelRegressor(Gaussian(0.5), budget=Merge(200))).fit(X[at], y[at]) for at in (high, ~high)]
     one = merge(apart)
-    assert one._began.targets.centre == pytest.approx(y.mean())
-    assert one._began.targets.spread == pytest.approx(y.std())
-    assert one._began.targets.scales[0].count == len(y)
+    assert one._pipeline.targets.centre == pytest.approx(y.mean())
+    assert one._pipeline.targets.spread == pytest.approx(y.std())
+    assert one._pipeline.targets.scales[0].count == len(y)
     mean = 0.5 * (apart[0].predict(X) + apart[1].predict(X))
     assert np.abs(one.predict(X) - mean).mean() < 0.2 * np.abs(mean - mean.mean()).mean() + 3
     one.partial_fit(X, y)
@@ -293,8 +293,8 @@ def test_experts_of_a_race_learn_as_they_would_alone():
     best = race.leader_
     alone = next(e for e in experts if repr(e) == repr(best))
     np.testing.assert_array_equal(alone.fit(X, y).predict(X), best.predict(X))
-    for lane, expert in zip(race._engine.lanes, experts, strict=True):
-        fitted = lane.fitted(race._engine.scalings, race._run.labels, race._engine.target)
+    for view, expert in zip(race._engine.experts(), experts, strict=True):
+        fitted = view.fitted(race._run.labels)
         np.testing.assert_array_equal(fitted.predict(X), expert.fit(X, y).predict(X))
         fitted.partial_fit(X, y)
         np.testing.assert_array_equal(fitted.predict(X), expert.partial_fit(X, y).predict(X))
@@ -308,9 +308,9 @@ def test_the_leader_speaks_the_units_of_the_target():
     off = np.abs(leader.predict(X[500:]) - y[500:]).mean()
     assert off < 0.7 * np.abs(y - y.mean()).mean()
     inside = model._engine
-    place = max((p for p, lane in inside.learning_lanes if lane.runs), key=lambda p: (model.weights_[p], -p))
-    rows = inside.scalings.look(np.ascontiguousarray(X))
-    expected = inside.target.outside(inside.lanes[place].score(rows, 0))[:, 0]
+    running = [view.place for view in inside.experts() if view.runs and not view.is_trivial]
+    place = max(running, key=lambda p: (model.weights_[p], -p))
+    expected = inside.score_expert(place, np.ascontiguousarray(X))[:, 0]
     np.testing.assert_array_equal(leader.predict(X), expected)
     leader.partial_fit(X[500:], y[500:])
     bare = AutoRegressor("200 kB", experts=[KernelRegressor(Laplacian(1.0), budget=Merge("1 MB"))], passes=1)

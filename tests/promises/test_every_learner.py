@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import model_files
@@ -290,3 +291,25 @@ def test_an_additive_model_that_is_widened_is_the_sum_it_says():
         model.partial_fit(wide, y[:20])
         np.testing.assert_allclose(model.decision_function(wide), sums(), atol=1e-10)
         assert pickle.loads(pickle.dumps(model)).predict(wide).tolist() == model.predict(wide).tolist()
+
+
+def unchanged_by_learning(model, X, y):
+    """A file is written outside the lock: its parts must be copies of one moment."""
+    arrays, plain = model._to_file()
+    before = json.dumps(plain), {key: np.array(array) for key, array in arrays.items()}
+    model.partial_fit(X, y)
+    same = (np.array_equal(array, before[1][key], equal_nan=True) for key, array in arrays.items())
+    return json.dumps(plain) == before[0] and all(same)
+
+
+def test_what_is_being_saved_does_not_change_when_the_model_learns_on(name):
+    model, X, y = fitted(name, 60)
+    assert unchanged_by_learning(model, X, y)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("Kernel", "Auto", "Feature"))])
+def test_a_growing_table_that_is_being_saved_does_not_change(name):
+    X, y = public_learners.stream(name, 60)
+    X = [{"a": float(x[0]), "hue": f"v{place % 17}", f"new{place // 20}": 1.0} for place, x in enumerate(X)]
+    model = Prepared(public_learners.made(name)).partial_fit(X[:30], None if y is None else y[:30])
+    assert unchanged_by_learning(model, X[30:], None if y is None else y[30:])

@@ -12,7 +12,9 @@ from registry import DOORS
 import gristmill
 from gristmill import DropOldest, Gaussian, Prepared
 
-REGRESSORS = {name: door for name, door in DOORS.items() if name.endswith("Regressor") or name == "CentredFleet"}
+REGRESSORS = {
+    name: door for name, door in DOORS.items() if name.endswith("Regressor") or name == "KeyedFleet(center=True)"
+}
 EXTRA = {
     "Prepared(AutoRegressor)": lambda: Prepared(gristmill.AutoRegressor(passes=1)),
     "Prepared(KernelRegressor)": lambda: Prepared(gristmill.KernelRegressor(Gaussian(1.0), budget=DropOldest(20))),

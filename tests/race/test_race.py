@@ -30,7 +30,8 @@ from gristmill import (
     Unbounded,
 )
 from gristmill.race import RaceClassifier, RaceRegressor
-from gristmill.race.memory_shares import FIRST
+
+FIRST = 100  #: the first position at which memory may move (core/race/memory_shares.cpp)
 
 
 def events(count=700, classes=3, columns=5, seed=0):
@@ -112,11 +113,11 @@ def test_the_leader_is_the_expert_bit_for_bit(kind):
     X, y = events(1100)
     model = models()[kind]().fit(X, y)
     core = model._engine
-    places = [place for place, lane in core.learning_lanes if lane.runs]
+    places = [view.place for view in core.experts() if view.runs and not view.is_trivial]
     best = max(places, key=lambda place: model.weights_[place])
     leader = model.leader_
     said = leader.decision_function(X)
-    inside = core.lanes[best].score(core.scalings.look(X), core.classes)
+    inside = core.score_expert(best, X)
     np.testing.assert_array_equal(said, inside[:, np.argsort(model._run.labels.names)])
     before = model.decision_function(X)
     leader.partial_fit(X[:50], y[:50])  # it is a copy
@@ -129,9 +130,9 @@ def test_an_expert_of_a_race_is_what_it_would_be_alone():
     X, y = events(600, classes=2)
     race = Race(experts())
     race.partial_fit(X[:250], y[:250]).partial_fit(X[250:], y[250:])
-    for expert, lane in zip(experts(), race._engine.lanes, strict=True):
+    for expert, view in zip(experts(), race._engine.experts(), strict=True):
         alone = clone(expert).fit(X, y)
-        together = lane.fitted(race._engine.scalings, race._run.labels, None)
+        together = view.fitted(race._run.labels)
         np.testing.assert_array_equal(alone.decision_function(X), together.decision_function(X))
 
 
@@ -194,7 +195,7 @@ def test_a_window_with_too_little_room_takes_nobody_with_it():
     mine = [Prepared(KernelClassifier(Gaussian(1 / 30), budget=DropOldest(9)))]
     mine += [Prepared(KernelClassifier(Laplacian(g / 30), budget=Merge(9))) for g in range(1, 12)]
     model = AutoClassifier("250 kB", experts=mine).partial_fit(X, y)
-    running = model._run.core.rooms.shares
+    running = model._run.core.shares
     assert 0 not in running  # thirty classes leave it too few points, and it does not grow
     assert len(running) >= 5
 

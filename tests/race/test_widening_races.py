@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gristmill as gm
+from gristmill.race.baselines import LastValue, Line, LineOfChanges
 
 WORDS = ["red", "green", "blue", "amber", "teal", "black"]
 
@@ -31,6 +32,15 @@ MODELS = {
     "AutoRegressor": lambda: gm.AutoRegressor("200 kB"),
     "AutoNovelty": lambda: gm.AutoNovelty(memory="100 kB"),
     "Race": lambda: gm.Race([gm.KernelClassifier(budget=gm.Merge(40)), gm.KernelClassifier(budget=gm.DropOldest(30))]),
+    "Race with a Python object": lambda: gm.Race([
+        gm.KernelClassifier(gm.Gaussian(0.3), gm.Perceptron(), gm.Project(0.3, size=30)),
+        gm.Prepared(gm.KernelClassifier(budget=gm.Merge(40)), "relevance"),
+    ]),
+    "Race over numbers": lambda: gm.Race([
+        gm.Prepared(gm.KernelRegressor(gm.Laplacian(0.5), budget=gm.Merge(40)), "minmax"),
+        gm.KernelRegressor(gm.Gaussian(0.3), gm.SGD(gm.Squared(), 0.3), gm.Project(0.3, size=30)),
+        LastValue(), Line(), LineOfChanges(),
+    ]),
     "KernelClassifier": lambda: gm.KernelClassifier(budget=gm.Merge(40)),
 }  # fmt: skip
 
@@ -43,7 +53,7 @@ def test_saved_after_each_chunk_it_goes_on_the_same(name: str, seed: int) -> Non
     whole, saved = gm.Prepared(MODELS[name]()), gm.Prepared(MODELS[name]())
     for chunk in range(6):
         X = events(rng, int(rng.randint(1, 90)), min(2 + chunk, len(WORDS)))
-        if name == "AutoRegressor":
+        if name in ("AutoRegressor", "Race over numbers"):
             y: object = rng.normal(size=len(X))
         else:
             y = None if name == "AutoNovelty" else rng.randint(min(2 + chunk // 3, 3), size=len(X))
@@ -69,3 +79,35 @@ def test_every_thread_count_gives_the_same_bits() -> None:
     y = X[:, 0] * X[:, 1] > 0
     one, two = (gm.AutoClassifier(n_jobs=jobs) for jobs in (1, 2))
     assert np.array_equal(one.prequential(X, y), two.prequential(X, y))
+
+
+def test_categories_that_outgrow_the_memory_are_refused_by_name_and_change_nothing() -> None:
+    rng = np.random.RandomState(0)
+    stream = [{"size": float(rng.normal()), "hue": f"c{i // 8}"} for i in range(400)]
+    model, fits = gm.Prepared(gm.AutoRegressor("50 kB")), 280  # 35 categories
+    for event in stream[:fits]:
+        model.learn_one(event, event["size"])
+    before = model.to_bytes()
+    with pytest.raises(
+        ValueError, match=r"memory=50000 bytes are too few for \d+ columns .* at least \d+ bytes"
+    ) as told:
+        model.learn_one(stream[fits], stream[fits]["size"])
+    assert model.to_bytes() == before
+    other = gm.Prepared(gm.AutoRegressor(int(str(told.value).split()[-2])))
+    for event in stream[: fits + 1]:
+        other.learn_one(event, event["size"])
+    assert other.n_seen_ == fits + 1
+
+
+def test_ranks_that_outgrow_the_memory_become_moments() -> None:
+    """Points stored by ranks follow; a chunk, single samples and a load in between give the same bits."""
+    rng = np.random.RandomState(4)
+    stream = [{"size": float(np.exp(rng.normal())), "hue": f"c{i // 5}"} for i in range(600)]
+    labels = [event["size"] > 1.5 for event in stream]
+    whole, single = (gm.Prepared(gm.AutoClassifier("300 kB")) for _ in range(2))
+    whole.prequential(stream, labels)
+    for place, (event, label) in enumerate(zip(stream, labels, strict=True)):
+        single.learn_one(event, label)
+        if place % 97 == 0:
+            single = gm.from_bytes(single.to_bytes())
+    assert np.array_equal(whole.decision_function(stream), single.decision_function(stream))

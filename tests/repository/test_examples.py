@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
-EXAMPLES = sorted(FOLDER.glob("*.py"))
+EXAMPLES = sorted(path for path in FOLDER.glob("*/*.py") if path.parent.name != "export")  # those make files
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +24,15 @@ def elsewhere(tmp_path, monkeypatch):
 
 def said_by(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """Lines "what: number" that an example prints."""
-    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    (path,) = FOLDER.glob(f"*/{name}.py")
+    runpy.run_path(str(path), run_name="__main__")
     return dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines() if ": " in line)
 
 
-def test_there_are_enough():
-    assert len(EXAMPLES) >= 12
+def test_there_are_enough_in_every_group():
+    groups = {header.parent for header in FOLDER.glob("*/GALLERY_HEADER.rst")}
+    assert {path.parent for path in EXAMPLES} == groups
+    assert len(EXAMPLES) >= 25
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -45,6 +45,26 @@ def test_what_an_entry_names_is_there(entry):
         assert not function or f"def {function}(" in text
 
 
+def test_every_place_is_a_link_to_something_that_is_there():
+    """Names link to the reference; targets of `papers` to the section of a page with their picture."""
+    pages = sorted((ROOT / "docs" / "results" / "papers").glob("*.md"))
+    headings = [
+        (page.name, heading) for page in pages for heading in re.findall(r"(?m)^## (.+)$", page.read_text("utf-8"))
+    ]
+    anchors = {f"{name}#" + re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for name, title in headings}
+    assert len(anchors) == len(headings)
+    rows = [line for line in numbered.written().splitlines() if re.match(r"\| [^|]", line)]
+    assert len(rows) == len(numbered.ENTRIES)
+    for entry, row in zip(
+        sorted(numbered.ENTRIES, key=lambda e: list(numbered.DOCUMENTS).index(e.document)), rows, strict=True
+    ):
+        links = re.findall(
+            r"\{py:obj\}`gristmill\.([\w.]+)`|\[`python -m papers ([\w.-]+)`\]\(papers/([\w-]+\.md#[\w-]+)\)", row
+        )
+        assert [name or f"papers {target}" for name, target, _ in links] == [p for p in entry.place.split(", ") if p]
+        assert all(anchor in anchors for name, _, anchor in links if not name)
+
+
 def test_no_number_is_missing():
     """Theorems and algorithms run from the first to the last; those of the thesis by chapter, with lemmas between."""
     listed = {key: " ".join(e.number for e in numbered.ENTRIES if e.document == key) for key in numbered.DOCUMENTS}

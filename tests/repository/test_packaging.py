@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import gristmill
@@ -30,6 +31,18 @@ def test_the_licence_is_an_spdx_name():
     assert described.get_all("License-File") == ["LICENSE"]
 
 
+def test_the_long_description_has_no_links_that_only_a_checkout_can_follow():
+    """What a package index shows: there is no address yet to which relative links and pictures could point."""
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["metadata"]["hooks"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for change in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    targets = re.findall(r"\]\(([^)]*)\)", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    assert [target for target in targets if not target.startswith(("https:", "#"))] == []
+    assert "A **kernel** measures" in text
+    assert "With scikit-learn and River" in text
+
+
 def test_the_package_has_the_types_of_its_core():
     stub = Path(gristmill.__file__).parent / "_core.pyi"
     declared = {node.name for node in ast.parse(stub.read_text(encoding="utf-8")).body if hasattr(node, "name")}
@@ -48,3 +61,30 @@ def test_what_is_tried_of_a_wheel_is_there():
         file, test = name.split("::")
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8"), name
     assert all((ROOT / page).is_file() for page in chore.PAGES)
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    extras = project["project"]["optional-dependencies"]["cli"]
+    needed = [*project["project"]["dependencies"], *extras, *project["build-system"]["requires"]]
+    assert [name for name in needed if f"- {name.replace('>=', ' >=')}\n" not in recipe] == []
+
+
+def test_the_cited_papers_are_those_of_the_papers_page():
+    cited = re.findall(r'^    title: "(.+)"$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "results" / "papers.md").read_text(encoding="utf-8")
+    assert len(cited) == 5
+    assert [title for title in cited if title not in page] == []
+
+
+def test_workflows_pin_actions_by_hash_and_end_in_time():
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        text = path.read_text(encoding="utf-8")
+        assert [line for line in re.findall(r"uses: (.+)", text) if not re.search(r"@[0-9a-f]{40}  # v\d", line)] == []
+        jobs = text.partition("\njobs:\n")[2]
+        assert (
+            jobs.count("runs-on:")
+            == jobs.count("timeout-minutes:")
+            == len(re.findall(r"^  [\w-]+:$", jobs, re.MULTILINE))
+        )

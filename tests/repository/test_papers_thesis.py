@@ -11,7 +11,15 @@ from sklearn.svm import SVC
 
 from gristmill import Polynomial, Sigmoid, datasets
 from gristmill.evaluate import progress
-from papers import TARGETS, landmark_classes, landmark_numbers, maclaurin_error, maclaurin_table, thesis
+from papers import (
+    TARGETS,
+    landmark_classes,
+    landmark_numbers,
+    landmark_spectrum,
+    maclaurin_error,
+    maclaurin_table,
+    thesis,
+)
 from papers.__main__ import main
 
 RNG = np.random.default_rng(0)
@@ -46,6 +54,7 @@ CLAIMS = {
     "thesis-table-4.1": "FTUNE+D-S is one of the best",
     "thesis-figure-4.1": "diverse ones are better, BBS+D above BBS",
     "thesis-figure-4.2": "FTUNE-S is right more often than DBOOST",
+    "thesis-spectrum": "BBS is one of the best beside changed spectra",
     "thesis-table-4.2": "FTUNE-S is right more often than DBOOST",
     "thesis-table-5.1": "ORLand errs less than KR",
     "thesis-figure-5.2": "RegLand-Sp errs less than RegLand",
@@ -62,6 +71,7 @@ def test_every_target_prints_its_claims_and_draws(name, home):
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert any(CLAIMS[name] in claim["says"] for claim in found["claims"])
+    assert not any(claim["judged"] for claim in found["claims"])
     assert all(len(row) == len(table["heads"]) for table in found["tables"] for row in table["rows"])
     assert (home / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -176,3 +186,23 @@ def test_the_printed_law_is_mostly_the_zero_map_and_unbiased():
     errors = [maclaurin_error._error("t^10", X, "RF as printed", 100, seed) for seed in range(40)]
     assert np.mean(np.isclose(errors, zero)) > 0.8  # 95 % of the time no column of degree 10 is drawn
     assert np.linalg.norm(X, axis=1).max() <= 1
+
+
+def test_changed_spectra_with_all_objects_are_the_changed_matrix():
+    """The features of the target, without their common scale, give the clipped matrix to the SVM."""
+    objects = RNG.normal(size=(40, 2))
+    alike = objects @ np.diag([1.0, -0.3]) @ objects.T
+    y = np.where(objects[:, 0] > 0, 1, 2)
+    model = landmark_spectrum.Tuned("clip", 300, 0).fit(alike, y)
+    values, vectors = np.linalg.eigh(alike)
+    scale = model._model[2]
+    features = model._features(model._model, alike) * scale
+    np.testing.assert_allclose(features @ features.T, vectors @ np.diag(np.maximum(values, 0)) @ vectors.T, atol=1e-9)
+    assert landmark_spectrum.negative_share(np.diag([3.0, -1.0])) == pytest.approx(0.25)
+
+
+def test_a_quick_run_judges_nothing(home):
+    shown = CliRunner().invoke(main, ["thesis-spectrum", "--quick"]).stdout
+    assert "it judges no claim" in shown
+    verdicts = {line.split(":")[0] for line in shown.splitlines() if "(paper: " in line}
+    assert verdicts == {"not judged"}

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
+import re
+import sys
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
+
+from gristmill.cli import app
+from gristmill.evaluate import metrics
 
 ROOT = Path(__file__).parent.parent.parent
 MOST = 16  #: files in a folder
@@ -50,6 +57,93 @@ def test_the_architecture_page_names_only_files_that_exist():
     assert len(paths) > 10
     homes = [ROOT, ROOT / "src", ROOT / "src" / "gristmill", ROOT / "src" / "core"]
     assert [path for path in sorted(paths) if not any((home / path).exists() for home in homes)] == []
+
+
+def public_estimators() -> list[type]:
+    path = ROOT / "docs" / "_ext" / "public_names.py"
+    spec = importlib.util.spec_from_file_location("public_names", path)
+    listing = importlib.util.module_from_spec(spec)
+    sys.modules["public_names"] = listing  # dataclasses look their module up there
+    spec.loader.exec_module(listing)
+    found = [getattr(importlib.import_module(public.module), public.name) for public in listing.public_names()]
+    return [value for value in found if isinstance(value, type) and issubclass(value, BaseEstimator)]
+
+
+def ancestors(kind: type) -> list[str]:
+    return [base.__name__ for base in kind.__mro__[1:] if base.__module__.startswith("gristmill.")]
+
+
+def test_no_public_estimator_has_more_than_five_ancestors_inside_the_package():
+    deep = {kind.__name__: ancestors(kind) for kind in public_estimators()}
+    assert len(deep) > 30
+    assert {name: bases for name, bases in deep.items() if len(bases) > 5} == {}
+
+
+def changes() -> list[tuple[str, int, str]]:
+    table = ARCHITECTURE.split("## What a change touches")[1]
+    return [
+        (what, int(count), where) for what, count, where in re.findall(r"^\| (.+?) \| (\d+) \| (.+) \|$", table, re.M)
+    ]
+
+
+def test_a_change_touches_as_many_files_as_the_architecture_page_says():
+    named = {what for what, _, _ in changes()}
+    parts = {"budget", "kernel", "saved field of a learner", "reader of a file format"}
+    assert named >= parts | {"sub-command", "metric", "fleet option"}
+    for what, count, where in changes():
+        assert count == len(re.findall(r"`[\w/.]+[/.]\w*`", where)) + where.count("the list of public names"), what
+
+
+def test_a_metric_is_one_class_of_one_file():
+    source = ROOT / "src" / "gristmill"
+    for metric in metrics._ALL.values():
+        homes = [
+            path for path in source.rglob("*.py") if f"class {metric.__name__}(" in path.read_text(encoding="utf-8")
+        ]
+        assert homes == [source / "evaluate" / "metrics.py"]
+        users = [
+            path
+            for path in source.rglob("*.py")
+            if re.search(rf"metrics import .*\b{metric.__name__}\b", path.read_text())
+        ]
+        assert users == [], f"{metric.__name__} is found by its name"
+
+
+def test_a_command_is_named_in_one_place():
+    commands = ROOT / "src" / "gristmill" / "cli"
+    for module, *_ in app._COMMANDS.values():
+        path = commands.joinpath(*module.split("."))
+        assert path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+#: files that still read or write fields of a saved state by name, and how often; the list only shrinks
+OPEN_STATE = {
+    "export/_description.py": 21,
+    "features/_mapped.py": 2,
+    "merging/compression.py": 2,
+    "merging/learners.py": 22,
+    "merging/terms.py": 16,
+    "pairwise/_buffered_rows.py": 1,
+    "pairwise/_python_loop.py": 4,
+    "race/auto_novelty.py": 2,
+    "race/core.py": 2,
+    "serve/store/record.py": 12,
+    "similarity/stream_core.py": 3,
+    "streams/tables/table.py": 4,
+    "unsupervised/base.py": 1,
+    "unsupervised/core.py": 1,
+}
+
+
+def test_saved_state_is_read_by_name_in_persist_only():
+    source = ROOT / "src" / "gristmill"
+    found = {}
+    for path in sorted(source.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        uses = len(re.findall(r'\bstate\[f?"|\bstate\(\)\[', text))
+        if uses and "persist" not in path.parts:
+            found[path.relative_to(source).as_posix()] = uses
+    assert found == OPEN_STATE
 
 
 def test_includes_point_one_way():

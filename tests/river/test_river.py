@@ -12,6 +12,7 @@ from gristmill import (
     AutoClassifier,
     Gaussian,
     KernelClassifier,
+    KernelRegressor,
     norma_novelty,
     passive_aggressive,
     passive_aggressive_regressor,
@@ -135,3 +136,59 @@ def test_widths_go_by_the_number_of_names(model):
     said = [adapter.predict_one(dict(zip("abc", x.tolist(), strict=True))) for x in X[:20]]
     assert said == bare.predict(X[:20]).tolist()
     assert adapter._learner.n_features_in_ == 3
+
+
+def by_rows(adapter):
+    """The same adapter without its own way of single events."""
+    adapter._single_events = lambda: None
+    return adapter
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor, AnomalyDetector])
+def test_known_names_are_learned_and_answered_as_rows_of_the_learner(kind):
+    """Names come and go; truths are numbers; new names and classes come in between."""
+    models = {
+        Classifier: passive_aggressive(Gaussian(0.5), size=20),
+        Regressor: KernelRegressor(Gaussian(0.5), random_state=0),
+        AnomalyDetector: norma_novelty(Gaussian(0.5), nu=0.1, rate=0.1, size=20),
+    }
+    one, other = kind(models[kind]), by_rows(kind(models[kind]))
+    rng = np.random.default_rng(0)
+    verbs = {
+        Classifier: ("predict_one", "predict_proba_one"), Regressor: ("predict_one",), AnomalyDetector: ("score_one",)
+    }  # fmt: skip
+    quick = 0
+    for step in range(300):
+        names = [f"f{place}" for place in rng.permutation(4 + step // 60) if rng.random() < 0.8] or ["f0"]
+        x = {name: bool(rng.integers(2)) if name == "f1" else float(rng.normal()) for name in names}
+        asked = {**x, "unknown": 1.0}
+        for verb in verbs[kind]:
+            assert getattr(one, verb)(asked) == getattr(other, verb)(asked)
+        label = {
+            Classifier: (int(rng.integers(2 + step // 100)),),
+            Regressor: (float(rng.normal()),),
+            AnomalyDetector: (),
+        }[kind]
+        quick += one._events is not None
+        one.learn_one(x, *label)
+        other.learn_one(x, *label)
+    assert quick > 150
+    assert other._events is None
+    assert one._learner.n_seen_ == 300
+    again = pickle.loads(pickle.dumps(one))
+    again.learn_one(x, *label)
+    one.learn_one(x, *label)
+    for verb in verbs[kind]:
+        assert getattr(one, verb)(x) == getattr(again, verb)(x)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), "red", [1.0], 10**400])
+def test_a_value_that_is_no_number_is_refused_after_known_names_too(value):
+    adapter = Classifier(passive_aggressive(Gaussian(0.5), size=20))
+    for step in range(5):
+        adapter.learn_one({"a": float(step), "b": 1.0}, step % 2)
+    with pytest.raises((ValueError, OverflowError)):
+        adapter.learn_one({"a": value, "b": 1.0}, 1)
+    with pytest.raises((ValueError, OverflowError)):
+        adapter.predict_one({"a": value, "b": 1.0})
+    assert adapter._learner.n_seen_ == 5

@@ -39,6 +39,7 @@ from gristmill import (
     Logistic,
     Manhattan,
     MarginProjection,
+    Merge,
     Normalized,
     PairwiseAUC,
     PairwiseMetric,
@@ -78,6 +79,7 @@ from gristmill.pairwise import (
     SquaredHinge,
 )
 from gristmill.similarity import Ramp, SpectrumLandmarks, StreamLandmarkClassifier, StreamLandmarkRegressor
+from gristmill.unsupervised import KernelKMeans, KernelPCA
 
 # ---- streams ------------------------------------------------------------------------------------------------
 
@@ -251,6 +253,8 @@ BEYOND = {
         StructuredLearner(KERNEL, [0, 1, 2], rule=MarginProjection(), budget=Project(0.75), average=True),
         "three-csr",
     ),
+    "kernel-pca": (KernelPCA(2, KERNEL, Merge(12), decay=0.96875), "binary"),
+    "kernel-k-means": (KernelKMeans(2, KERNEL, Project(0.5, 12), random_state=0), "binary"),
     "stream-landmarks": (StreamLandmarkClassifier(Manhattan(), n_landmarks=8, random_state=0), "three"),
     "stream-landmarks-binary": (StreamLandmarkClassifier(KERNEL, 8, freeze=30, C=0.5, random_state=0), "binary-words"),
     "stream-landmarks-number": (StreamLandmarkRegressor(KERNEL, 8, epsilon=0.0625, random_state=0), "number"),
@@ -301,7 +305,7 @@ def catalogue_learners() -> dict[str, tuple[object, str]]:
         if name.startswith("passive_aggressive"):
             given.pop("size")  # its own budget is another one by now
         model = function(**given)
-        kind = {"classification": "binary", "regression": "number", "novelty": "novelty"}[model._task]
+        kind = {"classification": "binary", "regression": "number", "novelty": "novelty"}[model._task.name]
         found[f"catalogue-{name}"] = (model, kind)
     return found
 

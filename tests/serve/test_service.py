@@ -9,6 +9,8 @@ import json
 import math
 import re
 import sqlite3
+import subprocess
+import sys
 import time
 
 import msgspec
@@ -302,7 +304,7 @@ def test_a_damaged_journal_is_reported_and_recovered(tmp_path):
         Store(tmp_path / "store").open()
     (loss,) = plan(tmp_path / "store")
     assert (loss.position, loss.last) == (100, 300)
-    assert "200 events would be lost" in loss.text()
+    assert "at least 200 events would be lost" in loss.text()
     recover(folder, loss)
     with TestClient(app(tmp_path / "store")) as client:
         assert served(client).position == 100
@@ -494,3 +496,56 @@ def test_inference_in_json(client):
     expected = client.post("/v1/models/m/predict", json={"rows": ROWS[:5]}).json()["predictions"]
     assert found["outputs"][0]["data"] == expected
     assert json.dumps(client.get("/v2/models/m").json())
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1"])
+def test_a_header_that_is_no_number_is_refused(client, length):
+    learn(client, 0, 50)
+    headers = {b"Inference-Header-Content-Length": length.encode("latin-1")}
+    assert client.post("/v2/models/m/infer", content=b"{}", headers=headers).status_code == 400
+
+
+def test_a_number_that_is_too_large_is_shown_with_its_column(client):
+    client.post("/v1/models/n", json={"learner": "auto", "task": "classification"})
+    rows = [ROWS[0], {**ROWS[1], "b": 1e308}]
+    answer = client.post("/v1/models/n/learn", json={"rows": rows, "labels": Y[:2]})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["row"], error["column"], error["value"]) == (422, 1, "b", 1e308)
+
+
+@pytest.mark.parametrize("memory", ["-1 MB", "1e30 MB", 2**63])
+def test_a_memory_out_of_range_is_refused_in_words(client, memory):
+    answer = client.post("/v1/models/n", json={"learner": "auto", "task": "novelty", "memory": memory})
+    assert answer.status_code == 422
+    assert "memory must be bytes or words" in answer.json()["error"]["message"]
+
+
+def test_a_name_that_the_store_needs_is_refused(client):
+    answer = client.post("/v1/models/gristmill-store", json={"learner": TEXT})
+    assert (answer.status_code, "another name" in answer.json()["error"]["message"]) == (409, True)
+
+
+def test_credentials_of_systemd_may_show_bits_of_the_group(tmp_path, monkeypatch):
+    place = tmp_path / "tokens"
+    place.write_text("write " + "w" * 16)
+    place.chmod(0o440)
+    with pytest.raises(ValueError, match="chmod 600"):
+        Tokens.of_file(place)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert Tokens.of_file(place).write == (b"w" * 16,)
+    place.chmod(0o444)
+    with pytest.raises(ValueError, match="chmod 600"):
+        Tokens.of_file(place)
+
+
+def test_an_empty_label_of_csv_is_refused(client):
+    headers = {"content-type": "text/csv"}
+    answer = client.post("/v1/models/m/learn", content="a,b,c,label\n1,2,3,x\n1,2,3,\n", headers=headers)
+    assert (answer.status_code, answer.json()["error"]["row"]) == (422, 1)
+    assert served(client).position == 0
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path):
+    code = "import sys; sys.modules['msgspec'] = None; import gristmill.serve"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.stderr.strip().endswith("needs the package msgspec: pip install 'gristmill[serve]'")

@@ -52,7 +52,7 @@ def learned(path, **options):
 @pytest.fixture
 def small_blocks(monkeypatch):
     original = source.text_blocks
-    for module in ("files.frames", "files.json_lines"):
+    for module in ("files.csv", "files.json_lines"):
         monkeypatch.setattr(
             f"gristmill.streams.{module}.text_blocks", lambda path, quoted=False: original(path, quoted, 1 << 6)
         )

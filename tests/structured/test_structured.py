@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
@@ -11,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from structured_twin import Twin, classes, sequences
 
 import gristmill
 from gristmill import (
@@ -33,6 +35,8 @@ from gristmill import (
     Window,
 )
 from gristmill.kernels import PythonKernel
+from gristmill.structured import Sequences, viterbi
+from gristmill.structured.search import SequenceScore
 
 KERNEL = Gaussian(0.8)
 LABELS = [0, 1, 2]
@@ -63,8 +67,10 @@ def search(score, x, exclude):
 
 
 def hypothesis(model):
-    f = model._hypothesis
-    return f.seen, f.ids.tolist(), f.labels.tolist(), f.coef.tolist(), f.total.tolist(), list(f.numbers)
+    held = model._held
+    state = {name: value.tolist() for name, value in held.f.state().items()}
+    del state["counters"][3]  # the seed, which is random where none is given
+    return state, list(held.names), model.dual_coef_.tolist(), model.support_ids_.tolist()
 
 
 @pytest.fixture(params=PARTS)
@@ -167,6 +173,160 @@ def test_an_implicit_step_of_length_0_is_none():
     assert model.n_support_ == 0
 
 
+@pytest.mark.parametrize("average", [False, True])
+def test_the_core_agrees_with_the_twin(parts, average):
+    rule, budget = parts
+    if average and budget.evicts:
+        return
+    budget = Project(0.1) if budget == Project(0.0) else budget
+    X, y = stream(70)
+    twin = Twin(classes(KERNEL), lambda x: LABELS, rule, budget, average)
+    wanted = np.array(twin.prequential(X, y.tolist()))
+    model = StructuredLearner(KERNEL, LABELS, rule=rule, budget=budget, average=average)
+    np.testing.assert_allclose(model.prequential(X, y), wanted, atol=1e-9)
+    assert model.support_ids_.tolist() == sorted(set(twin.ids))
+
+
+# ---- sequences with a tag per row -----------------------------------------------------------------------
+
+
+def tagged(count=60, seed=0, most=4):
+    """Sequences of one to four rows whose tags follow each other in a cycle, mostly."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(count):
+        tags = (rng.integers(3) + np.arange(rng.integers(1, most + 1)) + (rng.random() < 0.1)) % 3
+        X.append(np.eye(3)[tags] + rng.normal(size=(len(tags), 3)))
+        y.append(tuple(int(tag) for tag in tags))
+    return X, y
+
+
+def every(x):
+    return list(itertools.product(LABELS, repeat=len(x)))
+
+
+def hamming(y, r):
+    return float(sum(a != b for a, b in zip(y, r, strict=True)))
+
+
+def exhaustive(score, x, exclude):
+    return max((label for label in every(x) if label != exclude), key=lambda label: round(score(label), 9))
+
+
+SEQUENCES = {**PARTS, "projectron": (Perceptron(), Project(0.8)), "squared": (MarginProjection(True), Project(1.5))}
+SEQUENCES["projectron++"] = (MarginProjection(), Project(0.8))
+del SEQUENCES["no tolerance"]
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.parametrize("cost", [None, hamming])
+def test_sequences_agree_with_the_twin(name, cost):
+    rule, budget = SEQUENCES[name]
+    if cost is not None and not isinstance(rule, Implicit):
+        return
+    X, y = tagged(25, most=3)
+    twin = Twin(sequences(KERNEL, 0.6), every, rule, budget, cost=cost)
+    wanted = twin.prequential(X, y, scores=False)
+    model = StructuredLearner(Sequences(KERNEL, 0.6), LABELS, exhaustive, cost, rule, budget)
+    assert model.prequential(X, y) == wanted
+    assert model.support_ids_.tolist() == sorted(set(twin.ids))
+    table = np.zeros((sum(len(x) for x in model.support_vectors_), 3))
+    ends = np.cumsum([len(x) for x in model.support_vectors_])
+    first = dict(zip(model.support_ids_.tolist(), [0, *ends[:-1]], strict=True))
+    for (_, tags), at, c in zip(twin.points, twin.ids, twin.coef, strict=True):
+        for t, tag in enumerate(tags):
+            table[first[at] + t, tag] += c
+    np.testing.assert_allclose(model.dual_coef_, table, atol=1e-9)
+    held = model._held
+    for x in X[:5]:
+        score = model._engine._samples(held, [x]).at(0, average=False)
+        for label in every(x)[:9]:
+            assert score(label) == pytest.approx(twin.score(x, label), abs=1e-9)
+
+
+def test_viterbi_is_the_exhaustive_search():
+    rng = np.random.default_rng(1)
+    for length in (1, 2, 3, 5):
+        for _ in range(40):
+            rows, transitions = rng.normal(size=(length, 3)), rng.normal(size=(3, 3))
+            score = SequenceScore({0: 0, 1: 1, 2: 2}, "row 0", rows, transitions)
+            x = np.zeros((length, 1))
+            exclude = tuple(int(tag) for tag in rng.integers(3, size=length))
+            best = viterbi(score, x, None)
+            assert best == max(every(x), key=score)
+            for barred in (exclude, best):
+                assert viterbi(score, x, barred) == max((label for label in every(x) if label != barred), key=score)
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences_however_they_are_cut_and_saved(name, tmp_path):
+    rule, budget = SEQUENCES[name]
+    X, y = tagged(90)
+    model = StructuredLearner(Sequences(KERNEL, 0.6), LABELS, rule=rule, budget=budget)
+    whole, single, cut = (clone(model) for _ in range(3))
+    said = whole.prequential(X, y)
+    parts = []
+    for a, b in ((0, 1), (1, 50), (50, 51), (51, 90)):
+        parts += cut.prequential(X[a:b], y[a:b])
+        cut = pickle.loads(pickle.dumps(cut))
+        cut.save(tmp_path / "model")
+        cut = gristmill.load(tmp_path / "model")
+    for x, label in zip(X, y, strict=True):
+        single.learn_one(x, label)
+    assert parts == said
+    assert hypothesis(cut) == hypothesis(whole) == hypothesis(single)
+    assert cut.predict(X) == whole.predict(X) == [whole.predict_one(x) for x in X]
+    assert whole.n_features_in_ == cut.n_features_in_ == 3
+
+
+def test_transitions_matter():
+    X, y = tagged(300)
+    wrong = {}
+    for transitions in (0.0, 1.0):
+        model = StructuredLearner(Sequences(Gaussian(0.3), transitions), LABELS, cost=hamming)
+        found = model.prequential(X, y)
+        wrong[transitions] = sum(hamming(a, b) for a, b in zip(y[100:], found[100:], strict=True))
+    assert wrong[1.0] < 0.7 * wrong[0.0]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([np.zeros((2, 3)), np.zeros((2, 3))], [(0, 1), (0,)], "row 1: a sequence of 2 rows has 1 tags"),
+        ([np.zeros((2, 3)), np.zeros((2, 2))], [(0, 1), (0, 1)], "row 1: a row has 2 features, and the model 3"),
+        ([np.zeros((2, 3)), np.zeros(3)], [(0, 1), (0, 1, 2)], "row 1: a sequence must be a table with rows"),
+        ([np.zeros((2, 3)), np.full((1, 3), np.nan)], [(0, 1), (0,)], "row 1: X contains NaN.*position 0, column 0"),
+        ([np.zeros((2, 3))], [(0, 7)], "row 0: the tag 7 is not in labels"),
+        ([np.zeros((2, 3))], [5], "row 0: a label must be one tag per row"),
+        ([[["a", "b", "c"]]], [(0,)], "row 0: a sequence must be a table of numbers"),
+        ([np.full((1, 3), 1e200)], [(0,)], "row 0"),
+    ],
+)
+def test_bad_sequences_change_nothing(X, y, message):
+    model = StructuredLearner(Sequences(Linear()), LABELS).fit(*tagged(20))
+    before = hypothesis(model)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.partial_fit(X, y)
+    assert hypothesis(model) == before
+
+
+def test_a_search_over_sequences_must_return_tags():
+    X, y = tagged(5)
+    for found, message in (
+        (lambda x: (9,) * len(x), "tags of labels"),
+        (lambda x: (0,) * (len(x) + 1), "tags of labels"),
+    ):
+        model = StructuredLearner(Sequences(KERNEL), LABELS, argmax=lambda score, x, exclude, f=found: f(x))
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match="give labels, the list of all tags"):
+        StructuredLearner(Sequences(KERNEL), argmax=exhaustive).fit(X, y)
+    with pytest.raises(TypeError, match="base must be a kernel of gristmill"):
+        Sequences(lambda a, b: 1.0)
+    with pytest.raises(TypeError, match="too many labels"):
+        StructuredLearner(Sequences(KERNEL), LABELS).fit(X, y).decision_function(X)
+
+
 def test_sequences():
     """Tags of a word under a kernel that sums over letters, with a search of the user's own."""
 
@@ -246,16 +406,18 @@ def test_a_damaged_file(tmp_path):
     arrays, text = model_files.opened(tmp_path / "model")
     for name, value in {
         "of": arrays["of"] + 1000,
-        "labels": arrays["labels"] + 3,
+        "symbols": arrays["symbols"] + 3,
+        "first_symbol": arrays["first_symbol"] + 1,
+        "first_row": arrays["first_row"][:-1].copy(),
         "ids": arrays["ids"][::-1].copy(),
         "coef": np.full_like(arrays["coef"], np.nan),
         "factor": -arrays["factor"],
-        "points": arrays["points"][:, :2].copy(),
+        "points": arrays["points"][1:].copy(),
         "counters": arrays["counters"][:2].copy(),
         "total": arrays["total"].astype(np.float32),
     }.items():
         (tmp_path / "forged").write_bytes(model_files.closed({**arrays, name: value}, text))
-        with pytest.raises(gristmill.ModelFileError, match="fit together"):
+        with pytest.raises(gristmill.ModelFileError, match="fit"):
             gristmill.load(tmp_path / "forged")
 
 
@@ -294,7 +456,7 @@ def test_weights():
     some = np.arange(200) % 3 > 0
     left = StructuredLearner(KERNEL, LABELS, budget=Unbounded()).fit(X, y, sample_weight=some.astype(float))
     right = StructuredLearner(KERNEL, LABELS, budget=Unbounded()).fit(X[some], y[some])
-    assert left._hypothesis.coef.tolist() == right._hypothesis.coef.tolist()
+    assert left.dual_coef_.tolist() == right.dual_coef_.tolist()
     assert left.n_seen_ == 200
 
 

@@ -26,8 +26,8 @@ def batch(number: int) -> tuple[Any, Any, Any]:
 
 def digest(whole: KeyedFleet) -> str:
     """Of every key's learner, the labels and the clock."""
-    keys = np.sort(whole._all_keys())
-    pack = whole._core_.members(keys, [])
+    keys = np.sort(whole._store.keys())
+    pack = whole._store.members(keys)
     found = hashlib.blake2b(repr((whole._table.names, whole._core_.now, keys.tolist())).encode())
     for name in sorted(pack):
         found.update(np.ascontiguousarray(pack[name]).tobytes())

@@ -128,11 +128,11 @@ def batches(fleet, count=12, size=40, keys=15, seed=0, texts=False):
 
 def digest(fleet):
     """Every key's learner, its last event, the labels and the clock."""
-    keys = fleet._all_keys()
+    keys = fleet._store.keys()
     order = np.argsort(keys)
     keys = keys[order] if isinstance(keys, np.ndarray) else [keys[i] for i in order]
     rows = keys if isinstance(keys, np.ndarray) else [key.encode() if isinstance(key, str) else key for key in keys]
-    pack = fleet._core_.members(rows, fleet._found(fleet._core_, rows))
+    pack = fleet._store.members(rows)
     sums = {name: zlib.crc32(np.ascontiguousarray(array).tobytes()) for name, array in pack.items()}
     return list(keys), sums, fleet._table.names, fleet._core_.now, fleet._core_.classes
 

@@ -117,8 +117,6 @@ def _asked(model: Any) -> str:
     keyed = (np.arange(3),) if hasattr(model, "keys_") else ()
     rows = np.repeat(ROWS[:, None], 2, axis=1) if type(model).__name__ == "Fleet" else ROWS
     for verb in ("memory_bytes_", "n_seen_", "predict", "decision_function", "predict_proba", "explain", "weights_"):
-        if verb == "explain" and type(model).__name__.startswith("Feature"):
-            continue  # a learner without stored points refuses every row
         try:
             found = getattr(model, verb, None)
             if callable(found):

@@ -23,5 +23,5 @@ def opened(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def closed(arrays: dict[str, Any], text: dict[str, Any]) -> bytes:
     """The bytes of a file with these arrays and this text, and a checksum that fits."""
-    signed = {**text, "checksum": persist.checksum(text, arrays)} if isinstance(text, dict) else text
+    signed = {**text, "checksum": persist.checksum(json.dumps(text), arrays)} if isinstance(text, dict) else text
     return to_bytes(arrays, metadata={"gristmill": json.dumps(signed)})

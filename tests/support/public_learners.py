@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gristmill
-from gristmill import features, pairwise, race, similarity
+from gristmill import features, pairwise, race, similarity, unsupervised
 from gristmill._base.estimator import StreamEstimator
 from gristmill.budgets import Merge
 from gristmill.kernels import Gaussian, Laplacian, Linear
@@ -29,7 +29,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 def public() -> dict[str, Any]:
     """Name -> class of every public learner on a stream."""
     found = {}
-    for home in (gristmill, features, pairwise, race, similarity):
+    for home in (gristmill, features, pairwise, race, similarity, unsupervised):
         for name in home.__all__:
             value = getattr(home, name)
             makes = name in ("FeatureLearner", "Race")  # others, which are on the list themselves

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import public_learners
 
-from gristmill import CentredFleet, Fleet, KernelClassifier, KernelRegressor, KeyedFleet, Prepared, _core
+from gristmill import Fleet, KernelClassifier, KernelRegressor, KeyedFleet, Prepared, _core
 from gristmill.budgets import DropOldest, Merge
 from gristmill.kernels import Gaussian, Laplacian
 from gristmill.streams import StreamScaler
@@ -28,6 +28,8 @@ EXEMPT = {
     "Regressor": "as Classifier",
     "AnomalyDetector": "as Classifier",
 }
+#: doors beside that of the class, for a parameter that changes how it learns
+VARIANTS = {"KeyedFleet(center=True)"}
 
 
 class Door:
@@ -45,7 +47,8 @@ class Door:
         if self.name.startswith("Race"):
             kind = KernelRegressor if self.name.endswith("Regressor") else KernelClassifier
             return {"experts": [kind(budget=DropOldest(20)), Prepared(kind(Laplacian(3.0), budget=Merge(20)))]}
-        given = {"budget": DropOldest(20), "memory": "60 kB", "n_landmarks": 20, "freeze": 100}
+        budget = Merge(20) if self.name in ("KernelPCA", "KernelKMeans") else DropOldest(20)
+        given = {"budget": budget, "memory": "60 kB", "n_landmarks": 20, "freeze": 100}
         kind = public_learners.public().get(self.name)
         known = {} if kind is None else inspect.signature(kind).parameters
         return {key: value for key, value in given.items() if key in known}
@@ -55,7 +58,7 @@ class Door:
 
     def stream(self, count: int) -> tuple[Any, Any]:
         X, y = public_learners.stream(self.name, count)
-        return X, None if self.name.endswith("Novelty") else y
+        return X, None if self.name.endswith(("Novelty", "PCA", "KMeans")) else y
 
     def some(self, y: Any, start: int, end: int) -> Any:
         return None if y is None else y[start:end]
@@ -108,9 +111,9 @@ class OfKeyedFleet(Door):
         return bytes(model.decision_function(self.keys(X), X).tobytes())
 
 
-class OfCentredFleet(OfKeyedFleet):
+class OfCenteredKeyedFleet(OfKeyedFleet):
     def made(self, **given: Any) -> Any:
-        return CentredFleet(KernelRegressor(Gaussian(1.0), budget=DropOldest(20)))
+        return KeyedFleet(KernelRegressor(Gaussian(1.0), budget=DropOldest(20)), center=True)
 
 
 class OfScaler(Door):
@@ -136,7 +139,7 @@ DOORS: dict[str, Door] = {name: Door(name) for name in public_learners.public()}
     "Prepared": OfPrepared("Prepared"),
     "Fleet": OfFleet("Fleet"),
     "KeyedFleet": OfKeyedFleet("KeyedFleet"),
-    "CentredFleet": OfCentredFleet("CentredFleet"),
+    "KeyedFleet(center=True)": OfCenteredKeyedFleet("KeyedFleet(center=True)"),
     "StreamScaler": OfScaler("StreamScaler"),
 }
 

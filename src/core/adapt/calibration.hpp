@@ -77,7 +77,8 @@ class Calibration {
         return fresh;
     }
     // Number of state values for `outputs` outputs, for callers that store the state themselves.
-    static std::size_t count(std::size_t outputs) { return 5 + 2 * outputs; }
+    static constexpr std::size_t kShared = 5;  // numbers that all outputs share
+    static std::size_t count(std::size_t outputs) { return kShared + 2 * outputs; }
     template <class F>
     void load(std::size_t outputs, const F& number) {
         count_ = number(0);

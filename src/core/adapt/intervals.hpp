@@ -158,6 +158,33 @@ class Intervals {
         if (target < each_.size()) each_[target].rescale(factor);
     }
 
+    // Weighted means over those that have seen errors; the numbers of samples add up. requires: as many targets in each.
+    void unite(std::span<const Intervals* const> parts, std::span<const double> shares) {
+        double total = 0;
+        for (std::size_t at = 0; at < parts.size(); ++at)
+            if (parts[at]->knows()) total += shares[at];
+        if (!(total > 0)) {
+            each_ = parts[0]->each_;
+            return;
+        }
+        for (std::size_t o = 0; o < each_.size(); ++o) {
+            std::vector<double> sums(Interval::kNumbers);
+            double events = 0;
+            for (std::size_t at = 0; at < parts.size(); ++at) {
+                Interval own = parts[at]->each_[o];
+                std::size_t i = 0;
+                own.each([&](double& x) {
+                    if (i == 0) events += x;
+                    if (parts[at]->knows()) sums[i] += shares[at] / total * x;
+                    ++i;
+                });
+            }
+            sums[0] = events;
+            auto next = sums.begin();
+            each_[o].each([&](double& x) { x = *next++; });
+        }
+    }
+
     void visit(Archive& archive) {
         if (archive.loads && !archive.has("intervals")) return;  // an expert of a race is saved without them
         std::vector<double> numbers;
@@ -172,6 +199,13 @@ class Intervals {
     }
 
   private:
+    bool knows() const {
+        return std::any_of(each_.begin(), each_.end(), [](Interval one) {
+            double events = -1;
+            one.each([&](double& x) { events = events < 0 ? x : events; });
+            return events > 0;
+        });
+    }
     std::vector<Interval> each_;
 };
 

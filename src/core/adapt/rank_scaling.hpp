@@ -1,17 +1,19 @@
 // Columns by the order of their values: each value becomes the normal score of its rank among a sample of the last few thousand events.
 //
 // No unit, no outlier and no monotone change of a column matters. The map of a column is piecewise linear between at most 32 quantiles
-// of the sample and grows with a logarithm beyond its ends. It is renewed at fixed positions of the stream, each half as far again from the one
-// before, if the column has changed; numbers that were scaled by the map before can follow to the present one. The sample and the maps depend
+// of the sample and grows with a logarithm beyond its ends. It is renewed at fixed positions of the stream, each a quarter farther than the one
+// before, if the columns have changed; numbers that were scaled by the map before can follow to the present one. The sample and the maps depend
 // on the events and their order only.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/adapt/scaling.hpp"
 #include "core/base/archive.hpp"
 #include "core/base/elementary.hpp"
 #include "core/base/random.hpp"
@@ -89,6 +91,8 @@ class RankMap {
     }
 
     std::size_t count() const { return count_; }
+    std::span<const double> knots() const { return {knots_, count_}; }
+    std::span<const double> scores() const { return {scores_, count_}; }
     double scaled(double x) const {
         if (count_ < 2) return 0;
         if (x < knots_[0]) return scores_[0] - beyond(knots_[0] - x, unit(false));
@@ -193,15 +197,34 @@ class RankScaling {
   public:
     static constexpr std::size_t kSample = 256;
 
-    explicit RankScaling(std::uint64_t warmup) : warmup(warmup) {}
+    // warmup: events after which everything stays as it is. sample: rows that quantiles are taken from.
+    explicit RankScaling(std::uint64_t warmup, std::size_t sample = kSample) : warmup(warmup), sample_rows(sample) {}
 
     std::size_t width() const { return maps_.size(); }
-    std::size_t bytes() const { return width() * (kSample * sizeof(double) + 2 * sizeof(RankMap)); }
+    std::size_t bytes() const { return bytes_for(width(), sample_rows); }
+    static std::size_t bytes_for(std::size_t width, std::size_t sample) {
+        return width * (sample * sizeof(double) + 2 * sizeof(RankMap));
+    }
+    // Rows of a sample that takes, with the maps, no more than an eighth of `memory`; 0 where there is none.
+    static std::size_t sample_within(std::size_t memory, std::size_t width) {
+        for (const std::size_t rows : {kSample, kSample / 2})
+            if (bytes_for(width, rows) <= memory / 8) return rows;
+        return 0;
+    }
     std::uint64_t renewals() const { return renewals_; }
-    // Events until maps may be renewed: the next chunk of so many can be scaled by one map but for its first event.
+    std::span<const double> sample() const { return sample_; }
+    const RankMap& map(std::size_t column) const { return maps_[column]; }
+    // Events until the next one at which maps may be renewed, that one included.
     std::uint64_t due() const {
         if (seen >= warmup) return ~std::uint64_t{0};
         return seen == 0 ? 1 : std::max<std::uint64_t>(next_ > seen ? next_ - seen : 1, 1);
+    }
+
+    // Events that can be learned in one call in which maps are renewed before the first of them, or not at all.
+    std::uint64_t run() const {
+        const std::uint64_t left = due();
+        if (left > 1) return left - 1;
+        return following(next_) - next_;
     }
 
     // Columns that come after `events` events, as if each had had its first value in all of them.
@@ -209,7 +232,7 @@ class RankScaling {
         if (width() == 0) seen = events, next_ = following(std::max<std::uint64_t>(events, 1) - 1);
         const std::size_t before = width(), now = before + fresh.size();
         const std::size_t rows =
-            before == 0 ? static_cast<std::size_t>(std::min<std::uint64_t>(events, kSample)) : sample_.size() / before;
+            before == 0 ? static_cast<std::size_t>(std::min<std::uint64_t>(events, sample_rows)) : sample_.size() / before;
         std::vector<double> wider(rows * now);
         for (std::size_t r = 0; r < rows; ++r) {
             std::copy_n(sample_.begin() + static_cast<std::ptrdiff_t>(r * before), before,
@@ -243,13 +266,61 @@ class RankScaling {
     // Rows that were scaled before the last renewal, as they are scaled now.
     void follow(const double* rows, std::size_t n, double* out) const {
         for (std::size_t r = 0; r < n; ++r, rows += width(), out += width())
-            for (std::size_t c = 0; c < width(); ++c) out[c] = maps_[c].scaled(before_[c].value(rows[c]));
+            for (std::size_t c = 0; c < width(); ++c) out[c] = followed(c, rows[c]);
+    }
+    double followed(std::size_t column, double z) const { return maps_[column].scaled(before_[column].value(z)); }
+    // Values that are scaled to these numbers.
+    void values(const double* rows, std::size_t n, double* out) const {
+        for (std::size_t r = 0; r < n; ++r, rows += width(), out += width())
+            for (std::size_t c = 0; c < width(); ++c) out[c] = maps_[c].value(rows[c]);
+    }
+    // One scaling of several that have seen events, of one width: of each as many rows as is its part of the events.
+    static RankScaling merged(std::span<const RankScaling* const> parts) {
+        RankScaling found(parts[0]->warmup, parts[0]->sample_rows);
+        const std::size_t d = parts[0]->width();
+        for (const RankScaling* part : parts) found.seen += part->seen;
+        for (const RankScaling* part : parts) {
+            const std::size_t rows = part->sample_.size() / d;
+            const double share = static_cast<double>(part->seen) / static_cast<double>(found.seen);
+            const auto wanted = static_cast<std::size_t>(std::ceil(share * static_cast<double>(found.sample_rows)));
+            const std::size_t left = found.sample_rows - found.sample_.size() / d, taken = std::min({rows, wanted, left});
+            for (std::size_t at = 0; at < taken; ++at) {
+                const auto row = part->sample_.begin() + static_cast<std::ptrdiff_t>(at * rows / taken * d);
+                found.sample_.insert(found.sample_.end(), row, row + static_cast<std::ptrdiff_t>(d));
+            }
+        }
+        found.maps_.resize(d);
+        while (found.next_ <= found.seen) found.next_ = following(found.next_);
+        found.last_ = 0;
+        found.consider();
+        found.before_ = found.maps_;
+        return found;
     }
     // How fast each scaled column moves with the raw one, at the median of the sample.
     std::vector<double> slopes() const {
         std::vector<double> found(width());
         for (std::size_t c = 0; c < width(); ++c) found[c] = maps_[c].slope(maps_[c].value(0));
         return found;
+    }
+
+    // Moments in place of ranks: those of the sample, as if they were of all events so far.
+    ColumnScaling moments() const {
+        ColumnScaling found(false, warmup);
+        if (seen == 0) return found;
+        const std::size_t d = width(), rows = sample_.size() / d;
+        found.widen({sample_.data(), d}, seen);
+        const double weight = static_cast<double>(std::min(seen, warmup)) / static_cast<double>(rows);
+        for (std::size_t r = 0; r < rows; ++r)
+            for (std::size_t c = 0; c < d; ++c) {
+                const double off = sample_[r * d + c] - sample_[c];
+                found.low[c] += weight * off;
+                found.high[c] += weight * off * off;
+            }
+        return found;
+    }
+    // What was scaled to this row. row: of scaled values, which become the values.
+    void restore_values(double* row) const {
+        for (std::size_t c = 0; c < width(); ++c) row[c] = maps_[c].value(row[c]);
     }
 
     void visit(Archive& archive) {
@@ -259,6 +330,10 @@ class RankScaling {
         archive.count("next", next_);
         archive.count("last", last_);
         archive.count("renewals", renewals_);
+        std::uint64_t most = sample_rows;
+        archive.count("sample_rows", most, kSample);
+        if (most < 1 || most > kSample) archive.refuse("sample_rows", "is out of range");
+        sample_rows = static_cast<std::size_t>(most);
         archive.numbers("sample", sample_);
         std::vector<double> numbers;
         std::vector<std::int64_t> counts;
@@ -267,7 +342,7 @@ class RankScaling {
                         archive.loads ? static_cast<std::size_t>(columns) * 4 * RankMap::kKnots : numbers.size());
         archive.numbers("counts", counts, archive.loads ? static_cast<std::size_t>(columns) * 2 : counts.size());
         if (!archive.loads) return;
-        if (columns == 0 || sample_.size() % columns != 0 || sample_.size() / columns > kSample || sample_.empty())
+        if (columns == 0 || sample_.size() % columns != 0 || sample_.size() / columns > sample_rows || sample_.empty())
             archive.refuse("sample", "does not fit the others");
         maps_.assign(columns, {}), before_.assign(columns, {});
         const double* from = numbers.data();
@@ -282,7 +357,19 @@ class RankScaling {
             }
     }
 
-    std::uint64_t warmup;  // events after which everything stays as it is
+    // Undo of one event at which no map may be renewed: begin() before it, rollback() after it.
+    void begin() { replaced_.reset(), seen_before_ = seen; }
+    void rollback() {
+        if (seen == seen_before_) return;
+        seen = seen_before_;
+        if (!replaced_) return;
+        if (replaced_->empty()) sample_.resize(sample_.size() - width());
+        else std::copy(replaced_->begin(), replaced_->end(), sample_.begin() + static_cast<std::ptrdiff_t>(slot_ * width()));
+        replaced_.reset();
+    }
+
+    std::uint64_t warmup;
+    std::size_t sample_rows;
     std::uint64_t seen = 0;
 
   private:
@@ -302,13 +389,18 @@ class RankScaling {
     }
     void take(const double* row) {
         const std::size_t d = width();
-        if (seen < kSample && sample_.size() < kSample * d) {
+        if (seen < sample_rows && sample_.size() < sample_rows * d) {
+            replaced_.emplace();
             sample_.insert(sample_.end(), row, row + d);
             return;
         }
         Random random{seen, 0};
         const std::uint64_t slot = random.next() % std::min(seen + 1, kRecent);
-        if (slot < sample_.size() / d) std::copy_n(row, d, sample_.begin() + static_cast<std::ptrdiff_t>(slot * d));
+        if (slot >= sample_.size() / d) return;
+        const auto place = sample_.begin() + static_cast<std::ptrdiff_t>(slot * d);
+        replaced_.emplace(place, place + static_cast<std::ptrdiff_t>(d));
+        slot_ = static_cast<std::size_t>(slot);
+        std::copy_n(row, d, place);
     }
     // New maps, if they differ enough from the present ones.
     void consider() {
@@ -335,6 +427,9 @@ class RankScaling {
     std::vector<double> sample_;  // row by row
     std::vector<RankMap> maps_, before_;
     std::uint64_t next_ = 1, last_ = 0, renewals_ = 0;
+    std::optional<std::vector<double>> replaced_;  // by the last event: the row in slot_, or none where it was appended
+    std::size_t slot_ = 0;
+    std::uint64_t seen_before_ = 0;
 };
 
 }  // namespace gristmill

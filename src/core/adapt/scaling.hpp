@@ -12,6 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "core/adapt/robust.hpp"
+#include "core/base/archive.hpp"
+
 namespace gristmill {
 
 // Running means of columns with missing values: the first value, the sum of differences from it, and the count.
@@ -95,7 +98,10 @@ inline double standardized(double x, double centre, double spread) { return (x -
 // Centre and spread of each column: mean and standard deviation, or minimum and range.
 class ColumnScaling {
   public:
-    ColumnScaling(bool by_range, std::uint64_t warmup) : by_range(by_range), warmup(warmup) {}
+    static constexpr std::uint64_t kEarly = 64;  // events after which the clip of the running moments is enough
+
+    // robust: a few wild values among the first events are found and taken out of the moments.
+    ColumnScaling(bool by_range, std::uint64_t warmup, bool robust = false) : by_range(by_range), warmup(warmup), robust(robust) {}
 
     std::size_t width() const { return first.size(); }
     std::uint64_t known() const { return std::min(seen, warmup); }
@@ -103,6 +109,7 @@ class ColumnScaling {
     // Adds columns after `events` events, as if they had had their first value in all of them.
     void widen(std::span<const double> fresh, std::uint64_t events) {
         if (first.empty()) seen = events;
+        early.clear();  // its rows are narrower
         first.insert(first.end(), fresh.begin(), fresh.end());
         for (auto* moment : {&low, &high}) {
             if (by_range) moment->insert(moment->end(), fresh.begin(), fresh.end());
@@ -110,11 +117,22 @@ class ColumnScaling {
         }
     }
 
+    std::size_t bytes() const { return (3 * width() + early.capacity()) * sizeof(double); }
+    // What the first rows take, which robust moments are measured from.
+    static std::size_t early_bytes(std::size_t width) { return kEarly * width * sizeof(double); }
+
     void learn(const double* rows, std::size_t n, double* out) {
+        if (robust && seen < kEarly) {
+            if (const std::size_t part = until_check(); part < n) {
+                learn(rows, part, out);
+                return learn(rows + part * width(), n - part, out + part * width());
+            }
+        }
         const auto fresh = static_cast<std::size_t>(std::min<std::uint64_t>(n, warmup - known()));
         if (by_range) learn_range(rows, fresh, out);
         else learn_moments(rows, fresh, out);
         seen += n;
+        if (robust && seen <= kEarly) check_early(rows, n);
         if (fresh < n) scale(rows + fresh * width(), n - fresh, out + fresh * width());
     }
 
@@ -147,27 +165,81 @@ class ColumnScaling {
         return centre;
     }
 
+    // Saves or loads everything but the method. width: of the rows of a loaded scaling that has seen samples.
+    void visit(Archive& archive, std::size_t rows_width) {
+        archive.count("seen", seen);
+        archive.numbers("first", first);
+        if (archive.loads && first.size() != (first.empty() && seen == 0 ? 0 : rows_width))
+            archive.refuse("first", "does not fit the others");
+        archive.numbers("low", low, width());
+        archive.numbers("high", high, width());
+        if (!robust) return;
+        archive.numbers("early", early);
+        if (archive.loads && early.size() > std::min(seen, kEarly) * width()) archive.refuse("early", "does not fit the others");
+    }
+
     void begin() {
         saved_low_ = low;
         saved_high_ = high;
         saved_seen_ = seen;
+        saved_first_ = first;
+        if (robust && seen + 1 == kEarly) saved_early_ = early;
     }
     void rollback() {
         low = saved_low_;
         high = saved_high_;
+        if (seen == saved_seen_) return;
+        if (robust && seen == kEarly) early = saved_early_;
+        else if (robust && seen < kEarly) early.resize(early.size() - width());
         seen = saved_seen_;
+        first = saved_first_;
     }
 
     bool by_range;
     std::uint64_t warmup;  // events after which the statistics are frozen
+    bool robust;
     std::uint64_t seen = 0;
     std::vector<double> first;
     // minimum and maximum; or sum and sum of squares of differences from the first value
     std::vector<double> low, high;
+    std::vector<double> early;  // the first rows, where moments are robust; freed after kEarly events
 
   private:
+    static constexpr double kQuartiles = 3;      // quartile deviations from the median that early values count at most
+    // Times the robust deviation: only wild values make moments so wide; sparse counts reach 40.
+    static constexpr double kWild = 100;
     std::uint64_t saved_seen_ = 0;
-    std::vector<double> saved_low_, saved_high_;
+    std::vector<double> saved_low_, saved_high_, saved_first_, saved_early_;
+
+    // Events until the moments are compared with the early values, which is after 8, 16, 32 and 64.
+    std::size_t until_check() const {
+        std::uint64_t position = 8;
+        while (position <= seen) position *= 2;
+        return static_cast<std::size_t>(position - seen);
+    }
+    void check_early(const double* rows, std::size_t n) {
+        if (early.empty()) early.reserve(kEarly * width());
+        early.insert(early.end(), rows, rows + n * width());
+        if (seen < 8 || (seen & (seen - 1)) != 0 || seen > warmup || by_range || early.size() != seen * width()) {
+            if (seen == kEarly) early = std::vector<double>();
+            return;
+        }
+        std::vector<double> values(seen);
+        for (std::size_t c = 0; c < width(); ++c) {
+            for (std::size_t r = 0; r < seen; ++r) values[r] = early[r * width() + c];
+            std::sort(values.begin(), values.end());
+            const RobustMoments found = robust_moments(values, kQuartiles);
+            double mean, spread;
+            const auto count = static_cast<double>(seen);
+            outliers::moments(low[c], high[c], count, mean, spread);
+            if (!(found.quartile > 0) || !(found.deviation > 0) || spread <= kWild * found.deviation) continue;
+            const double off = found.mean - found.median;
+            first[c] = found.median;
+            low[c] = count * off;
+            high[c] = count * (found.deviation * found.deviation + off * off);
+        }
+        if (seen == kEarly) early = std::vector<double>();
+    }
 
     void measure(double* centre, double* spread) const {
         if (by_range) {

@@ -176,6 +176,38 @@ void Trees::add(Lookahead& lookahead, const Term& term) {
     terms_.append(term.id, lookahead.input, lookahead.unscaled);
 }
 
+void Trees::change_points(const RowChange& change) {
+    struct Term {
+        std::int64_t id;
+        std::vector<double> row, coefs;
+    };
+    std::vector<Term> terms;  // oldest first
+    for (std::size_t slot = oldest(); slot != Points::npos; slot = newer(slot)) {
+        Term& term = terms.emplace_back(terms_.id(slot), std::vector<double>(width()), std::vector<double>());
+        term.coefs.assign(terms_.coefs(slot).begin(), terms_.coefs(slot).end());
+        terms_.row(slot, row_.data());
+        term.row = row_;
+        change(term.row.data());
+        if (terms_.single())
+            for (double& x : term.row) x = static_cast<float>(x);
+        sum_.keys(term.row.data(), keys_.data());
+        for (std::size_t c = 0; c < keys_.size(); ++c)
+            if (std::isinf(keys_[c]) || sum_.refusal(c, keys_[c])) term.row = row_;
+    }
+    sum_.clear();
+    terms_.clear();
+    sum_.reserve_terms(terms.size());
+    for (const Term& term : terms) {
+        sum_.keys(term.row.data(), keys_.data());
+        for (std::size_t o = 0; o < outputs(); ++o)
+            if (term.coefs[o] != 0) sum_.add(o, keys_.data(), term.coefs[o]);
+        terms_.append(term.id, term.row.data(), term.coefs);
+    }
+    if (!track_norm_) return;
+    error_bound_ = std::numeric_limits<double>::max();
+    repair_norm();
+}
+
 void Trees::remove(std::size_t slot) {
     terms_.row(slot, row_.data());
     sum_.keys(row_.data(), keys_.data());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/additive/additive.hpp"
+#include "core/kernels/points.hpp"
 #include "core/learner/hypothesis.hpp"
 #include "core/additive/terms.hpp"
 
@@ -71,6 +72,8 @@ class Trees {
     std::uint64_t ticks() const { return 0; }
     bool plan_is_readonly() const { return true; }
     void add_output();
+    // Changes the rows of the stored terms, which keep their coefficients. A row that the kernel cannot take stays as it was.
+    void change_points(const RowChange& change);
     // f <- factor f. Several outputs share one scale: several factors are refused.
     void scale_outputs(std::span<const double> factors) {
         if (factors.size() > 1) throw std::invalid_argument("trees of several targets have one scale");

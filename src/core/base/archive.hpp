@@ -20,7 +20,7 @@
 namespace gristmill {
 
 struct Field {
-    std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<std::uint8_t>> values;
+    std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<std::uint8_t>, std::vector<float>> values;
     std::vector<std::size_t> shape;
 };
 
@@ -113,6 +113,27 @@ class Archive {
             if constexpr (requires { p.visit(*this); }) p.visit(*this);  // list-valued state
         }, part);
         scope = outer;
+    }
+    // A text, kept as its bytes.
+    void text(const char* name, std::string& value) {
+        std::vector<std::uint8_t> bytes(value.begin(), value.end());
+        numbers(name, bytes);
+        value.assign(bytes.begin(), bytes.end());
+    }
+    // The fields of a part of the whole have names of their own: `name.` comes before each.
+    template <class F>
+    void within(const std::string& name, F&& f) {
+        const std::string outer = scope;
+        scope += name + '.';
+        f();
+        scope = outer;
+    }
+    // Rows of a table, which the archive keeps alive while it loads.
+    template <class T>
+    DenseRows<T> rows(const char* name, std::size_t width) const {
+        const auto& read = values<T>(name);
+        if (width == 0 || read.size() % width != 0) refuse(name, "does not fit the others");
+        return {read.data(), read.size() / width, width};
     }
     bool has(const char* name) const { return find(name) != nullptr; }
     [[noreturn]] void refuse(const char* name, const char* why) const {

@@ -48,6 +48,12 @@ double CholeskySpan::norm2() const { return isa_score().dot(g_.data(), g_.data()
 void CholeskySpan::fold(double coefficient, const double* z) { isa_score().axpy(coefficient, z, g_.data(), g_.size()); }
 
 void CholeskySpan::add(double coefficient, const double* z, double residual, std::size_t slot) {
+    grow(z, 1 / residual, slot);
+    fold(coefficient, z);
+    g_[size() - 1] += coefficient * residual;
+}
+
+void CholeskySpan::grow(const double* z, double inverse, std::size_t slot) {
     const std::size_t row = size();
     if (row == stairs_.size() * kStair) {
         const std::size_t width = row;
@@ -57,11 +63,17 @@ void CholeskySpan::add(double coefficient, const double* z, double residual, std
     }
     newest_.assign(z, z + row);
     for (std::size_t j = 0; j < row; ++j) entry(row, j) = z[j];
-    stairs_.back().inverse[row % kStair] = 1 / residual;
+    stairs_.back().inverse[row % kStair] = inverse;
     members_.push_back(slot);
-    fold(coefficient, z);
-    g_[row] += coefficient * residual;
 }
+
+void CholeskySpan::copy_member(std::size_t member, double* out) const {
+    for (std::size_t j = 0; j < member; ++j) out[j] = entry(member, j);
+    out[member] = stairs_[member / kStair].inverse[member % kStair];
+    std::fill(out + member + 1, out + size(), 0.0);
+}
+
+void CholeskySpan::restore_member(const double* row, std::size_t slot) { grow(row, row[size()], slot); }
 
 void CholeskySpan::extend(const double* const* z, std::size_t count, const double* values, double* out) const {
     isa_score().ordered(z, count, newest_.data(), newest_.size(), out);

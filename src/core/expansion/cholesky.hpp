@@ -51,6 +51,10 @@ class CholeskySpan {
     const Lines<double>& coordinates() const { return g_; }
     const Lines<double>& coordinate_sum() const { return sum_; }
     void restore(std::span<const double> g, std::span<const double> sum);
+    // Row `member` of L with 1 / delta in place of its last number: member + 1 numbers, then zeros up to size().
+    void copy_member(std::size_t member, double* out) const;
+    // Adds a member from such a row; the hypothesis does not change.
+    void restore_member(const double* row, std::size_t slot);
 
     std::size_t bytes() const;
 
@@ -67,6 +71,7 @@ class CholeskySpan {
         Lines<double> triangle;  // by columns; 0 on and above the diagonal
         Lines<double> inverse;   // 1 / delta; 0 if there is no member yet
     };
+    void grow(const double* z, double inverse, std::size_t slot);
     double& entry(std::size_t row, std::size_t column);
     double entry(std::size_t row, std::size_t column) const { return const_cast<CholeskySpan*>(this)->entry(row, column); }
 

@@ -109,9 +109,6 @@ void Expansion::change(std::size_t slot, std::size_t output, double by) {
     if (average_) lag_[output][slot] += weight_ * by;
 }
 
-// One or two ulp of each term that was added or removed.
-constexpr double kRounding = 4e-16;
-
 void Expansion::repair_norm() {
     double total = 0;
     for (std::size_t o = 0; o < coef_.size(); ++o) total += inner(o, o);

@@ -107,6 +107,8 @@ class Expansion {
     bool stays_in_range(double coefficient, double factor) const;
     // Multiplies the columns of the stored points by factors; this changes f.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
+    // Changes the rows of the stored points, which keep their coefficients; norm and merge partners are computed anew.
+    void change_points(const RowChange& change);
     // f_o <- factor_o f_o, including past hypotheses. Several factors require that the norm is not tracked.
     void scale_outputs(std::span<const double> factors);
     // Rescales the stored labels: y_o <- factor_o y_o + shift_o.
@@ -116,6 +118,7 @@ class Expansion {
     }
     // recomputes the merge partners from the kernel rows of the stored points
     void refresh_partners(Lookahead& stored);
+    void refresh_partners();  // the same without their Gram matrix in memory: a block of rows at a time
     void clear_coefs();  // sets all coefficients to 0 and keeps the points
     // All coefficients at their true scale, by output, then slot.
     std::vector<std::vector<double>> coefs() const;
@@ -177,6 +180,7 @@ class Expansion {
     void visit(Archive& archive, std::uint64_t seen);
 
   private:
+    static constexpr double kRounding = 4e-16;  // one or two ulp of each term that was added or removed
     // State that a rollback restores beside the points.
     struct State {
         std::vector<Lines<double>> coef, lag, sum;

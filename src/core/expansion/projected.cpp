@@ -147,6 +147,42 @@ void ProjectedExpansion::scale_outputs(std::span<const double> factors) {
     refresh();
 }
 
+void ProjectedExpansion::change_points(const RowChange& change) {
+    store_.change_points(change);
+    std::vector<CholeskySpan> fresh(spans_.size());
+    Lines<double> row(padded(store_.size()));
+    for (std::size_t o = 0; o < spans_.size(); ++o) {
+        const CholeskySpan& old = spans_[o];
+        const auto coefs = old.coefficients(old.coordinates().data());
+        const auto sums = old.coefficients(old.coordinate_sum().data());
+        CholeskySpan present, average;  // two hypotheses over the same members
+        for (std::size_t m = 0; m < old.size(); ++m) {
+            const std::size_t slot = old.members()[m];
+            store_.points().stored_row(store_.kernel(), slot, row.data());
+            Lines<double> values(CholeskySpan::padded_size(present.size() + 1)), z(values.size());
+            for (std::size_t s = 0; s < present.size(); ++s) values[s] = row[present.members()[s]];
+            const double* from = values.data();
+            double* to = z.data();
+            present.solve(&from, 1, &to);
+            const double residual2 = present.residual2(z.data(), store_.points().stored_self(store_.kernel(), slot));
+            if (!(residual2 > 0)) {
+                present.fold(coefs[m], z.data());
+                average.fold(sums[m], z.data());
+                continue;
+            }
+            present.add(coefs[m], z.data(), std::sqrt(residual2), slot);
+            average.add(sums[m], z.data(), std::sqrt(residual2), slot);
+        }
+        const std::size_t n = present.size();
+        const Lines<double> g = present.coordinates(), sum = average.coordinates();
+        present.restore({g.data(), n}, {sum.data(), n});
+        fresh[o] = std::move(present);
+    }
+    if (narrower_.empty()) narrower_ = std::move(spans_);
+    spans_ = std::move(fresh);
+    refresh();
+}
+
 void ProjectedExpansion::add_output() {
     if (narrower_.empty()) narrower_ = spans_;
     spans_.emplace_back();

@@ -21,6 +21,7 @@ class ProjectedExpansion {
     void widen(std::size_t width) { store_.widen(width); }
     std::size_t outputs() const { return spans_.size(); }
     std::size_t coefs_per_term() const { return spans_.size(); }
+    std::size_t size() const { return store_.size(); }
     std::size_t width() const { return store_.width(); }
     std::size_t bytes() const;
     double norm2() const;
@@ -60,6 +61,8 @@ class ProjectedExpansion {
     std::uint64_t ticks() const { return ticks_; }
     bool plan_is_readonly() const { return store_.plan_is_readonly(); }
     void add_output();
+    // Changes the rows of the stored points, which keep their coefficients; what becomes dependent is projected.
+    void change_points(const RowChange& change);
     void scale_outputs(std::span<const double> factors);  // f_o <- factor_o f_o, including past hypotheses
     void rescale_labels(std::span<const double> factors, std::span<const double> shifts) { store_.rescale_labels(factors, shifts); }
     void split_output();
@@ -84,7 +87,7 @@ class ProjectedExpansion {
     std::vector<CholeskySpan> spans_;
     // Undo state of a transaction.
     std::vector<CholeskySpan::Snapshot> snapshots_;
-    std::vector<CholeskySpan> narrower_;  // the spans before outputs were added
+    std::vector<CholeskySpan> narrower_;  // the spans before outputs were added or points were changed
     std::uint64_t ticks_before_ = 0;
 };
 

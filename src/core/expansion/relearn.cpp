@@ -71,6 +71,35 @@ void Expansion::refresh_lookahead(Lookahead& stored) const {
     stored.kernel_rows = std::make_unique<StoredRows>(std::move(selves));
 }
 
+void Expansion::change_points(const RowChange& change) {
+    points_->change_rows(change);
+    if (track_norm_) {
+        double terms = 0;
+        inner_ = exact_inner(&terms);
+        error_bound_ = error_floor_ = kRounding * terms;
+    }
+    refresh_partners();
+}
+
+void Expansion::refresh_partners() {
+    if (!partners_) return;
+    constexpr std::size_t block = 64;
+    std::vector<std::size_t> slots(size());
+    std::vector<double> selves(size());
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+        slots[slot] = slot;
+        selves[slot] = points_->stored_self(kernel_, slot);
+    }
+    partners_->recompute(*points_, selves);
+    const std::size_t stride = padded(size());
+    Lines<double> rows(std::min(block, size()) * stride);
+    for (std::size_t first = 0; first < size(); first += block) {
+        const std::size_t count = std::min(block, size() - first);
+        points_->stored_rows(kernel_, std::span(slots).subspan(first, count), rows.data(), stride);
+        for (std::size_t r = 0; r < count; ++r) partners_->recompute(*points_, first + r, rows.data() + r * stride);
+    }
+}
+
 void Expansion::refresh_partners(Lookahead& stored) {
     if (!partners_) return;
     std::vector<double> selves(size());

@@ -7,22 +7,6 @@
 
 namespace gristmill {
 
-namespace {
-
-// Computes the merge partners of points that were combined from other models.
-void derive_partners(MergePartners& partners, const Points& points, const Kernel& kernel) {
-    std::vector<double> selves(points.size());
-    for (std::size_t slot = 0; slot < points.size(); ++slot) selves[slot] = points.stored_self(kernel, slot);
-    partners.recompute(points, selves);
-    Lines<double> row(padded(points.size()));
-    for (std::size_t slot = 0; slot < points.size(); ++slot) {
-        points.stored_row(kernel, slot, row.data());
-        partners.recompute(points, slot, row.data());
-    }
-}
-
-}  // namespace
-
 void Expansion::begin(std::size_t, bool) {
     saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, error_bound_, error_floor_, weight_, ticks_,
                    partners_};
@@ -92,7 +76,7 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
         error_bound_ = std::numeric_limits<double>::max();
         repair_norm();
     }
-    if (derive && partners_) derive_partners(*partners_, *points_, kernel_);
+    if (derive) refresh_partners();
     if (partners_) partners_->reserve(label_[0].size());
 }
 

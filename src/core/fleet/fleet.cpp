@@ -92,6 +92,7 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
             from = to;
         }
         seen_ += chunk.frames;
+        ++changes_;
     } catch (...) {
         if (copies) blocks_ = blocks;
         if (shape_.outputs != shape.outputs) layouts_.clear();

@@ -67,6 +67,7 @@ class Fleet {
     MemberPack<T> members(std::span<const std::int64_t> which) const;
     void set_members(std::span<const std::int64_t> which, const MemberPack<T>& pack);
     void add_classes(std::size_t classes);  // adds classes up to this number
+    std::uint64_t changes() const { return changes_; }  // chunks learned
 
   private:
     static constexpr std::size_t kWide = kLanes<T>;
@@ -112,6 +113,7 @@ class Fleet {
     MemberShape shape_;
     std::size_t count_, limit_, classes_ = 0;
     std::uint64_t seen_ = 0;  // upper bound of the events of any member
+    std::uint64_t changes_ = 0;
     bool bounded_ = true;  // no number is so large that a bounded step could make it infinite
     std::vector<Block> blocks_;
     std::map<std::size_t, std::shared_ptr<const MemberLayout>> layouts_;

@@ -91,6 +91,18 @@ void Points::rescale(std::span<const double> factors) {
     }
 }
 
+void Points::change_rows(const RowChange& change) {
+    settle();
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+        before_write(slot);
+        change_data(slot, change);
+    }
+}
+
+void Points::change_data(std::size_t, const RowChange&) {
+    throw std::invalid_argument("points that are kept sparse, or that are objects, cannot be changed by columns");
+}
+
 void Points::rescale_data(std::size_t, std::span<const double>) {
     throw std::invalid_argument("points that are kept sparse, or that are objects, cannot be rescaled by columns");
 }
@@ -240,6 +252,16 @@ void DensePoints<T>::rescale_data(std::size_t slot, std::span<const double> fact
     std::vector<T> row(width_);
     copy_out(slot, row.data());
     for (std::size_t j = 0; j < width_; ++j) row[j] = static_cast<T>(row[j] * factors[j]);
+    write(slot, row.data());
+}
+
+template <class T>
+void DensePoints<T>::change_data(std::size_t slot, const RowChange& change) {
+    std::vector<T> row(width_);
+    copy_out(slot, row.data());
+    std::vector<double> numbers(row.begin(), row.end());
+    change(numbers.data());
+    std::transform(numbers.begin(), numbers.end(), row.begin(), [](double x) { return static_cast<T>(x); });
     write(slot, row.data());
 }
 

@@ -4,6 +4,7 @@
 // one. Dense points in blocks of lanes are here, sparse ones in kernels/sparse_points.hpp.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -60,6 +61,9 @@ T norm1_of(const T* numbers, std::size_t count) {
     return sum;
 }
 
+// Changes the numbers of a row in place.
+using RowChange = std::function<void(double* row)>;
+
 class Points {
   public:
     static constexpr std::size_t npos = static_cast<std::size_t>(-1);
@@ -103,6 +107,8 @@ class Points {
 
     // Multiplies each feature by its factor, in place.
     void rescale(std::span<const double> factors);
+    // Changes the row of every stored point. If `change` throws, rollback() restores the rows.
+    void change_rows(const RowChange& change);
 
     // Which points arrived as sparse rows in a dense store: their L1 distances are summed in another order, and
     // `stored_rows` reproduces it. Saved with every hypothesis that recomputes numbers from its points.
@@ -133,6 +139,7 @@ class Points {
     virtual void move_data(std::size_t from, std::size_t to) = 0;
     virtual void drop_last(std::size_t slot) = 0;  // the slot just behind the new end
     virtual void rescale_data(std::size_t slot, std::span<const double> factors);
+    virtual void change_data(std::size_t slot, const RowChange& change);
     // Copies and restores one stored point, for the undo log.
     virtual std::shared_ptr<void> copy_data(std::size_t slot) const = 0;
     virtual void restore_data(std::size_t slot, const std::shared_ptr<void>& data) = 0;
@@ -195,6 +202,7 @@ class DensePoints final : public Points {
     void move_data(std::size_t from, std::size_t to) override;
     void drop_last(std::size_t slot) override;
     void rescale_data(std::size_t slot, std::span<const double> factors) override;
+    void change_data(std::size_t slot, const RowChange& change) override;
     std::shared_ptr<void> copy_data(std::size_t slot) const override;
     void restore_data(std::size_t slot, const std::shared_ptr<void>& data) override;
 

@@ -314,6 +314,7 @@ void Keyed<T>::forget(const Keys& keys) {
         evicted_.erase(text_of(key));
         if (const std::uint32_t i = table_.find(key); i != KeyTable::kNone) table_.remove(i);
     }
+    ++changes_;
 }
 
 // ---- members ------------------------------------------------------------------------------------------------------

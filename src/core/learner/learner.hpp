@@ -97,6 +97,13 @@ class Learner {
     void rescale_targets(std::span<const double> factors, std::span<const double> shifts)
         requires requires(H h) { h.scale_outputs(factors); };
 
+    // Changes the rows of the stored points, which keep their coefficients.
+    void change_points(const RowChange& change)
+        requires requires(H h) { h.change_points(change); }
+    {
+        transact(hypothesis_.size(), false, [&] { hypothesis_.change_points(change); });
+    }
+
     // Multiplies the columns of the stored points by factors and relearns f. The new f is a blend of two: the old f,
     // with its scores at the stored points kept as well as possible, and, with a share of at most one half, a new f
     // learned in `passes` over the stored points with their labels, oldest first, from f = 0 and a fresh rule. The old
@@ -184,6 +191,15 @@ class Learner {
         requires requires(H h) { h.widen(width); }
     {
         hypothesis_.widen(width);
+    }
+    // A copy with columns that were 0 in all earlier events. What a budget in bytes has no more room for is evicted.
+    Learner widened(std::size_t width) const
+        requires requires(H h) { h.widen(width); }
+    {
+        Learner wide(*this);
+        wide.widen(width);
+        wide.fit_memory();
+        return wide;
     }
 
     // Called between blocks of rows of a long chunk; may throw to stop it.

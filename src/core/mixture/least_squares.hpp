@@ -54,6 +54,14 @@ class LeastSquares {
         return prediction;
     }
 
+    std::span<const double> weights() const { return weights_; }
+    std::span<const double> inverse() const { return inverse_; }
+    // requires: width() weights, and a symmetric matrix of that size.
+    void set(std::vector<double> weights, std::vector<double> inverse) {
+        weights_ = std::move(weights);
+        inverse_ = std::move(inverse);
+    }
+
     void visit(Archive& archive) {
         archive.numbers("weights", weights_, width_);
         archive.numbers("inverse", inverse_, width_ * width_);

@@ -267,6 +267,69 @@ std::size_t Mixture::bytes_for(std::size_t classes) const {
            calibrations_.size() * (sizeof(Calibration) + 3 * outputs * sizeof(double));
 }
 
+void Mixture::unite(std::span<const Part> parts, std::size_t classes) {
+    constexpr double kLeastWeight = 1e-12;
+    add_classes(classes);
+    double gap = 0;
+    bool begun = false;
+    std::vector<double> logs(variants());
+    std::vector<std::uint8_t> runs(variants());
+    for (const Part& part : parts) {
+        const Mixture& own = *part.mixture;
+        for (std::size_t v = 0; v < variants(); ++v) recent_[v] += own.recent_[v];
+        for (std::size_t e = 0; e < experts(); ++e) {
+            counted_[e] += own.counted_[e];
+            errors_[e] += own.errors_[e];
+            events_[e] += own.events_[e];
+        }
+        own_errors_ += own.own_errors_;
+        seen_ += own.seen_;
+        gap += part.share * own.hedge_.gap();
+        if (own.seen_ > 0 && !begun) first_error_ = own.first_error_, begun = true;
+        const auto weights = own.hedge_.weights();
+        const auto alive = static_cast<double>(std::count_if(weights.begin(), weights.end(), [](double w) { return w > 0; }));
+        for (std::size_t v = 0; v < variants(); ++v) {
+            const bool ran = part.runs[v % experts()] != 0;
+            runs[v] |= ran;
+            if (own.seen_ == 0 || alive == 0) continue;
+            logs[v] += elementary::log(ran && weights[v] > 0 ? std::max(weights[v], kLeastWeight) : 1 / alive);
+        }
+    }
+    const double most = *std::max_element(logs.begin(), logs.end());
+    double sum = 0;
+    for (std::size_t v = 0; v < variants(); ++v) sum += logs[v] = runs[v] ? elementary::exp(logs[v] - most) : 0.0;
+    for (double& weight : logs) weight /= sum;
+    hedge_.set(gap, std::move(logs));
+    history_.clear();
+    step_ = kFirstStep;
+    while (step_ * (kLines / 2) < static_cast<double>(seen_)) step_ *= 2;
+    for (std::size_t v = 0; v < calibrations_.size(); ++v) unite_calibration(v, parts);
+}
+
+void Mixture::unite_calibration(std::size_t variant, std::span<const Part> parts) {
+    const std::size_t all = std::max<std::size_t>(classes_, 2), count = Calibration::count(outputs());
+    std::vector<double> sums(count), own(count);
+    double total = 0, samples = 0;
+    auto counts = [&](const Part& part) { return part.codes.size() == all && part.runs[variant % experts()] && part.share > 0; };
+    for (const Part& part : parts)
+        if (counts(part)) total += part.share;
+    if (total == 0) return;
+    for (const Part& part : parts) {
+        if (!counts(part)) continue;
+        part.mixture->calibrations_[variant].save([&](std::size_t at) -> double& { return own[at]; });
+        samples += own[0];
+        const double share = part.share / total, sign = outputs() == 1 && part.codes[0] == 1 ? -1.0 : 1.0;
+        for (std::size_t at = 0; at < 5; ++at) sums[at] += share * own[at] * (at == 4 ? sign : 1.0);
+        for (std::size_t o = 0; o < outputs(); ++o) {
+            const std::size_t to = outputs() > 1 ? part.codes[o] : 0;
+            sums[5 + to] += share * sign * own[5 + o];
+            sums[5 + outputs() + to] += share * own[5 + outputs() + o];
+        }
+    }
+    sums[0] = samples;
+    calibrations_[variant].load(outputs(), [&](std::size_t at) { return sums[at]; });
+}
+
 void Mixture::visit(Archive& archive) {
     hedge_.visit(archive);
     const std::size_t m = experts();

@@ -35,6 +35,11 @@ class Hedge {
     void step(std::span<const double> losses);
     void leave(std::size_t expert);
     void enter(std::size_t expert);
+    void set(double gap, std::vector<double> weights) {
+        gap_ = gap;
+        weights_ = std::move(weights);
+    }
+    double gap() const { return gap_; }
 
     std::span<const double> weights() const { return weights_; }
     // The weight that every expert has by the fixed share alone: it says nothing about its quality.
@@ -85,6 +90,17 @@ class Mixture {
     void enter(std::size_t expert);
     // Resets the recent losses of the experts.
     void reset_recent();
+
+    // A mixture that learned apart from others.
+    struct Part {
+        const Mixture* mixture;
+        double share;                    // of the result
+        std::vector<std::uint8_t> runs;  // by expert
+        std::vector<std::size_t> codes;  // the position of each of its classes among those of the result
+    };
+    // Losses, errors and samples add up, so that the weights are multiplied; where an expert does not run it has the mean weight.
+    // A calibration is the weighted mean over the parts that know all classes. requires: nothing was learned here.
+    void unite(std::span<const Part> parts, std::size_t classes);
 
     std::size_t experts() const { return errors_.size(); }
     std::size_t classes() const { return classes_; }
@@ -137,6 +153,7 @@ class Mixture {
     void update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label);
     void expert_prediction(std::size_t variant, const double* scores, double* out) const;
     void append_history();
+    void unite_calibration(std::size_t variant, std::span<const Part> parts);
 
     Kind kind_;
     Hedge hedge_;

@@ -25,6 +25,21 @@
 
 namespace gristmill {
 
+// The last values of several streams that go on at the same pace; no more than the longest list has.
+inline std::vector<double> interleaved(std::span<const std::vector<double>> lists) {
+    std::vector<std::pair<double, double>> placed;
+    std::size_t longest = 0;
+    for (const auto& list : lists) {
+        longest = std::max(longest, list.size());
+        for (std::size_t i = 0; i < list.size(); ++i)
+            placed.emplace_back((static_cast<double>(i) + 0.5) / static_cast<double>(list.size()), list[i]);
+    }
+    std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<double> last;
+    for (std::size_t i = placed.size() - longest; i < placed.size(); ++i) last.push_back(placed[i].second);
+    return last;
+}
+
 class NoveltyMixture {
   public:
     NoveltyMixture(std::size_t experts, double rate)
@@ -59,6 +74,27 @@ class NoveltyMixture {
     void make_room() {
         for (Logs& logs : logs_) logs.make_room();
         scores_.make_room();
+    }
+
+    // The last scores of all, interleaved; an expert that has left one mixture has left the whole.
+    void unite(std::span<const NoveltyMixture* const> parts) {
+        seen_ = 0, alarms_ = 0, surplus_ = 0;
+        active_.assign(experts(), 1);
+        for (const NoveltyMixture* part : parts) {
+            seen_ += part->seen_;
+            alarms_ += part->alarms_;
+            surplus_ += part->surplus_;
+            for (std::size_t e = 0; e < experts(); ++e) active_[e] = active_[e] && part->active_[e];
+        }
+        surplus_ = bounded(surplus_);
+        auto refill = [&](auto& window, auto of) {
+            std::vector<std::vector<double>> lists;
+            for (const NoveltyMixture* part : parts) lists.push_back(of(*part).values());
+            window = {};
+            for (const double value : interleaved(lists)) window.push(value);
+        };
+        for (std::size_t e = 0; e < experts(); ++e) refill(logs_[e], [e](const NoveltyMixture& part) -> const Logs& { return part.logs_[e]; });
+        refill(scores_, [](const NoveltyMixture& part) -> const QuantileWindow& { return part.scores_; });
     }
 
     void visit(Archive& archive) {

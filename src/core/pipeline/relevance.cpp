@@ -165,4 +165,26 @@ void Relevance::widen(std::size_t width) {
     for (RelearnResult& renewal : history) renewal.shares.resize(width);
 }
 
+void Relevance::visit(Archive& archive, std::size_t width) {
+    archive.numbers("weights", weights, width);
+    std::vector<std::uint64_t> positions;
+    std::vector<std::uint8_t> taken;
+    std::vector<double> shares;
+    for (const RelearnResult& renewal : history) {
+        positions.push_back(renewal.position);
+        taken.push_back(renewal.taken);
+        shares.insert(shares.end(), renewal.shares.begin(), renewal.shares.end());
+    }
+    archive.numbers("renewals", positions);
+    archive.numbers("renewals_taken", taken, positions.size());
+    archive.numbers("renewals_shares", shares, positions.size() * width);
+    if (!archive.loads) return;
+    if (!std::all_of(weights.begin(), weights.end(), [](double w) { return w > 0; })) archive.refuse("weights", "holds a number out of range");
+    history.clear();
+    for (std::size_t at = 0; at < positions.size(); ++at) {
+        const auto from = shares.begin() + static_cast<std::ptrdiff_t>(at * width);
+        history.push_back({positions[at], {from, from + static_cast<std::ptrdiff_t>(width)}, taken[at] != 0});
+    }
+}
+
 }  // namespace gristmill

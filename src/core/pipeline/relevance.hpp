@@ -46,6 +46,7 @@ class Relevance {
     // New weights from what the learner knows, if they tell its stored points no worse. always: also where they hardly change.
     void relearn(PointLearner& learner, std::uint64_t position, bool always);
     void widen(std::size_t width);
+    void visit(Archive& archive, std::size_t width);
 
     std::vector<double> weights;
     std::vector<RelearnResult> history;

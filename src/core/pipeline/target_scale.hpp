@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "core/base/archive.hpp"
+
 namespace gristmill {
 
 class TargetScale {
@@ -44,6 +46,31 @@ class TargetScale {
         return move();
     }
 
+    // Renewed now, wherever that is. requires: nothing was learned by it yet.
+    void settle() {
+        if (count > 0) move(true);
+    }
+    // The move that turns targets by this scale into those by another. requires: both are known.
+    Move to(const TargetScale& other) const { return {spread / other.spread, (centre - other.centre) / other.spread}; }
+    void take(double target) {
+        if (count == 0) first = target;
+        const double off = target - first;
+        sum += off;
+        squares += off * off;
+        ++count;
+    }
+    void visit(Archive& archive) {
+        archive.count("count", count);
+        archive.number("first", first);
+        archive.number("sum", sum);
+        archive.number("squares", squares);
+        archive.number("centre", centre);
+        archive.number("spread", spread);
+        if (!archive.loads) return;
+        if (spread < 0) archive.refuse("spread", "is below 0");
+        for (next = kFirst; next <= count;) next *= 2;
+    }
+
     double first = 0;  // sums are of differences from it: a large offset would drown a small spread
     std::uint64_t count = 0;
     double sum = 0, squares = 0;
@@ -56,19 +83,12 @@ class TargetScale {
     static constexpr double kShift = 0.1;   // spreads: a mean that moved less is left where it was
     static constexpr double kRatio = 1.25;  // a spread that grew or shrank less is left as it was
 
-    void take(double target) {
-        if (count == 0) first = target;
-        const double off = target - first;
-        sum += off;
-        squares += off * off;
-        ++count;
-    }
-    std::optional<Move> move() {
+    std::optional<Move> move(bool always = false) {
         const double n = static_cast<double>(count), middle = sum / n;
         const double square = squares / n - middle * middle, wide = std::sqrt(square > 0 ? square : 0.0), now = first + middle;
         const double before = spread, old = centre;
         if (!(wide > 0 && std::isfinite(wide))) return std::nullopt;
-        if (before > 0 && std::abs(now - old) <= kShift * before && before / kRatio <= wide && wide <= before * kRatio)
+        if (!always && before > 0 && std::abs(now - old) <= kShift * before && before / kRatio <= wide && wide <= before * kRatio)
             return std::nullopt;
         centre = now, spread = wide;
         if (!(before > 0)) return std::nullopt;

@@ -27,37 +27,53 @@ std::string left_at(std::uint64_t seen, const RowError& error) {
 
 }  // namespace
 
+void spread_outputs(const double* scores, std::size_t rows, std::size_t own, std::size_t wanted, double* out) {
+    for (std::size_t r = 0; r < rows; ++r) {
+        double* to = out + r * wanted;
+        std::fill(to, to + wanted, 0.0);
+        if (own == 1) to[0] = -0.5 * scores[r], to[1] = 0.5 * scores[r];
+        else std::copy_n(scores + r * own, std::min(own, wanted), to);
+    }
+}
+
+void Expert::visit(Archive& archive, std::size_t, std::size_t) {
+    archive.text("note", note);
+    std::uint8_t resting = rests;
+    archive.number("rests", resting);
+    rests = resting != 0;
+}
+
 // ---- a kernel learner ---------------------------------------------------------------------------------------------------
 
 LearnerExpert::LearnerExpert(const PointLearner& fresh, std::size_t scaling, bool weighs, bool scales)
-    : learner(fresh), pristine_(fresh), scaling_(scaling),
+    : TrainedExpert(scaling), learner(fresh), pristine_(fresh),
       single_(dynamic_cast<const DensePoints<float>*>(&fresh.hypothesis().points()) != nullptr) {
     scales_target = scales;
     if (weighs) relevance.emplace().weights.assign(fresh.width(), 1.0);
 }
 
 LearnerExpert::LearnerExpert(const LearnerExpert& other)
-    : Expert(other), learner(other.learner), relevance(other.relevance), pristine_(other.pristine_), scaling_(other.scaling_),
+    : TrainedExpert(other), learner(other.learner), relevance(other.relevance), pristine_(other.pristine_),
       single_(other.single_) {}
 
-Batch LearnerExpert::batch_of(const ScaledRows& rows, Room& room) const {
+Batch LearnerExpert::batch_of(const ScaledRows& rows, RowBuffer& buffer) const {
     const double* scaled = rows.scaled[scaling_];
     const std::size_t numbers = rows.count * rows.width;
     if (!relevance) {
         if (!single_) return DenseRows<double>{scaled, rows.count, rows.width};
         if (rows.singles[scaling_]) return DenseRows<float>{rows.singles[scaling_], rows.count, rows.width};
-        room.singles.resize(numbers);
-        for (std::size_t i = 0; i < numbers; ++i) room.singles[i] = static_cast<float>(scaled[i]);
-        return DenseRows<float>{room.singles.data(), rows.count, rows.width};
+        buffer.singles.resize(numbers);
+        for (std::size_t i = 0; i < numbers; ++i) buffer.singles[i] = static_cast<float>(scaled[i]);
+        return DenseRows<float>{buffer.singles.data(), rows.count, rows.width};
     }
     if (single_) {
-        room.singles.resize(numbers);
-        relevance->weigh(scaled, rows.count, room.singles.data());
-        return DenseRows<float>{room.singles.data(), rows.count, rows.width};
+        buffer.singles.resize(numbers);
+        relevance->weigh(scaled, rows.count, buffer.singles.data());
+        return DenseRows<float>{buffer.singles.data(), rows.count, rows.width};
     }
-    room.doubles.resize(numbers);
-    relevance->weigh(scaled, rows.count, room.doubles.data());
-    return DenseRows<double>{room.doubles.data(), rows.count, rows.width};
+    buffer.doubles.resize(numbers);
+    relevance->weigh(scaled, rows.count, buffer.doubles.data());
+    return DenseRows<double>{buffer.doubles.data(), rows.count, rows.width};
 }
 
 void LearnerExpert::learn(const ScaledRows& rows, std::span<const double> labels, std::size_t classes, double* out) {
@@ -72,7 +88,7 @@ void LearnerExpert::learn(const ScaledRows& rows, std::span<const double> labels
     try {
         some(batch, rows.count);
     } catch (const RowError& error) {
-        // It learns up to the event that it cannot take, whatever chunk that came in, and leaves.
+        // It learns up to the sample that it cannot learn, for any cut of the stream, and leaves.
         const std::size_t good = error.row;
         std::fill(out, out + rows.count * outputs, elementary::kNaN);
         const std::string why = error.what();
@@ -83,53 +99,46 @@ void LearnerExpert::learn(const ScaledRows& rows, std::span<const double> labels
 
 bool LearnerExpert::plan(const ScaledRows& row, double label, std::size_t classes, double* out) {
     if (!learner.takes_singly() || outputs_of(classes) != learner.outputs()) return false;
-    // The event stands where the one before it stood, so that what looks at it need not be made again.
-    Room& room = lone_.row;
-    const std::size_t before = single_ ? room.singles.size() : room.doubles.size();
+    // The row is kept at one address, so that its view and the memory for planning can be reused.
+    RowBuffer& buffer = planned_.row;
+    const std::size_t before = single_ ? buffer.singles.size() : buffer.doubles.size();
     const double* scaled = row.scaled[scaling_];
-    if (before != row.width) lone_.event.reset();
+    if (before != row.width) planned_.sample.reset();
     auto fill = [&](auto& to) {
         to.resize(row.width);
         if (relevance) relevance->weigh(scaled, 1, to.data());
         else for (std::size_t c = 0; c < row.width; ++c) to[c] = static_cast<std::remove_reference_t<decltype(to[c])>>(scaled[c]);
     };
-    single_ ? fill(room.singles) : fill(room.doubles);
-    if (!lone_.event) {
-        const Batch batch = single_ ? Batch(DenseRows<float>{room.singles.data(), 1, row.width})
-                                    : Batch(DenseRows<double>{room.doubles.data(), 1, row.width});
-        lone_.event = std::make_unique<PointLearner::Single>(learner, batch);
+    single_ ? fill(buffer.singles) : fill(buffer.doubles);
+    if (!planned_.sample) {
+        const Batch batch = single_ ? Batch(DenseRows<float>{buffer.singles.data(), 1, row.width})
+                                    : Batch(DenseRows<double>{buffer.doubles.data(), 1, row.width});
+        planned_.sample = std::make_unique<PointLearner::Single>(learner, batch);
     }
-    lone_.note.clear();
-    lone_.passes = false;
+    planned_.note.clear();
     try {
-        lone_.event->plan(learner, label, 1.0, classes, out);
+        planned_.sample->plan(learner, label, 1.0, classes, out);
     } catch (const RowError& error) {
         std::fill(out, out + outputs_of(classes), elementary::kNaN);
-        lone_.note = left_at(learner.seen(), error);
+        planned_.note = left_at(learner.seen(), error);
     }
     return true;
 }
 
 void LearnerExpert::commit() {
-    if (!lone_.note.empty()) note.swap(lone_.note);
-    else lone_.event->commit(learner);
+    if (!planned_.note.empty()) note.swap(planned_.note);
+    else planned_.sample->commit(learner);
 }
 
 void LearnerExpert::score(const ScaledRows& rows, std::size_t classes, double* out) const {
-    Room room;
-    const Batch batch = batch_of(rows, room);
+    RowBuffer buffer;
+    const Batch batch = batch_of(rows, buffer);
     learner.check(batch);
     const std::size_t wanted = outputs_of(classes), own = learner.outputs();
     if (own == wanted) return learner.score(batch, out);
-    // One that has just come back has met no class yet.
-    std::vector<double> scores(rows.count * own);
+    std::vector<double> scores(rows.count * own);  // after a rest it knows fewer classes than the race
     learner.score(batch, scores.data());
-    for (std::size_t r = 0; r < rows.count; ++r) {
-        double* to = out + r * wanted;
-        std::fill(to, to + wanted, 0.0);
-        if (own == 1) to[0] = -0.5 * scores[r], to[1] = 0.5 * scores[r];
-        else std::copy_n(scores.data() + r * own, std::min(own, wanted), to);
-    }
+    spread_outputs(scores.data(), rows.count, own, wanted, out);
 }
 
 void LearnerExpert::pass_over(const ScaledRows& rows) {
@@ -156,14 +165,14 @@ void LearnerExpert::revisit(const ScaledRows& rows, std::span<const double> labe
 }
 
 void LearnerExpert::widen(std::size_t width) {
-    lone_.event.reset();
+    planned_.sample.reset();
     learner.widen(width);
     pristine_.widen(width);
     if (relevance) relevance->widen(width);
 }
 
 void LearnerExpert::begin(std::size_t width) {
-    lone_.event.reset();
+    planned_.sample.reset();
     learner = PointLearner(pristine_);
     if (relevance) {
         relevance->weights.assign(width, 1.0);
@@ -171,7 +180,42 @@ void LearnerExpert::begin(std::size_t width) {
     }
 }
 
-void LearnerExpert::resize(std::size_t memory) { learner.resize(memory); }
+void LearnerExpert::follow(const RowChange& change) {
+    planned_.sample.reset();
+    const std::vector<double> none, &weights = relevance ? relevance->weights : none;
+    learner.change_points([&](double* row) {
+        for (std::size_t c = 0; c < weights.size(); ++c) row[c] /= weights[c];
+        change(row);
+        for (std::size_t c = 0; c < weights.size(); ++c) row[c] *= weights[c];
+    });
+}
+
+void LearnerExpert::visit(Archive& archive, std::size_t width, std::size_t classes) {
+    Expert::visit(archive, width, classes);
+    if (relevance) relevance->visit(archive, width);
+    archive.within("core", [&] {
+        const Points& points = learner.hypothesis().points();
+        auto rows = [&]<class T>(const DensePoints<T>& dense) {
+            if (archive.loads) {
+                archive.points = archive.rows<T>("points", width);
+                try {
+                    learner.check(*archive.points);
+                } catch (const RowError& error) {
+                    archive.refuse("points", error.what());
+                }
+                return;
+            }
+            std::vector<T> values(dense.size() * width);
+            for (std::size_t s = 0; s < dense.size(); ++s) dense.copy_out(s, values.data() + s * width);
+            archive.fields.push_back({archive.scope + "points", {std::move(values), {dense.size(), width}}});
+        };
+        single_ ? rows(static_cast<const DensePoints<float>&>(points)) : rows(static_cast<const DensePoints<double>&>(points));
+        learner.visit(archive);
+        archive.points.reset();
+        // An expert that rested may know fewer classes than the race.
+        if (archive.loads && learner.classes() > classes) archive.refuse("classes", "does not fit the others");
+    });
+}
 
 std::size_t LearnerExpert::points_within(std::size_t memory, std::size_t outputs) const {
     try {
@@ -192,7 +236,7 @@ std::size_t LearnerExpert::bytes() const {
 
 // ---- baselines ------------------------------------------------------------------------------------------------------------
 
-void Baseline::say(std::size_t classes, double* out) const {
+void Baseline::predict(std::size_t classes, double* out) const {
     if (kind == Kind::mean) {
         *out = numbers[2] > 0 ? numbers[0] + numbers[1] / numbers[2] : 0.0;
         return;
@@ -239,21 +283,21 @@ void Baseline::learn(const ScaledRows& rows, std::span<const double> labels, std
     const std::size_t outputs = outputs_of(classes);
     if (kind == Kind::majority && numbers.size() < classes) numbers.resize(classes);
     for (std::size_t r = 0; r < rows.count; ++r) {
-        say(classes, out + r * outputs);
+        predict(classes, out + r * outputs);
         take(labels[r]);
     }
 }
 
 bool Baseline::plan(const ScaledRows&, double label, std::size_t classes, double* out) {
     if (kind == Kind::majority && numbers.size() < classes) return false;
-    say(classes, out);
+    predict(classes, out);
     label_ = label;
     return true;
 }
 
 void Baseline::score(const ScaledRows& rows, std::size_t classes, double* out) const {
     const std::size_t outputs = outputs_of(classes);
-    for (std::size_t r = 0; r < rows.count; ++r) say(classes, out + r * outputs);
+    for (std::size_t r = 0; r < rows.count; ++r) predict(classes, out + r * outputs);
 }
 
 std::size_t Baseline::bytes() const {
@@ -264,7 +308,22 @@ std::size_t Baseline::bytes() const {
     }
 }
 
-// ---- straight lines -------------------------------------------------------------------------------------------------------
+void Baseline::visit(Archive& archive, std::size_t width, std::size_t classes) {
+    Expert::visit(archive, width, classes);
+    const std::size_t before = numbers.size(), least = std::max<std::size_t>(classes, 2);
+    archive.numbers("numbers", numbers);
+    if (!archive.loads) return;
+    auto counts = [&](std::size_t from) {
+        return std::all_of(numbers.begin() + static_cast<std::ptrdiff_t>(from), numbers.end(), [](double n) { return n >= 0; });
+    };
+    bool fine = kind == Kind::majority ? numbers.size() == least : numbers.size() == before;
+    if (fine && kind == Kind::majority) fine = counts(0);
+    if (fine && kind == Kind::no_change) fine = counts(1) && numbers[0] >= -1 && numbers[0] < static_cast<double>(least) && numbers[0] == std::floor(numbers[0]);
+    if (fine && kind == Kind::mean) fine = counts(2);
+    if (!fine) archive.refuse("numbers", "does not fit the others");
+}
+
+// ---- linear models --------------------------------------------------------------------------------------------------------
 
 void LinearExpert::set_features(const double* x, std::size_t width, std::vector<double>& out) const {
     out.resize(width + (changes ? 0 : 1));
@@ -284,12 +343,12 @@ double LinearExpert::take(const double* x, std::size_t width, double target) {
     }
     set_features(x, width, features_);
     const double base = changes && seen > 0 ? last : first;
-    const double said = base + line->learn(features_.data(), target - base);
+    const double score = base + line->learn(features_.data(), target - base);
     const bool known = seen > 0;
     last = target;
     ++seen;
     row.assign(x, x + width);
-    return known ? said : 0.0;
+    return known ? score : 0.0;
 }
 
 void LinearExpert::learn(const ScaledRows& rows, std::span<const double> labels, std::size_t, double* out) {
@@ -316,6 +375,21 @@ void LinearExpert::score(const ScaledRows& rows, std::size_t, double* out) const
         set_features(rows.scaled[scaling_] + r * rows.width, rows.width, features);
         out[r] = (changes ? last : first) + line->score(features.data());
     }
+}
+
+void LinearExpert::visit(Archive& archive, std::size_t width, std::size_t classes) {
+    Expert::visit(archive, width, classes);
+    archive.count("seen", seen);
+    archive.number("first", first);
+    archive.number("last", last);
+    archive.numbers("row", row);
+    if (archive.loads) {
+        if (!row.empty() && row.size() != width) archive.refuse("row", "does not fit the others");
+        if (seen > 0 && row.empty()) archive.refuse("row", "is missing");
+        line.reset();
+        if (!row.empty()) begin(row.size());
+    }
+    if (line) line->visit(archive);
 }
 
 void LinearExpert::widen(std::size_t width) {

@@ -1,53 +1,103 @@
-// The experts of a race: kernel learners behind a scaling, baselines that cost nothing, and straight lines.
+// The experts of a race: learners behind a scaling, baselines without parameters, and linear models.
 //
-// Begin with `Expert`. Each learns a chunk, or one event in two steps, of which only the first may fail, so that a race can take
-// an event with all of its experts or with none. What may include this folder: the bindings. It includes pipeline and below.
+// Begin with `Expert`. Each learns a chunk, or one sample in two steps, of which only the first may fail, so that a race learns a
+// sample with all of its experts or with none. `TrainedExpert` is a learner that keeps points: `LearnerExpert` in the core, or a
+// learner written in Python behind the same interface (`bind/python_expert.hpp`).
+// The bindings may include this folder; it includes pipeline/ and below.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/adapt/rank_scaling.hpp"
 #include "core/mixture/least_squares.hpp"
 #include "core/pipeline/relevance.hpp"
+#include "core/pipeline/target_scale.hpp"
 
 namespace gristmill {
 
-// Rows as experts may want them, each made once. A scaling is known by its place among those of the race.
+// Rows in every form that some expert takes, each computed once. A scaling is identified by its position in the race.
 struct ScaledRows {
     std::size_t count = 0, width = 0;
-    std::span<const double* const> scaled;  // by scaling; the first are the rows as they came
-    std::span<const float* const> singles;  // the same in single precision, where somebody wants them
+    std::span<const double* const> scaled;  // by scaling; the first are the rows without scaling
+    std::span<const float* const> singles;  // the same in single precision, where an expert stores it
 };
+
+// Changes a scaled row in place.
+using RowChange = std::function<void(double* row)>;
 
 class Expert {
   public:
     virtual ~Expert() = default;
     virtual std::unique_ptr<Expert> clone() const = 0;
 
-    // One pass over a chunk; out: what was said of each event, `outputs` numbers each, NaN from the event on that it cannot take.
+    // One pass over a chunk; out: the score of each sample before it was learned, `outputs` numbers each, NaN from the sample on
+    // that the expert cannot learn. On an exception the race restores a clone.
     virtual void learn(const ScaledRows& rows, std::span<const double> labels, std::size_t classes, double* out) = 0;
-    // One event. plan: all that may fail; nothing changes. commit: the rest, which cannot. False: it cannot be taken so.
+    // One sample. plan: all that may fail; nothing that is learned changes. commit: the rest, which cannot fail. False: the sample
+    // has to be learned as a chunk.
     virtual bool plan(const ScaledRows& row, double label, std::size_t classes, double* out) = 0;
     virtual void commit() = 0;
     virtual void score(const ScaledRows& rows, std::size_t classes, double* out) const = 0;
+    // More columns, which were 0 so far.
     virtual void widen(std::size_t) {}
     virtual std::size_t bytes() const = 0;
+    // Saves or loads what changes while learning. width, classes: of the race. requires, to load: an expert that has begun with
+    // rows of this width and learned nothing.
+    virtual void visit(Archive& archive, std::size_t width, std::size_t classes);
 
     bool runs() const { return note.empty() && !rests; }
-    std::string note;            // why it is no longer there
-    bool rests = false;          // it has lost, and its memory is another's
-    bool scales_target = false;  // whether it is told targets centred and scaled
+    std::string note;            // why it has left the race
+    bool rests = false;          // its memory is used by other experts
+    bool scales_target = false;  // whether it learns targets centred and scaled
 };
 
 inline std::size_t outputs_of(std::size_t classes) { return classes > 2 ? classes : 1; }
 
-// ---- a kernel learner ---------------------------------------------------------------------------------------------------
+// Scores of fewer classes than the race knows: of two classes each gets half, the others 0.
+void spread_outputs(const double* scores, std::size_t rows, std::size_t own, std::size_t wanted, double* out);
 
-class LearnerExpert final : public Expert {
+// ---- learners -----------------------------------------------------------------------------------------------------------
+
+// A learner that stores points, whose memory a race may change.
+class TrainedExpert : public Expert {
   public:
-    // fresh: nothing was learned yet. scaling: its place in ScaledRows.
+    explicit TrainedExpert(std::size_t scaling) : scaling_(scaling) {}
+
+    // Samples that are counted and not learned.
+    virtual void pass_over(const ScaledRows& rows) = 0;
+    // One more pass over the last samples, as far as it has seen them; unchanged if it cannot learn them again.
+    virtual void revisit(const ScaledRows& rows, std::span<const double> labels) = 0;
+    // As before the first sample, with rows of this width.
+    virtual void begin(std::size_t width) = 0;
+    virtual void resize(std::size_t memory) = 0;
+    // How many points fit; 0 where not even one does.
+    virtual std::size_t points_within(std::size_t memory, std::size_t outputs) const = 0;
+    virtual bool is_window() const = 0;
+    virtual std::size_t size() const = 0;  // stored points
+    virtual std::uint64_t seen() const = 0;
+    virtual void rescale_targets(const TargetScale::Move& move) = 0;
+    // Stored points follow a change of the scaling in front of them.
+    virtual void follow(const RowChange& change) = 0;
+
+    // Column weights that are learned.
+    virtual bool weighs() const { return false; }
+    virtual std::size_t weighing_bytes() const { return 0; }
+    virtual void relearn(std::uint64_t, bool) {}
+
+    virtual bool wants_singles() const { return false; }
+    std::size_t scaling() const { return scaling_; }
+
+  protected:
+    std::size_t scaling_;
+};
+
+class LearnerExpert final : public TrainedExpert {
+  public:
+    // fresh: nothing was learned yet. scaling: its position in ScaledRows.
     LearnerExpert(const PointLearner& fresh, std::size_t scaling, bool weighs, bool scales);
     LearnerExpert(const LearnerExpert& other);
 
@@ -58,49 +108,50 @@ class LearnerExpert final : public Expert {
     void score(const ScaledRows& rows, std::size_t classes, double* out) const override;
     void widen(std::size_t width) override;
     std::size_t bytes() const override;
+    void visit(Archive& archive, std::size_t width, std::size_t classes) override;
 
-    // Events that come by, and teach nothing.
-    void pass_over(const ScaledRows& rows);
-    // One more pass over the last events, as far as it was there for them; what it cannot take again it leaves alone.
-    void revisit(const ScaledRows& rows, std::span<const double> labels);
-    // As before the first event, with rows of this width.
-    void begin(std::size_t width);
-    void resize(std::size_t memory);
-    std::size_t points_within(std::size_t memory, std::size_t outputs) const;
-    bool is_window() const { return std::holds_alternative<DropOldest>(learner.budget()); }
-    std::size_t weighing_bytes() const;
-    bool is_single() const { return single_; }
-    std::size_t scaling() const { return scaling_; }
-    bool wants_singles() const { return single_ && !relevance; }
+    void pass_over(const ScaledRows& rows) override;
+    void revisit(const ScaledRows& rows, std::span<const double> labels) override;
+    void begin(std::size_t width) override;
+    void resize(std::size_t memory) override { learner.resize(memory); }
+    std::size_t points_within(std::size_t memory, std::size_t outputs) const override;
+    bool is_window() const override { return std::holds_alternative<DropOldest>(learner.budget()); }
+    std::size_t size() const override { return learner.hypothesis().size(); }
+    std::uint64_t seen() const override { return learner.seen(); }
+    void rescale_targets(const TargetScale::Move& move) override { learner.rescale_targets({&move.factor, 1}, {&move.shift, 1}); }
+    void follow(const RowChange& change) override;
+    bool weighs() const override { return relevance.has_value(); }
+    std::size_t weighing_bytes() const override;
+    void relearn(std::uint64_t position, bool always) override { relevance->relearn(learner, position, always); }
+    bool wants_singles() const override { return single_ && !relevance; }
 
     PointLearner learner;
     std::optional<Relevance> relevance;
 
   private:
-    // The rows as its store takes them; `room` holds them where they are made here.
-    struct Room {
+    // Memory for rows in the precision of the store.
+    struct RowBuffer {
         std::vector<double> doubles;
         std::vector<float> singles;
     };
-    Batch batch_of(const ScaledRows& rows, Room& room) const;
+    // The rows as the store takes them; a view of the buffer where they are computed here.
+    Batch batch_of(const ScaledRows& rows, RowBuffer& buffer) const;
 
-    PointLearner pristine_;  // as it was before the first event
-    std::size_t scaling_;
+    PointLearner pristine_;  // as it was before the first sample
     bool single_;
-    // A lone event, and the memory that it needs: not copied.
-    struct Lone {
-        Room row;
-        std::unique_ptr<PointLearner::Single> event;
+    // A single sample that is planned, and the memory that it needs; not copied.
+    struct Planned {
+        RowBuffer row;
+        std::unique_ptr<PointLearner::Single> sample;
         std::string note;
-        bool passes = false;
     };
-    Lone lone_;
-    Room chunk_;
+    Planned planned_;
+    RowBuffer chunk_;
 };
 
 // ---- baselines ------------------------------------------------------------------------------------------------------------
 
-// What costs nothing and must be beaten: the class so far most frequent, the class before, the mean so far, the value before.
+// The most frequent class, the previous class, the running mean, the previous value: what an expert has to beat.
 class Baseline final : public Expert {
   public:
     enum class Kind { majority, no_change, mean, last };
@@ -113,21 +164,22 @@ class Baseline final : public Expert {
     void commit() override { take(label_); }
     void score(const ScaledRows& rows, std::size_t classes, double* out) const override;
     std::size_t bytes() const override;
+    void visit(Archive& archive, std::size_t width, std::size_t classes) override;
 
     Kind kind;
-    // majority: events of each class; no_change: the last class, how often it came again and how often not; mean: the first target,
-    // the sum of differences from it, events; last: the value.
+    // majority: samples of each class; no_change: the last class, how often it came again and how often not; mean: the first
+    // target, the sum of differences from it, samples; last: the value.
     std::vector<double> numbers;
 
   private:
-    void say(std::size_t classes, double* out) const;
+    void predict(std::size_t classes, double* out) const;
     void take(double label);
     double label_ = 0;
 };
 
-// ---- straight lines -------------------------------------------------------------------------------------------------------
+// ---- linear models ----------------------------------------------------------------------------------------------------------
 
-// Least squares on the standardised columns; or the target before, and least squares of its change on theirs.
+// Least squares on the standardised columns; or the previous target plus least squares of its change on theirs.
 class LinearExpert final : public Expert {
   public:
     LinearExpert(bool changes, std::size_t scaling) : changes(changes), scaling_(scaling) {}
@@ -138,16 +190,18 @@ class LinearExpert final : public Expert {
     void score(const ScaledRows& rows, std::size_t classes, double* out) const override;
     void widen(std::size_t width) override;
     std::size_t bytes() const override { return line ? line->bytes() + row.size() * sizeof(double) + 24 : 0; }
+    void visit(Archive& archive, std::size_t width, std::size_t classes) override;
     void begin(std::size_t width) { line.emplace(width + (changes ? 0 : 1), kForget); }
+    std::size_t scaling() const { return scaling_; }
 
     bool changes;
     std::optional<LeastSquares> line;
     double first = 0, last = 0;
     std::uint64_t seen = 0;
-    std::vector<double> row;  // the event before
+    std::vector<double> row;  // the previous sample
 
   private:
-    static constexpr double kForget = 0.999;  // what an event leaves of the weight of those before it
+    static constexpr double kForget = 0.999;  // of the weight of a sample, kept at each later one
     double take(const double* x, std::size_t width, double target);
     void set_features(const double* x, std::size_t width, std::vector<double>& out) const;
 

@@ -10,11 +10,12 @@ namespace gristmill {
 
 namespace {
 
-constexpr double kLargest = 1e140;               // of a column: a million squares of such numbers can still be added
+constexpr double kLargest = 1e140;               // of a column: the sum of a million squares is still finite
 constexpr std::size_t kBlock = std::size_t{1} << 17;  // numbers that go through all experts at a time
-constexpr std::size_t kMostPasses = 6;           // over a batch, where none are asked for
-constexpr std::size_t kMostKept = 1000, kLeastKept = 40;  // rows kept back to see whether another pass helps
-constexpr double kUnknown = 20.0;                // how much less than the least likely class one is that has not come yet
+constexpr std::size_t kMostPasses = 6;           // over a batch, if their number is not given
+constexpr std::size_t kMostKept = 1000, kLeastKept = 40;  // rows held out to see whether another pass helps
+constexpr double kUnknown = 20.0;                // a class that has not come yet scores this much below the lowest
+constexpr std::uint64_t kWidest = std::uint64_t{1} << 31;  // columns of a race that is loaded
 constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
 
 double log_of_share(double share) { return share >= 0x1p-1022 ? elementary::quick_log(share) : elementary::log(share); }
@@ -31,7 +32,7 @@ void scores_of(const Mixture& mixture, const double* mixed, std::size_t rows, do
     }
 }
 
-// Scores of fewer classes as those of more: of two each gets one, classes that had not come yet next to nothing.
+// Scores of fewer classes as those of more: of two classes each gets half, classes that had not come yet a low score.
 std::vector<double> widened(const std::vector<double>& scores, std::size_t rows, std::size_t outputs) {
     const std::size_t own = scores.size() / rows;
     if (own == outputs) return scores;
@@ -62,7 +63,7 @@ RaceState::RaceState(Task task, std::size_t experts, double share, std::size_t m
 
 RaceState::RaceState(const RaceState& other)
     : task(other.task), width(other.width), scalings(other.scalings), mixed(other.mixed), errors(other.errors),
-      target(other.target), shares(other.shares), quiet(other.quiet) {
+      target(other.target), held_rows(other.held_rows), held_labels(other.held_labels), shares(other.shares), quiet(other.quiet) {
     for (const auto& expert : other.experts) experts.push_back(expert->clone());
 }
 
@@ -74,17 +75,64 @@ std::size_t RaceState::mixture_bytes_for(std::size_t classes) const {
 std::size_t RaceState::bytes() const {
     std::size_t total = std::visit([](const auto& m) { return m.bytes(); }, mixed) + errors.bytes();
     for (const auto& expert : experts) total += expert->bytes();
-    for (const auto& scaling : scalings) total += 24 * scaling.width();
+    for (const auto& scaling : scalings) total += scaling.bytes();
+    return total + (held_rows.size() + held_labels.size()) * sizeof(double) + (target ? target->bytes() : 0);
+}
+
+std::size_t RaceState::early_bytes() const {
+    std::size_t total = 0;
+    for (const auto& scaling : scalings) total += scaling.early_bytes(width);
     return total;
+}
+
+std::size_t RaceState::scaling_bytes() const {
+    std::size_t total = target ? target->bytes() : 0;
+    if (target && target->holds()) total += RobustTarget::kFirst * (width + 1) * sizeof(double);
+    for (const auto& scaling : scalings) total += scaling.most_bytes(width);
+    return total;
+}
+
+void RaceState::set_width(std::size_t columns) {
+    for (auto& expert : experts) expert->widen(columns);
+    width = columns;
+    quiet = 0;
+}
+
+void RaceState::visit(Archive& archive) {
+    std::uint64_t columns = width, known = classes();
+    archive.count("width", columns);
+    if (archive.loads && (columns < width || columns >= kWidest)) archive.refuse("width", "is no number of columns of this race");
+    for (std::size_t s = 0; s < scalings.size(); ++s)
+        archive.within("scaling" + std::to_string(s), [&] { scalings[s].visit(archive, columns); });
+    archive.within("mixture", [&] { std::visit([&](auto& m) { m.visit(archive); }, mixed); });
+    archive.count("classes", known);
+    if (archive.loads && known != classes()) archive.refuse("classes", "does not fit the others");
+    errors.visit(archive);
+    if (target) archive.within("target", [&] {
+        target->visit(archive);
+        if (!target->is_robust()) return;
+        archive.numbers("held_rows", held_rows);
+        archive.numbers("held_labels", held_labels);
+        if (archive.loads && (held_labels.size() >= RobustTarget::kFirst || held_rows.size() != held_labels.size() * columns))
+            archive.refuse("held_rows", "does not fit the others");
+    });
+    archive.within("shares", [&] { shares.visit(archive, *this); });
+    if (archive.loads) {
+        if (columns > width) set_width(columns);
+        for (const auto& [place, bytes] : shares.shares) trained(place).resize(bytes);
+    }
+    for (std::size_t place = 0; place < experts.size(); ++place)
+        archive.within(std::to_string(place), [&] { experts[place]->visit(archive, width, classes()); });
+    quiet = 0;
 }
 
 // ---- rows -----------------------------------------------------------------------------------------------------------------
 
-std::size_t Race::scaling(bool by_range, std::uint64_t warmup) {
+std::size_t Race::scaling(RaceScaling::Method method, std::uint64_t warmup) {
     auto& all = state.scalings;
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.by_range == by_range && s.warmup == warmup; });
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.method == method && s.warmup == warmup; });
     if (found == all.end()) {
-        all.emplace_back(by_range, warmup);
+        all.emplace_back(method, warmup);
         return all.size();
     }
     return 1 + static_cast<std::size_t>(found - all.begin());
@@ -92,18 +140,32 @@ std::size_t Race::scaling(bool by_range, std::uint64_t warmup) {
 
 void Race::begin(std::size_t width) {
     state.width = width;
+    const std::size_t memory = state.shares.moves ? state.shares.memory : 0;
+    for (auto& scaling : state.scalings) scaling.begin(width, memory);
     state.shares.begin(state);
 }
 
 void Race::widen(std::size_t width) {
     RaceState before(state);
     try {
-        const std::vector<double> fresh(width - state.width);
-        for (auto& scaling : state.scalings) scaling.widen(fresh, state.seen());
-        for (auto& expert : state.experts) expert->widen(width);
-        state.width = width;
+        const std::size_t memory = state.shares.moves ? state.shares.memory : 0;
+        for (std::size_t s = 0; s < state.scalings.size(); ++s) {
+            RaceScaling& scaling = state.scalings[s];
+            if (const auto ranks = scaling.drop_ranks(width, memory); ranks && ranks->seen > 0)
+                follow(s, [&](double* row) {
+                    ranks->restore_values(row);
+                    const std::vector<double> values(row, row + ranks->width());
+                    scaling.scale(values.data(), 1, row);
+                });
+            scaling.widen(width, state.seen());
+        }
+        const std::size_t narrow = state.width, held = state.held_labels.size();
+        std::vector<double> wider(held * width);
+        for (std::size_t r = 0; r < held; ++r)
+            std::copy_n(state.held_rows.data() + r * narrow, narrow, wider.data() + r * width);
+        state.held_rows.swap(wider);
+        state.set_width(width);
         state.shares.fit(state);
-        state.quiet = 0;
     } catch (...) {
         state = std::move(before);
         throw;
@@ -131,7 +193,7 @@ void Race::check(const DenseRows<double>& rows) const {
     }
 }
 
-void Race::point(const DenseRows<double>& rows, Scaled& out) const {
+void Race::set_views(const DenseRows<double>& rows, Scaled& out) const {
     const std::size_t numbers = rows.count * rows.width, all = state.scalings.size();
     out.at.resize(all + 1);
     out.singles_at.assign(all + 1, nullptr);
@@ -139,7 +201,7 @@ void Race::point(const DenseRows<double>& rows, Scaled& out) const {
     out.at[0] = rows.data;
     for (std::size_t s = 0; s < all; ++s) out.at[s + 1] = out.scaled[s].data();
     for (const auto& expert : state.experts) {
-        const auto* learner = dynamic_cast<const LearnerExpert*>(expert.get());
+        const auto* learner = dynamic_cast<const TrainedExpert*>(expert.get());
         if (!learner || !learner->runs() || !learner->wants_singles()) continue;
         const std::size_t s = learner->scaling();
         if (out.singles_at[s]) continue;
@@ -150,36 +212,47 @@ void Race::point(const DenseRows<double>& rows, Scaled& out) const {
     out.rows = {rows.count, rows.width, out.at, out.singles_at};
 }
 
-void Race::scale(const DenseRows<double>& rows, Scaled& out, bool lone) {
+// Stored points of the experts behind a scaling become what they are by its present state.
+void Race::follow(std::size_t scaling, const RowChange& change) {
+    for (std::size_t place = 0; place < state.experts.size(); ++place)
+        if (state.is_trained(place) && state.experts[place]->runs() && state.trained(place).scaling() == scaling + 1)
+            state.trained(place).follow(change);
+}
+
+void Race::scale(const DenseRows<double>& rows, Scaled& out, bool single) {
     const std::size_t numbers = rows.count * rows.width;
     out.scaled.resize(state.scalings.size());
     for (std::size_t s = 0; s < state.scalings.size(); ++s) {
-        ColumnScaling& scaling = state.scalings[s];
-        if (lone) scaling.begin();
-        if (scaling.seen == 0) scaling.widen({rows.data, rows.width}, 0);
+        RaceScaling& scaling = state.scalings[s];
+        if (single) scaling.begin_single();
         out.scaled[s].resize(numbers);
-        scaling.learn(rows.data, rows.count, out.scaled[s].data());
+        if (!scaling.learn(rows.data, rows.count, out.scaled[s].data())) continue;
+        const RankScaling& ranks = *scaling.rank();
+        follow(s, [&](double* row) {
+            for (std::size_t c = 0; c < ranks.width(); ++c) row[c] = ranks.followed(c, row[c]);
+        });
     }
-    point(rows, out);
+    set_views(rows, out);
 }
 
-void Race::make_lookahead(const DenseRows<double>& rows, Scaled& out) const {
+void Race::apply_scalings(const DenseRows<double>& rows, Scaled& out) const {
     out.scaled.resize(state.scalings.size());
     for (std::size_t s = 0; s < state.scalings.size(); ++s) {
         out.scaled[s].resize(rows.count * rows.width);
         state.scalings[s].scale(rows.data, rows.count, out.scaled[s].data());
     }
-    point(rows, out);
+    set_views(rows, out);
 }
 
 // ---- learning -------------------------------------------------------------------------------------------------------------
 
-// Events until something is due: memory moves, columns are weighed, targets are measured anew.
+// Samples until something is due: memory moves, columns are weighed, the target scale is renewed.
 std::uint64_t Race::due() const {
     std::uint64_t least = state.shares.due(state.seen()).value_or(kNever);
     for (std::size_t place = 0; place < state.experts.size(); ++place)
-        if (state.is_learner(place) && state.learner(place).relevance) least = std::min(least, Relevance::due(state.seen()));
-    if (state.target) least = std::min(least, state.target->due());
+        if (state.is_trained(place) && state.trained(place).weighs()) least = std::min(least, Relevance::due(state.seen()));
+    if (state.target && state.target->plain()) least = std::min(least, state.target->plain()->due());
+    for (const auto& scaling : state.scalings) least = std::min(least, scaling.run());
     return least;
 }
 
@@ -187,6 +260,7 @@ Race::Step Race::cut(std::span<const double> labels, std::size_t start, std::siz
     if (state.quiet == 0) state.quiet = due();
     std::size_t stop = std::min(labels.size() - start, std::max<std::size_t>(64, kBlock / state.width));
     stop = start + static_cast<std::size_t>(std::min<std::uint64_t>(stop, state.quiet));
+    if (state.target) stop = start + state.target->run(labels.subspan(start, stop - start));
     if (state.task != Task::classification) return {stop, 0};
     std::size_t classes = std::max({state.classes(), known, static_cast<std::size_t>(labels[start]) + 1});
     const auto most = static_cast<double>(std::max<std::size_t>(classes, 2));
@@ -196,12 +270,12 @@ Race::Step Race::cut(std::span<const double> labels, std::size_t start, std::siz
     return {stop, classes};
 }
 
-void Race::tell(Expert& expert, const ScaledRows& rows, std::span<const double> labels, std::span<const double> inside,
+void Race::learn_expert(Expert& expert, const ScaledRows& rows, std::span<const double> labels, std::span<const double> inside,
                 std::size_t classes, double* out) {
     if (!state.target || !expert.scales_target) return expert.learn(rows, labels, classes, out);
-    if (!state.target->is_known()) {  // events count, and teach nothing before it is known how targets are measured
-        static_cast<LearnerExpert&>(expert).pass_over(rows);
-        return state.target->means(labels, out);
+    if (!state.target->is_known()) {  // samples are counted and not learned before the target scale is known
+        static_cast<TrainedExpert&>(expert).pass_over(rows);
+        return state.target->unknown(labels, out);
     }
     expert.learn(rows, inside, classes, out);
     for (std::size_t r = 0; r < rows.count; ++r) out[r] = state.target->outside(out[r]);
@@ -212,16 +286,20 @@ void Race::step(const DenseRows<double>& rows, std::span<const double> labels, s
     if (classes > std::max<std::size_t>(met, 2)) state.shares.add_classes(state, classes);
     if (state.task == Task::classification) state.mixture().add_classes(classes);
     scale(rows, scaled_, false);
-    inside_.clear();
-    if (state.target && state.target->is_known())
-        for (const double label : labels) inside_.push_back(state.target->inside(label));
+    if (state.target && state.target->holds()) {
+        hold(rows, labels, out);
+        return finish_step(labels);
+    }
+    const std::span<const double> unclipped = labels;
+    set_targets(labels);
+    if (state.target) labels = clipped_;
     std::vector<std::size_t> places;
     for (std::size_t place = 0; place < state.experts.size(); ++place)
         if (state.experts[place]->runs()) places.push_back(place);
     const std::size_t outputs = outputs_of(classes), each = rows.count * outputs;
-    said_.resize(places.size() * each);
+    scores_.resize(places.size() * each);
     auto work = [&](std::size_t line) {
-        tell(*state.experts[places[line]], scaled_.rows, labels, inside_, classes, said_.data() + line * each);
+        learn_expert(*state.experts[places[line]], scaled_.rows, labels, targets_, classes, scores_.data() + line * each);
     };
     if (threads_allowed() > 1 && rows.count >= 8) {
         // The slowest first, so that the last to finish is a small one; each writes its own part, so the order does not matter.
@@ -238,48 +316,84 @@ void Race::step(const DenseRows<double>& rows, std::span<const double> labels, s
         out.resize(rows.count);
         std::vector<double> row(state.experts.size(), elementary::kNaN);
         for (std::size_t r = 0; r < rows.count; ++r) {
-            for (std::size_t line = 0; line < places.size(); ++line) row[places[line]] = said_[line * each + r];
+            for (std::size_t line = 0; line < places.size(); ++line) row[places[line]] = scores_[line * each + r];
             out[r] = novelty->learn(row);
         }
     } else {
-        heard_.clear();
-        for (std::size_t line = 0; line < places.size(); ++line) heard_.push_back({places[line], said_.data() + line * each});
+        expert_scores_.clear();
+        for (std::size_t line = 0; line < places.size(); ++line) expert_scores_.push_back({places[line], scores_.data() + line * each});
         mixed_.resize(rows.count * state.mixture().columns());
-        state.mixture().learn(heard_, rows.count, labels, met, mixed_.data());
+        state.mixture().learn(expert_scores_, rows.count, labels, met, mixed_.data());
         out.resize(each);
         scores_of(state.mixture(), mixed_.data(), rows.count, out.data());
     }
     if (state.task == Task::regression)
-        for (std::size_t r = 0; r < rows.count; ++r) state.errors.learn({out.data() + r, 1}, labels.data() + r);
-    settle(labels);
+        for (std::size_t r = 0; r < rows.count; ++r) state.errors.learn({out.data() + r, 1}, unclipped.data() + r);
+    finish_step(unclipped);
+}
+
+// Targets as experts learn them: clipped, and clipped and scaled.
+void Race::set_targets(std::span<const double> labels) {
+    targets_.clear();
+    clipped_.clear();
+    if (!state.target) return;
+    for (const double label : labels) clipped_.push_back(state.target->clipped(label));
+    if (state.target->is_known())
+        for (const double label : labels) targets_.push_back(state.target->inside(label));
+}
+
+// Samples before the targets are measured: the median so far is predicted, and the experts learn them once it is known which
+// targets are wild.
+void Race::hold(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>& out) {
+    state.held_rows.insert(state.held_rows.end(), rows.data, rows.data + rows.count * rows.width);
+    state.held_labels.insert(state.held_labels.end(), labels.begin(), labels.end());
+    out.resize(rows.count);
+    state.target->unknown(labels, out.data());
+    expert_scores_.clear();
+    for (std::size_t place = 0; place < state.experts.size(); ++place)
+        if (state.experts[place]->runs()) expert_scores_.push_back({place, out.data()});
+    mixed_.resize(rows.count);
+    state.mixture().learn(expert_scores_, rows.count, out, 0, mixed_.data());  // no loss: no expert has predicted
+    for (std::size_t r = 0; r < rows.count; ++r) state.errors.learn({out.data() + r, 1}, labels.data() + r);
+}
+
+void Race::learn_held() {
+    const std::vector<double> rows = std::move(state.held_rows), labels = std::move(state.held_labels);
+    state.held_rows = {}, state.held_labels = {};
+    const DenseRows<double> held{rows.data(), labels.size(), state.width};
+    apply_scalings(held, scaled_);
+    set_targets(labels);
+    std::vector<double> unused(labels.size());
+    for (const auto& expert : state.experts)
+        if (expert->runs()) learn_expert(*expert, scaled_.rows, clipped_, targets_, 0, unused.data());
 }
 
 // What is due after a step.
-void Race::settle(std::span<const double> labels) {
-    std::optional<TargetScale::Move> moved;
+void Race::finish_step(std::span<const double> labels) {
+    std::optional<RaceTarget::Move> moved;
     if (state.target) moved = state.target->learn(labels);
+    for (std::size_t place = 0; moved && place < state.experts.size(); ++place) {
+        Expert& expert = *state.experts[place];
+        if (state.is_trained(place) && expert.runs() && expert.scales_target) state.trained(place).rescale_targets(*moved);
+    }
+    if (!state.held_labels.empty() && !state.target->holds()) learn_held();
     state.quiet -= std::min<std::uint64_t>(state.quiet, labels.size());
     if (state.quiet > 0) return;
-    for (std::size_t place = 0; place < state.experts.size(); ++place) {
-        Expert& expert = *state.experts[place];
-        if (moved && state.is_learner(place) && expert.runs() && expert.scales_target)
-            state.learner(place).learner.rescale_targets({&moved->factor, 1}, {&moved->shift, 1});
-    }
-    for (const std::size_t place : to_weigh()) {
-        LearnerExpert& expert = state.learner(place);
-        expert.relevance->relearn(expert.learner, state.seen(), patient_);
+    for (const std::size_t place : experts_to_weigh()) {
+        state.trained(place).relearn(state.seen(), in_batch_);
     }
     if (state.shares.is_due(state.seen())) state.shares.move(state);
 }
 
-// Whose columns are weighed anew now: all that are due, or the heaviest where memory is shared out, for it takes its time.
-std::vector<std::size_t> Race::to_weigh() const {
+// Experts whose column weights are renewed now: all that are due, or those with the largest weights where memory is shared out,
+// because it is expensive.
+std::vector<std::size_t> Race::experts_to_weigh() const {
     std::vector<std::size_t> places;
     for (std::size_t place = 0; place < state.experts.size(); ++place)
-        if (state.is_learner(place) && state.experts[place]->runs() && state.learner(place).relevance &&
-            Relevance::is_due(state.seen()) && state.learner(place).learner.seen() > 0)
+        if (state.is_trained(place) && state.experts[place]->runs() && state.trained(place).weighs() &&
+            Relevance::is_due(state.seen()) && state.trained(place).seen() > 0)
             places.push_back(place);
-    if (state.shares.memory == 0 || patient_ || state.task == Task::novelty) return places;
+    if (state.shares.memory == 0 || in_batch_ || state.task == Task::novelty) return places;
     const auto weights = state.mixture().weights();
     std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
     places.resize(std::min<std::size_t>(places.size(), state.task == Task::classification ? 2 : 3));
@@ -330,10 +444,11 @@ void Race::learn_one(const double* row, std::size_t width, double label) {
     learn(rows, {&label, 1}, false, 0);
 }
 
-// One event that brings nothing new and after which nothing is due: planned by all experts, then committed by all. False, and
-// nothing is changed, where it has to be learned as a chunk.
+// A single sample without a new class and after which nothing is due: planned by all experts, then committed by all. False, and
+// nothing is changed, if it has to be learned as a chunk.
 bool Race::learn_single(const double* row, double label) {
-    if (state.quiet < 2 || state.seen() == 0 || (state.target && !state.target->is_known())) return false;
+    if (state.quiet < 2 || state.seen() == 0 || (state.target && (!state.target->is_known() || state.target->may_move(label))))
+        return false;
     std::size_t classes = 0;
     if (state.task == Task::classification) {
         classes = state.classes();
@@ -341,10 +456,11 @@ bool Race::learn_single(const double* row, double label) {
     }
     const std::size_t outputs = outputs_of(classes), all = state.experts.size();
     planned_.assign(all, 0);
-    said_.resize(all * outputs);
-    heard_.clear();
-    heard_.reserve(all);
+    scores_.resize(all * outputs);
+    expert_scores_.clear();
+    expert_scores_.reserve(all);
     Mixture* mixture = std::get_if<Mixture>(&state.mixed);
+    const double clipped = state.target ? state.target->clipped(label) : label;
     const double inside = state.target ? state.target->inside(label) : label;
     bool whole = true;
     try {
@@ -353,11 +469,11 @@ bool Race::learn_single(const double* row, double label) {
         for (std::size_t place = 0; whole && place < all; ++place) {
             Expert& expert = *state.experts[place];
             if (!expert.runs()) continue;
-            double* out = said_.data() + place * outputs;
-            whole = expert.plan(scaled_.rows, expert.scales_target ? inside : label, classes, out);
+            double* out = scores_.data() + place * outputs;
+            whole = expert.plan(scaled_.rows, expert.scales_target ? inside : clipped, classes, out);
             if (expert.scales_target && state.target) *out = state.target->outside(*out);
             planned_[place] = 1;
-            heard_.push_back({place, out});
+            expert_scores_.push_back({place, out});
         }
         if (whole) std::visit([](auto& m) { m.make_room(); }, state.mixed);
     } catch (...) {
@@ -371,11 +487,11 @@ bool Race::learn_single(const double* row, double label) {
     for (std::size_t place = 0; place < all; ++place)
         if (planned_[place]) state.experts[place]->commit();
     if (mixture) {
-        mixture->learn(heard_, 1, {&label, 1}, classes, mixed_.data());
+        mixture->learn(expert_scores_, 1, {&clipped, 1}, classes, mixed_.data());
         if (state.task == Task::regression) state.errors.learn({mixed_.data(), 1}, &label);
     } else {
         std::fill(mixed_.begin(), mixed_.end(), elementary::kNaN);
-        for (const auto& one : heard_) mixed_[one.expert] = one.scores[0];
+        for (const auto& one : expert_scores_) mixed_[one.expert] = one.scores[0];
         std::get<NoveltyMixture>(state.mixed).learn(mixed_);
     }
     if (state.target) state.target->learn({&label, 1});
@@ -388,7 +504,7 @@ bool Race::learn_single(const double* row, double label) {
 void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known, std::size_t passes) {
     const bool automatic = passes == 0;
     const std::size_t count = labels.size(), tail = automatic ? std::min(kMostKept, count / 5) : 0, head = count - tail;
-    patient_ = true;
+    in_batch_ = true;
     try {
         if (automatic && tail < kLeastKept) {
             learn(rows, labels, false, known);
@@ -404,13 +520,13 @@ void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> la
             }
         }
     } catch (...) {
-        patient_ = false;
+        in_batch_ = false;
         throw;
     }
-    patient_ = false;
+    in_batch_ = false;
 }
 
-// As many passes over the first rows as the others are told better for.
+// As many passes over the first rows as lower the error on the others.
 std::size_t Race::passes_that_help(const DenseRows<double>& rows, std::span<const double> labels, std::size_t head) {
     const DenseRows<double> first{rows.data, head, rows.width}, rest{rows.row(head), rows.count - head, rows.width};
     double best = tail_error(rest, labels.subspan(head));
@@ -441,37 +557,49 @@ double Race::tail_error(const DenseRows<double>& rows, std::span<const double> l
     return total / static_cast<double>(rows.count);
 }
 
-// One more pass of the learners over the events that came last.
+// One more pass of the learners over the last samples.
 void Race::revisit(const DenseRows<double>& rows, std::span<const double> labels) {
-    make_lookahead(rows, scaled_);
+    apply_scalings(rows, scaled_);
     const bool known = state.target && state.target->is_known();
-    inside_.clear();
-    if (known)
-        for (const double label : labels) inside_.push_back(state.target->inside(label));
+    set_targets(labels);
+    if (state.target) labels = clipped_;
     for (std::size_t place = 0; place < state.experts.size(); ++place) {
-        if (!state.is_learner(place) || !state.experts[place]->runs()) continue;
-        LearnerExpert& expert = state.learner(place);
+        if (!state.is_trained(place) || !state.experts[place]->runs()) continue;
+        TrainedExpert& expert = state.trained(place);
         if (!expert.scales_target) expert.revisit(scaled_.rows, labels);
-        else if (known) expert.revisit(scaled_.rows, inside_);
+        else if (known) expert.revisit(scaled_.rows, targets_);
         if (poll) poll();
     }
 }
 
-// ---- answers --------------------------------------------------------------------------------------------------------------
+// ---- scores ---------------------------------------------------------------------------------------------------------------
+
+void Race::score_expert(const Expert& expert, const DenseRows<double>& rows, double* out) const {
+    check(rows);
+    Scaled scaled;
+    apply_scalings(rows, scaled);
+    expert.score(scaled.rows, state.classes(), out);
+    if (state.target && expert.scales_target)
+        for (std::size_t r = 0; r < rows.count; ++r) out[r] = state.target->outside(out[r]);
+}
 
 void Race::score(const DenseRows<double>& rows, double* out) const {
     check(rows);
+    if (state.target && state.target->holds()) {
+        std::fill_n(out, rows.count, state.target->robust()->median());
+        return;
+    }
     Scaled scaled;
-    make_lookahead(rows, scaled);
+    apply_scalings(rows, scaled);
     const std::size_t classes = state.classes(), outputs = outputs_of(classes), each = rows.count * outputs;
     const auto* mixture = std::get_if<Mixture>(&state.mixed);
     std::vector<std::size_t> places;
     for (std::size_t place = 0; place < state.experts.size(); ++place)
         if (state.experts[place]->runs() && (!mixture || mixture->counts(place))) places.push_back(place);
-    std::vector<double> said(places.size() * each);
+    std::vector<double> scores(places.size() * each);
     auto work = [&](std::size_t line) {
         const Expert& expert = *state.experts[places[line]];
-        double* to = said.data() + line * each;
+        double* to = scores.data() + line * each;
         expert.score(scaled.rows, classes, to);
         if (state.target && expert.scales_target)
             for (std::size_t r = 0; r < rows.count; ++r) to[r] = state.target->outside(to[r]);
@@ -480,16 +608,16 @@ void Race::score(const DenseRows<double>& rows, double* out) const {
     else
         for (std::size_t line = 0; line < places.size(); ++line) work(line);
     if (mixture) {
-        std::vector<Mixture::ExpertScores> heard;
-        for (std::size_t line = 0; line < places.size(); ++line) heard.push_back({places[line], said.data() + line * each});
+        std::vector<Mixture::ExpertScores> expert_scores;
+        for (std::size_t line = 0; line < places.size(); ++line) expert_scores.push_back({places[line], scores.data() + line * each});
         std::vector<double> mixed(rows.count * mixture->columns());
-        mixture->mix(heard, rows.count, mixed.data());
+        mixture->mix(expert_scores, rows.count, mixed.data());
         scores_of(*mixture, mixed.data(), rows.count, out);
         return;
     }
     std::vector<double> row(state.experts.size(), elementary::kNaN);
     for (std::size_t r = 0; r < rows.count; ++r) {
-        for (std::size_t line = 0; line < places.size(); ++line) row[places[line]] = said[line * each + r];
+        for (std::size_t line = 0; line < places.size(); ++line) row[places[line]] = scores[line * each + r];
         out[r] = std::get<NoveltyMixture>(state.mixed).mix(row);
     }
 }

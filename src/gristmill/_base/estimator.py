@@ -2,7 +2,7 @@
 
 A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, which looks at its
 rows before anything changes, `score`, `state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A
-subclass defines how its parts become a core, how a label becomes a number, and how scores become predictions.
+subclass defines how its parts become a core; its task (`tasks.py`) encodes labels and decodes scores.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
@@ -22,11 +21,12 @@ from sklearn.utils.validation import validate_data
 from .. import persist
 from .._common import inputs
 from .._common.labels import NO_LABELS, LabelTable, LabelView
-from .._common.params import NestedParameters
 from .._common.threads import allowed
-from ..persist.mixin import Storable
+from .._common.types import Labels, Table
+from ..persist.saved_state import number_of
+from ..persist.stored import StoredEstimator
+from .tasks import Encoded, Task
 
-Scores = npt.NDArray[np.float64]
 Found = TypeVar("Found")
 
 _DOUBLE, _ARRAY = np.dtype(np.float64), np.ndarray
@@ -52,17 +52,17 @@ class Run:
         return int(self.found.get("targets", 1) if self.core is None else getattr(self.core, "targets", 1))
 
 
-def task_of(model: Any) -> str | None:
+def task_of(model: object) -> str | None:
     """What a learner is for: classification, regression, novelty, or something else (None)."""
     kinds = {"classification": is_classifier, "regression": is_regressor, "novelty": is_outlier_detector}
     return next((task for task, asks in kinds.items() if asks(model)), None)
 
 
-def is_event(x: Any) -> bool:
+def is_event(x: object) -> bool:
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype is _DOUBLE and len(x) > 0
 
 
-def vector_of(x: Any) -> Any:
+def vector_of(x: object) -> Any:
     """One sample as a row of doubles, or None if it needs full validation."""
     if type(x) is np.ndarray:
         if x.dtype is _DOUBLE:
@@ -77,8 +77,10 @@ def vector_of(x: Any) -> Any:
     return x.astype(np.float64) if x.ndim == 1 and x.dtype.kind in "fiu" else None
 
 
-class StreamEstimator(Storable, NestedParameters):
+class StreamEstimator(StoredEstimator):
     """Base of the learners on a stream."""
+
+    _task: ClassVar[Task]
 
     _run: Run | None = None  # nothing is learned yet
     _learning_in: int | None = None  # the thread that learns now
@@ -97,23 +99,23 @@ class StreamEstimator(Storable, NestedParameters):
         """The parts as they will run; parameters that are out of range, or make no sense together, are refused here."""
         raise NotImplementedError
 
-    def _begin(self, run: Run, X: Any) -> Any:
+    def _begin(self, run: Run, X: Table) -> Any:
         """A fresh core for rows like X; parts that wait for the number of columns are settled here."""
         raise NotImplementedError
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        """The labels known afterwards, the core's number of each event, and how many classes it knows before the first."""
-        raise NotImplementedError
+    def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
+        """The labels of a chunk as the core takes them, checked against the parts."""
+        return self._task.encoded(type(self).__name__, run.labels, y, count, classes)
 
-    def _number(self, run: Run, y: Any) -> float | None:
-        """Class code of a known label, or None to fall back to `partial_fit`."""
-        return None
+    def _number(self, run: Run, y: Labels) -> float | None:
+        """The core's number of a known label, or None to fall back to `partial_fit`."""
+        return self._task.number(run.labels, y)
 
-    def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
+    def _weighed(self, run: Run, labels: LabelTable, numbers: object, weights: object) -> Any:
         """The weights of events, those of their classes included."""
         return weights
 
-    def _weight(self, run: Run, y: Any) -> float:
+    def _weight(self, run: Run, y: Labels) -> float:
         """Weight of one sample whose label is known."""
         return 1.0
 
@@ -124,14 +126,6 @@ class StreamEstimator(Storable, NestedParameters):
     def _takes_objects(self) -> bool:
         """Whether events are objects of any kind for a function of the user's."""
         return False
-
-    def _shown(self, scores: Scores, view: LabelView) -> Any:
-        """Scores as they are shown outside."""
-        return scores if scores.ndim == 1 else scores[:, 0]
-
-    def _shown_slopes(self, slopes: Scores, view: LabelView) -> Scores:
-        """Slopes of the outputs of the core, (rows, outputs, columns), as they are shown outside."""
-        return np.asarray(self._shown(slopes, view))
 
     #: rows times bytes of the model below which the core uses one thread in any case
     _little: ClassVar[int] = 1 << 24
@@ -192,7 +186,7 @@ class StreamEstimator(Storable, NestedParameters):
 
     # ---- input --------------------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, first: bool) -> Any:
+    def _read(self, X: Table, first: bool) -> Any:
         """X checked: an array or CSR array of floats, or a list of objects."""
         if self._takes_objects():
             return inputs.objects(X)
@@ -232,11 +226,11 @@ class StreamEstimator(Storable, NestedParameters):
 
     def _learn(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: Table,
+        y: Labels,
+        sample_weight: Labels = None,
         want_scores: bool = False,
-        classes: Any = None,
+        classes: Labels = None,
         fresh: bool = False,
         passes: int = 1,
     ) -> Any:
@@ -272,9 +266,9 @@ class StreamEstimator(Storable, NestedParameters):
         self.__dict__.pop("_learning_in", None)
         if "told" in run.found:
             self._tell(run, run.found.pop("told"))
-        return None if scores is None else self._shown(scores, run.labels.view(len(run.labels)))
+        return None if scores is None else self._task.shown(scores, run.labels.view(len(run.labels)))
 
-    def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: int) -> Any:
+    def _pass(self, run: Run, X: Any, y: Labels, weights: Any, want_scores: bool, classes: Labels, passes: int) -> Any:
         first = run.core is None
         X = self._read(X, first)
         count = len(X) if isinstance(X, list) else X.shape[0]
@@ -293,7 +287,7 @@ class StreamEstimator(Storable, NestedParameters):
         met = core.classes
         scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
         if want_scores:
-            scores = self._of_met_classes(scores, numbers, max(met, known))
+            scores = self._task.of_met_classes(scores, numbers, max(met, known))
         for _ in range(passes - 1):
             self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
@@ -303,11 +297,7 @@ class StreamEstimator(Storable, NestedParameters):
             run.found["told"] = early
         return scores
 
-    def _of_met_classes(self, scores: Any, numbers: Any, known: int) -> Any:
-        """Scores of a chunk, with those of classes that come later in it below all others; known: classes before it."""
-        return scores
-
-    def _look_at(self, parts: Any, X: Any, classes: int) -> None:
+    def _look_at(self, parts: Any, X: Table, classes: int) -> None:
         """Hook: called with the first chunk; warn if the model cannot learn from it."""
 
     def _tell(self, run: Run, early: Any) -> None:
@@ -317,7 +307,7 @@ class StreamEstimator(Storable, NestedParameters):
         """A copy of parts that are Python objects, whose own state the core cannot take back."""
         return None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: Labels = None) -> Self:
         """Forget everything and learn from X, y in one pass, in order.
 
         Parameters
@@ -328,7 +318,7 @@ class StreamEstimator(Storable, NestedParameters):
         self._learn(X, y, fresh=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Labels = None) -> Self:
         """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
         self._learn(X, y)
         return self
@@ -337,12 +327,12 @@ class StreamEstimator(Storable, NestedParameters):
         """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(X, y, want_scores=True)
 
-    def learn_one(self, x: Any, y: Any = None) -> None:
+    def learn_one(self, x: object, y: Labels = None) -> None:
         """Learn one event."""
         if not self._learned(x, y):
             self._learn(inputs.single(x), [y])
 
-    def _learned(self, x: Any, y: Any) -> bool:
+    def _learned(self, x: Any, y: Labels) -> bool:
         """The short way of an event: a vector of numbers for a core without Python inside."""
         run = self._run
         if run is None:
@@ -365,6 +355,39 @@ class StreamEstimator(Storable, NestedParameters):
             run.early = None
             self._tell(run, early)
         return True
+
+    # ---- scores -------------------------------------------------------------------------------------------------
+
+    def _scores(self, X: Table) -> tuple[Any, LabelView]:
+        """Scores as returned to the user and their labels, of one consistent state."""
+        run = self._started()
+        scores, classes = self._ask(run.core, run.core.score, self._rows(run.core, self._read(X, first=False)))
+        view = run.labels.view(classes)
+        return self._task.shown(scores, view), view
+
+    def _scores_one(self, x: object) -> tuple[Any, LabelView]:
+        """The same of one event: the short way for a vector, the long way for everything else."""
+        run = self._started()
+        core = run.core
+        event = vector_of(x) if core.is_plain and core.outputs == 1 else None
+        if event is not None and len(event) > 0:
+            classes, score = core.classes, core.score_one(event)
+            view = run.labels.view(classes)
+            if score is not None and core.classes == classes:  # else another class came in between
+                return view.sign * score, view
+        scores, view = self._scores_of_row(run, x)
+        return scores[0], view
+
+    def _scores_of_row(self, run: Run, x: Any) -> tuple[Any, LabelView]:
+        if not self._takes_objects() and not inputs.is_sparse(x):
+            if np.iscomplexobj(x):
+                raise ValueError(f"Complex data not supported: {x!r}")
+            x = np.asarray(x, dtype=np.float64)
+            if x.ndim != 1:
+                raise ValueError(f"x must be one event, a vector of {run.core.width} numbers, got {x.ndim} dimensions")
+        scores, classes = run.core.score(self._rows(run.core, self._read(inputs.single(x), first=False)))
+        view = run.labels.view(classes)
+        return self._task.shown(scores, view), view
 
     # ---- saving -------------------------------------------------------------------------------------------------
 
@@ -391,7 +414,7 @@ class StreamEstimator(Storable, NestedParameters):
         arrays, objects = persist.flatten(state)
         if objects is not None:
             raise TypeError("a model over Python objects cannot be saved without code; pickle it instead")
-        names = run.labels.names[: int(state["classes"][0])]  # another thread may bring more
+        names = run.labels.names[: number_of(state, "classes")]  # another thread may bring more
         if names:
             fitted["labels"] = persist.encode_labels(names)
         return {**arrays, **extra}, {**fitted, **persist.encode_features(self)}
@@ -406,13 +429,13 @@ class StreamEstimator(Storable, NestedParameters):
         self._run = Run(parts, core, labels)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        run = state.pop("_run", None)
-        state.pop("_learning_in", None)
+        plain = dict(super().__getstate__())
+        run = plain.pop("_run", None)
+        plain.pop("_learning_in", None)
         if run is not None:
             core = self._packed(run.core)  # before its labels: another thread may bring more of them, never fewer
-            state["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": core}
-        return state
+            plain["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": core}
+        return plain
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         packed = state.pop("_run", None)
@@ -426,7 +449,7 @@ class StreamEstimator(Storable, NestedParameters):
         """A core as what pickle keeps: the bytes of a model file, and objects beside them."""
         return persist.pack_core(core)
 
-    def _unpacked(self, parts: Any, packed: Any) -> Any:
+    def _unpacked(self, parts: object, packed: object) -> Any:
         return self._restored(parts, persist.unpack_core(packed))
 
     def __sklearn_tags__(self) -> Any:
@@ -436,39 +459,7 @@ class StreamEstimator(Storable, NestedParameters):
         return tags
 
 
-def refuse_no_weight(sample_weight: Any) -> None:
+def refuse_no_weight(sample_weight: Labels) -> None:
     """Weights that leave nothing to fit."""
     if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
         raise ValueError("sample_weight is zero for every event: there is nothing to fit")
-
-
-class WeightedStream(StreamEstimator):
-    """A learner whose events may have weights."""
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Forget everything and learn from X, y in one pass, in order.
-
-        Parameters
-        ----------
-        X : array, DataFrame, sparse matrix or array, or sequence of objects (with a callable kernel)
-        y : labels or targets
-        sample_weight : array of numbers >= 0, optional
-            Multiplies the loss of an event; an event of weight 0 is passed over.
-        """
-        refuse_no_weight(sample_weight)
-        self._learn(X, y, sample_weight, fresh=True)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
-        self._learn(X, y, sample_weight)
-        return self
-
-    def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from X, y as `partial_fit` does, and return what was predicted for each event before."""
-        return self._learn(X, y, sample_weight, want_scores=True)
-
-    def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
-        """Learn one event."""
-        if sample_weight != 1.0 or not self._learned(x, y):
-            self._learn(inputs.single(x), [y], None if sample_weight == 1.0 else [sample_weight])

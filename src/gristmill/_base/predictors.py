@@ -1,107 +1,41 @@
-"""What learners answer with: a number, a class and its probability; on the base of `_stream.py`."""
+"""The public face of each task: what a classifier, a regressor and a novelty detector answer."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import OutlierMixin
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
+from .. import _core
 from .._common import inputs
 from .._common import labels as _labels
-from .._common.labels import LabelTable, LabelView
-from .estimator import Run, Scores, StreamEstimator, vector_of
+from .._common.labels import LabelView
+from .._common.types import Labels, Table
+from .estimator import Run, StreamEstimator
+from .intervals import around, checked_coverage
+from .tasks import CLASSIFICATION, NOVELTY, REGRESSION, Classification, Novelty, Regression, Scores
 
 
-class ScoreMixin(StreamEstimator):
-    """Estimator with one score per sample, or one per class."""
+class Classifier(ClassifierMixin, StreamEstimator):
+    """A learner that answers with a class; new classes may arrive with any sample."""
 
-    def _scores(self, X: Any) -> tuple[Any, LabelView]:
-        """Scores as returned to the user and their labels, of one consistent state."""
-        run = self._started()
-        scores, classes = self._ask(run.core, run.core.score, self._rows(run.core, self._read(X, first=False)))
-        view = run.labels.view(classes)
-        return self._shown(scores, view), view
-
-    def _scores_one(self, x: Any) -> tuple[Any, LabelView]:
-        """The same of one event: the short way for a vector, the long way for everything else."""
-        run = self._started()
-        core = run.core
-        event = vector_of(x) if core.is_plain and core.outputs == 1 else None
-        if event is not None and len(event) > 0:
-            classes, score = core.classes, core.score_one(event)
-            view = run.labels.view(classes)
-            if score is not None and core.classes == classes:  # else another class came in between
-                return view.sign * score, view
-        scores, view = self._scores_of_row(run, x)
-        return scores[0], view
-
-    def _scores_of_row(self, run: Run, x: Any) -> tuple[Any, LabelView]:
-        if not self._takes_objects() and not inputs.is_sparse(x):
-            if np.iscomplexobj(x):
-                raise ValueError(f"Complex data not supported: {x!r}")
-            x = np.asarray(x, dtype=np.float64)
-            if x.ndim != 1:
-                raise ValueError(f"x must be one event, a vector of {run.core.width} numbers, got {x.ndim} dimensions")
-        scores, classes = run.core.score(self._rows(run.core, self._read(inputs.single(x), first=False)))
-        view = run.labels.view(classes)
-        return self._shown(scores, view), view
-
-    def score_one(self, x: Any) -> Any:
-        """`decision_function` (`predict` in regression) of one event; 0 before anything was learned."""
-        score = 0.0 if self._run is None else self._scores_one(x)[0]
-        return float(score) if isinstance(score, float) else score
-
-
-class LabelMixin(StreamEstimator):
-    """Learner from class labels; new classes may arrive with any sample."""
-
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return _labels.coded(type(self).__name__, run.labels, y, count, classes)
-
-    def _number(self, run: Run, y: Any) -> float | None:
-        try:
-            return run.labels.codes.get(y)
-        except TypeError:  # not a label: full validation raises
-            return None
+    _task: ClassVar[Classification] = CLASSIFICATION
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
+    def classes_(self) -> npt.NDArray[np.generic]:
         """The classes seen so far and those of `classes=`, sorted."""
-        if self._run is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_' before it has learned")
-        return self._view(self._run).classes
+        return classes_of(self)
 
     def _view(self, run: Run) -> LabelView:
         return run.labels.view(run.core.classes)
 
+    def score_one(self, x: object) -> Any:
+        """`decision_function` of one event; 0 before anything was learned."""
+        return score_of_one(self, x)
 
-class ClassificationMixin(LabelMixin, ScoreMixin):
-    """A learner that answers with a class."""
-
-    def _of_met_classes(self, scores: Any, numbers: Any, known: int) -> Any:
-        if scores.ndim < 2 or scores.shape[1] < 3:
-            return scores
-        before = np.concatenate([[0.0], np.maximum.accumulate(numbers)[:-1] + 1])
-        return _labels.below_others(scores, np.maximum(before, known))
-
-    def _shown(self, scores: Scores, view: LabelView) -> Any:
-        if scores.ndim == 1 or scores.shape[1] == 1:
-            return view.sign * (scores if scores.ndim == 1 else scores[:, 0])
-        return scores[:, view.columns]
-
-    def _shown_slopes(self, slopes: Scores, view: LabelView) -> Scores:
-        if slopes.shape[1] == 1:
-            return np.negative(slopes, out=slopes)[:, 0] if view.sign < 0 else slopes[:, 0]
-        if view.columns != sorted(view.columns):
-            # In place, in blocks that stay in the cache: the array may be large, and this function owns it.
-            few = 1 + (1 << 18) // max(slopes[0].nbytes, 1)
-            for start in range(0, len(slopes), few):
-                slopes[start : start + few] = slopes[start : start + few, view.columns]
-        return slopes
-
-    def decision_function(self, X: Any) -> Scores:
+    def decision_function(self, X: Table) -> Scores:
         """One number an event for two classes (positive: classes_[1]), else one a class."""
         return self._scores(X)[0]
 
@@ -109,12 +43,12 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
         """Where the scores of two classes are cut."""
         return 0.0
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Table) -> npt.NDArray[np.generic]:
         """The class of each event; at a score of exactly 0 it is classes_[1]."""
         scores, view = self._scores(X)
-        return self._answers(scores, view)
+        return self._task.answers(scores, view, self._cut())
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: object) -> Any:
         """The class of one event; None before anything was learned."""
         if self._run is None:
             return None
@@ -123,7 +57,7 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
             return view.classes[-1 if score >= self._cut() else 0]
         return view.classes[score.argmax()]
 
-    def predict_proba(self, X: Any) -> Scores:
+    def predict_proba(self, X: Table) -> Scores:
         """The probability of each class: a row an event, a column a class, in the order of `classes_`.
 
         sigmoid(a f + b) for two classes, softmax over a f_c + b_c for more. The few numbers a and b are part of the
@@ -154,21 +88,20 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
         rows = self._rows(run.core, self._read(X, first=False))
         return self._shares(run, rows)[0]
 
-    def _shares(self, run: Run, rows: Any) -> tuple[Scores, LabelView]:
+    def _shares(self, run: Run, rows: object) -> tuple[Scores, LabelView]:
         while True:
             scores, classes = self._ask(run.core, run.core.score, rows)
             shares = run.core.probabilities(np.ascontiguousarray(scores.reshape(len(scores), -1)))
             if shares.shape[1] == max(classes, 1):  # else another class came in between
                 view = run.labels.view(classes)
-                shown = self._shown(scores, view)
-                best = shown.argmax(axis=1) if shown.ndim == 2 else (shown >= self._cut()).astype(int)
+                best = self._task.best(self._task.shown(scores, view), self._cut())
                 return np.ascontiguousarray(_labels.agreeing(shares[:, view.columns], best)), view
 
-    def predict_log_proba(self, X: Any) -> Scores:
+    def predict_log_proba(self, X: Table) -> Scores:
         """The logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: object) -> dict[Any, float]:
         """The probability of each class for one event; nothing before anything was learned.
 
         Examples
@@ -184,72 +117,154 @@ class ClassificationMixin(LabelMixin, ScoreMixin):
         shares, view = self._shares(run, self._rows(run.core, self._read(inputs.single(x), first=False)))
         return dict(zip(view.classes.tolist(), shares[0].tolist(), strict=True))
 
-    def _answers(self, scores: Scores, view: LabelView) -> npt.NDArray[Any]:
-        if scores.ndim == 2:
-            return view.classes[scores.argmax(axis=1)]
-        if len(view.classes) == 1:
-            return np.repeat(view.classes, len(scores))
-        return view.classes[(scores >= self._cut()).astype(int)]
 
+class Regressor(RegressorMixin, StreamEstimator):
+    """A learner that answers with a number, or several, and the interval around it."""
 
-class RegressionMixin(ScoreMixin):
-    """Regressor with one or several targets."""
+    _task: ClassVar[Regression] = REGRESSION
 
-    _largest: float = np.inf  #: of a target that it can work with
-
-    def _shown(self, scores: Scores, view: LabelView) -> Any:
-        return scores if scores.ndim == 1 or scores.shape[1] > 1 else scores[:, 0]
-
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return run.labels, _labels.targets(type(self).__name__, y, count, largest=self._largest), 0
-
-    def _number(self, run: Run, y: Any) -> float | None:
-        try:
-            number = float(y)
-        except TypeError:  # several targets, or not a number: full validation handles both
-            return None
-        return number if number - number == 0 and abs(number) <= self._largest else None
-
-    def predict(self, X: Any) -> Scores:
+    def predict(self, X: Table) -> Scores:
         """A number for each event; a row of them for several targets."""
         return self._scores(X)[0]
 
-    def predict_one(self, x: Any) -> Any:
+    def decision_function(self, X: Table) -> Scores:
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def score_one(self, x: object) -> Any:
+        """`predict` of one event; 0 before anything was learned."""
+        return score_of_one(self, x)
+
+    def predict_one(self, x: object) -> Any:
         """The number of one event, or an array of several; 0 before anything was learned."""
         score = self.score_one(x)
         return float(score) if np.ndim(score) == 0 else score
 
+    def predict_interval(self, X: Table, coverage: float = 0.9) -> Scores:
+        """An interval for each event, (n, 2), that holds a share `coverage` of the targets; (n, targets, 2) for several.
 
-class NoveltyMixin(OutlierMixin, ScoreMixin):
+        Adaptive conformal inference: the half width follows the errors of the predictions made before each sample was
+        learned. At each of the levels below, a factor c between 0.1 and 10 multiplies the width, and log c / 0.01 is the
+        number of misses minus (1 - level) times the number of events, as long as c has not met a bound. So among n
+        events at most (1 - level) n + 231 are missed if c never meets 10, however the stream drifts, and at least
+        (1 - level) n - 231 if c never meets 0.1. Without that condition nothing is promised: targets that always lie
+        just inside the interval are never missed. The errors are measured in units of their
+        running mean; for each of the levels 0.5, 0.8, 0.9, 0.95 and 0.99 thresholds with five step sizes
+        are tracked, each weighted by its pinball loss, and coverages between two levels are interpolated. The model
+        keeps 57 numbers a target for it. Weights of events do not touch them, but for weight 0.
+
+        Parameters
+        ----------
+        X : rows as in `predict`
+        coverage : float from 0.5 to 0.99, default=0.9
+
+        References
+        ----------
+        I. Gibbs, E. J. Candès, Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021.
+        I. Gibbs, E. J. Candès, Conformal Inference for Online Prediction with Arbitrary Distribution Shifts, JMLR 25, 2024.
+        A. N. Angelopoulos, E. J. Candès, R. J. Tibshirani, Conformal PID Control for Time Series Prediction, NeurIPS 2023.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gristmill import Gaussian, KernelRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-2, 2, size=(4000, 1))
+        >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=4000)
+        >>> model = KernelRegressor(Gaussian(2.0)).fit(X[:3000], y[:3000])
+        >>> low, high = model.predict_interval(X[3000:], coverage=0.9).T
+        >>> print(f"{((low <= y[3000:]) & (y[3000:] <= high)).mean():.1f} of the targets lie inside")
+        0.9 of the targets lie inside
+        """
+        level = checked_coverage(coverage)
+        scores = self._scores(X)[0]
+        return around(scores, self._halves(level))
+
+    def predict_interval_one(self, x: object, coverage: float = 0.9) -> tuple[Any, Any]:
+        """The interval of one event, lower and upper end; everything is possible before anything was learned."""
+        level = checked_coverage(coverage)
+        if self._run is None:
+            return -np.inf, np.inf
+        score, half = self.score_one(x), self._halves(level)
+        return score - half, score + half
+
+    def prequential_interval(
+        self, X: Table, y: Labels, coverage: float = 0.9, sample_weight: Labels = None
+    ) -> npt.NDArray[np.float64]:
+        """Learn as `partial_fit` does, and return the interval of each event before it was learned.
+
+        The first event of a stream gets everything from -inf to inf.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gristmill import Gaussian, KernelRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-2, 2, size=(4000, 1))
+        >>> noise = np.where(np.arange(4000) < 2000, 0.1, 1.0)  # the sensor breaks
+        >>> y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=4000)
+        >>> low, high = KernelRegressor(Gaussian(2.0)).prequential_interval(X, y, coverage=0.8).T
+        >>> print(f"{((low <= y) & (y <= high))[2000:].mean():.2f} of the targets lie inside after the break")
+        0.80 of the targets lie inside after the break
+        """
+        level = checked_coverage(coverage)
+        known = None if self._run is None else self._run.core.intervals()
+        scores = self._learn(X, y, sample_weight, want_scores=True)
+        said = np.ascontiguousarray(scores.reshape(len(scores), -1))
+        targets = _labels.targets(type(self).__name__, y, len(said), said.shape[1] > 1).reshape(said.shape)
+        weights = None if sample_weight is None else inputs.weights(sample_weight, len(said))
+        follower = _core.Intervals(said.shape[1]) if known is None else known
+        return around(scores, follower.follow(said, targets, weights, level).reshape(scores.shape))
+
+    def _halves(self, level: float) -> Any:
+        halves = self._started().core.intervals().halves(level)
+        return float(halves[0]) if len(halves) == 1 else halves
+
+
+class Detector(OutlierMixin, StreamEstimator):
     """Outlier detector: learns without labels; scores below `offset_` are outliers."""
+
+    _task: ClassVar[Novelty] = NOVELTY
 
     @property
     def offset_(self) -> float:
         """What `decision_function` is measured from."""
         raise NotImplementedError
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return run.labels, np.ones(count), 0
-
-    def _number(self, run: Run, y: Any) -> float | None:
-        return 1.0
-
-    def decision_function(self, X: Any) -> Scores:
+    def decision_function(self, X: Table) -> Scores:
         """How familiar, less `offset_`: negative for an alarm."""
         return self._scores(X)[0]
 
-    def score_samples(self, X: Any) -> Scores:
+    def score_samples(self, X: Table) -> Scores:
         """How familiar: the higher, the more."""
         return self.decision_function(X) + self.offset_
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+    def predict(self, X: Table) -> npt.NDArray[np.int64]:
         """-1 for an alarm, +1 for a familiar event."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        return self._task.answers(self.decision_function(X))
 
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> npt.NDArray[np.int64]:
+    def score_one(self, x: object) -> Any:
+        """`decision_function` of one event; 0 before anything was learned."""
+        return score_of_one(self, x)
+
+    def fit_predict(self, X: Table, y: Labels = None, **fit_params: Any) -> npt.NDArray[np.int64]:
         """Fit to X and return -1 for outliers and 1 for inliers of X."""
         return self.fit(X, **fit_params).predict(X)
 
-    def predict_one(self, x: Any) -> int:
+    def predict_one(self, x: object) -> int:
         """-1 for an alarm, +1 for a familiar event."""
         return -1 if self.score_one(x) < 0 else 1
+
+
+def classes_of(model: StreamEstimator) -> npt.NDArray[np.generic]:
+    """`classes_` of a learner from class labels."""
+    run = model._run
+    if run is None:
+        raise AttributeError(f"{type(model).__name__!r} object has no attribute 'classes_' before it has learned")
+    return run.labels.view(run.core.classes).classes
+
+
+def score_of_one(model: StreamEstimator, x: object) -> Any:
+    """The score of one event; 0 before anything was learned."""
+    score = 0.0 if model._run is None else model._scores_one(x)[0]
+    return float(score) if isinstance(score, float) else score

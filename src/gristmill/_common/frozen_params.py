@@ -33,11 +33,11 @@ class FrozenParams:
     names : names of its parameters that cannot change in mid-stream
     """
 
-    def __init__(self, owner: Any, names: tuple[str, ...]) -> None:
+    def __init__(self, owner: object, names: tuple[str, ...]) -> None:
         self._names = names
         self._levels = list(_levels("", owner, names))
 
-    def refuse_changed(self, owner: Any) -> None:
+    def refuse_changed(self, owner: object) -> None:
         """Raise where what is learned was made with other parameters."""
         for _, estimator, _, look, values in self._levels:
             if not all(map(operator.is_, look(owner if estimator is None else estimator), values)):
@@ -56,7 +56,7 @@ class FrozenParams:
         self._levels = now  # others that mean the same
 
 
-def _levels(name: str, estimator: Any, names: tuple[str, ...]) -> Iterator[_Level]:
+def _levels(name: str, estimator: object, names: tuple[str, ...]) -> Iterator[_Level]:
     look = operator.attrgetter("__class__", *names)  # of two names at least, it gives a tuple
     if not names:
         return

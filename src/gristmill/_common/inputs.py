@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .._common.types import Labels, Table
+
 #: what the core takes
 Rows = Any
 
@@ -13,12 +15,12 @@ _REAL = (np.float64, np.float32)
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse(X: Table) -> bool:
     """Whether X is a scipy.sparse matrix or array (asked without importing scipy)."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
-def is_ready(X: Any, known: dict[str, Any]) -> bool:
+def is_ready(X: Table, known: dict[str, Any]) -> bool:
     """Whether rows for a model with the attributes `known` can skip scikit-learn's validation: the core checks the rest.
 
     Everything else (another width, type or order, no rows, column names) goes through full validation.
@@ -57,7 +59,7 @@ def check_sparse(X: Any) -> None:
         )
 
 
-def refuse_masked(values: Any, name: str) -> None:
+def refuse_masked(values: object, name: str) -> None:
     """Refuse a masked array with masked values: NumPy would hand on what is under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         place = [int(at[0]) for at in np.nonzero(np.ma.getmaskarray(values))]
@@ -121,7 +123,7 @@ def extent(rows: Any) -> tuple[int, int]:
     return (len(rows[0]) - 1, len(rows[2])) if isinstance(rows, tuple) else (rows.shape[0], rows.size)
 
 
-def weights(sample_weight: Any, count: int) -> Any:
+def weights(sample_weight: Labels, count: int) -> Any:
     """Weights of events as float64: finite, >= 0, one an event, or one number for all."""
     refuse_masked(sample_weight, "sample_weight")
     array = np.asarray(sample_weight, dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from .._common.types import Labels
 from .inputs import refuse_masked
 from .ranges import non_negative
 
@@ -71,7 +72,7 @@ class LabelTable:
 NO_LABELS = LabelTable()
 
 
-def label_array(labels: list[Any]) -> npt.NDArray[Any]:
+def label_array(labels: list[Any]) -> npt.NDArray[np.generic]:
     """Labels as an array whose type follows from the labels alone."""
     if all(isinstance(label, str) for label in labels):
         # NumPy's strings lose zeros at their end.
@@ -87,7 +88,7 @@ def label_array(labels: list[Any]) -> npt.NDArray[Any]:
     return np.array(labels, dtype=np.uint64 if min(whole) >= 0 and max(whole) < 2**64 else object)
 
 
-def read_labels(owner: str, y: Any, count: int) -> list[Any]:
+def read_labels(owner: str, y: Labels, count: int) -> list[Any]:
     """One label an event, as Python's own numbers or strings; NaN, fractions and mixtures are refused."""
     if y is None:
         raise ValueError(f"This {owner} estimator requires y to be passed, but the target y is None")
@@ -116,7 +117,7 @@ def _flat(y: Any) -> list[Any]:
     return list(y.tolist()) if hasattr(y, "tolist") else list(y)
 
 
-def _plain(owner: str, row: int, label: Any) -> Any:
+def _plain(owner: str, row: int, label: object) -> Any:
     label = label.item() if isinstance(label, np.generic) else label
     if isinstance(label, str):
         return str(label)
@@ -164,11 +165,11 @@ def coded(
     return table, table.numbers(labels), before
 
 
-def _is_whole(y: Any) -> bool:
+def _is_whole(y: Labels) -> bool:
     return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iu"
 
 
-def _compared(table: LabelTable, y: npt.NDArray[Any]) -> tuple[LabelTable, npt.NDArray[np.float64]] | None:
+def _compared(table: LabelTable, y: npt.NDArray[np.generic]) -> tuple[LabelTable, npt.NDArray[np.float64]] | None:
     """`coded` of whole numbers, array by array; None where there are many classes, or names."""
     if len(table) > _COMPARED or (table.names and isinstance(table.names[0], str)):
         return None
@@ -184,7 +185,7 @@ def _compared(table: LabelTable, y: npt.NDArray[Any]) -> tuple[LabelTable, npt.N
     return table.extended(names), numbers
 
 
-def checked_class_weight(owner: str, value: Any) -> Any:
+def checked_class_weight(owner: str, value: object) -> Any:
     """None, "balanced", or numbers >= 0 by label; everything else is refused."""
     if value is None or (isinstance(value, str) and value == "balanced"):
         return value
@@ -232,7 +233,7 @@ def targets(owner: str, y: Any, count: int, several: bool = False, largest: floa
     return numbers
 
 
-def _are_numbers(y: Any) -> bool:
+def _are_numbers(y: Labels) -> bool:
     """Whether scikit-learn's validation can be skipped: it costs more than learning a few samples."""
     if type(y) is np.ndarray:
         return y.ndim == 1 and y.dtype == np.float64
@@ -278,8 +279,13 @@ def below_others(scores: Any, known: Any) -> Any:
     return scores
 
 
+def halves(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The one score f of two classes, in a column, as a score a class: -f/2 and f/2."""
+    return np.hstack([-0.5 * scores, 0.5 * scores])
+
+
 def wide(scores: Any, outputs: int) -> Any:
     """Scores widened to more classes: a binary score f becomes -f/2 and f/2, an unseen class gets 0."""
     if scores.shape[1] == 1 and outputs > 1:
-        scores = np.hstack([-0.5 * scores, 0.5 * scores])
+        scores = halves(scores)
     return np.pad(scores, ((0, 0), (0, outputs - scores.shape[1])))

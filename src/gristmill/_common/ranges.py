@@ -17,7 +17,7 @@ class Range:
     allows: Callable[[Any], bool]
     optional: bool = False
 
-    def check(self, owner: str, name: str, value: Any) -> None:
+    def check(self, owner: str, name: str, value: object) -> None:
         if value is None and self.optional:
             return
         try:
@@ -30,7 +30,7 @@ class Range:
             raise kind(f"{owner}: {name} must be {says}, got {value!r}")
 
 
-def is_real(value: Any) -> bool:
+def is_real(value: object) -> bool:
     """A finite real number that is not a bool."""
     if type(value) is float or type(value) is int:  # asking an abstract class costs more than the check
         return math.isfinite(value)
@@ -45,10 +45,13 @@ def bytes_in(text: str) -> int:
     number, _, unit = text.strip().partition(" ")
     if unit not in _UNITS:
         raise ValueError(f"a memory is a number and one of {', '.join(_UNITS)}, such as '1 MB', got {text!r}")
-    return int(float(number) * _UNITS[unit])
+    found = float(number) * _UNITS[unit]
+    if not 0 < found < 2**63:
+        raise ValueError(f"a memory is above 0 and below 2^63 bytes, got {text!r}")
+    return int(found)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> bool:
     return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
@@ -75,7 +78,7 @@ def optional(range_: Range) -> Range:
     return dataclasses.replace(range_, optional=True)
 
 
-def one_of(*choices: Any) -> Range:
+def one_of(*choices: object) -> Range:
     return Range("one of " + ", ".join(repr(c) for c in choices), lambda v: v in choices)
 
 

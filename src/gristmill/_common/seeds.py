@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import secrets
-from typing import Any
 
 import numpy as np
 
+from .._common.types import RandomState
 
-def generator(random_state: Any) -> np.random.Generator:
+
+def generator(random_state: RandomState) -> np.random.Generator:
     """A NumPy generator from any `random_state` that scikit-learn or NumPy accepts."""
     whole = isinstance(random_state, int | np.integer) and random_state >= 0
     if random_state is None or whole or isinstance(random_state, np.random.Generator):
@@ -24,7 +25,7 @@ def _known_seed(random_state: int) -> int:
     return int(generator(random_state).integers(2**63))
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: RandomState) -> int:
     """The core's seed; cheap where there is nothing to compute."""
     if random_state is None:
         return secrets.randbits(63)

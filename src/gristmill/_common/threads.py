@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from .. import _core
 from .ranges import Range, is_whole, optional
@@ -14,7 +13,7 @@ from .ranges import Range, is_whole, optional
 jobs = optional(Range("a whole number other than 0", lambda value: is_whole(value) and value != 0))
 
 
-def resolved(n_jobs: Any) -> int:
+def resolved(n_jobs: object) -> int:
     """`n_jobs` as a number of threads, as scikit-learn reads it.
 
     None is 1, or what a surrounding `joblib.parallel_config` says; -1 is all cores that the process may use, -2 all but
@@ -30,7 +29,7 @@ def resolved(n_jobs: Any) -> int:
 
 
 @contextlib.contextmanager
-def allowed(n_jobs: Any) -> Iterator[None]:
+def allowed(n_jobs: object) -> Iterator[None]:
     """What this thread asks of the core inside may use so many threads."""
     before = _core.threads_allowed()
     _core.allow_threads(resolved(n_jobs))

@@ -15,7 +15,7 @@ _UTC = datetime.UTC
 _TAKES = "time takes a number an event, or dates with a time of day, which count in seconds"
 
 
-def read_times(time: Any, count: int) -> npt.NDArray[np.float64]:
+def read_times(time: object, count: int) -> npt.NDArray[np.float64]:
     """One finite number an event."""
     values = np.asarray(time) if hasattr(time, "to_pylist") or not hasattr(time, "to_numpy") else time.to_numpy()
     if values.shape != (count,):
@@ -29,7 +29,7 @@ def read_times(time: Any, count: int) -> npt.NDArray[np.float64]:
     return np.ascontiguousarray(times)
 
 
-def _has_dates(values: npt.NDArray[Any]) -> bool:
+def _has_dates(values: npt.NDArray[np.generic]) -> bool:
     return values.dtype.kind == "M" or any(isinstance(value, datetime.date | np.datetime64) for value in values)
 
 
@@ -65,7 +65,7 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         raise ValueError(f"{_TAKES}: row {row} is {values.tolist()[row]!r}") from None
 
 
-def is_span(ttl: Any) -> bool:
+def is_span(ttl: object) -> bool:
     """Whether it is a time rather than a number."""
     return isinstance(ttl, datetime.timedelta | np.timedelta64)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ..budgets import Budget, DropOldest, Unbounded, Window
-from ..learners.base import StreamLearner
+from ..learners.base import KernelLearner
 
-Model = TypeVar("Model", bound=StreamLearner)
+Model = TypeVar("Model", bound=KernelLearner)
 
 
 def built(model: Model) -> Model:

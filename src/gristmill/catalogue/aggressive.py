@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._common.types import RandomState
 from ..budgets import Budget, DropSmallest, Merge, Unbounded
+from ..kernels import KernelLike
 from ..learners.additive import is_additive
 from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..rules import PassiveAggressive
 from ._compose import built
 
 
-def _bounded(kernel: Any, size: int | None) -> Budget:
+def _bounded(kernel: KernelLike, size: int | None) -> Budget:
     if size is None:
         return Unbounded()
     return DropSmallest(size) if is_additive(kernel) else Merge(size)
 
 
 def passive_aggressive(
-    kernel: Any,
+    kernel: KernelLike,
     C: float = 1.0,
     variant: int = 1,
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelClassifier:
     """Passive-Aggressive classification: PA, PA-I and PA-II (variants 0, 1, 2).
 
@@ -54,13 +54,13 @@ def passive_aggressive(
 
 
 def passive_aggressive_regressor(
-    kernel: Any,
+    kernel: KernelLike,
     C: float = 1.0,
     epsilon: float = 0.1,
     variant: int = 1,
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelRegressor:
     """Passive-Aggressive regression with a free tube of half width epsilon.
 

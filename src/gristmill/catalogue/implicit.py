@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._common.types import RandomState
 from ..budgets import DropSmallest, Unbounded
+from ..kernels import KernelLike
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..losses import Hinge, Loss, Squared
 from ..rules import Implicit
@@ -12,14 +12,14 @@ from ._compose import built
 
 
 def ilk_classifier(
-    kernel: Any,
+    kernel: KernelLike,
     C: float = 1.0,
     rate: float = 1.0,
     reg: float = 0.0,
     loss: Loss = Hinge(),  # noqa: B008  # a frozen value
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
     schedule: str = "constant",
 ) -> KernelClassifier:
     """ILK for classification, implicit steps with hinge or logistic loss; SILK when `size` is given.
@@ -55,13 +55,13 @@ def ilk_classifier(
 
 
 def ilk_regressor(
-    kernel: Any,
+    kernel: KernelLike,
     C: float = 1.0,
     rate: float = 1.0,
     reg: float = 0.0,
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
     schedule: str = "constant",
 ) -> KernelRegressor:
     """ILK for regression, implicit steps with the squared loss; SILK when `size` is given.
@@ -96,14 +96,14 @@ def ilk_regressor(
 
 
 def ilk_novelty(
-    kernel: Any,
+    kernel: KernelLike,
     C: float = 1.0,
     rate: float = 1.0,
     reg: float = 0.0,
     margin: float = 1.0,
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
     schedule: str = "constant",
 ) -> KernelNovelty:
     """ILK for novelty detection: implicit steps towards f(x) >= margin; SILK when `size` is given.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._common.types import RandomState
 from ..budgets import DropOldest, Unbounded
+from ..kernels import KernelLike
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..losses import Hinge, Loss, Squared
 from ..rules import SGD, StepSizeAdaptation
@@ -12,7 +12,7 @@ from ._compose import built, truncated
 
 
 def norma_classifier(
-    kernel: Any,
+    kernel: KernelLike,
     rate: float,
     reg: float,
     loss: Loss = Hinge(),  # noqa: B008  # a frozen value
@@ -21,7 +21,7 @@ def norma_classifier(
     window: int | None = None,
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelClassifier:
     """NORMA for classification: gradient steps on reg/2 ||f||^2 + loss.
 
@@ -59,7 +59,7 @@ def norma_classifier(
 
 
 def norma_regressor(
-    kernel: Any,
+    kernel: KernelLike,
     rate: float,
     reg: float,
     loss: Loss = Squared(),  # noqa: B008  # a frozen value
@@ -68,7 +68,7 @@ def norma_regressor(
     size: int | None = None,
     intercept: bool = False,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelRegressor:
     """NORMA for regression, with squared, epsilon-insensitive, Huber or pinball loss.
 
@@ -103,7 +103,7 @@ def norma_regressor(
 
 
 def norma_novelty(
-    kernel: Any,
+    kernel: KernelLike,
     nu: float,
     rate: float,
     reg: float = 1.0,
@@ -111,13 +111,16 @@ def norma_novelty(
     window: int | None = None,
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelNovelty:
     """NORMA for novelty detection: nu is the long-run share of alarms.
 
-    A stored point fades by 1 - rate * reg at every event, and a new one comes about once in 1 / nu events. So
-    rate * reg should be well below nu (for example a tenth): otherwise coefficients have decayed before the next outlier,
-    and alarms come at regular intervals.
+    A stored point fades by 1 - rate * reg at every event, and a new one comes about once in 1 / nu events. With the
+    constant schedule, rate * reg should be well below nu (for example a tenth): otherwise coefficients have decayed before
+    the next outlier, the margin rises from -rate (1 - nu) through 0 and falls back once in 1 / nu events, and alarms come at
+    these intervals whatever the data are. With the paper's decaying rate, rate / sqrt(t), this ends once t is well above
+    (rate * reg / nu)^2. For example nu=0.02 and rate=0.1 leave a constant schedule with a margin between -0.096 and 0.002
+    for ever, and "inv_sqrt" with a margin between 0.0003 and 0.003 after 10,000 events.
 
     Parameters
     ----------
@@ -140,16 +143,16 @@ def norma_novelty(
     Examples
     --------
     >>> from gristmill import Gaussian, norma_novelty
-    >>> model = norma_novelty(Gaussian(1.0), nu=0.1, rate=0.5)
+    >>> model = norma_novelty(Gaussian(1.0), nu=0.1, rate=0.05)
     >>> round(model.fit([[0.0], [0.1], [9.0]]).margin_, 3)
-    -0.35
+    -0.035
     """
     rule = SGD(Hinge(0.0, nu), rate, reg, schedule)
     return built(KernelNovelty(kernel, rule, truncated(window, size), average=average, random_state=random_state))
 
 
 def svmd(
-    kernel: Any,
+    kernel: KernelLike,
     rate: float,
     reg: float,
     meta_rate: float,
@@ -157,7 +160,7 @@ def svmd(
     loss: Loss = Hinge(),  # noqa: B008  # a frozen value
     size: int | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelClassifier:
     """SVMD: NORMA whose rate adapts by stochastic meta-descent in the RKHS.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._common.types import RandomState
 from ..budgets import DropRandom, Forget, Project, Unbounded
+from ..kernels import KernelLike
 from ..learners.kernel import KernelClassifier
 from ..rules import Adatron, Alma, MarginProjection, Perceptron, Romma
 from ._compose import built
 
 
-def perceptron(kernel: Any, average: bool = False, random_state: Any = None) -> KernelClassifier:
+def perceptron(kernel: KernelLike, average: bool = False, random_state: RandomState = None) -> KernelClassifier:
     """The kernel Perceptron: on a mistake, add the point.
 
     Parameters
@@ -33,7 +33,7 @@ def perceptron(kernel: Any, average: bool = False, random_state: Any = None) -> 
     return built(KernelClassifier(kernel, Perceptron(), Unbounded(), average=average, random_state=random_state))
 
 
-def random_budget_perceptron(kernel: Any, size: int, random_state: Any = None) -> KernelClassifier:
+def random_budget_perceptron(kernel: KernelLike, size: int, random_state: RandomState = None) -> KernelClassifier:
     """The Perceptron that, when full, drops a random point: RBP, and by max-score its multiclass form.
 
     Parameters
@@ -58,7 +58,7 @@ def random_budget_perceptron(kernel: Any, size: int, random_state: Any = None) -
     return built(KernelClassifier(kernel, Perceptron(), DropRandom(size), random_state=random_state))
 
 
-def forgetron(kernel: Any, size: int, basic: bool = False, random_state: Any = None) -> KernelClassifier:
+def forgetron(kernel: KernelLike, size: int, basic: bool = False, random_state: RandomState = None) -> KernelClassifier:
     """The Forgetron: a budget Perceptron with a mistake bound; two classes.
 
     Parameters
@@ -84,7 +84,7 @@ def forgetron(kernel: Any, size: int, basic: bool = False, random_state: Any = N
 
 
 def projectron(
-    kernel: Any, tolerance: float = 0.3, average: bool = False, random_state: Any = None
+    kernel: KernelLike, tolerance: float = 0.3, average: bool = False, random_state: RandomState = None
 ) -> KernelClassifier:
     """The Projectron: a Perceptron whose mistakes are projected onto the stored points where they can be.
 
@@ -110,11 +110,11 @@ def projectron(
 
 
 def projectron_pp(
-    kernel: Any,
+    kernel: KernelLike,
     tolerance: float = 0.3,
     squared: bool = False,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelClassifier:
     """Projectron++: the Projectron that also learns from small margins.
 
@@ -143,11 +143,11 @@ def projectron_pp(
 
 
 def alma(
-    kernel: Any,
+    kernel: KernelLike,
     alpha: float = 0.9,
     tolerance: float | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> KernelClassifier:
     """ALMA_2, an approximate maximal margin learner; with a tolerance its projected form.
 
@@ -175,7 +175,9 @@ def alma(
     return built(KernelClassifier(kernel, Alma(alpha), budget, average=average, random_state=random_state))
 
 
-def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_state: Any = None) -> KernelClassifier:
+def romma(
+    kernel: KernelLike, aggressive: bool = False, average: bool = False, random_state: RandomState = None
+) -> KernelClassifier:
     """The relaxed online maximum margin algorithm, plain or aggressive.
 
     Parameters
@@ -197,7 +199,9 @@ def romma(kernel: Any, aggressive: bool = False, average: bool = False, random_s
     return built(KernelClassifier(kernel, Romma(aggressive), Unbounded(), average=average, random_state=random_state))
 
 
-def adatron(kernel: Any, rate: float, C: float, passes: int, random_state: Any = None) -> KernelClassifier:
+def adatron(
+    kernel: KernelLike, rate: float, C: float, passes: int, random_state: RandomState = None
+) -> KernelClassifier:
     """The kernel Adatron: several passes of `fit` over the same points, towards the support vector machine (no offset).
 
     Parameters

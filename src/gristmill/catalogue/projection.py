@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._common.types import RandomState
 from ..budgets import Unbounded
+from ..kernels import KernelLike
 from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..rules import FeasibleSet
 from ._compose import built
 
 
 def projection_classifier(
-    kernel: Any, radius: float | None = None, average: bool = False, random_state: Any = None
+    kernel: KernelLike, radius: float | None = None, average: bool = False, random_state: RandomState = None
 ) -> KernelClassifier:
     """Herbster's projection algorithm for classification, constrained to a ball if a radius is given.
 
@@ -37,7 +37,11 @@ def projection_classifier(
 
 
 def projection_regressor(
-    kernel: Any, epsilon: float, radius: float | None = None, average: bool = False, random_state: Any = None
+    kernel: KernelLike,
+    epsilon: float,
+    radius: float | None = None,
+    average: bool = False,
+    random_state: RandomState = None,
 ) -> KernelRegressor:
     """Herbster's projection algorithm for epsilon-insensitive regression.
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper
 from typing import Any
 
+from .._common.types import Labels, Table
 from ..budgets import Budget
-from .cases import Case, CheckError, cases_of, close, is_native, require, snapshot, stores_points
+from .cases import Case, CheckError, budget_of, cases_of, close, is_native, require, snapshot, stores_points
 from .files import check_copies_are_independent, check_files_hold_the_whole_model
 from .inputs import check_bad_input_changes_nothing, check_inputs_are_left_alone, check_predicting_changes_nothing
 from .scores import (
@@ -52,18 +53,18 @@ _ALWAYS = (
 )
 
 
-def _is_bounded(budget: Any) -> bool:
+def _is_bounded(budget: object) -> bool:
     return isinstance(budget, Budget) and (
         getattr(budget, "size", None) is not None or getattr(budget, "steps", None) is not None
     )
 
 
-def _on_all_cases(check: Callable[[Case], None], X: Any, y: Any, estimator: Any) -> None:
+def _on_all_cases(check: Callable[[Case], None], X: Table, y: Labels, estimator: object) -> None:
     for case in cases_of(estimator, X, y):
         check(case)
 
 
-def yield_checks(estimator: Any, X: Any = None, y: Any = None) -> Iterator[Check]:
+def yield_checks(estimator: Any, X: Any = None, y: Labels = None) -> Iterator[Check]:
     """Every check that applies to an estimator; each is called with the estimator and raises `CheckError`.
 
     Parameters
@@ -87,7 +88,7 @@ def yield_checks(estimator: Any, X: Any = None, y: Any = None) -> Iterator[Check
     checks: list[Callable[[Case], None]] = [*(_POINTS if stores_points(estimator) else ()), *_ALWAYS]
     if is_native(estimator):
         checks += [check_dense_and_sparse_agree, check_single_precision]
-    if _is_bounded(estimator.budget):
+    if _is_bounded(budget_of(estimator)):
         checks.append(check_memory_is_bounded)
     for check in checks:
         yield update_wrapper(partial(_on_all_cases, check, X, y), check)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector
 
+from .._common.types import Labels, Table
 from ..kernels import as_kernel
 
 
@@ -16,7 +17,7 @@ class CheckError(AssertionError):
     """A promise that the estimator does not keep."""
 
 
-def require(kept: Any, promise: str) -> None:
+def require(kept: object, promise: str) -> None:
     """Raise `CheckError` with the promise's words unless it was kept."""
     if not kept:
         raise CheckError(promise)
@@ -36,7 +37,7 @@ class Case:
         model = clone(self.estimator)
         return model.set_params(random_state=7) if model.random_state is None else model
 
-    def learn(self, model: Any, rows: slice, verb: str = "partial_fit", **extra: Any) -> Any:
+    def learn(self, model: object, rows: slice, verb: str = "partial_fit", **extra: object) -> Any:
         if self.classes is not None and verb != "fit":
             extra["classes"] = self.classes
         return getattr(model, verb)(self.X[rows], None if self.y is None else self.y[rows], **extra)
@@ -57,12 +58,18 @@ class Case:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
 
 
-def is_native(model: Any) -> bool:
+def is_native(model: object) -> bool:
     """Whether the kernel runs in the core, on rows of numbers."""
-    return model.kernel is None or as_kernel(model.kernel).is_native
+    kernel = getattr(model, "kernel", None)
+    return kernel is None or as_kernel(kernel).is_native
 
 
-def stores_points(model: Any) -> bool:
+def budget_of(model: object) -> Any:
+    """The budget parameter; None for learners that store no points."""
+    return getattr(model, "budget", None)
+
+
+def stores_points(model: object) -> bool:
     """Whether the model is a sum of kernels at stored points; the others have explicit weights, `coef_`."""
     return getattr(model, "stores_points", True)
 
@@ -71,7 +78,7 @@ def coefficients(model: Any) -> Any:
     return model.dual_coef_ if stores_points(model) else model.coef_
 
 
-def _stream(model: Any, n_classes: int) -> tuple[Any, Any]:
+def _stream(model: object, n_classes: int) -> tuple[Any, Any]:
     """Points of norm below 1 (some kernels ask for that), a third of the entries 0, and their labels."""
     rng = np.random.default_rng(20)
     count = 240 if is_native(model) else 60
@@ -83,7 +90,7 @@ def _stream(model: Any, n_classes: int) -> tuple[Any, Any]:
     return X, None if is_outlier_detector(model) else values
 
 
-def cases_of(model: Any, X: Any, y: Any) -> list[Case]:
+def cases_of(model: object, X: Table, y: Labels) -> list[Case]:
     if X is not None:
         return [Case(model, X, y)]
     cases = [Case(model, *_stream(model, 2))]
@@ -97,12 +104,12 @@ def cases_of(model: Any, X: Any, y: Any) -> list[Case]:
     return cases
 
 
-def snapshot(model: Any) -> Any:
+def snapshot(model: object) -> Any:
     """Everything a model is made of, as values that compare bit for bit."""
     return _frozen(model.__getstate__())
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(field) for key, field in value.items()}
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
@@ -130,11 +137,11 @@ def same_bits(left: Any, right: Any) -> bool:
     return alike and (left.n_seen_, left.n_support_) == (right.n_seen_, right.n_support_)
 
 
-def dense(points: Any) -> Any:
+def dense(points: object) -> Any:
     return points.toarray() if hasattr(points, "toarray") else points
 
 
-def close(found: Any, wanted: Any, tolerance: float) -> bool:
+def close(found: object, wanted: object, tolerance: float) -> bool:
     """Agreement relative to the largest number wanted."""
     found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
     size = max(1e-3, float(np.abs(wanted).max(initial=0.0)))

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from ..budgets import Budget
 from ..persist.model_file import load
 from ..rules import Rule
-from .cases import Case, CheckError, is_native, require, snapshot
+from .cases import Case, CheckError, budget_of, is_native, require, snapshot
 
 
 def check_copies_are_independent(case: Case) -> None:
@@ -39,7 +39,7 @@ def through_file(model: Any) -> Any:
 
 
 def can_be_saved(model: Any) -> bool:
-    parts = isinstance(model.rule, Rule | None) and isinstance(model.budget, Budget | None)
+    parts = isinstance(model.rule, Rule | None) and isinstance(budget_of(model), Budget | None)
     return parts and is_native(model)
 
 

@@ -84,7 +84,7 @@ def check_bad_input_changes_nothing(case: Case) -> None:
         _refused(model, "a weight below 0", partial(model.learn_one, case.X[0], target, -1.0))
 
 
-def _refused(model: Any, what: str, call: Callable[[], Any]) -> None:
+def _refused(model: object, what: str, call: Callable[[], Any]) -> None:
     before = snapshot(model)
     try:
         call()

@@ -16,7 +16,7 @@ from ..budgets import DropOldest, Window
 from ..learners.kernel import KernelRegressor
 from ..losses import Squared
 from ..rules import SGD
-from .cases import Case, require, same_bits, snapshot
+from .cases import Case, budget_of, require, same_bits, snapshot
 from .files import can_be_saved, through_file
 
 
@@ -74,7 +74,7 @@ def check_same_seed_same_run(case: Case) -> None:
 def check_memory_is_bounded(case: Case) -> None:
     """memory_bytes_ after many more events equals that at full budget."""
     model = case.new()
-    budget = model.budget
+    budget = budget_of(model)
     if isinstance(budget, Window):
         return _window_is_bounded(case, model)
     small = budget if budget.size <= 30 else dataclasses.replace(budget, size=30)

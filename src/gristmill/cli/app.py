@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,7 @@ from . import process
 
 #: sub-command -> (module, what it does in a line); the line stands here so that --help imports nothing
 _COMMANDS = {
-    "run": ("run", "Watch a few learners eat a drifting stream of handwritten digits."),
+    "run": ("run", "Compare a few learners on a drifting stream of handwritten digits."),
     "learn": ("learn", "Learn from a file, a pipe or a named stream"),
     "predict": ("predict", "Print what a saved model predicts, one line an event"),
     "compare": ("compare", "Run several learners along one stream"),
@@ -55,6 +56,12 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         with process.prepared():
             return super().main(*args, **kwargs)
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        line = shlex.join(["gristmill", *args])  # for reports; parsing takes the arguments away
+        context = super().make_context(info_name, args, *rest, **extra)
+        context.meta[process.COMMAND] = line
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Bad input is one line on standard error and exit code 2; anything else raised is a bug of ours."""

@@ -17,22 +17,14 @@ from .keyed import options as keyed_options
     "--learner",
     default="auto",
     show_default=True,
-    help="auto: a race of many without settings; others: `gristmill learners`.",
+    help="Learner. auto: several learners without settings, mixed; `gristmill learners` lists others.",
 )
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression", "novelty"]),
-    default="auto",
-    show_default=True,
-    help="What the target is; auto: found out from its first values.",
-)
-@click.option("--memory", default="1 MB", show_default=True, help="Of the learner auto.")
+@options.guessing
 @options.running
-@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save what was learned.")
-@click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Go on with a saved model.")
-@click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0), help="Events not scored.")
-@click.option("--delay", type=click.IntRange(min=0), help="Labels come so many events late.")
-@click.option("--keep", is_flag=True, help="Save what was learned before a bad row, too.")
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Save the model to this file.")
+@click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Continue training a saved model.")
+@options.scoring
+@click.option("--keep", is_flag=True, help="Save the model also where a bad row ends the run.")
 @keyed_options.all_of_them
 @live.saving
 def learn(**given: Any) -> None:
@@ -46,8 +38,7 @@ def learn(**given: Any) -> None:
     is saved as the stream goes on, with the position in it, and the same command goes on from there.
     """
     from .. import persist
-    from .._base.estimator import task_of
-    from ..evaluate.run import prequential
+    from ..evaluate.run import Run, followers_of
     from ..streams.brokers import is_broker
 
     if is_broker(given["data"]):
@@ -80,17 +71,12 @@ def learn(**given: Any) -> None:
         about = workshop.about()
     else:
         name = f"{type(getattr(model, 'model', model)).__name__} of {given['resume']}"
-    guarded = options.GuardedStream(opened.stream)
-    watched, baselines = messages.watched(guarded.stream, task_of(getattr(model, "model", model)))
-    try:
-        result = prequential(
-            model, watched, given["metrics"] or None, given["window"], given["delay"],
-            warmup=given["warmup"], name=name,
-        )  # fmt: skip
-    except ValueError as error:
-        # The stream is empty because its first row is bad: report that error.
-        raise guarded.error or error from None
-    _finish(given, opened, result, {"learner": repr(model), **about}, guarded.error, baselines)
+    followers = followers_of(
+        {name: model}, opened.stream, given["metrics"] or None, given["window"], given["warmup"], given["delay"],
+        details=bool(given["report"]),
+    )  # fmt: skip
+    run = Run(followers, opened.stream, after_chunk=messages.TellLater(), baselines=True)
+    _finish(given, opened, run.go(), {"learner": repr(model), **about}, run.error)
 
 
 def _refuse_with_resume(*names: str) -> None:
@@ -102,21 +88,19 @@ def _refuse_with_resume(*names: str) -> None:
 
 
 def _finish(
-    given: dict[str, Any], opened: Any, result: Any, about: dict[str, str], error: Exception | None, baselines: Any
+    given: dict[str, Any], opened: Any, comparison: Any, about: dict[str, str], error: Exception | None
 ) -> None:
-    from ..evaluate.result import Comparison
-
+    result = comparison[0]
     model = result.model
-    if error is not None:
-        result.stopped = str(error)
+    if error is None:
+        messages.tell_guesses()
     opened.settle(model)
     if given["model_path"] and (error is None or given["keep"]):
         options.save(model, given["model_path"], result.n_events)
-    comparison = Comparison([result])
     options.log_drifts(comparison)
     options.show(comparison, given["as_json"])
     if error is None:  # a bad row is one line
-        messages.tell(result, baselines)
+        messages.tell(comparison)
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
     opened.say_bad()
     options.end(error, result.stopped, result.n_events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -75,7 +76,7 @@ class LiveSource(options.OpenedSource):
         from ..streams.brokers.order import Replay
         from ..streams.brokers.url import parse
         from ..streams.files.fixed_width import TableRows
-        from ..streams.files.frames import Labels
+        from ..streams.files.labels import Labels
 
         self.url = url = parse(given["data"])
         target = url.options.get("target", "last") if given["target"] == "last" else given["target"]
@@ -89,12 +90,10 @@ class LiveSource(options.OpenedSource):
             if known is not None and given["target"] == "last":
                 target = model.target_name_
             chosen = options.kinds_of(given) | ({given["join"]: "drop"} if given.get("join") else {})
-            self._scout = deepcopy(known) if known is not None else Table(chosen, missing=given["missing"])
-            kinds = self._scout.columns
+            kinds = chosen if known is None else known.columns
         self._given, self._target = given, target
         self._labels = Labels(target, self._learn)
-        keep = {name for name, kind in kinds.items() if kind in ("category", "text")}
-        keep |= {self.key} if self.key is not None else set()
+        keep = {*options.texts_of(kinds), *([] if self.key is None else [self.key])}
         self._decoder = Decoder(url, given["format_"], keep)
         if given.get("labels"):  # what is read are objects, whatever the events are
             self._decoder = Decoder(replace(url, options={"name": url.name}), "json", keep)
@@ -114,14 +113,14 @@ class LiveSource(options.OpenedSource):
     def ahead(self) -> Any:
         """What makes rows of events whose labels come later; None if the labels are in the events."""
         from ..streams.brokers.stream import Rows
-        from ..streams.files.frames import Labels
+        from ..streams.files.labels import Labels
 
         if not self._given.get("labels"):
             return None
-        return Rows(self._decoder, Labels(self._target, False), self.letters, lambda frame: replace(frame, where=None))
+        return Rows(self._decoder, Labels(self._target, False), self.letters)
 
     def rows(self, labels: Any = None, letters: Any = None) -> Any:
-        """What makes rows of messages; changes the table of keys, or the table that goes along."""
+        """What makes rows of messages; changes the table of keys."""
         from ..streams.brokers.stream import Rows
         from ..streams.errors import StreamError
         from ..streams.files.keyed_rows import KeyColumns
@@ -129,13 +128,7 @@ class LiveSource(options.OpenedSource):
 
         labels, letters = labels or self._labels, letters or self.letters
         if self.key is None:
-            scout, learn = self._scout, self._learn
-
-            def plain(frame: Any) -> Any:
-                scout.check(frame, learn)
-                return replace(frame, where=None)
-
-            return Rows(self._decoder, labels, letters, plain)
+            return Rows(self._decoder, labels, letters)
         table, key = self.table, self.key
         named = KeyColumns(key, self._given.get("time"), labels)
 
@@ -148,12 +141,12 @@ class LiveSource(options.OpenedSource):
                 if frame.count == 1:
                     raise CellError(0, key, None, str(error)) from error
                 for row in range(1, frame.count):
-                    keyed_mark = table.table.mark()
+                    keyed_mark = table.table.snapshot()
                     try:
                         table.learn(frame[:row])
                     except StreamError:
                         raise CellError(row - 1, key, None, str(error)) from error
-                    table.table.back(keyed_mark)
+                    table.table.rollback(keyed_mark)
                 raise CellError(frame.count - 1, key, None, str(error)) from error
             return named.of(frame, found, self.url.name)
 
@@ -164,17 +157,17 @@ class LiveSource(options.OpenedSource):
 
         return Rows(self._decoder, labels, letters, keyed, lacking)
 
-    _first: list[Any] | None = None
+    _inspected: list[Any] | None = None
 
     def peek(self, events: int = 1000) -> list[Any]:
         """The first events: up to `events` of those that are there now, at least one; the feed begins with them again."""
         from ..streams import Chunk
         from ..streams.brokers.letters import DeadLetters
-        from ..streams.files.frames import Labels
+        from ..streams.files.labels import Labels
 
-        if self._first is not None:
-            return self._first
-        fresh = deepcopy(self.table), deepcopy(self._scout)
+        if self._inspected is not None:
+            return self._inspected
+        fresh = deepcopy(self.table)
         feed, found = self.feed, list[Any]()
         feed.open(None)
         start = feed.position
@@ -186,16 +179,14 @@ class LiveSource(options.OpenedSource):
             there = ends is not None and feed.patiently(lambda at=batch.position: feed.reader.reached(at, ends))  # type: ignore[misc]
             if sum(chunk.X.shape[0] for chunk in found) >= events or (found and (there or not batch.messages)):
                 break
-        self._seen_table = self.table
-        self._scout = fresh[1]
         feed.counts.messages = 0
         feed.open(start)
-        self._first, self._fresh = found, fresh[0]
+        self._inspected, self._fresh = found, fresh
         return found
 
     def begin(self) -> None:
         """Discard what the inspection added to the table of keys."""
-        if self._first is not None and self.key is not None:
+        if self._inspected is not None and self.key is not None:
             self.table = self._fresh
 
 
@@ -232,7 +223,6 @@ def _joined(given: dict[str, Any], url: Any, target: Any) -> Any:
 
 def learn(given: dict[str, Any]) -> None:
     """A model, or one a key, along a broker's stream."""
-    from .._base.estimator import task_of
     from ..evaluate import drift
     from ..evaluate.follower import Follower
     from ..evaluate.keyed import KeyedRun
@@ -296,17 +286,11 @@ def learn(given: dict[str, Any]) -> None:
     else:
         options.show(comparison, given["as_json"])
     if result.n_events:
-        messages.tell(result, _nothing(task_of(getattr(model, "model", model)) if not key else run.task))
+        messages.tell(comparison)
         options.finish_report(given["report"], comparison, f"gristmill learn {url.name}", {"learner": name})
     click.echo(opened.feed.counts.line(), err=True)
     opened.say_bad()
     options.end(None, live.stopped, result.n_events)
-
-
-def _nothing(task: Any) -> Any:
-    from ..evaluate.baselines import Baselines
-
-    return Baselines(str(task))
 
 
 def _loaded(given: dict[str, Any], source: str) -> Any:
@@ -385,6 +369,8 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
     from .. import persist
     from ..evaluate.live import records
     from ..streams import connect
+    from ..streams.brokers.decode import Places
+    from ..streams.files.bad_cells import good_parts
     from .keyed.commands import Members
 
     place = Path(given["position"]) if given["position"] else None
@@ -395,21 +381,25 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
     known = json.loads(place.read_text()) if place is not None and place.exists() else {}
     feed.open(known.get(opened.url.name))
     writer = connect(given["to"], "out") if given["to"] else None
+
+    def answered(events: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Frames of good rows, each with what is predicted of them."""
+        wanted = scores or writer is not None
+        if key is not None:  # its cells are parsed already
+            yield events.frame, answers(asked, events.X, wanted)
+            return
+        for frame, found, _ in good_parts(events.X, None, lambda part: answers(asked, part, wanted), opened.letters):
+            yield frame, found
+
     try:
         for batch in feed.batches():
             for events in rows(batch.messages):
-                found = answers(asked, events.X, scores or writer is not None)
-                if writer is None:
-                    show(found)
-                    continue
-                columns = {name: values for name, values in found.items() if name != "proba"}
-                if "proba" in found:
-                    shares = found["proba"]
-                    columns["proba"] = [
-                        dict(zip(shares, row, strict=True)) for row in zip(*shares.values(), strict=True)
-                    ]
-                made = records(opened.url.name, events.places, columns)
-                feed.patiently(lambda made=made: writer.send(made))  # type: ignore[misc]
+                for frame, found in answered(events):
+                    if writer is None:
+                        show(found)
+                        continue
+                    made = records(opened.url.name, Places.of(frame), _as_columns(found))
+                    feed.patiently(lambda made=made: writer.send(made))  # type: ignore[misc]
             opened.letters.send()
             if batch.messages:
                 for out in (writer, opened.letters):
@@ -425,3 +415,12 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
             if out is not None:
                 out.close()
     opened.say_bad()
+
+
+def _as_columns(found: dict[str, Any]) -> dict[str, list[Any]]:
+    """Answers with the probabilities of an event as one value."""
+    columns = {name: values for name, values in found.items() if name != "proba"}
+    if "proba" in found:
+        shares = found["proba"]
+        columns["proba"] = [dict(zip(shares, row, strict=True)) for row in zip(*shares.values(), strict=True)]
+    return columns

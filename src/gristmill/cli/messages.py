@@ -1,56 +1,66 @@
-"""Messages of `gristmill learn` on stderr: detected task, baselines, leader, warnings."""
+"""Messages on stderr: what was guessed, baselines, leader, warnings."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
 
-_LINE = "gristmill.target"  #: the detected task, until it is printed
+_GUESSES = "gristmill.guesses"  #: lines on what was guessed, until they are printed
+_TASKS = {"classification": "classes", "regression": "numbers", "novelty": "anomalies"}
 
 
 def found_out(labels: Any, said: str) -> str:
-    """Detect the task from the first labels unless it is given; print it once they are learned."""
-    from ..evaluate.baselines import task_of_target
+    """The task, guessed from the first labels unless it is given; the guess is printed once they are learned."""
+    from ..evaluate.baselines import guess_task
 
-    task = task_of_target(labels) if said == "auto" else said
-    if said == "auto":
-        kinds = {
-            "classification": "a class",
-            "regression": "a number",
-            "novelty": "missing: strange events are looked for",
-        }
-        click.get_current_context().meta[_LINE] = f"the target is {kinds[task]} (--task says otherwise)"
-    return task
+    if said != "auto":
+        return said
+    guess = guess_task(labels)
+    other = {"classification": "regression", "regression": "classification", "novelty": ""}[guess.task]
+    change = f" (--task {other} predicts {_TASKS[other]})" if other and labels.dtype.kind in "iuf" else ""
+    note(f"predicting {_TASKS[guess.task]}: {guess.reason}{change or ' (--target names another column)'}")
+    return guess.task
 
 
-def watched(stream: Any, task: str | None) -> tuple[Any, Any]:
-    """The stream, and what trivial answers would have made of it once it has gone by."""
-    from ..evaluate.baselines import Baselines
-
-    baselines = Baselines(task or "")
-
-    def chunks() -> Any:
-        for chunk in stream:
-            yield chunk
-            baselines.update(chunk.y)  # after learning, so that an error in the data is reported first
-
-    return replace(stream, chunks=chunks), baselines
+def note(line: str) -> None:
+    """Keep a line on what was guessed."""
+    lines = click.get_current_context().meta.setdefault(_GUESSES, [])
+    if line not in lines:
+        lines.append(line)
 
 
-def tell(result: Any, baselines: Any) -> None:
-    """Print the detected task, the baselines, a warning if the model is no better than them, and the leader."""
-    if line := click.get_current_context().meta.get(_LINE):
+class TellLater:
+    """Called after each chunk: prints what was guessed after the second one, or `tell_guesses` does at the end.
+
+    A file with a bad row in its first block then ends in one line.
+    """
+
+    def __init__(self) -> None:
+        self._chunks = 0
+
+    def __call__(self) -> None:
+        self._chunks += 1
+        if self._chunks == 2:
+            tell_guesses()
+
+
+def tell_guesses() -> None:
+    """Print what was guessed, once."""
+    for line in click.get_current_context().meta.pop(_GUESSES, ()):
         click.echo(line, err=True)
+
+
+def tell(comparison: Any) -> None:
+    """Print the baselines, a warning if the model is no better than them, and the leader."""
+    tell_guesses()
+    result, errors = comparison[0], comparison.baselines
     model = getattr(result.model, "model_", result.model)
-    errors = baselines.errors
-    name = "mae" if baselines.task == "regression" else "error"
-    own = result.metrics.get(name)
-    if errors and baselines.events:
-        click.echo(f"baselines: {', '.join(f'{what} {wrong:.4g}' for what, wrong in errors.items())}", err=True)
+    own = result.metrics.get("mae" if result.task == "regression" else "error")
+    if errors:
+        tell_baselines(comparison)
         best = min(errors, key=lambda what: errors[what])
-        if own is not None and baselines.events >= 100 and own >= errors[best]:
+        if own is not None and result.n_events >= 100 and own >= errors[best]:
             click.echo(
                 f"warning: no better than {best!r}, which costs nothing ({own:.4g} and {errors[best]:.4g})", err=True
             )
@@ -60,6 +70,13 @@ def tell(result: Any, baselines: Any) -> None:
             click.echo(f"led by: {leader_of(told)}", err=True)
     elif getattr(result, "stored", 1) == 0 and result.n_events >= 100:
         click.echo("warning: nothing is stored, so that every answer is the same", err=True)
+
+
+def tell_baselines(comparison: Any) -> None:
+    """Print the error of trivial predictions on the same events."""
+    errors = comparison.baselines
+    if errors:
+        click.echo(f"baselines: {', '.join(f'{what} {wrong:.4g}' for what, wrong in errors.items())}", err=True)
 
 
 def leader_of(report: Any) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import click
@@ -17,7 +19,7 @@ _GENERATORS = (
 )  # fmt: skip
 FALLBACK = "passive_aggressive(size=300)"  # with --kernel, and for rows too wide for a race
 WIDEST = 2000  # columns that a race is run over
-_PEEK = 1000  # events from which the width of the kernel is found
+_PEEK = 1000  # events that are looked at before the first is learned
 
 
 def together(*decorators: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,33 +31,51 @@ def together(*decorators: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _data(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """DATA; without it on a terminal, where a person would wait for input to appear, the help."""
+    default = context.get_parameter_source(str(parameter.name)) == click.core.ParameterSource.DEFAULT
+    if default and sys.stdin is not None and sys.stdin.isatty():
+        click.echo(context.get_help())
+        context.exit()
+    return value
+
+
 reading = together(
-    click.argument("data", default="-"),
+    click.argument("data", default="-", callback=_data),
     click.option("--format", "format_", type=click.Choice(["csv", "libsvm", "jsonl", "parquet", "arrow"]),
-                 help="Of the data; by the name of the file otherwise, of standard input CSV."),
-    click.option("--target", default="last", show_default=True, help="Column of the labels, or 'none'."),
+                 help="File format. Default: by the name of the file; CSV for standard input."),
+    click.option("--target", default="last", show_default=True, help="Column to predict, or 'none'."),
     click.option("--column", "kinds", multiple=True, metavar="NAME=KIND",
-                 help="number, boolean, category, time or text, where the first value tells otherwise; may be repeated."),
-    click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out; may be repeated."),
+                 help="Type of a column: number, boolean, category, time or text. Default: by its first values."),
+    click.option("--drop", multiple=True, metavar="NAME", help="Leave a column out. May be repeated."),
     click.option("--missing", type=click.Choice(["fill", "raise"]), default="fill", show_default=True,
-                 help="A gap is filled and flagged, or is a bad row."),
-    click.option("--features", type=click.IntRange(1, 2**31 - 2), help="Number of features of LIBSVM text."),
-    click.option("--skip-bad", is_flag=True, help="Count rows that cannot be read and go on."),
-    click.option("--quarantine", type=click.Path(dir_okay=False), help="File for what --skip-bad skips."),
-    click.option("--limit", type=click.IntRange(min=1), help="Read at most so many events."),
+                 help="Missing values: 'fill' puts the mean so far and marks it, 'raise' makes the row a bad row."),
+    click.option("--features", type=click.IntRange(1, 2**31 - 2), help="Number of features of LIBSVM data."),
+    click.option("--skip-bad", is_flag=True, help="Skip and count rows that cannot be read. Default: stop at the first."),
+    click.option("--quarantine", type=click.Path(dir_okay=False), help="With --skip-bad: file for the skipped rows."),
+    click.option("--limit", type=click.IntRange(min=1), help="Stop after this many events."),
+)  # fmt: skip
+guessing = together(
+    click.option("--task", type=click.Choice(["auto", "classification", "regression", "novelty"]), default="auto",
+                 show_default=True, help="What to predict: classes, numbers or anomalies. auto: by the first targets."),
+    click.option("--memory", default="1 MB", show_default=True, help="Memory limit of the learner 'auto'."),
+)  # fmt: skip
+scoring = together(
+    click.option("--warmup", default=0, show_default=True, type=click.IntRange(min=0),
+                 help="Number of first events that are learned and not scored."),
+    click.option("--delay", type=click.IntRange(min=0), help="Each label arrives this many events after its row."),
 )  # fmt: skip
 running = together(
     click.option("--kernel", default="auto", show_default=True,
-                 help="For learners that name none; auto: a Gaussian as wide as the median distance."),
+                 help="Kernel of learners written without one. auto: a Gaussian with the median distance as its width."),
     click.option("--scale", type=click.Choice(["auto", "standard", "minmax", "rank", "none"]), default="auto",
-                 show_default=True, help="Online scaling; auto: standard for tables, none for LIBSVM."),
-    click.option("--metric", "metrics", multiple=True, help="error, roc_auc, mae, ...; may be repeated."),
+                 show_default=True, help="Scaling of the columns. auto: standard for tables, none for LIBSVM."),
+    click.option("--metric", "metrics", multiple=True, help="Metric to report: error, roc_auc, mae, ... May be repeated."),
     click.option("--window", default=1000, show_default=True, type=click.IntRange(min=1),
-                 help="Of rolling metrics."),
-    click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0),
-                 help="Of everything random."),
-    click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table."),
-    click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report."),
+                 help="Number of events in a rolling metric."),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Random seed."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table."),
+    click.option("--report", type=click.Path(dir_okay=False), help="Write an HTML report to this file."),
 )  # fmt: skip
 
 
@@ -177,10 +197,11 @@ class OpenedSource:
         self._learn, self.key = learn, key
         self.table: Any = None  # with keys: the rows that all of their learners see
         self._labels: Any = None
-        self._scout: Any = None  # of a file that is a table: goes along the stream by itself
         self.stream = self._open(options, model)
         if options["limit"]:
             self.stream = self.stream.take(options["limit"])
+        self._first: list[Any] = []  # chunks that were read ahead
+        self._ended: Exception | None = None  # what reading ahead ended with
 
     def _open(self, options: dict[str, Any], model: Any) -> Any:
         from .. import datasets, streams
@@ -203,47 +224,68 @@ class OpenedSource:
 
     def _read(self, options: dict[str, Any], model: Any) -> Any:
         """A file: sparse rows as they are, a table as one; by what a model has settled, if there is one."""
-        from copy import deepcopy
+        from ..streams import Columns
+        from ..streams.files.labels import Labels
+        from ..streams.read import Source
 
-        from ..streams import Table, read
-        from ..streams.files.bad_cells import checked
-        from ..streams.files.frames import Labels
-        from ..streams.read import format_of
-
-        data, shape = options["data"], options["format_"]
         target = None if options["target"] == "none" else options["target"]
-        if data != "-" and os.path.isdir(data):
-            return read(data, shape)  # which raises the error
-        if (shape or format_of(data)) == "libsvm":
-            return read(data, shape, target=target, n_features=options["features"], bad=self.bad)
         if self.key is not None:
             return self._read_keyed(options, model, target)
         known = getattr(model, "table_", None)
         if known is not None:
             target = model.target_name_ if options["target"] == "last" else target
-        self._scout = deepcopy(known) if known is not None else Table(kinds_of(options), missing=options["missing"])
+        kinds = kinds_of(options) if known is None else known.columns
+        source = Source(
+            options["data"], options["format_"], self.bad, keep=texts_of(kinds), n_features=options["features"]
+        )
+        if source.format == "libsvm":
+            return source.rows(Columns(target=target))
         self._labels = Labels(target, self._learn)
-        keep = [name for name, kind in self._scout.columns.items() if kind in ("category", "text")]
-        stream = read(data, shape, raw=True, target=self._labels, keep=keep, bad=self.bad)
-        return checked(stream, self._scout, self.bad, self._learn)
+        return self._named(source.tables(self._labels), source, options if known is None else {})
 
     def _read_keyed(self, options: dict[str, Any], model: Any, target: Any) -> Any:
         """Rows of one width for all keys, each of which has a scaling of its own in front of its learner."""
-        from ..streams import Table, read
+        from ..streams import Table
+        from ..streams.files.columns import Columns
         from ..streams.files.fixed_width import TableRows
-        from ..streams.files.frames import Labels
         from ..streams.files.keyed_rows import KeyColumns, keyed_rows
+        from ..streams.files.labels import Labels
+        from ..streams.read import Source
 
         key = str(self.key)
-        self.table = getattr(model, "columns_", None) or TableRows(
+        table = getattr(model, "columns_", None) or TableRows(
             Table({**kinds_of(options), key: "drop"}, missing=options["missing"]), target
         )
-        self._labels = Labels(self.table.target, self._learn)
-        kinds = self.table.table.columns
-        keep = [key, *(name for name, kind in kinds.items() if kind in ("category", "text"))]
-        stream = read(options["data"], options["format_"], raw=True, target=self._labels, keep=keep, bad=self.bad)
+        keep = [key, *texts_of(table.table.columns)]
+        source = Source(options["data"], options["format_"], self.bad, keep=keep)
+        if source.format == "libsvm":
+            return source.rows(Columns(target=target))
+        self.table, self._labels = table, Labels(table.target, self._learn)
         named = KeyColumns(key, options.get("time"), self._labels)
-        return keyed_rows(stream, self.table, named, self.bad, self._learn)
+        tables = self._named(source.tables(self._labels), source, options)
+        return keyed_rows(tables, self.table, named, self.bad, self._learn)
+
+    def _named(self, stream: Any, source: Any, options: dict[str, Any]) -> Any:
+        """The stream, which refuses --drop and --column of a column that it has not; later JSON lines may bring one."""
+        from dataclasses import replace
+
+        from ..streams.errors import StreamError, listed
+
+        asked = {name: "--drop" for name in options.get("drop", ())}
+        asked |= {text.rpartition("=")[0]: "--column" for text in options.get("kinds", ())}
+        if not asked or source.format == "jsonl" or not self._learn:
+            return stream
+
+        def checked() -> Any:
+            for place, chunk in enumerate(stream):
+                names = list(chunk.X.names)
+                for name, option in asked.items() if not place else ():
+                    if name not in names and name != self._labels.name:
+                        why = f"there is no column {name!r} for {option}; there are {listed(names)}"
+                        raise StreamError(f"{source.name}: {why}")
+                yield chunk
+
+        return replace(stream, chunks=checked)
 
     def settle(self, model: Any) -> None:
         """Record the label column in the model: the last column of the next file may be another one."""
@@ -255,45 +297,34 @@ class OpenedSource:
         self.table.target = self._labels.name
         return self.table
 
-    def first_rows(self, scale: str | None) -> list[Any]:
-        """The first chunks as rows, scaled as they will be: what is peeked at is not learned."""
-        from ..streams import Chunk, StreamScaler, Table
-        from ..streams.tables.table import padded
-
-        first = [Chunk(getattr(chunk.X, "rows", chunk.X), chunk.y) for chunk in self.peek()]
-        if not first or hasattr(first[0].X, "tocsr"):
-            return first
-        table, scaler = Table() if self._scout is None else self._scout.fresh(), None
-        if scale is not None:
-            scaler = StreamScaler(scale)
-        rows = [table.learn_transform(chunk.X, scaler) for chunk in first]
-        return [Chunk(padded(part, table.width_), chunk.y) for part, chunk in zip(rows, first, strict=True)]
-
-    def peek(self, events: int = _PEEK) -> list[Any]:
-        """The first chunks; the stream still begins with them."""
+    def peek(self, events: int = 1) -> list[Any]:
+        """The first chunks, of at least so many events where there are as many; the stream still begins with them."""
         from dataclasses import replace
 
-        chunks = iter(self.stream)
-        first: list[Any] = []
-        ended: Exception | None = None
-        try:
-            while sum(chunk.X.shape[0] for chunk in first) < events:
-                first.append(next(chunks))
-        except StopIteration:
-            pass
-        except (ValueError, OSError) as error:
-            if not first:
-                raise
-            ended = error
+        if not self._first:
+            chunks = self._rest = iter(self.stream)
 
-        def whole() -> Any:
-            yield from first
-            if ended is not None:
-                raise ended
-            yield from chunks
+            def whole() -> Any:
+                yield from self._first
+                if self._ended is not None:
+                    raise self._ended
+                yield from chunks
 
-        self.stream = replace(self.stream, chunks=whole)
-        return first
+            self.stream = replace(self.stream, chunks=whole)
+        count = sum(chunk.X.shape[0] for chunk in self._first)
+        while count < events and self._ended is None:
+            try:
+                chunk = next(self._rest, None)
+            except (ValueError, OSError) as error:
+                if not self._first:
+                    raise
+                self._ended = error
+            else:
+                if chunk is None:
+                    break
+                self._first.append(chunk)
+                count += chunk.X.shape[0]
+        return self._first
 
     def say_bad(self) -> None:
         """Report skipped rows on standard error."""
@@ -316,70 +347,113 @@ def kinds_of(options: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-class GuardedStream:
-    """Ends the stream at the first error and keeps the error, so that the model learned so far can be saved."""
+def texts_of(kinds: dict[str, str]) -> list[str]:
+    """Columns whose cells are wanted as they are written."""
+    return [name for name, kind in kinds.items() if kind in ("category", "text")]
 
-    def __init__(self, source: Any) -> None:
-        from dataclasses import replace
 
-        self._source = source
-        self.error: Exception | None = None
-        self.stream = replace(source, chunks=self._chunks)
+def _mixed(first: list[Any]) -> dict[str, str]:
+    """Columns of the first chunks that begin with numbers and hold words, as categories; with a note on each."""
+    from ..streams.files.bad_cells import place
+    from ..streams.files.columns import words_among_numbers
+    from ..streams.tables.frame import Frame
 
-    def _chunks(self) -> Any:
-        try:
-            yield from self._source
-        except (ValueError, OSError) as error:
-            self.error = error
+    found: dict[str, str] = {}
+    for frame in (chunk.X for chunk in first):
+        for name, word in words_among_numbers(frame).items() if isinstance(frame, Frame) else ():
+            if name not in found:
+                found[name] = "category"
+                what = (
+                    f"column {name!r} is read as a category: {word.value!r} ({place(frame, word.row)}) is not a number"
+                )
+                messages.note(f"{what} (--column '{name}=number' takes such rows for bad ones)")
+    return found
 
 
 class LearnerFactory:
-    """Builds learners for a stream: chooses the kernel width if no kernel is given, and adds scaling."""
+    """Builds learners for a stream, behind a scaler."""
 
     def __init__(self, opened: OpenedSource, options: dict[str, Any]) -> None:
+        import numpy as np
+
+        self.opened, self.seed = opened, options["seed"]
+        self._said_task, self._memory = options.get("task", "auto"), options.get("memory", "1 MB")
+        self._said_kernel = None if options["kernel"] == "auto" else options["kernel"]
+        first = opened.peek(_PEEK if self._said_task == "auto" else 1)
+        labels = [chunk.y for chunk in first]
+        self.labels = None if not labels or labels[0] is None else np.concatenate(labels)
+        sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
+        self.width = first[0].X.shape[1] if first else 0
+        kinds = {**_mixed(first), **kinds_of(options)}
+        self._settings = {"columns": kinds or None, "missing": options["missing"]}
+        said = self._said_scale = options["scale"]
+        self.scale = ("none" if sparse else "standard") if said == "auto" else said
+        self._scaled = False  # whether a learner has a scaler in front
+        if self._said_kernel is not None:
+            _ = self.kernel  # a wrong one is an error now
+
+    @cached_property
+    def kernel(self) -> Any:
+        """For a learner that names none: that of --kernel, or a Gaussian as wide as the median distance."""
         from ..kernels import Gaussian
         from ..notation import parse
         from ..streams import WidthFinder
 
-        self.opened, self.seed = opened, options["seed"]
-        self._said_task, self._memory = options.get("task", "auto"), options.get("memory", "1 MB")
-        self._named = options["kernel"] != "auto"
-        self._settings = {"columns": kinds_of(options) or None, "missing": options["missing"]}
-        first = opened.peek()
-        self.labels = first[0].y if first else None
-        sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
-        self.width = first[0].X.shape[1] if first else 0
-        said = self._said_scale = options["scale"]
-        self.scale = ("none" if sparse else "standard") if said == "auto" else said
-        if options["kernel"] != "auto":
-            self.kernel = parse(options["kernel"])
-            return
-        finder = WidthFinder(random_state=self.seed)
+        if self._said_kernel is not None:
+            return parse(self._said_kernel)
+        finder, empty = WidthFinder(random_state=self.seed), True
         left = _PEEK  # so many and no more, whatever the size of the first blocks: a pipe and a file give one width
-        for chunk in opened.first_rows(None if self.scale == "none" else self.scale):
-            part = chunk.X[:left]
+        for rows in self._first_rows():
+            part = rows[:left]
             left -= part.shape[0]
             if part.shape[0]:
                 finder.update(part)
-        self.kernel = Gaussian(float(f"{finder.gamma:.3g}")) if first else Gaussian(1.0)
+                empty = False
+        return Gaussian(1.0) if empty else Gaussian(float(f"{finder.gamma:.3g}"))
+
+    def _first_rows(self) -> list[Any]:
+        """The first events as rows, scaled as they will be; bad rows are left out."""
+        from ..streams import BadRows, StreamScaler, Table
+        from ..streams.files.bad_cells import good_parts
+        from ..streams.tables.frame import frame_of
+        from ..streams.tables.table import padded
+
+        first = [getattr(chunk.X, "rows", chunk.X) for chunk in self.opened.peek(_PEEK)]
+        if not first or hasattr(first[0], "tocsr"):
+            return first
+        table = Table(**self._settings)
+        scaler = None if self.scale == "none" else StreamScaler("standard" if self.scale == "rank" else self.scale)
+        rows = [
+            part
+            for X in first
+            for _, part, _ in good_parts(
+                frame_of(X), None, lambda frame: table.learn_transform(frame, scaler), BadRows()
+            )
+        ]
+        return [padded(part, table.width_) for part in rows]
 
     def is_auto(self, text: str) -> bool:
         """Whether the learner is a race; not with --kernel, or if rows are too wide for dense storage."""
-        return text == "auto" and not self._named and self.width <= WIDEST
+        return text == "auto" and self._said_kernel is None and self.width <= WIDEST
 
     def build(self, text: str) -> Any:
         """A learner from its text, behind the scaler; a race scales its own inputs unless --scale is given."""
         from ..prepared.prepared import Prepared
 
         alone = self.scale == "none" or (self._said_scale == "auto" and self.is_auto(text))
+        self._scaled = self._scaled or not alone
         return Prepared(self.model(text), None if alone else self.scale, **self._settings)
 
+    @property
+    def task(self) -> str:
+        """As given, or guessed from the first targets."""
+        return messages.found_out(self.labels, self._said_task)
+
     def _auto(self) -> Any:
-        """The learner without settings for what the target is."""
+        """The learner without settings for the task."""
         from ..race import auto, auto_novelty
 
-        task = messages.found_out(self.labels, self._said_task)
-        memory = self._memory
+        task, memory = self.task, self._memory
         if task == "novelty":
             return auto_novelty.AutoNovelty(memory=memory)
         return auto.AutoRegressor(memory) if task == "regression" else auto.AutoClassifier(memory)
@@ -391,7 +465,7 @@ class LearnerFactory:
 
         if self.is_auto(text):
             return self._auto()
-        model = parse(FALLBACK if text == "auto" else text, self.kernel, self.seed)
+        model = parse(FALLBACK if text == "auto" else text, seed=self.seed, find_kernel=lambda: self.kernel)
         if not hasattr(model, "prequential"):
             raise NotationError(f"{text!r} is not a learner; see `gristmill learners`")
         labels = self.labels
@@ -404,20 +478,26 @@ class LearnerFactory:
 
     def about(self) -> dict[str, str]:
         """For reports."""
-        return {
-            "stream": self.opened.stream.name,
-            "kernel unless named": repr(self.kernel),
-            "scaling": self.scale,
-        }
+        known = {"stream": self.opened.stream.name}
+        if self._scaled:  # a race scales for itself
+            known["scaling"] = self.scale
+        if "kernel" in self.__dict__:  # a learner asked for it
+            known["kernel unless named"] = repr(self.kernel)
+        return known
 
 
 def finish_report(path: Any, comparison: Any, title: str, about: dict[str, str], bayes: float | None = None) -> None:
     """Write the HTML report of a run if one was asked for."""
     if path:
-        from ..evaluate.report import run_report
+        from ..evaluate.run_report import run_report
 
-        run_report(comparison, title, about, bayes).write(path)
+        run_report(comparison, title, {"command": command(), **about}, bayes).write(path)
         click.echo(f"report: {path}", err=True)
+
+
+def command() -> str:
+    """The command line, as it can be called again."""
+    return str(click.get_current_context().meta.get(process.COMMAND, ""))
 
 
 def log_drifts(comparison: Any) -> None:
@@ -449,7 +529,20 @@ def show(comparison: Any, as_json: bool) -> None:
 def end(error: Exception | None, stopped: str, n_events: int) -> None:
     """Leave with the code of a bad row (2, with its message) or of a signal (130, 143), after all has been shown."""
     if error is not None:
-        raise error
+        raise _with_advice(error)
     if stopped:
         click.echo(f"stopped after {n_events:,} events: {stopped}", err=True)
         raise SystemExit(process.CODES.get(stopped, 130))
+
+
+def _with_advice(error: Exception) -> Exception:
+    """A word in a column of numbers: the message says which option would read it."""
+    from ..streams.errors import StreamError
+    from ..streams.tables.cells import CellError, is_missing, kind_of
+
+    cause = error.__cause__
+    if not isinstance(cause, CellError) or not isinstance(cause.value, str) or is_missing(cause.value):
+        return error
+    if kind_of(cause.value) not in ("category", "time"):
+        return error
+    return StreamError(f"{error}; --column '{cause.column}=category' reads words, --skip-bad leaves such rows out")

@@ -26,6 +26,8 @@ from . import live, options
 def predict(model: str, as_json: bool, proba: bool, interval: float | None, **given: Any) -> None:
     """Print what a saved model predicts, one line an event; the model does not change."""
     from .. import persist
+    from ..streams.files.bad_cells import good_parts
+    from ..streams.tables.frame import Frame
 
     given["model"] = model
     loaded = persist.load(model)
@@ -46,7 +48,13 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
         return
     opened = options.OpenedSource(given, loaded, learn=False)
     for chunk in opened.stream:
-        show(_answers(loaded, chunk.X, as_json, proba, interval))
+        if not isinstance(chunk.X, Frame):
+            show(_answers(loaded, chunk.X, as_json, proba, interval))
+            continue
+        for _, answers, _ in good_parts(
+            chunk.X, None, lambda part: _answers(loaded, part, as_json, proba, interval), opened.bad
+        ):
+            show(answers)
     opened.say_bad()
 
 

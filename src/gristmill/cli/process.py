@@ -14,6 +14,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+#: where the context of a command keeps its command line
+COMMAND = "gristmill.command"
 #: why a command has stopped -> its exit code, 128 and the number of the signal
 CODES = {"interrupted": 130, "terminated": 143, "hung up": 129}
 _SIGNALS = {"SIGTERM": "terminated", "SIGHUP": "hung up"}

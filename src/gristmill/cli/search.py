@@ -7,24 +7,25 @@ from typing import Any
 
 import click
 
-from . import options
+from . import messages, options
 
 
 @click.command()
 @options.reading
 @click.option(
-    "--learner", help="With names in braces: 'passive_aggressive(C={C}, size=300)'; without it the experts of auto."
+    "--learner",
+    help="Learner with names in braces: 'passive_aggressive(C={C}, size=300)'. Default: the experts of 'auto'.",
 )
-@click.option("--grid", "grids", multiple=True, metavar="NAME=V1,V2,...", help="May be repeated; goes with --learner.")
+@click.option("--grid", "grids", multiple=True, metavar="NAME=V1,V2,...", help="Values of a name. May be repeated.")
+@options.guessing
 @click.option("--first", type=click.IntRange(min=1), help="Events before the first candidates are dropped.")
-@click.option("--jobs", default=-1, show_default=True, type=int, help="Processes; -1 is all cores.")
+@click.option("--jobs", default=-1, show_default=True, type=int, help="Number of processes; -1 is all cores.")
 @options.running
-@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Where to save the best one.")
-@click.option("--keep", is_flag=True, help="Save the best one found before a bad row, too.")
+@click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Save the best model to this file.")
+@click.option("--keep", is_flag=True, help="Save the best model also where a bad row ends the search.")
 def search(**given: Any) -> None:
     """Try combinations of parameters on a stream and drop the worst as it goes on."""
-    from ..evaluate.search import search as race
-    from ..evaluate.search import without_settings
+    from ..evaluate.search import tried, without_settings
 
     if bool(given["learner"]) != bool(given["grids"]):
         raise click.UsageError("--learner and --grid go together; without both the experts of auto are tried")
@@ -42,18 +43,14 @@ def search(**given: Any) -> None:
             text = text.replace(f"{{{name}}}", value)
         return workshop.build(text)
 
-    guarded = options.GuardedStream(opened.stream)
     candidates: Any = grid
-    source = guarded.stream
+    source = opened.stream
     if not given["learner"]:
-        source, plain, candidates = without_settings(source)
+        source, plain, candidates = without_settings(source, workshop.task, given["memory"])
         build = _prepared(plain)
     how = {"first": given["first"], "window": given["window"], "n_jobs": given["jobs"]}
-    try:
-        found = race(build, candidates, source, metric, **how)
-    except ValueError as error:
-        raise guarded.error or error from None
-    _finish(given, opened, found, workshop.about(), guarded.error)
+    found = tried(build, candidates, source, metric, **how)
+    _finish(given, opened, found, workshop.about())
 
 
 def _prepared(plain: Any) -> Any:
@@ -63,17 +60,17 @@ def _prepared(plain: Any) -> Any:
     return lambda **values: Prepared(plain(**values), None)
 
 
-def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str], error: Exception | None) -> None:
-    for result in found.results:
-        result.stopped = str(error or found.stopped)
+def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str]) -> None:
+    if found.error is None:
+        messages.tell_guesses()
     _show(given, found)
-    if given["model_path"] and (error is None or given["keep"]):
+    if given["model_path"] and (found.error is None or given["keep"]):
         opened.settle(found.best_model)
         options.save(found.best_model, given["model_path"], found.results[0].n_events)
     if given["report"]:
         _report(given["report"], found, about, given["learner"] or "auto")
     opened.say_bad()
-    options.end(error, found.stopped, found.results[0].n_events)
+    options.end(found.error, found.stopped, found.results[0].n_events)
 
 
 def _parse(text: str) -> tuple[str, list[str]]:
@@ -104,10 +101,11 @@ def _show(given: dict[str, Any], found: Any) -> None:
 
 def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
     from ..evaluate.displays.runs import COLOURS
-    from ..evaluate.report import run_report
     from ..evaluate.result import Comparison
+    from ..evaluate.run_report import run_report
 
     about = {
+        "command": options.command(),
         "learner": learner,
         **about,
         "dropped after": ", ".join(f"{rung:,}" for rung in found.rungs) or "never",

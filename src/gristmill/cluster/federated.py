@@ -16,8 +16,9 @@ from .._base.estimator import Run
 from ..kernels import Gaussian
 from ..prepared.prepared import Prepared
 from ..race.auto_novelty import AutoNovelty
-from ..race.native import native
 from ..race.race import Racing
+from ..streams.rank import RankScaler
+from ..streams.relevance import RelevanceScaler
 from ..streams.scaling import StreamScaler, WidthFinder
 from .sources import chunks_of
 
@@ -156,7 +157,7 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
     scaler = settled.scaler_ if learner.scale != "relevance" else _weighed(settled.scaler_)
     model = _with_width(clone(learner.model), scaler.transform(X))
     fresh = Prepared(model, scaler.method, warmup=len(X), target=learner.target)
-    fresh._go_on(clone(fresh.model), scaler)
+    fresh._resume(clone(fresh.model), scaler)
     return fresh
 
 
@@ -179,8 +180,10 @@ def _settled_race(race: Any, X: Any, y: Any) -> Any:
     tried = clone(race).partial_fit(X, y)
     rows = np.asarray(X, dtype=np.float64)
     experts, scalers = [], {}
-    for place, (lane, expert) in enumerate(zip(tried._engine.lanes, tried.experts_, strict=True)):
-        weights = getattr(getattr(lane, "relevance", None), "weights", None)
+    for place, view in enumerate(tried._engine.experts()):
+        expert = view.composition()
+        scaler = view.scaler
+        weights = scaler.weights if isinstance(scaler, RelevanceScaler) else None
         if isinstance(expert, Prepared) and expert.scale is not None:
             method = expert.scale if weights is None else "standard"
             key = (method, len(rows) + (0 if weights is None else 1 + place))
@@ -189,20 +192,21 @@ def _settled_race(race: Any, X: Any, y: Any) -> Any:
         experts.append(expert)
     fresh = clone(race).set_params(experts=experts)
     core = fresh._fresh(rows.shape[1])
-    core.begin(rows.shape[1])
-    for key, scaler in core.scalings.by_key.items():  # one that does not stay goes on from the sample
-        found = scalers.get(key) or StreamScaler(*key).fit(rows)
-        scaler._from_file(*found._to_file())
-    core.is_fresh = False
-    run = Run(fresh._parts(), native(core))
-    fresh._run, fresh.n_features_in_ = run, rows.shape[1]
+    for key in core.scaling_keys:  # one that does not stay goes on from the sample
+        found = scalers.get(key) or _scaler(*key).fit(rows)
+        core.set_scaling(*key, found._mark())
+    fresh._run, fresh.n_features_in_ = Run(fresh._parts(), core), rows.shape[1]
     return fresh
+
+
+def _scaler(method: str, warmup: int | None) -> StreamScaler:
+    return RankScaler(warmup) if method == "rank" else StreamScaler(method, warmup)
 
 
 def _frozen(rows: Any, method: str, count: int, weights: Any) -> StreamScaler:
     """A scaling of so many events like these, which stays; a column that counts more has a smaller spread."""
     mean = rows.mean(axis=0)
-    return StreamScaler(method, count).fit(np.resize(mean + (rows - mean) / weights, (count, rows.shape[1])))
+    return _scaler(method, count).fit(np.resize(mean + (rows - mean) / weights, (count, rows.shape[1])))
 
 
 def _with_width(model: Any, X: Any) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..streams.errors import StreamError, listed
+from ..streams.errors import listed
 from ..streams.files.columns import Columns
 from ..streams.read import read
 from ..streams.stream import Chunk
@@ -54,23 +54,10 @@ def agreed(source: Any, target: Any) -> Agreed:
     """What the first shard settles for all."""
     if _is_pair(source):
         return Agreed(target, _frame_names(source[0]))
-    columns = _Columns(target=target)
+    columns = Columns(target=target)
     for chunk in _chunks(source, columns):
         return Agreed(columns.target if chunk.names is not None else target, chunk.names)
     raise ValueError(f"{source!r} holds no event")
-
-
-class _Columns(Columns):
-    """Columns that are the same in every shard: one more is refused like one that is missing."""
-
-    def _same(self, names: Sequence[str], source: str) -> None:
-        super()._same(names, source)
-        known = {*(self.names or ()), self.target}
-        more = [name for name in names if name not in known]
-        if more:
-            raise StreamError(
-                f"{source}: the column {more[0]!r} is not in the first shard, which has {listed(self.names or ())}"
-            )
 
 
 def chunks_of(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
@@ -88,7 +75,11 @@ def chunks_of(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
         for first in range(0, len(X), _ROWS):
             yield X[first : first + _ROWS], None if y is None else np.asarray(y)[first : first + _ROWS]
         return
-    columns = _Columns(target=target) if known is None else _Columns(target=known.target, names=known.names)
+    columns = (
+        Columns(target=target, exact=True)
+        if known is None
+        else Columns(target=known.target, exact=True, names=known.names)
+    )
     for chunk in _chunks(source, columns):
         if known is not None and (chunk.names is None) != (known.names is None):
             _refuse_mixed(str(source), chunk.names, known.names)
@@ -98,8 +89,6 @@ def chunks_of(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
 def _chunks(source: Any, columns: Columns) -> Iterator[Chunk]:
     if _is_dataset(source):
         for table in source.iter_batches(batch_size=_ROWS, batch_format="numpy"):
-            if columns.names is not None:
-                columns.settle(list(table), (), "dataset")
             yield columns.chunk(table, "dataset")
         return
     for path in _paths(source):

@@ -1,22 +1,30 @@
-"""What costs nothing, along a stream: how wrong most frequent class, class before, mean and value before are."""
+"""Errors of baselines along a stream: the most frequent class, the previous class or value, the running mean."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from .. import _core
 from .._common.labels import LabelTable, read_labels
-from ..race.baselines import Counts, Last, Mean, Repeats
 
+#: in the order of the core
+_KINDS = ("majority class", "no change", "running mean", "last value")
 #: a target of whole numbers with more different ones than this is a number, not a class
 MOST_CLASSES = 50
 
 
-def task_of_target(labels: Any) -> str:
-    """What a target is, by its first values: "classification" or "regression"; "novelty" where there is none.
+class TaskGuess(NamedTuple):
+    """A task, and what the first targets are, from which it was guessed."""
 
-    Words and truth values are classes; numbers with fractions are numbers; whole numbers are classes where few differ.
+    task: str
+    reason: str
+
+
+def task_of_target(labels: Any) -> str:
+    """The task of `guess_task`.
 
     Examples
     --------
@@ -24,16 +32,44 @@ def task_of_target(labels: Any) -> str:
     >>> task_of_target([1, 2, 1, 2]), task_of_target([0.5, 1.25]), task_of_target(["a", "b"]), task_of_target(None)
     ('classification', 'regression', 'classification', 'novelty')
     """
+    return guess_task(labels).task
+
+
+def guess_task(labels: Any) -> TaskGuess:
+    """The task by the first targets: "classification" or "regression"; "novelty" where there are none.
+
+    Words and truth values are classes; numbers with fractions are numbers. Whole numbers are numbers where more than
+    `MOST_CLASSES` differ, where most rows differ, or where their frequencies rise to one peak and fall again, as those of
+    counts and ratings do; they are classes otherwise.
+    """
     if labels is None:
-        return "novelty"
+        return TaskGuess("novelty", "there is no target")
     values = np.asarray(labels)
+    distinct, counts = np.unique(values, return_counts=True)
     if values.dtype.kind not in "iuf":
-        return "classification"
+        return TaskGuess("classification", f"the target has {_so_many(len(distinct), 'different value')}")
     if values.dtype.kind == "f" and not (values == np.floor(values)).all():
-        return "regression"
-    distinct = len(np.unique(values))
-    many = distinct > MOST_CLASSES or (len(values) > 20 and distinct > 0.5 * len(values))
-    return "regression" if many else "classification"
+        return TaskGuess("regression", "the target is a number with a fraction")
+    many = len(distinct) > MOST_CLASSES or (len(values) > 20 and len(distinct) > 0.5 * len(values))
+    what = f"the target has {_so_many(len(distinct), 'whole number')} from {distinct[0]:g} to {distinct[-1]:g}"
+    return TaskGuess("regression" if many or _are_counts(counts) else "classification", what)
+
+
+def _so_many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _are_counts(frequencies: npt.NDArray[np.int64]) -> bool:
+    """Whether frequencies of ascending whole numbers rise to a peak inside and fall to both ends, up to chance."""
+    if len(frequencies) < 5 or frequencies.sum() < 100:
+        return False
+    peak = int(frequencies.argmax())
+    if frequencies[0] > 0.2 * frequencies[peak] or frequencies[-1] > 0.2 * frequencies[peak]:
+        return False
+    chance = 2.0 * np.sqrt(frequencies + 1.0)
+    rising = (frequencies[1:] >= (frequencies - chance)[:-1])[:peak]
+    falling = ((frequencies - chance)[1:] <= frequencies[:-1])[peak:]
+    return bool(rising.all() and falling.all())
 
 
 class Baselines:
@@ -44,10 +80,7 @@ class Baselines:
         self.events = 0
         self._labels = LabelTable()
         names = {"classification": ("majority class", "no change"), "regression": ("running mean", "last value")}
-        makers: dict[str, Any] = {
-            "majority class": Counts, "no change": Repeats, "running mean": Mean, "last value": Last,
-        }  # fmt: skip
-        self._counters = {name: makers[name]() for name in names.get(task, ())}
+        self._counters = {name: _core.Baseline(_KINDS.index(name)) for name in names.get(task, ())}
         self._wrong = dict.fromkeys(self._counters, 0.0)
 
     def update(self, labels: Any) -> None:
@@ -61,7 +94,9 @@ class Baselines:
             self._labels = self._labels.extended(plain)
             numbers = self._labels.numbers(plain)
         for name, counter in self._counters.items():
-            self._wrong[name] += self._errors(counter.learn(numbers, len(self._labels)), numbers)
+            self._wrong[name] += self._errors(
+                counter.learn(np.ascontiguousarray(numbers, dtype=np.float64), len(self._labels)), numbers
+            )
         self.events += len(numbers)
 
     def _errors(self, batch: Any, numbers: Any) -> float:

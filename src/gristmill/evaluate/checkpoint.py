@@ -102,7 +102,7 @@ def _said_from_json(plain: dict[str, Any]) -> PredictionBatch:
     return PredictionBatch(**arrays)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{value!r} cannot be part of a record")

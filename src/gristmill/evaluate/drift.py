@@ -14,6 +14,8 @@ from .metrics import PredictionBatch
 MOST_MARKS = 1000
 #: errors of a regressor that set its scale
 SCALE_SAMPLES = 200
+#: samples on each side of a change, at least
+LEAST = 30
 
 
 def wanted(drift: bool | None) -> bool:
@@ -34,9 +36,9 @@ class DriftMarks:
     Attributes
     ----------
     marks : list of dict
-        `event`: samples seen when the change was found; `since`: where it began, as far as ADWIN can tell; `before`,
-        `after`: mean error on both sides of that place, in the units of the metric (error rate, share of alarms, mean
-        absolute error).
+        `event`: samples seen when the change was found; `since`: where the mean error of ADWIN's window changed most
+        clearly; `before`, `after`: mean error of the window on both sides of that place, in the units of the metric (error
+        rate, share of alarms, mean absolute error).
 
     References
     ----------
@@ -79,7 +81,7 @@ class DriftMarks:
         if not self._adwin.drift_detected:
             return
         end = self._sums.count
-        cut = end - int(self._adwin.width)
+        cut = self._sums.change(end - 1 - width, end)
         before, after = self._sums.mean(end - 1 - width, cut), self._sums.mean(cut, end)
         if after > before or self._rose:
             self._rose = after > before
@@ -117,6 +119,18 @@ class _RunningSums:
         """Mean error of the samples `first` to `last` (exclusive); ``first < last``."""
         at = np.interp([first, last], self._places, self._values)
         return float((at[1] - at[0]) / max(last - first, 1))
+
+    def change(self, first: int, last: int) -> int:
+        """Where the mean error changed most clearly between two samples: the cut of least squared deviation."""
+        places, values = np.array(self._places), np.array(self._values)
+        inside = (places >= first + LEAST) & (places <= last - LEAST)
+        at = places[inside]
+        if not len(at):
+            return (first + last) // 2
+        left, right = at - first, last - at
+        start, end = np.interp([first, last], places, values)
+        gap = (end - values[inside]) / right - (values[inside] - start) / left
+        return int(at[np.argmax(gap**2 * left * right)])
 
 
 def describe(mark: dict[str, float], task: str) -> str:

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .._common.positions import part_of
+from .._common.types import Labels
 from ..streams.stream import Chunk, cut, size
+from ..streams.tables.cells import CellError
+from .details import Details
 from .drift import DriftMarks
 from .metrics import PredictionBatch, Tally, choose
 from .result import Result
@@ -31,7 +35,12 @@ def task_of(model: Any) -> str:
     return task
 
 
-def _outlier_labels(y: Any) -> Any:
+def moved(error: CellError, rows: int) -> CellError:
+    """The error of a part of a chunk as one of the chunk, in which the part begins at a row."""
+    return CellError(error.row + rows, error.column, error.value, error.why)
+
+
+def _outlier_labels(y: Labels) -> Any:
     labels = np.asarray(y)
     strange = labels[~np.isin(labels, (-1, 1))]
     if strange.size:
@@ -58,6 +67,8 @@ class Follower:
     classes : all labels to come, if they are known
     drift : bool
         Mark where the error changed.
+    details : bool
+        Collect what a report shows beside the metrics.
     """
 
     def __init__(
@@ -67,9 +78,10 @@ class Follower:
         metrics: Any,
         window: int,
         warmup: int,
-        classes: Any,
+        classes: Labels,
         stream: str = "stream",
         drift: bool = False,
+        details: bool = False,
     ) -> None:
         self.model, self.window, self.warmup = model, window, warmup
         task = task_of(model)
@@ -81,6 +93,7 @@ class Follower:
         self._every = window
         self._classes = classes if self._takes_classes() else None
         self.result = Result(name=name, stream=stream, task=task, model=model)
+        self.result.details = Details(task) if details else None
         self._drift = drift
         self._marks: DriftMarks | None = None
 
@@ -90,18 +103,28 @@ class Follower:
             raise TypeError(f"{type(self.model).__name__} has neither prequential nor partial_fit: it cannot stream")
         return "classes" in inspect.signature(method).parameters
 
-    def feed(self, chunk: Chunk) -> None:
-        """Score and learn one chunk, in pieces that end where an entry of the curve is due, or not long after."""
+    def feed(self, chunk: Chunk) -> CellError | None:
+        """Score and learn one chunk, in pieces that end where an entry of the curve is due, or not long after.
+
+        Returns None, or the first cell that the model cannot take; the rows before it are learned, those behind are not.
+        """
         start, count = 0, size(chunk)
         while start < count:
             # A call costs the model as much as hundreds of events: late in a long stream pieces may be longer.
             stop = min(count, start + max(self._every - self._since, _LEAST, self.result.n_events // 16))
             piece = chunk if stop - start == count else cut(chunk, start, stop)
+            if self.result.details is not None:
+                self.result.details.before(self.model, piece)
             began = perf_counter()
-            scores = self._scores(piece)
+            try:
+                scores = self._scores(piece)
+            except CellError as error:
+                earlier = self.feed(cut(chunk, start, start + error.row)) if error.row else None
+                return moved(earlier or error, start)
             self.result.seconds += perf_counter() - began
             self.note(piece.y, scores, stop - start)
             start = stop
+        return None
 
     def _scores(self, chunk: Chunk) -> Any:
         """Predictions before learning; None while the model cannot predict yet."""
@@ -124,12 +147,12 @@ class Follower:
         while start < count:
             stop = min(count, start + max(self._every - self._since, 1))
             part = slice(start, stop)
-            self._note(None if y is None else y[part], None if scores is None else scores[part], stop - start)
+            self._note(part_of(y, part), part_of(scores, part), stop - start)
             start = stop
             if self._since >= self._every:
                 self.record()
 
-    def _note(self, y: Any, scores: Any, count: int) -> None:
+    def _note(self, y: Labels, scores: Any, count: int) -> None:
         unscored = min(max(self.warmup - self.result.n_events, 0), count)
         self.result.n_events += count
         self._since += count
@@ -142,6 +165,8 @@ class Follower:
             tally.add(batch)
         if self._drift and (batch.y is not None or self.result.task == "novelty"):
             self._mark(batch)
+        if self.result.details is not None:
+            self.result.details.add(batch, self.result.n_events - len(batch.predicted))
         self._recent.append(batch)
         self.result.n_scored += count - unscored
         held = sum(len(part.predicted) for part in self._recent)
@@ -153,7 +178,7 @@ class Follower:
             self._marks = DriftMarks(self.result.task, self.result.drifts)
         self._marks.add(batch, self.result.n_events - len(batch.predicted))
 
-    def batch(self, y: Any, scores: Any) -> PredictionBatch:
+    def batch(self, y: Labels, scores: Any) -> PredictionBatch:
         """Scores as predictions, beside the labels that came."""
         if self.result.task == "regression":
             return PredictionBatch(np.asarray(y, dtype=float), scores, scores, None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.estimator import task_of
+from .._common.types import Labels
 
 #: points of a key's curve; when they are full, neighbours become one
 CURVE = 16
@@ -85,7 +86,7 @@ class KeyedRun:
 
     # ---- keys -------------------------------------------------------------------------------------------------
 
-    def _losses(self, scores: Any, y: Any) -> Any:
+    def _losses(self, scores: Any, y: Labels) -> Any:
         if self.task == "regression":
             return np.abs(np.asarray(y, dtype=float) - scores)
         batch = self.fleet._answers(scores, self.fleet._core_.classes)

@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from .._common.positions import part_of
 from ..streams.brokers.contract import BrokerAway, Message, Position, Record, Writer
 from ..streams.brokers.decode import Place
 from ..streams.brokers.feed import Batch, Feed, Stopped
 from ..streams.brokers.order import OrderLog
 from ..streams.brokers.stream import Events, Rows
+from ..streams.files.bad_cells import put_aside
+from ..streams.tables.cells import CellError
 from . import progress as bars
 from .follower import Follower
 
@@ -186,6 +189,10 @@ class LiveRun:
                 if self.follower.result.task == "regression"
                 else self.model.decision_function(events.X)
             )
+        except CellError as error:
+            put_aside(error, events.frame, self.rows.letters)
+            parts = [_part(events, slice(error.row)), _part(events, slice(error.row + 1, count))]
+            return [record for part in parts if len(part.places) for record in self._predict(part)]
         except (ValueError, TypeError) as error:
             if count == 1:
                 self.rows.letters.take(f"{events.places[0]}: {error}", "")
@@ -211,6 +218,8 @@ class LiveRun:
         if self._more is None:
             try:
                 scores = self.model.prequential(events.X, events.y)
+            except CellError as error:
+                return self._learn_around(events, error)
             except (ValueError, TypeError):
                 if count == 1 and not self.events:
                     raise
@@ -222,6 +231,9 @@ class LiveRun:
             try:
                 more = self._more(alone.X) if self._more is not None and self.events else None
                 scores = self.model.prequential(alone.X, alone.y)
+            except CellError as error:
+                put_aside(error, alone.frame, self.rows.letters)
+                continue
             except (ValueError, TypeError) as error:
                 if not self.events:
                     raise
@@ -229,6 +241,13 @@ class LiveRun:
                 continue
             found += self._told(alone, scores, more)
         return found
+
+    def _learn_around(self, events: Events, error: CellError) -> list[Record]:
+        """Learn the events before and behind one with a bad cell, which becomes a dead letter."""
+        found = self._learn(_part(events, slice(0, error.row))) if error.row else []
+        put_aside(error, events.frame, self.rows.letters)
+        rest = _part(events, slice(error.row + 1, len(events.places)))
+        return found + (self._learn(rest) if len(rest.places) else [])
 
     def _told(self, events: Events, scores: Any, more: dict[str, Any] | None) -> list[Record]:
         self.events += len(events.places)
@@ -303,8 +322,11 @@ class LiveRun:
 
 
 def _one(events: Events, row: int) -> Events:
-    part = slice(row, row + 1)
-    return Events(events.X[part], None if events.y is None else events.y[part], events.places[part], events.frame[part])
+    return _part(events, slice(row, row + 1))
+
+
+def _part(events: Events, part: slice) -> Events:
+    return Events(events.X[part], part_of(events.y, part), events.places[part], events.frame[part])
 
 
 def records(source: str, places: Sequence[Any], columns: dict[str, list[Any]]) -> list[Record]:
@@ -321,7 +343,7 @@ def records(source: str, places: Sequence[Any], columns: dict[str, list[Any]]) -
     ]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, list):
         return [_plain(part) for part in value]
     if isinstance(value, dict):

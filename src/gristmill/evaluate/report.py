@@ -6,28 +6,37 @@ import base64
 import html
 import io
 import platform
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from .._common.tables import are_numbers
 from .._version import __version__
 from ..persist import write
-from . import drift
 
-_NUMBER = re.compile(r"^(-|-?[\d.,]+( ?%| k?M?B)?)$")
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 2.5rem auto; max-width: 62rem;
-       padding: 0 1.2rem; }
-h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.8rem 0; }
-th, td { padding: 0.25rem 1.2rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e4e4e4; }
-th { font-weight: 600; border-bottom: 1px solid #999; white-space: nowrap; } .number { text-align: right; }
-td:first-child:not(.number) { min-width: 6.5rem; } td { vertical-align: top; }
-img { max-width: 100%; height: auto; } .small { color: #666; font-size: 0.85rem; }
-.warn { background: #fff4e0; border-left: 4px solid #e69f00; padding: 0.5rem 0.9rem; }
-code, pre { background: #f5f5f5; padding: 0.1rem 0.3rem; } pre { padding: 0.6rem 0.9rem; overflow-x: auto; }
+:root { color-scheme: light dark; --ink: #222; --soft: #666; --line: #e2e2e2; --paper: #fff; --warn: #fff4e0;
+  --code: #f4f4f4; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e4; --soft: #a0a0a0; --line: #3a3a3a; --paper: #161616; --warn: #3a2f14; --code: #242424; }
+  img { filter: invert(0.91) hue-rotate(180deg); }
+}
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto; max-width: 60rem;
+       padding: 1.5rem 1rem 4rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 0.3rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 0.4rem; }
+.scroll { overflow-x: auto; margin: 0.6rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.92rem; overflow-wrap: normal; }
+th, td { padding: 0.28rem 1rem 0.28rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { font-weight: 600; border-bottom-color: var(--soft); white-space: nowrap; }
+.number { text-align: right; white-space: nowrap; } td:first-child:not(.number) { min-width: 6.5rem; max-width: 22rem; }
+img { max-width: 100%; height: auto; } .small { color: var(--soft); font-size: 0.85rem; margin: 0.3rem 0; }
+.warn { background: var(--warn); border-left: 4px solid #e69f00; padding: 0.5rem 0.9rem; }
+code, pre { background: var(--code); padding: 0.1rem 0.3rem; font-size: 0.88rem; }
+pre { padding: 0.6rem 0.9rem; overflow-x: auto; white-space: pre-wrap; }
+@media (max-width: 40rem) { th, td { padding-right: 0.7rem; } td:first-child:not(.number) { min-width: 5rem; } }
+.shade { text-align: right; padding: 0.28rem 0.6rem; }
 """
 
 
@@ -60,37 +69,60 @@ class Report:
         self._parts.append(f'<p class="warn">{html.escape(words)}</p>')
         return self
 
+    def small(self, words: str) -> Report:
+        """A remark in small letters."""
+        self._parts.append(f'<p class="small">{html.escape(words)}</p>')
+        return self
+
     def code(self, words: str) -> Report:
         self._parts.append(f"<pre>{html.escape(words)}</pre>")
         return self
 
     def table(self, heads: list[str], rows: list[list[Any]]) -> Report:
         """A table; numbers to the right, names to the left."""
-        columns = range(len(heads))
-        kinds = [' class="number"' if all(_NUMBER.match(str(row[c])) for row in rows) else "" for c in columns]
+        texts = [[str(cell) for cell in row] for row in rows]
+        kinds = [' class="number"' if are_numbers([row[c] for row in texts]) else "" for c in range(len(heads))]
 
-        def line(cells: list[Any], tag: str) -> str:
-            inner = (f"<{tag}{kinds[c]}>{html.escape(str(cells[c]))}</{tag}>" for c in columns)
+        def line(cells: list[str], tag: str) -> str:
+            inner = (f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
             return f"<tr>{''.join(inner)}</tr>"
 
-        head, body = line(heads, "th"), "".join(line(row, "td") for row in rows)
-        self._parts.append(f"<table><thead>{head}</thead><tbody>{body}</tbody></table>")
+        head = line(heads, "th") if any(heads) else ""
+        return self._table(head, "".join(line(row, "td") for row in texts))
+
+    def shaded(self, corner: str, heads: list[str], names: list[str], counts: list[list[int]]) -> Report:
+        """A table of counts in which a darker cell is a larger share of its row."""
+        top = "".join(f'<th class="shade">{html.escape(head)}</th>' for head in [*heads, "events"])
+        body = ""
+        for name, row in zip(names, counts, strict=True):
+            total = sum(row)
+            cells = (
+                f'<td class="shade" style="background:rgba(0,114,178,{0.75 * count / max(total, 1):.2f})">{count:,}</td>'
+                for count in row
+            )
+            body += f'<tr><td>{html.escape(name)}</td>{"".join(cells)}<td class="shade">{total:,}</td></tr>'
+        return self._table(f"<tr><th>{html.escape(corner)}</th>{top}</tr>", body)
+
+    def _table(self, head: str, body: str) -> Report:
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        self._parts.append(f'<div class="scroll">{table}</div>')
         return self
 
     def figure(self, figure: Any, says: str) -> Report:
         """A matplotlib figure embedded in the page; `says` is its alternative text."""
         image = io.BytesIO()
-        figure.savefig(image, format="png", dpi=110)
+        figure.savefig(image, format="png", dpi=144)
         data = base64.b64encode(image.getvalue()).decode()
         self._parts.append(f'<p><img alt="{html.escape(says)}" src="data:image/png;base64,{data}"></p>')
-        self._parts.append(f'<p class="small">{html.escape(says)}</p>')
-        return self
+        return self.small(says)
 
     def html(self) -> str:
         """The page."""
-        made = f"gristmill {__version__}, Python {platform.python_version()}, {platform.machine()}"
+        now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+        made = f"{now}, gristmill {__version__}, Python {platform.python_version()}, {platform.machine()}"
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{html.escape(self.title)}</title>"
             f"<style>{_STYLE}</style></head><body><h1>{html.escape(self.title)}</h1>"
             f'<p class="small">{html.escape(made)}</p>' + "\n".join(self._parts) + "</body></html>\n"
@@ -99,74 +131,3 @@ class Report:
     def write(self, path: Any) -> None:
         """Write the page to a file, all or nothing: a failure leaves what was there before."""
         write(Path(path), self.html().encode())
-
-
-def run_report(
-    comparison: Any,
-    title: str,
-    about: dict[str, str],
-    bayes_error: float | None = None,
-    between: Callable[[Report], None] | None = None,
-) -> Report:
-    """The usual report of a run: what was run, the table, the curves, stored points over time.
-
-    `between` adds what belongs between the curves and what only some readers want.
-    """
-    from .displays.runs import PrequentialDisplay, pyplot
-
-    plt = pyplot()
-    report = Report(title).table(["", ""], [[key, value] for key, value in about.items()])
-    for result in comparison:
-        if result.stopped:
-            report.warning(f"Stopped after {result.n_events:,} events: {result.stopped}")
-            break
-    report.heading("In the end").table(*comparison.cells())
-    for metric in comparison[0].metrics:
-        display = PrequentialDisplay.from_results(comparison, metric, bayes_error).plot()
-        says = f"{metric.replace('_', ' ')} over the stream, each event predicted before it was learned"
-        report.heading(metric.replace("_", " ").capitalize()).figure(display.figure_, says)
-        plt.close(display.figure_)
-    if between is not None:
-        between(report)
-    _drifts(report, comparison)
-    _columns(report, comparison)
-    figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
-    draw_stored(ax, comparison)
-    report.heading("Stored points").figure(figure, "stored points over the stream")
-    plt.close(figure)
-    return report
-
-
-def draw_stored(ax: Any, comparison: Any) -> None:
-    """How many points each model keeps, over the stream."""
-    from .displays.runs import COLOURS, _legend_above, _tidy, lone
-
-    for place, result in enumerate(comparison):
-        events = [entry["event"] for entry in result.curve]
-        stored = [entry["stored"] for entry in result.curve]
-        ax.plot(events, stored, color=COLOURS[place % len(COLOURS)], label=result.name, marker=lone(events))
-    ax.set(xlabel="event", ylabel="stored points")
-    ax.set_ylim(bottom=0)
-    _legend_above(ax)
-    _tidy(ax)
-
-
-def _drifts(report: Report, comparison: Any) -> None:
-    """Where the error of each model changed."""
-    rows = [[result.name, drift.describe(mark, result.task)] for result in comparison for mark in result.drifts[:50]]
-    if rows:
-        report.heading("Where the error changed").table(["learner", "by ADWIN over what each event cost"], rows)
-
-
-def _columns(report: Report, comparison: Any) -> None:
-    """Relevance of the columns, for each model that has it."""
-    from .displays.relevance import RelevanceDisplay
-    from .displays.runs import pyplot
-
-    for result in comparison:
-        if not hasattr(result.model, "relevance_"):
-            continue
-        display = RelevanceDisplay.from_estimator(result.model).plot()
-        says = f"{result.name}: how much each column moves the answer"
-        report.heading("Which columns matter").figure(display.figure_, says)
-        pyplot().close(display.figure_)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from .._common.tables import html_table, text_table
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Result:
     drifts: list[dict[str, float]] = field(default_factory=list)
     stopped: str = ""  #: why the run ended before its stream did
     model: Any = None
+    details: Any = None  #: `Details` for a report, where they were collected; not a part of files
 
     @property
     def events_per_second(self) -> float:
@@ -63,18 +66,16 @@ class Result:
         """The summary as text."""
         return Comparison([self]).table()
 
-    def __str__(self) -> str:
-        return self.table()
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        return Comparison([self])._repr_html_()
 
 
 def asdict_without_model(result: Result) -> dict[str, Any]:
-    """`dataclasses.asdict` would copy the model, which can be large."""
-    model, result.model = result.model, None
-    try:
-        plain = asdict(result)
-    finally:
-        result.model = model
-    del plain["model"]
+    """Plain values; `dataclasses.asdict` of the result itself would copy the model, which can be large."""
+    plain = asdict(replace(result, model=None, details=None))
+    del plain["model"], plain["details"]
     return plain
 
 
@@ -83,6 +84,8 @@ class Comparison:
     """The outcomes of several models on one stream, in the order they were given."""
 
     results: list[Result]
+    #: error of trivial predictions on the same events, by name, where it was measured
+    baselines: dict[str, float] = field(default_factory=dict)
 
     def __iter__(self) -> Any:
         return iter(self.results)
@@ -141,19 +144,13 @@ class Comparison:
 
     def table(self) -> str:
         """The summaries as aligned text."""
-        heads, body = self.cells()
-        widths = [max(len(row[column]) for row in [heads, *body]) for column in range(len(heads))]
-        lines = []
-        for row in [heads, *body]:
-            cells = [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        return text_table(*self.cells())
 
-    def __str__(self) -> str:
-        return self.table()
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        stream = f"{self.results[0].n_events:,} events of {self.results[0].stream}" if self.results else ""
+        return html_table(*self.cells(), stream)
 
 
 def number(value: float) -> str:
@@ -170,7 +167,7 @@ def size_text(count: int) -> str:
     return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

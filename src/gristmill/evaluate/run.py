@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from ..streams.stream import Stream, as_stream, size
+from ..streams.errors import StreamError
+from ..streams.files.bad_cells import put_aside
+from ..streams.stream import Chunk, Stream, as_stream, cut, size
+from ..streams.tables.cells import CellError
+from ..streams.tables.frame import frame_of
 from . import checkpoint as checkpoints
 from . import drift as drifts
 from . import progress as bars
+from .baselines import Baselines
 from .delay import DelayedFollower
 from .follower import Follower
 from .result import Comparison, Result
@@ -36,6 +42,8 @@ def prequential(
         Any estimator of gristmill, fresh or fitted; or any with `partial_fit`, which is then tested on each
         chunk before it is trained on it.
     stream : Stream, pair (X, y), or iterable of chunks (X, y)
+        Of tables, such as `read(path, raw=True)`, a row with a cell that does not fit its column is an error after the
+        rows before it are learned, unless the stream has a place for bad rows (`read(path, raw=True, bad=BadRows())`).
     metrics : str or list of str, optional
         error, accuracy, balanced_accuracy, log_loss, roc_auc, mae, rmse, alarm_rate, or scikit-learn's names.
     window : int
@@ -73,9 +81,9 @@ def prequential(
     """
     source = as_stream(stream)
     named = {name or type(model).__name__: model}
-    followers = _followers(named, source, metrics, window, warmup, delay, drift)
+    followers = followers_of(named, source, metrics, window, warmup, delay, drift)
     if checkpoint is None:
-        return _run(followers, source, progress)[0]
+        return Run(followers, source, progress).go_on()[0]
     if delay:
         raise ValueError("a checkpoint does not hold the labels still to come: give checkpoint or delay, not both")
     if checkpoint_every < 1:
@@ -91,7 +99,7 @@ def prequential(
             checkpoints.write(follower, checkpoint)
             last = follower.result.n_events
 
-    result = _run(followers, rest, progress, done, save_when_due)[0]
+    result = Run(followers, rest, progress, done, save_when_due).go_on()[0]
     if result.n_events > last:
         checkpoints.write(follower, checkpoint)
     return result
@@ -127,52 +135,141 @@ def compare(
     ['perceptron', 'PA-I']
     """
     source = as_stream(stream)
-    return _run(_followers(_named(models), source, metrics, window, warmup, delay, drift), source, progress)
+    return Run(followers_of(_named(models), source, metrics, window, warmup, delay, drift), source, progress).go_on()
 
 
-def _followers(
-    models: dict[str, Any],
+def followers_of(
+    models: Mapping[str, Any],
     source: Stream,
-    metrics: Any,
-    window: int,
-    warmup: int,
-    delay: int | None,
-    drift: bool | None,
+    metrics: Any = None,
+    window: int = 1000,
+    warmup: int = 0,
+    delay: int | None = None,
+    drift: bool | None = None,
+    details: bool = False,
 ) -> list[Follower]:
+    """A follower of each model, by its name."""
     if window < 1 or warmup < 0:
         raise ValueError(f"window must be at least 1 and warmup at least 0, got {window!r} and {warmup!r}")
     if delay is not None and delay < 0:
         raise ValueError(f"delay must be at least 0 or None, got {delay!r}")
     if not models:
         raise ValueError("there is no model to run")
-    shared = (metrics, window, warmup, source.classes, source.name, drifts.wanted(drift))
+    shared = (metrics, window, warmup, source.classes, source.name, drifts.wanted(drift), details)
     if delay:
-        return [DelayedFollower(model, name, *shared, delay=delay) for name, model in models.items()]
+        return [DelayedFollower(model, name, *shared, delay=delay, bad=source.bad) for name, model in models.items()]
     return [Follower(model, name, *shared) for name, model in models.items()]
 
 
-def _run(
-    followers: list[Follower], source: Stream, progress: bool | None, done: int = 0, after_chunk: Any = None
-) -> Comparison:
-    """Feed every follower every chunk. An interrupt ends the stream there: what was learned is kept."""
-    total = None if source.n_events is None else done + source.n_events
-    stopped = ""
-    with bars.live(followers, total, source.name, bars.wanted(progress)) as tick:
+class Run:
+    """One pass of a stream for several models: each chunk is fed to each follower.
+
+    A row with a cell that does not fit its column goes to `source.bad`, and the run goes on behind it. Without a place for
+    bad rows the run ends there; it also ends where the stream cannot be read on, and at an interrupt. What was learned
+    before is kept.
+
+    Parameters
+    ----------
+    followers : list of Follower
+    source : Stream
+    progress : bool, optional
+    done : int
+        Events that were learned before this run.
+    after_chunk : callable, optional
+    baselines : bool
+        Whether trivial predictions are scored, too.
+
+    Attributes
+    ----------
+    error : StreamError or OSError or None
+        What ended the stream early.
+    """
+
+    def __init__(
+        self,
+        followers: list[Follower],
+        source: Stream,
+        progress: bool | None = None,
+        done: int = 0,
+        after_chunk: Callable[[], None] | None = None,
+        baselines: bool = False,
+    ) -> None:
+        self.followers, self.source, self.error = followers, source, None
+        self._progress, self._done, self._after_chunk = progress, done, after_chunk
+        self._baselines = Baselines(followers[0].result.task if baselines else "")
+
+    error: Exception | None
+
+    def go(self) -> Comparison:
+        """Run to the end of the stream, or to what ends it early; `error` says so then."""
+        followers, source, stopped = self.followers, self.source, ""
+        total = None if source.n_events is None else self._done + source.n_events
+        with bars.live(followers, total, source.name, bars.wanted(self._progress)) as tick:
+            try:
+                for chunk in self._chunks():
+                    self._take(chunk)
+                    if self.error is not None:
+                        break
+                    if self._after_chunk is not None:
+                        self._after_chunk()
+                    tick(self._done)
+            except KeyboardInterrupt as stop:
+                stopped = str(stop) or "interrupted"
+        if not self._done and not stopped:
+            raise self.error or ValueError(f"{source.name}: the stream holds no event")
+        for follower in followers:
+            follower.result.stopped = stopped if self.error is None else str(self.error)
+        return Comparison([follower.finish() for follower in followers], self._baselines.errors)
+
+    def go_on(self) -> Comparison:
+        """Run to the end of the stream; what ends it early is raised, except an interrupt."""
+        comparison = self.go()
+        if self.error is not None:
+            raise self.error
+        return comparison
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """The chunks up to the first error of the source."""
+        chunks = iter(self.source)
+        while True:
+            try:
+                chunk = next(chunks, None)
+            except (ValueError, OSError) as error:
+                self.error = error
+                return
+            if chunk is None:
+                return
+            yield chunk
+
+    def _take(self, chunk: Chunk) -> None:
+        """Feed a chunk to all; the first model decides which rows are bad."""
+        first, *others = self.followers
         try:
-            for chunk in source:
-                for follower in followers:
-                    follower.feed(chunk)
-                done += size(chunk)
-                if after_chunk is not None:
-                    after_chunk()
-                tick(done)
-        except KeyboardInterrupt as stop:
-            stopped = str(stop) or "interrupted"
-    if not done and not stopped:
-        raise ValueError(f"{source.name}: the stream holds no event")
-    for follower in followers:
-        follower.result.stopped = stopped
-    return Comparison([follower.finish() for follower in followers])
+            while True:
+                bad = first.feed(chunk)
+                part = chunk if bad is None else cut(chunk, 0, bad.row)
+                for follower in others:
+                    self._feed(follower, part)
+                self._baselines.update(part.y)
+                self._done += size(part)
+                if bad is None:
+                    return
+                self._put_aside(bad, chunk)
+                chunk = cut(chunk, bad.row + 1, size(chunk))
+        except StreamError as error:
+            self.error = error
+
+    def _feed(self, follower: Follower, chunk: Chunk) -> None:
+        """Feed rows that the first model has learned; another model may refuse some of them."""
+        while (bad := follower.feed(chunk)) is not None:
+            self._put_aside(bad, chunk)
+            chunk = cut(chunk, bad.row + 1, size(chunk))
+
+    def _put_aside(self, bad: CellError, chunk: Chunk) -> None:
+        frame, first = frame_of(chunk.X), self._done - bad.row
+        if frame.where is None:
+            frame = replace(frame, where=lambda row: f"{self.source.name}, row {first + row}")
+        put_aside(bad, frame, self.source.bad)
 
 
 def _named(models: Any) -> dict[str, Any]:

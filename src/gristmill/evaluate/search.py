@@ -5,15 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._common.tables import html_table, text_table
 from ..notation import written
+from ..streams.errors import BadRows, StreamError
+from ..streams.files.bad_cells import put_aside
 from ..streams.stream import Chunk, as_stream, cut, size
+from ..streams.tables.cells import CellError
+from ..streams.tables.frame import Frame, frame_of
 from . import progress as bars
 from .follower import Follower
 from .result import Comparison, Result, number
 
+#: a follower that has learned, and the bad rows: number of the chunk, row, column, reason
+_Fed = tuple[Follower, list[tuple[int, int, str, str]]]
 #: events handed to a worker at a time
 _BATCH = 20_000
 
@@ -38,6 +45,7 @@ class SearchResult:
     metric: str
     rungs: list[int] = field(default_factory=list)  #: events after which candidates were dropped
     stopped: str = ""  #: why the search ended before its stream did
+    error: Exception | None = None  #: what the stream ended with, if it could not be read on
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -79,6 +87,15 @@ class SearchResult:
         import pandas as pd
 
         return pd.DataFrame(self.rows())
+
+    def table(self) -> str:
+        """The whole table as text."""
+        return text_table(*self.cells())
+
+    __str__ = __repr__ = table
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.cells(), f"{len(self.params)} candidates, the best first")
 
     def comparison(self) -> Comparison:
         """The candidates that came to the end of the stream, or were running when it was interrupted."""
@@ -131,6 +148,27 @@ def search(
     K. Jamieson, A. Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, AISTATS
     2016.
     """
+    found = tried(
+        builder, grid, stream, metric, first=first, keep=keep, window=window, n_jobs=n_jobs, progress=progress
+    )
+    if found.error is not None:
+        raise found.error
+    return found
+
+
+def tried(
+    builder: Any,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
+    stream: Any = None,
+    metric: str | None = None,
+    *,
+    first: int | None = None,
+    keep: float = 1 / 3,
+    window: int = 1000,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> SearchResult:
+    """As `search`; where the stream cannot be read on, the result up to there, with its `error`."""
     if not 0 < keep < 1:
         raise ValueError(f"keep must be in (0, 1), got {keep!r}")
     if stream is None:
@@ -147,8 +185,8 @@ def search(
     rung = first if first is not None else _first_rung(len(candidates), source.n_events, keep)
     if rung < 1:
         raise ValueError(f"first must be at least 1, got {rung!r}")
-    race = _Race(candidates, rung, keep, n_jobs)
-    stopped = ""
+    race = _Race(candidates, rung, keep, n_jobs, source.bad)
+    stopped, error = "", None
     with bars.live([], source.n_events, f"{len(combinations)} candidates", bars.wanted(progress)) as tick:
         try:
             for chunk in source:
@@ -157,20 +195,23 @@ def search(
             race.flush()
         except KeyboardInterrupt as stop:
             stopped = str(stop) or "interrupted"
-    if not race.done and not stopped:
-        raise ValueError(f"{source.name}: the stream holds no event")
+        except (StreamError, OSError) as caught:
+            race.flush()  # the rows before those that cannot be read
+            error, stopped = caught, str(caught)
+    if not race.done and (error is not None or not stopped):
+        raise error or ValueError(f"{source.name}: the stream holds no event")
     by_name = {_name(params): params for params in combinations}
     results = [follower.finish() for follower in race.ranking()]
     for result in results:
         result.stopped = stopped
     params = [by_name[result.name] for result in results]
-    return SearchResult(params, results, race.metric.name, race.rungs, stopped)
+    return SearchResult(params, results, race.metric.name, race.rungs, stopped, error)
 
 
-def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[str, Any]]]:
-    """The stream, and the experts for its first rows as candidates, by their text."""
-    from dataclasses import replace
-
+def without_settings(
+    source: Any, task: str | None = None, memory: int | str = "1 MB"
+) -> tuple[Any, Callable[..., Any], list[dict[str, Any]]]:
+    """The stream, and the experts for its first rows as candidates, by their text; the task is guessed if not given."""
     from ..race import auto, expert_sets
     from ..race.baselines import Trivial
     from .baselines import task_of_target
@@ -179,15 +220,15 @@ def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[st
     first = next(chunks, None)
     if first is None:
         raise ValueError(f"{source.name}: the stream holds no event")
-    width, task = first.X.shape[1], task_of_target(first.y)
+    width, task = first.X.shape[1], task or task_of_target(first.y)
     if task == "novelty":
-        raise ValueError("search: nobody can say which detector is best without labels; use AutoNovelty")
+        raise ValueError("search: without labels detectors cannot be compared; use AutoNovelty")
     made = expert_sets.for_classes(width) if task == "classification" else expert_sets.for_numbers(width)
     experts = {written(e): e for e in made if not isinstance(e, Trivial)}
     kind = auto.AutoClassifier if task == "classification" else auto.AutoRegressor
 
     def build(expert: str) -> Any:
-        return kind("1 MB", experts=[experts[expert]])
+        return kind(memory, experts=[experts[expert]])
 
     whole = replace(source, chunks=lambda: itertools.chain([first], chunks))
     return whole, build, [{"expert": text} for text in experts]
@@ -196,7 +237,10 @@ def without_settings(source: Any) -> tuple[Any, Callable[..., Any], list[dict[st
 class _Race:
     """Candidates on their way along the stream; at each rung the worst fall out."""
 
-    def __init__(self, candidates: list[Follower], rung: int, keep: float, n_jobs: int | None) -> None:
+    def __init__(
+        self, candidates: list[Follower], rung: int, keep: float, n_jobs: int | None, bad: BadRows | None
+    ) -> None:
+        self._bad = bad
         self.running, self.dropped = candidates, list[Follower]()
         self.rung, self.keep, self.n_jobs = rung, keep, n_jobs
         self.metric = candidates[0]._kinds[0]
@@ -220,13 +264,18 @@ class _Race:
 
     def flush(self) -> None:
         """Let every candidate learn what is waiting."""
-        if self._waiting:
-            self.running = _feed(self.running, self._waiting, self.n_jobs)
-            self.done += self._count
-            self._waiting, self._count = [], 0
+        if not self._waiting:
+            return
+        chunks, count = self._waiting, self._count
+        self._waiting, self._count = [], 0
+        fed = _feed(self.running, chunks, self.n_jobs, go_on=self._bad is not None)
+        self.running = [follower for follower, _ in fed]
+        self.done += count
+        for at, row, column, why in fed[0][1]:  # all candidates read the columns in the same way
+            put_aside(CellError(row, column, None, why), frame_of(chunks[at].X), self._bad)
 
     def _drop(self) -> None:
-        self.rungs.append(self.rung)
+        self.rungs.append(self.running[0].result.n_events)
         ranked = sorted(self.running, key=self._loss)
         left = max(1, math.ceil(len(ranked) * self.keep))
         self.running, self.dropped = ranked[:left], ranked[left:] + self.dropped
@@ -263,15 +312,23 @@ def _first_rung(candidates: int, n_events: int | None, keep: float) -> int:
     return max(100, int(n_events * keep ** (halvings + 1)))
 
 
-def _feed(followers: list[Follower], chunks: list[Chunk], n_jobs: int | None) -> list[Follower]:
+def _feed(followers: list[Follower], chunks: list[Chunk], n_jobs: int | None, go_on: bool) -> list[_Fed]:
     if n_jobs in (None, 1) or len(followers) == 1:
-        return [_fed(follower, chunks) for follower in followers]
+        return [_fed(follower, chunks, go_on) for follower in followers]
     from joblib import Parallel, delayed
 
-    return list(Parallel(n_jobs=n_jobs)(delayed(_fed)(follower, chunks) for follower in followers))
+    sent = [chunk._replace(X=replace(chunk.X, where=None)) if isinstance(chunk.X, Frame) else chunk for chunk in chunks]
+    return list(Parallel(n_jobs=n_jobs)(delayed(_fed)(follower, sent, go_on) for follower in followers))
 
 
-def _fed(follower: Follower, chunks: list[Chunk]) -> Follower:
-    for chunk in chunks:
-        follower.feed(chunk)
-    return follower
+def _fed(follower: Follower, chunks: list[Chunk], go_on: bool) -> _Fed:
+    """Learn chunks up to the first bad row, or with `go_on` all good rows; also returns the bad ones."""
+    bad: list[tuple[int, int, str, str]] = []
+    for at, chunk in enumerate(chunks):
+        start = 0
+        while (error := follower.feed(cut(chunk, start, size(chunk)))) is not None:
+            bad.append((at, start + error.row, error.column, error.why))
+            if not go_on:
+                return follower, bad
+            start += error.row + 1
+    return follower, bad

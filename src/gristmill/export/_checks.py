@@ -7,10 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ._plain import AdditiveExpansion, CategoryColumn, Description, Detector, Expansion, ExportError, Neighbours
+from ._plain import (
+    AdditiveExpansion,
+    CategoryColumn,
+    Description,
+    Detector,
+    Expansion,
+    ExportError,
+    Floats,
+    Neighbours,
+    RankMaps,
+    Scaling,
+)
 
 
-def with_check(found: Description, model: Any) -> Description:
+def with_check(found: Description, model: object) -> Description:
     """The description with its check row and the model's own answers."""
     inputs = _inputs(found)
     table = found.rows.table is not None
@@ -29,7 +40,7 @@ def refuse_beyond_single(found: Description) -> None:
     _look(found, "")
 
 
-def _look(value: Any, where: str) -> None:
+def _look(value: object, where: str) -> None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             if not field.name.startswith("check"):
@@ -62,7 +73,7 @@ def _inputs(found: Description) -> dict[str, Any]:
     if isinstance(found.mixture, Detector):
         some = found.mixture.centre
     elif rows.scaling is not None:
-        some = rows.scaling.centre + 0.25 * rows.scaling.spread
+        some = _raw(rows.scaling, 0.25)
     else:
         bodies = [
             expert for expert in found.experts if isinstance(expert.body, Expansion | Neighbours | AdditiveExpansion)
@@ -75,9 +86,18 @@ def _inputs(found: Description) -> dict[str, Any]:
             some = np.nan_to_num(np.nanmean(body.points, axis=0))
             if expert.scaling is not None:
                 weights = 1.0 if expert.scaling.weights is None else expert.scaling.weights
-                some = expert.scaling.centre + expert.scaling.spread * (some / weights)
+                some = _raw(expert.scaling, some / weights)
             break
     return dict(zip(found.names, np.asarray(some, dtype=np.float64).tolist(), strict=True))
+
+
+def _raw(scaling: Scaling | RankMaps, scaled: Any) -> Floats:
+    """Values in the units of the inputs that are scaled to about these."""
+    if isinstance(scaling, Scaling):
+        return np.asarray(scaling.centre + scaling.spread * scaled)
+    wanted = np.broadcast_to(np.asarray(scaled, dtype=np.float64), scaling.scaled.shape)
+    between = [np.interp(*line) for line in zip(wanted, scaling.scores, scaling.knots, strict=True)]
+    return np.where(scaling.scaled > 0, between, wanted)
 
 
 def _typical(kind: str, fill: float) -> float:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
+from .._common.labels import halves
+from ..learners.rule_learner import RuleLearner
+from ..streams.rank import RankScaler
 from ._checks import with_check
 from ._maps import products_of
 from ._plain import (
@@ -31,9 +35,13 @@ from ._plain import (
     Neighbours,
     NoveltyMixture,
     NumberColumn,
+    RankMaps,
     Rows,
     Scaling,
 )
+
+if TYPE_CHECKING:
+    from ..race.expert import ExpertView
 
 #: numbers of stored points as a dense array: sparse points of very many columns would not fit into any file
 LARGEST = 1 << 26
@@ -52,20 +60,20 @@ _INSTEAD = {
 }
 
 
-def snapshot(model: Any) -> Any:
+def snapshot(model: object) -> Any:
     """A copy of one moment, whatever other threads learn; what cannot be exported is refused by name."""
     import gristmill as g
 
     if isinstance(model, g.Prepared):
         if not model.__sklearn_is_fitted__():
             raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
-        _refuse_others(model._began.model)  # type: ignore[union-attr]
+        _refuse_others(model._pipeline.model)  # type: ignore[union-attr]
     else:
         _refuse_others(model)
     return copy.deepcopy(model)
 
 
-def describe(model: Any) -> Description:
+def describe(model: object) -> Description:
     """A fitted model as plain numbers. requires: nothing else changes it, as a snapshot."""
     import gristmill as g
 
@@ -75,12 +83,10 @@ def describe(model: Any) -> Description:
 
 
 def _refuse_others(model: Any) -> None:
-    from gristmill import KernelClassifier, KernelNovelty, KernelRegressor
-
     name = type(model).__name__
     if isinstance(model, type):
         raise ExportError(f"{model.__name__} is a class: export a fitted model, such as {model.__name__}().fit(X, y)")
-    if not isinstance(model, KernelClassifier | KernelRegressor | KernelNovelty) and not hasattr(model, "experts"):
+    if not isinstance(model, RuleLearner) and not hasattr(model, "experts"):
         homes = type(model).__module__.split(".")
         instead = next((_INSTEAD[home] for home in homes if home in _INSTEAD), "it is no learner that can be exported")
         raise ExportError(f"{name} cannot be exported: {instead}")
@@ -106,17 +112,17 @@ def _plain_rows(model: Any) -> Rows:
 
 
 def _prepared(model: Any) -> Description:
-    began = model._began
-    inner = began.model
-    if began.table is None:
+    pipeline = model._pipeline
+    inner = pipeline.model
+    if pipeline.table is None:
         raise ExportError(
             f"Prepared({type(inner).__name__}): its events are objects of any kind, which only Python reads"
         )
-    rows, names = _rows_of(began)
+    rows, names = _rows_of(pipeline)
     found = _learner(inner, rows, names)
     target = None
-    if began.targets is not None and began.targets.scales:
-        scales = began.targets.scales
+    if pipeline.targets is not None and pipeline.targets.scales:
+        scales = pipeline.targets.scales
         centre = np.array([one.centre if one.is_known else one.mean for one in scales])
         target = centre, np.array([one.spread for one in scales])
     return _replace(
@@ -133,19 +139,17 @@ def _half_widths_in(half_widths: Floats | None, target: tuple[Floats, Floats] | 
 
 
 def _replace(found: Description, **changes: Any) -> Description:
-    import dataclasses
-
     return dataclasses.replace(found, **changes)
 
 
-def _rows_of(began: Any) -> tuple[Rows, tuple[str, ...]]:
-    table, standard = began.table, began.standard
-    width = int(began.room or began.model.n_features_in_)
+def _rows_of(pipeline: Any) -> tuple[Rows, tuple[str, ...]]:
+    table, standard = pipeline.table, pipeline.standard
+    width = int(pipeline.fixed_width or pipeline.model.n_features_in_)
     if table.is_sparse:
         scaling = None if standard is None else _scaling_of(standard, np.arange(width), width)
-        return Rows(width, scaling=_weighed(scaling, began, width)), tuple(table.names)
+        return Rows(width, scaling=_weighed(scaling, pipeline, width)), tuple(table.names)
     scaling = None if standard is None else _scaling_of(standard, table.scaled_places, width)
-    scaling = _weighed(scaling, began, width)
+    scaling = _weighed(scaling, pipeline, width)
     fills = _fills(table)
     if table.is_plain:
         gaps = fills if table.missing == "fill" else None
@@ -176,12 +180,12 @@ def _column(column: Any, table: Any, fills: Floats) -> NumberColumn | CategoryCo
     )
 
 
-def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | None:
+def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | RankMaps | None:
     """A scaling of some columns of the rows; the others stay as they are."""
     if not getattr(scaler, "n_seen_", 0) or not len(places):
         return None
-    if scaler.method not in ("standard", "minmax"):
-        raise ExportError(f"a scaling by {scaler.method!r} cannot be exported yet; use scale='standard' or 'minmax'")
+    if isinstance(scaler, RankScaler):
+        return _rank_maps(scaler.maps(), places, width)
     centre, spread = np.zeros(width), np.ones(width)
     found, _ = scaler._affine()
     _, low, high = (np.asarray(line) for line in scaler._scaling.state())
@@ -197,36 +201,39 @@ def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | None:
     return Scaling(centre, spread, scaler.method == "standard")
 
 
-def _weighed(scaling: Scaling | None, began: Any, width: int) -> Scaling | None:
-    if began.relevance is None:
+def _rank_maps(maps: list[tuple[Floats, Floats]], places: Any, width: int) -> RankMaps:
+    most = max(2, *(len(knots) for knots, _ in maps))
+    found = RankMaps(
+        np.zeros(width), np.zeros((width, most)), np.zeros((width, most)), np.zeros(width), np.zeros(width)
+    )
+    for place, (knots, scores) in zip(places, maps, strict=True):
+        found.scaled[place] = 1.0
+        if len(knots) < 2:
+            continue
+        found.knots[place], found.scores[place] = knots[-1], scores[-1]
+        found.knots[place, : len(knots)], found.scores[place, : len(scores)] = knots, scores
+        few = max(1, len(knots) // 16)
+        found.low_unit[place] = (knots[few] - knots[0]) / (scores[few] - scores[0])
+        found.high_unit[place] = (knots[-1] - knots[-1 - few]) / (scores[-1] - scores[-1 - few])
+    return found
+
+
+def _weighed(scaling: Scaling | RankMaps | None, pipeline: Any, width: int) -> Scaling | RankMaps | None:
+    if pipeline.relevance is None:
         return scaling
-    weights = np.asarray(began.relevance.weights, dtype=np.float64)
+    weights = np.asarray(pipeline.relevance.weights, dtype=np.float64)
     base = scaling if scaling is not None else Scaling(np.zeros(width), np.ones(width), False)
-    return Scaling(base.centre, base.spread, base.soft_clips, weights)
+    return dataclasses.replace(base, weights=weights)
 
 
 # ---- learners -----------------------------------------------------------------------------------------------------
 
 
-def _task_of(model: Any) -> str:
-    from gristmill import KernelClassifier, KernelNovelty
-
-    if hasattr(model, "_task_name"):
-        return str(model._task_name)
-    return (
-        "classification"
-        if isinstance(model, KernelClassifier)
-        else "novelty"
-        if isinstance(model, KernelNovelty)
-        else "regression"
-    )
-
-
 def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     """A learner on rows: a kernel or feature learner, or a race of them."""
-    from ..race.native import viewed
+    from ..race.core import RaceCore
 
-    task = _task_of(model)
+    task = str(model._task.name)
     run = model._run
     core = run.core
     if isinstance(core, _core.Detector):
@@ -235,9 +242,10 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
         return Description(
             type(model).__name__, task, names, rows, (), 1, mixture=detector, offset=margin, seen=int(core.seen)
         )
-    if hasattr(core, "lanes"):
-        core = viewed(core)
-        found = _race(model, core, rows, names)
+    if isinstance(core, RaceCore):
+        views = core.experts()
+        core = views[0].race
+        found = _race(model, views, rows, names)
     else:
         expert = _expert(model, core)
         offset = float(core.margin) if task == "novelty" else 0.0
@@ -252,7 +260,9 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     return _replace(found, seen=int(core.seen))
 
 
-def _expert(model: Any, core: Any, scaling: Scaling | None = None, target: tuple[float, float] | None = None) -> Expert:
+def _expert(
+    model: Any, core: Any, scaling: Scaling | RankMaps | None = None, target: tuple[float, float] | None = None
+) -> Expert:
     intercept = np.asarray(core.intercept(), dtype=np.float64)
     return Expert(_body(model, core), intercept, scaling, bool(core.is_single), target)
 
@@ -273,7 +283,7 @@ def _body(model: Any, core: Any) -> Body:
     neighbours = float(getattr(model._run.parts.rule, "neighbours", 0.0) or 0.0)
     if neighbours > 0:
         count = min(len(points), max(2, int(neighbours * len(points) + 0.5)))
-        return Neighbours(program, points, np.asarray(core.state()["labels"], dtype=np.float64), count)
+        return Neighbours(program, points, core.labels()[0][:, 0].copy(), count)
     return Expansion(program, points, coefs)
 
 
@@ -326,44 +336,45 @@ def _calibration_of(numbers: Any, offsets: Any) -> Calibration:
 # ---- races --------------------------------------------------------------------------------------------------------
 
 
-def _race(model: Any, core: Any, rows: Rows, names: tuple[str, ...]) -> Description:
-    task = _task_of(model)
-    places = [place for place, lane in enumerate(core.lanes) if lane.runs]
-    experts = tuple(_lane(core.lanes[place], core) for place in places)
-    found = Description(type(model).__name__, task, names, rows, experts, int(core.outputs))
+def _race(model: Any, views: list[ExpertView], rows: Rows, names: tuple[str, ...]) -> Description:
+    task, race = str(model._task.name), views[0].race
+    running = [view for view in views if view.runs]
+    places, mixture = [view.place for view in running], race.mixture
+    experts = tuple(_expert_of(view) for view in running)
+    found = Description(type(model).__name__, task, names, rows, experts, int(race.outputs))
     if task == "novelty":
-        return _replace(found, mixture=_novelty_mixture(core, places), offset=float(core.mixture.margin))
+        mixed = _novelty_mixture(mixture, places, float(model.alarm_rate))
+        return _replace(found, mixture=mixed, offset=float(mixture.margin))
     share = _SHARES[task] if getattr(model, "share", None) is None else float(model.share)
-    return _replace(found, mixture=_mixture(core, places, task, share))
+    return _replace(found, mixture=_mixture(mixture, len(views), places, task, share))
 
 
-def _lane(lane: Any, core: Any) -> Expert:
-    if not hasattr(lane, "model"):
-        return _simple_lane(lane, core)
-    width, scaling = core.width, None
-    if lane.key is not None:
-        scaling = _scaling_of(core.scalings.by_key[lane.key], np.arange(width), width)
-    if lane.relevance is not None:
-        base = scaling if scaling is not None else Scaling(np.zeros(width), np.ones(width), False)
-        scaling = Scaling(
-            base.centre, base.spread, base.soft_clips, np.asarray(lane.relevance.weights, dtype=np.float64)
-        )
-    target = None
-    if core.target is not None and lane.scales_target:
-        known = core.target.is_known
-        target = (float(core.target.centre), float(core.target.spread)) if known else (float(core.target.mean), 0.0)
-    expert = _expert(lane.model, lane.core, scaling, target)
-    if len(expert.intercept) < core.outputs:  # one that has just come back has met no class yet
-        expert = _widened(expert, core.outputs)
+def _expert_of(view: ExpertView) -> Expert:
+    from ..race.expert import target_of
+
+    if view.is_trivial:
+        return _simple_expert(view)
+    width, scaling, scaler = view.race.width, None, view.scaler
+    if scaler is not None:
+        scaling = _scaling_of(getattr(scaler, "standard", scaler), np.arange(width), width)
+    if view.spec.weighs and scaling is not None:
+        weights = np.asarray(scaler.weights, dtype=np.float64)  # type: ignore[union-attr]
+        scaling = dataclasses.replace(scaling, weights=weights)
+    target, scale = None, target_of(view.race)
+    if scale is not None and view.scales_target:
+        target = (float(scale.centre), float(scale.spread)) if scale.is_known else (float(scale.mean), 0.0)
+    model = view.model
+    expert = _expert(model, model._run.core, scaling, target)
+    if len(expert.intercept) < view.race.outputs:  # after a rest it knows fewer classes
+        expert = _widened(expert, view.race.outputs)
     return expert
 
 
 def _widened(expert: Expert, outputs: int) -> Expert:
     """Scores of fewer classes as those of more: two are -f/2 and f/2, and the others have 0."""
-    import dataclasses
 
     def wide(table: Floats) -> Floats:
-        table = np.hstack([-0.5 * table, 0.5 * table]) if table.shape[1] == 1 else table
+        table = halves(table) if table.shape[1] == 1 else table
         return np.pad(table, ((0, 0), (0, outputs - table.shape[1])))
 
     body: Any = expert.body
@@ -371,25 +382,27 @@ def _widened(expert: Expert, outputs: int) -> Expert:
     return dataclasses.replace(expert, body=body, intercept=wide(expert.intercept[None])[0])
 
 
-def _simple_lane(lane: Any, core: Any) -> Expert:
-    """One that needs no kernel: a class or a number, or a straight line over the standardised columns."""
-    if not hasattr(lane, "changes"):
-        scores = np.asarray(lane.counter.score(1, core.classes), dtype=np.float64)[0]
-        return Expert(Constant(), scores)
-    width = core.width
-    scaling = _scaling_of(core.scalings.by_key[("standard", None)], np.arange(width), width)
-    if lane.core is None:
+def _simple_expert(view: ExpertView) -> Expert:
+    """One without a kernel: a class or a number, or a linear model of the standardised columns."""
+    from ..race.baselines import Line, LineOfChanges
+    from ..race.expert import scaler_of
+
+    race, width = view.race, view.race.width
+    if not isinstance(view.spec.asked, Line | LineOfChanges):
+        return Expert(Constant(), np.asarray(race.baseline_scores(view.place), dtype=np.float64))
+    line, first, last, row = race.line(view.place)
+    if line is None:
         return Expert(Constant(), np.zeros(1))
-    weights = np.asarray(lane.core.state()["weights"], dtype=np.float64)
-    if lane.changes:
-        return Expert(LinearFunction(weights, np.asarray(lane.row, dtype=np.float64)), np.array([lane.last]), scaling)
-    return Expert(LinearFunction(weights[1:], np.zeros(width)), np.array([lane.first + weights[0]]), scaling)
+    scaling = _scaling_of(scaler_of(race, ("standard", None)), np.arange(width), width)
+    weights = np.asarray(line.state()["weights"], dtype=np.float64)
+    if isinstance(view.spec.asked, LineOfChanges):
+        return Expert(LinearFunction(weights, np.asarray(row, dtype=np.float64)), np.array([last]), scaling)
+    return Expert(LinearFunction(weights[1:], np.zeros(width)), np.array([first + weights[0]]), scaling)
 
 
-def _mixture(core: Any, places: list[int], task: str, share: float) -> Mixture:
-    state = core.mixture.state()
+def _mixture(mixture: Any, count: int, places: list[int], task: str, share: float) -> Mixture:
+    state = mixture.state()
     weights = np.asarray(state["hedge_weights"], dtype=np.float64)
-    count = len(core.lanes)
     alive = float((weights > 0).sum())
     redistributed = share / alive if alive else 0.0
     components: list[Component] = []
@@ -449,19 +462,19 @@ def _detector(core: Any, rate: float) -> Detector:
     )
 
 
-def _novelty_mixture(core: Any, places: list[int]) -> NoveltyMixture:
-    state = core.mixture.state()
+def _novelty_mixture(mixture: Any, places: list[int], rate: float) -> NoveltyMixture:
+    state = mixture.state()
     middles, spreads = [], []
     for place in places:
         logs = np.sort(np.asarray(state[f"logs{place}"], dtype=np.float64))
-        if len(logs) < 2 or not core.mixture.inner.is_active(place):
+        if len(logs) < 2 or not mixture.is_active(place):
             middles.append(0.0)
             spreads.append(math.nan)
             continue
         middle = _quantile(logs, 0.5)
         middles.append(middle)
         spreads.append(max(middle - _quantile(logs, 0.1), 1e-9))
-    level = math.log(core.mixture.rate)
+    level = math.log(rate)
     reach = min(-level, 3.0)
     begins = -0.35 * float(state["surplus"][0])
     scores = np.sort(np.asarray(state["scores"], dtype=np.float64))

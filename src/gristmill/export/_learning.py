@@ -40,22 +40,22 @@ def learning_of(model: Any) -> Learning:
     if not isinstance(model, g.Prepared):
         _refuse_parts(model)
         return _learner(model, model._to_file()[0])
-    began: Any = model._began
-    _refuse_parts(began.model)
-    if began.table.is_sparse:
+    pipeline: Any = model._pipeline
+    _refuse_parts(pipeline.model)
+    if pipeline.table.is_sparse:
         raise ExportError(
             "Prepared over sparse rows, which are not centred, cannot learn on a device; fit a dense array"
         )
-    if began.relevance is not None:
+    if pipeline.relevance is not None:
         raise ExportError("Prepared(scale='relevance') cannot learn on a device; use scale='standard'")
-    if began.standard is not None and began.standard.method != "standard":
+    if pipeline.standard is not None and pipeline.standard.method != "standard":
         raise ExportError(
-            f"Prepared(scale={began.standard.method!r}) cannot learn on a device; use scale='standard' or None"
+            f"Prepared(scale={pipeline.standard.method!r}) cannot learn on a device; use scale='standard' or None"
         )
     arrays, fitted = model._to_file()
     inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
-    found = _learner(began.model, inner)
-    scaled = began.standard is not None
+    found = _learner(pipeline.model, inner)
+    scaled = pipeline.standard is not None
     return Learning(
         found.rule,
         found.budget,
@@ -64,12 +64,12 @@ def learning_of(model: Any) -> Learning:
         np.array([arrays["table.first"], arrays["table.total"], arrays["table.count"]], dtype=np.float64),
         np.asarray(arrays["scaler_state"], dtype=np.float64) if scaled else None,
         int(fitted["scaler"]["n_seen"]) if scaled else 0,
-        began.standard.warmup if scaled else None,
+        pipeline.standard.warmup if scaled else None,
         np.asarray(arrays["targets"], dtype=np.float64)[0] if "targets" in arrays else None,
     )
 
 
-def _no(model: Any, what: str, instead: str) -> ExportError:
+def _no(model: object, what: str, instead: str) -> ExportError:
     return ExportError(f"{type(model).__name__}: {what} cannot learn on a device; {instead}")
 
 
@@ -92,9 +92,9 @@ def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
     parts = model._run.parts
     if "points" not in arrays:
         raise _no(model, "a model of sparse rows", "fit it with a dense array")
-    if model._task == "classification" and int(arrays["classes"][0]) < 2:
+    if model._task.name == "classification" and int(arrays["classes"][0]) < 2:
         raise _no(model, "a model of one class", "fit it with all classes, or say them: partial_fit(X, y, classes=...)")
-    if model._task == "regression" and len(arrays["intercept"]) > 1:
+    if model._task.name == "regression" and len(arrays["intercept"]) > 1:
         raise _no(model, "a regressor of several targets", "export one model a target")
     from ..merging.compression import points_within
 

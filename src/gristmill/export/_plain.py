@@ -71,13 +71,30 @@ class Scaling:
 
 
 @dataclass(frozen=True)
+class RankMaps:
+    """Normal scores of ranks, times `weights`: a row of knots and their scores for each column that is scaled.
+
+    A value between two knots lies as far between their scores. One beyond the ends lies l / (1 + l / 2) farther than
+    the outer score, where l = log(1 + distance / unit). Rows are filled up with their last knot. A column of which
+    `scaled` is 0 stays as it is; one with `scaled` 1 and units of 0 has had one value only and is scaled to 0.
+    """
+
+    scaled: Floats  # (width,)
+    knots: Floats  # (width, most knots of a column)
+    scores: Floats
+    low_unit: Floats  # (width,)
+    high_unit: Floats
+    weights: Floats | None = None
+
+
+@dataclass(frozen=True)
 class Rows:
     """How the inputs become the rows that the experts see."""
 
     width: int
     table: tuple[NumberColumn | CategoryColumn, ...] | None = None  # None: the inputs are the rows
     fills: Floats | None = None  # of rows that are the inputs: what stands for a missing value
-    scaling: Scaling | None = None
+    scaling: Scaling | RankMaps | None = None
 
 
 # ---- functions of a row -------------------------------------------------------------------------------------------
@@ -169,7 +186,7 @@ class Expert:
 
     body: Body
     intercept: Floats
-    scaling: Scaling | None = None
+    scaling: Scaling | RankMaps | None = None
     single: bool = False  # the library computes its kernel in single precision
     target: tuple[float, float] | None = None  # centre and spread that its scores are measured by
 

@@ -14,7 +14,7 @@ from ._description import describe, snapshot
 from ._plain import COVERAGES
 
 
-def to_json(model: Any) -> str:
+def to_json(model: object) -> str:
     """A fitted model as JSON text: kernel, stored points, coefficients, scaling, calibration, and a row to check with.
 
     Numbers are written so that reading them gives the same bits; what is not finite is the text "nan", "inf" or "-inf". Each
@@ -45,7 +45,7 @@ def to_json(model: Any) -> str:
     return json.dumps(plain, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"part": type(value).__name__, **parts}

@@ -21,7 +21,7 @@ def squared_norms(X: Any) -> npt.NDArray[np.float64]:
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
-def refuse_outside(norm2: npt.NDArray[np.float64], radius: float, kernel: Any) -> None:
+def refuse_outside(norm2: npt.NDArray[np.float64], radius: float, kernel: object) -> None:
     """Refuse rows outside the radius of convergence, saying the scale that would work."""
     bad = np.flatnonzero(~(norm2 < radius))
     if bad.size:
@@ -33,7 +33,7 @@ def refuse_outside(norm2: npt.NDArray[np.float64], radius: float, kernel: Any) -
         )
 
 
-def refuse_inner_outside(diagonal: npt.NDArray[np.float64], radius: float, outer: Any) -> None:
+def refuse_inner_outside(diagonal: npt.NDArray[np.float64], radius: float, outer: object) -> None:
     """The same for a composition, whose inner kernel stands in place of the inner product."""
     bad = np.flatnonzero(~(diagonal < radius))
     if bad.size:

@@ -10,7 +10,7 @@ from .maclaurin import RandomMaclaurin
 _PREFIX = "map."
 
 
-def map_to_file(map_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def map_to_file(map_: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arrays and plain values of a map; one that is not ours is code, and is refused."""
     if type(map_) is not RandomMaclaurin:
         raise TypeError(f"the map {map_!r} is Python code, and a model file holds no code; pickle the model instead")

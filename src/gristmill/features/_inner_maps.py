@@ -73,7 +73,7 @@ class DrawnInner:
         }
 
     @classmethod
-    def from_file(cls, inner: Any, arrays: Arrays, fitted: dict[str, Any]) -> DrawnInner:
+    def from_file(cls, inner: object, arrays: Arrays, fitted: dict[str, Any]) -> DrawnInner:
         if isinstance(inner, OneFeatureMaps):
             return cls(inner, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
         map_ = persist.estimator("RandomMaclaurin")(
@@ -86,7 +86,7 @@ class DrawnInner:
         return cls(None, {"order": order}, map_, math.sqrt(len(map_.degrees_)))
 
 
-def draw_inner(inner: Any, width: int, columns: int, rng: np.random.Generator) -> DrawnInner:
+def draw_inner(inner: object, width: int, columns: int, rng: np.random.Generator) -> DrawnInner:
     """`columns` independent one-feature maps of whatever stands as the inner map."""
     maclaurin = persist.estimator("RandomMaclaurin")  # its module imports this one
     if isinstance(inner, OneFeatureMaps):

@@ -11,6 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from .. import _core
 from .._common.labels import wide
+from .._common.positions import part_of
+from .._common.types import Table
 from .maclaurin import RandomMaclaurin
 
 _SLICE = 1024  # rows mapped at a time: memory does not grow with the length of a chunk
@@ -37,7 +39,7 @@ class MappedCore:
     is_sparse = False
 
     def __init__(
-        self, map_: Any, width: int, rule: Any, task: str, single: bool, average: bool, balanced: bool = False
+        self, map_: Any, width: int, rule: object, task: str, single: bool, average: bool, balanced: bool = False
     ) -> None:
         self.map, self.width, self.is_single = map_, width, single
         self.is_plain = not single  # a vector of doubles may come in as it is
@@ -61,7 +63,7 @@ class MappedCore:
 
     # ---- rows ----------------------------------------------------------------------------------------------
 
-    def _mapped(self, X: Any) -> npt.NDArray[Any]:
+    def _mapped(self, X: Table) -> npt.NDArray[np.generic]:
         if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
             return self.map._columns(X)
         Z = self.map.transform(X)
@@ -106,7 +108,7 @@ class MappedCore:
         scores: list[Any] = []
         for at in range(0, count, _SLICE):
             here = slice(at, min(at + _SLICE, count))
-            some = None if weights is None else weights[here]
+            some = part_of(weights, here)
             scores.append(twin.learn(self._mapped(X[here]), labels[here], some, want_scores, classes))
         self.linear = twin
         return np.concatenate([wide(part, twin.outputs) for part in scores]) if want_scores else None
@@ -135,14 +137,14 @@ class MappedCore:
         parts = [self.map._gradient(X[at : at + _SLICE], weights) for at in slices]
         return np.concatenate(parts), classes
 
-    def learn_one(self, x: Any, label: float, weight: float) -> None:
+    def learn_one(self, x: object, label: float, weight: float) -> None:
         self.linear.learn(self._mapped(self._one(x)), np.array([float(label)]), np.array([weight]), False)
 
-    def score_one(self, x: Any) -> float | None:
+    def score_one(self, x: object) -> float | None:
         scores, _ = self.linear.score(self._mapped(self._one(x)))
         return float(scores[0, 0]) if scores.shape[1] == 1 else None
 
-    def _one(self, x: Any) -> Any:
+    def _one(self, x: object) -> Any:
         row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
         if isinstance(self.map, RandomMaclaurin) and self.map._runs_in_core():
             self.map._check_reach(row)  # width and NaN are refused by the map itself

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .._common.ranges import count, non_negative, positive, real
 from .series import LONGEST, series_of
 
 
-def n_components_for(kernel: Any, epsilon: float, delta: float, n_features: int, radius: float, p: float = 2.0) -> int:
+def n_components_for(
+    kernel: object, epsilon: float, delta: float, n_features: int, radius: float, p: float = 2.0
+) -> int:
     """Features that make |<Z(x), Z(y)> - K(x, y)| <= epsilon for all x, y at once, with probability 1 -
     delta.
 
@@ -69,7 +70,7 @@ def n_components_for(kernel: Any, epsilon: float, delta: float, n_features: int,
 
 
 def n_components_for_composition(
-    kernel: Any,
+    kernel: object,
     epsilon: float,
     delta: float,
     n_features: int,
@@ -153,7 +154,7 @@ def n_components_for_composition(
     return math.ceil(8 * largest**2 / epsilon**2 * (covering + math.log(2 / ((1 - share) * delta))))
 
 
-def truncation_error(kernel: Any, degree: int, radius: float) -> float:
+def truncation_error(kernel: object, degree: int, radius: float) -> float:
     """sup over |x|, |y| <= radius of what a series loses when it is cut after `degree`: sum_{n > degree} a_n
     R^(2n).
 
@@ -187,7 +188,7 @@ def truncation_error(kernel: Any, degree: int, radius: float) -> float:
     return f.tail(degree, radius**2)
 
 
-def truncation_degree(kernel: Any, epsilon: float, radius: float) -> int:
+def truncation_degree(kernel: object, epsilon: float, radius: float) -> int:
     """The smallest degree after which a series may be cut at a loss of at most epsilon on the ball of that
     radius.
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from .._common.inputs import is_sparse
 from .._common.ranges import Checked, Range, one_of
+from .._common.types import Table
 from ..kernels import Gaussian, Kernel, Laplacian
 from .series import series_of
 
@@ -30,14 +31,14 @@ class OneFeatureMaps(Checked):
     def _draw(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
         raise NotImplementedError
 
-    def _values(self, drawn: Arrays, X: Any) -> npt.NDArray[Any]:
+    def _values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
         raise NotImplementedError
 
-    def _pull(self, drawn: Arrays, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _pull(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How sums of the W by weights, (rows, outputs, columns), change with X: (rows, outputs, inputs)."""
         raise NotImplementedError
 
-    def _diagonal(self, X: Any) -> npt.NDArray[np.float64]:
+    def _diagonal(self, X: Table) -> npt.NDArray[np.float64]:
         """K(x, x)."""
         raise NotImplementedError
 
@@ -80,11 +81,11 @@ class FourierFeatures(OneFeatureMaps):
             frequencies = gamma * rng.standard_cauchy((width, count))
         return {"frequencies": frequencies, "phases": rng.uniform(0, 2 * np.pi, count)}
 
-    def _values(self, drawn: Arrays, X: Any) -> npt.NDArray[Any]:
+    def _values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
         angles = _ordered_product(X, drawn["frequencies"]) + drawn["phases"]
         return np.asarray(np.sqrt(2.0) * np.cos(angles))
 
-    def _pull(self, drawn: Arrays, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _pull(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         angles = _ordered_product(X, drawn["frequencies"]) + drawn["phases"]
         slopes = weights * (-np.sqrt(2.0) * np.sin(angles))[:, None, :]
         return np.asarray(np.einsum("nok,jk->noj", slopes, drawn["frequencies"]))
@@ -139,7 +140,7 @@ class HomogeneousFeatures(OneFeatureMaps):
             "signs": signs,
         }
 
-    def _values(self, drawn: Arrays, X: Any) -> npt.NDArray[Any]:
+    def _values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
         X = _non_negative(X, self.kernel)
         out = np.zeros((X.shape[0], drawn["signs"].shape[1]))
         for j in range(X.shape[1]):  # coordinate by coordinate: the order of the sums does not depend on the rows
@@ -149,7 +150,7 @@ class HomogeneousFeatures(OneFeatureMaps):
             out[there] += np.sqrt(2 * x[there])[:, None] * (drawn["signs"][j] * np.cos(angles))
         return out
 
-    def _pull(self, drawn: Arrays, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _pull(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         X = _non_negative(X, self.kernel)
         if (X == 0).any():
             row, column = (int(place) for place in np.argwhere(X == 0)[0])

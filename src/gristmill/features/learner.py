@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import persist
-from .._base.estimator import Run, WeightedStream
+from .._base.estimator import Run
+from .._base.predictors import Classifier, Detector, Regressor
+from .._base.tasks import SEVERAL_TARGETS, Regression, Scores
 from .._common.threads import jobs
+from .._common.types import Labels, RandomState, Table
 from ..budgets import Unbounded
-from ..learners.base import Parts, StreamLearner
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
-from ..rules import SGD, Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
+from ..learners.rule_learner import Parts, RuleLearner
+from ..persist.saved_state import points_kind
+from ..rules import SGD, Adatron, Density, MarginProjection, Rule, RuleLike, StepSizeAdaptation
 from ._files import map_from_file, map_to_file
 from ._mapped import MappedCore, stateless
 from .maclaurin import RandomMaclaurin
@@ -27,9 +31,11 @@ _TASKS = {
     "regression": "FeatureRegressor",
     "novelty": "FeatureNovelty",
 }
+#: attributes of learners that store points
+_OF_POINTS = {"support_vectors_", "support_ids_", "dual_coef_", "n_support_", "explain"}
 
 
-class FeatureLearner(StreamLearner):
+class FeatureLearner(RuleLearner):
     """An online learner over explicit weights in the space of a map: a kernel's work in constant memory and
     time.
 
@@ -75,12 +81,8 @@ class FeatureLearner(StreamLearner):
 
     stores_points = False
     _little = 1 << 20  # a map costs more than its weights are
-    widens = False  # a map is drawn for so many columns
-    kernel_ = None  # type: ignore[assignment]
-    kernel = None  # the map is in its place
-    budget = None  # nothing is stored that could have to leave
 
-    def __new__(cls, map: Any = None, rule: Any = None, task: str | None = None, *rest: Any, **named: Any) -> Any:
+    def __new__(cls, map: Any = None, rule: object = None, task: str | None = None, *rest: Any, **named: Any) -> Any:
         if cls is not FeatureLearner:
             return super().__new__(cls)
         name = _task_of(rule) if task is None else task
@@ -91,10 +93,10 @@ class FeatureLearner(StreamLearner):
     def __init__(
         self,
         map: Any = None,
-        rule: Any = None,
+        rule: RuleLike | None = None,
         task: str | None = None,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = 1,
     ) -> None:
         self.map = map
@@ -104,11 +106,16 @@ class FeatureLearner(StreamLearner):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _jobs(self) -> int | None:
+        return self.n_jobs
+
     # ---- composition ---------------------------------------------------------------------------------------
 
     def _parts(self) -> Parts:
-        if self.task is not None and self.task != self._task:
-            raise ValueError(f"{type(self).__name__} is for {self._task}; task={self.task!r} is for FeatureLearner")
+        if self.task is not None and self.task != self._task.name:
+            raise ValueError(
+                f"{type(self).__name__} is for {self._task.name}; task={self.task!r} is for FeatureLearner"
+            )
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         rule = self._checked_rule(self._default_rule)
         if isinstance(rule, MarginProjection | Adatron | StepSizeAdaptation | Density):
@@ -122,27 +129,9 @@ class FeatureLearner(StreamLearner):
         # The map stands where a kernel does, once it is drawn; nothing is stored that could have to leave.
         return Parts(None, rule, Unbounded(), bool(self.average), self._class_weight()).copied()
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Forget everything and learn from X, y in one pass, in order.
-
-        Parameters
-        ----------
-        X : array, DataFrame, sparse matrix or array
-        y : labels or targets
-        sample_weight : array of numbers >= 0, optional
-            Multiplies the loss of an event; an event of weight 0 is passed over.
-        """
-        return WeightedStream.fit(self, X, y, sample_weight)
-
     def _begin(self, run: Run, X: Any) -> Any:
         run.parts = run.parts._replace(kernel=self._drawn_map(X.shape[1]))
-        return self._mapped_core(run.parts, X.shape[1], X.dtype == np.float32)
-
-    def _look_at(self, parts: Parts, X: Any, classes: int) -> None:
-        """Nothing is stored that could be missing."""
-
-    def _takes_objects(self) -> bool:
-        return False
+        return self._for_targets(run, self._mapped_core(run.parts, X.shape[1], X.dtype == np.float32))
 
     def _drawn_map(self, width: int) -> Any:
         chosen = RandomMaclaurin(n_components=500) if self.map is None else self.map
@@ -167,12 +156,12 @@ class FeatureLearner(StreamLearner):
     def _mapped_core(self, parts: Parts, width: int, single: bool) -> MappedCore:
         spec = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
         return MappedCore(
-            parts.kernel, width, spec, self._task, single, parts.average, parts.class_weight == "balanced"
+            parts.kernel, width, spec, self._task.name, single, parts.average, parts.class_weight == "balanced"
         )
 
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
-        points = state["points"]
-        core = self._mapped_core(parts, points.shape[1], points.dtype == np.float32)
+        kind = points_kind(state)
+        core = self._mapped_core(parts, kind.width, kind.single)
         core.restore(state)
         return core
 
@@ -182,6 +171,11 @@ class FeatureLearner(StreamLearner):
     def coef_(self) -> npt.NDArray[np.float64]:
         """The weights at their true scale: a row an output, a column a feature of the map."""
         return self._at_rest(lambda model: np.ascontiguousarray(model._outward(model._engine.coef().T).T))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_POINTS:
+            raise AttributeError(f"{type(self).__name__} stores no points; its weights are coef_")
+        return super().__getattr__(name)
 
     @property
     def map_(self) -> Any:
@@ -200,30 +194,21 @@ class FeatureLearner(StreamLearner):
         rule = persist.decode(fitted["rule"])
         if not isinstance(rule, Rule):
             raise persist.ModelFileError(f"its rule is {rule!r}")
-        rule._for_task(self._task)
+        rule._for_task(self._task.name)
         map_ = map_from_file(arrays, fitted["map"])
         if map_.n_features_in_ != fitted.get("n_features_in", map_.n_features_in_):
             raise persist.ModelFileError("its map does not have the number of features it states")
         return Parts(map_, rule, Unbounded(), bool(fitted["average"]), self._class_weight())
 
 
-def _task_of(rule: Any) -> str:
+def _task_of(rule: object) -> str:
     """The first task that a rule is for."""
     if isinstance(rule, SGD) or hasattr(rule, "loss"):
         return str(rule.loss.tasks[0])
     return rule.tasks[0] if isinstance(rule, Rule) else "classification"
 
 
-class _NoPoints:
-    """Weights instead of stored points: what belongs to points is not there."""
-
-    def _absent(self) -> Any:
-        raise AttributeError(f"{type(self).__name__} stores no points; its weights are coef_")
-
-    support_vectors_ = support_ids_ = dual_coef_ = n_support_ = property(_absent)
-
-
-class FeatureClassifier(_NoPoints, KernelClassifier, FeatureLearner):
+class FeatureClassifier(FeatureLearner, Classifier):
     """Online classifier over the features of a map; see `FeatureLearner` for the parameters.
 
     Examples
@@ -238,21 +223,32 @@ class FeatureClassifier(_NoPoints, KernelClassifier, FeatureLearner):
     0.078 wrong
     """
 
+    _default_rule = KernelClassifier._default_rule
+
     def __init__(
         self,
         map: Any = None,
-        rule: Any = None,
+        rule: RuleLike | None = None,
         task: str | None = None,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         class_weight: Any = None,
         n_jobs: int | None = 1,
     ) -> None:
-        FeatureLearner.__init__(self, map, rule, task, average, random_state, n_jobs)
+        super().__init__(map, rule, task, average, random_state, n_jobs)
         self.class_weight = class_weight
 
+    def partial_fit(self, X: Table, y: Labels = None, sample_weight: Labels = None, classes: Labels = None) -> Self:
+        """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
+        self._learn(X, y, sample_weight, classes=classes)
+        return self
 
-class FeatureRegressor(_NoPoints, KernelRegressor, FeatureLearner):
+    def prequential(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Scores:
+        """Learn as `partial_fit` does, and return the score of each event before it was learned."""
+        return np.asarray(self._learn(X, y, sample_weight, want_scores=True, classes=classes))
+
+
+class FeatureRegressor(FeatureLearner, Regressor):
     """Online regressor over the features of a map; see `FeatureLearner` for the parameters.
 
     Examples
@@ -268,10 +264,14 @@ class FeatureRegressor(_NoPoints, KernelRegressor, FeatureLearner):
     mean absolute error 0.007
     """
 
-    __init__ = FeatureLearner.__init__
+    _task: ClassVar[Regression] = SEVERAL_TARGETS
+    _retargets = True
+    _default_rule = KernelRegressor._default_rule
+
+    __init__ = FeatureLearner.__init__  # scikit-learn looks for parameters in the class itself
 
 
-class FeatureNovelty(_NoPoints, KernelNovelty, FeatureLearner):
+class FeatureNovelty(FeatureLearner, Detector):
     """Online novelty detector over the features of a map; see `FeatureLearner` for the parameters.
 
     Examples
@@ -287,4 +287,11 @@ class FeatureNovelty(_NoPoints, KernelNovelty, FeatureLearner):
     0.050 of the events were alarms
     """
 
-    __init__ = FeatureLearner.__init__
+    _default_rule = KernelNovelty._default_rule
+
+    __init__ = FeatureLearner.__init__  # scikit-learn looks for parameters in the class itself
+
+    @property
+    def offset_(self) -> float:
+        """The margin (its mean over time with average=True): `decision_function` is `score_samples` less this."""
+        return float(self._engine.margin)

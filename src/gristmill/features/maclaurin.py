@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core, persist
 from .._common import inputs as _input
-from .._common.params import NestedParameters
 from .._common.ranges import count, flag, one_of, optional, real
 from .._common.seeds import generator
+from .._common.types import Labels, RandomState, Table
 from ..kernels import Exponential
-from ..persist.mixin import Storable
+from ..persist.stored import StoredEstimator
 from . import _degree_law as laws
 from . import _domain as domain
 from ._inner_maps import DrawnInner, draw_inner
@@ -30,7 +30,7 @@ _SAMPLE = 256  # rows from which measure="optimal" takes its moments
 _HIGHEST = 4096
 
 
-class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
+class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
     """Random Maclaurin features: Z with E<Z(x), Z(y)> = f(<x, y>) for a kernel whose series has no negative
     term.
 
@@ -89,12 +89,12 @@ class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: object = None,
         n_components: int = 100,
         exact_low_order: bool = False,
         measure: str = "geometric",
         p: float = 2.0,
-        random_state: Any = None,
+        random_state: RandomState = None,
         stratified: bool = True,
         signs: str = "complex",
         structured: bool = False,
@@ -151,7 +151,7 @@ class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # ---- fitting -------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Labels = None) -> Self:
         """Draw the map. Only `measure="optimal"` and inner transformers look at the values of X.
 
         Parameters
@@ -271,7 +271,7 @@ class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             ensure_all_finite=elsewhere,
         )
 
-    def transform(self, X: Any) -> npt.NDArray[Any]:
+    def transform(self, X: Table) -> npt.NDArray[np.generic]:
         """The features of each row: float32 for float32, else float64.
 
         Parameters
@@ -437,7 +437,7 @@ class RandomMaclaurin(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return tags
 
 
-def _checked_array(arrays: dict[str, Any], name: str, dtype: Any) -> npt.NDArray[Any]:
+def _checked_array(arrays: dict[str, Any], name: str, dtype: object) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(arrays[name])
     if array.dtype != dtype or array.ndim != 1 or not np.isfinite(array).all():
         raise persist.ModelFileError(f"its array {name!r} is damaged")
@@ -451,7 +451,7 @@ def _as_rows(X: Any) -> Any:
     return X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
 
 
-def _fitted_inner(inner: Any, X: Any) -> Any:
+def _fitted_inner(inner: object, X: Table) -> Any:
     from sklearn.exceptions import NotFittedError
 
     try:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.ranges import Range
+from .._common.types import Labels
 from ..kernels import (
     Exponential,
     Kernel,
@@ -84,7 +85,7 @@ def _length(series: Series, count: int) -> int:
     return count if series.degree is None else min(count, series.degree + 1)
 
 
-def _logs(values: Any) -> Reals:
+def _logs(values: object) -> Reals:
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(values, dtype=np.float64))
 
@@ -167,7 +168,7 @@ class DotProduct(Kernel):
             last = len(program) - 1
         return last
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         t = float(np.dot(np.asarray(x, dtype=float), np.asarray(y, dtype=float)))
         series = self._series()
         if not abs(t) < series.radius:
@@ -253,7 +254,7 @@ def _product(left: Series, right: Series) -> Series:
     return Series(logs, degree, min(left.radius, right.radius))
 
 
-def series_of(kernel: Any) -> Series:
+def series_of(kernel: object) -> Series:
     """The Maclaurin series of a kernel; one that has none, or negative terms, is refused by name."""
     if isinstance(kernel, DotProduct):
         return kernel._series()

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from .. import _core, persist
@@ -20,7 +20,7 @@ from ..budgets import Budget
 from ..learners import additive
 from ..learners.composition import check_outputs
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
-from ..persist.mixin import Storable
+from ..persist.stored import StoredEstimator
 from ..rules import Rule
 from . import scaling as _scaled_members
 
@@ -28,13 +28,6 @@ _WORKS = (
     "rules such as Perceptron(), SGD(...), Implicit(...), PassiveAggressive(...), FeasibleSet(...) without a radius, and "
     "budgets Window(steps), DropOldest(size), DropSmallest(size), DropRandom(size), Merge(size) work"
 )
-#: fields of a learner whose budget folds points, and of a member with one
-_PARTNERS = ("partners", "likeness", "shares", "selves", "stale", "partner_rows")
-
-
-def _calibration(state: dict[str, Any]) -> npt.NDArray[np.float64]:
-    names = ("calibration", "calibration_offsets", "calibration_curvatures")
-    return np.concatenate([state[name] for name in names]).reshape(1, -1)
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
@@ -44,13 +37,17 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
     return values.reshape(shape)
 
 
-class FleetBase(Storable, BaseEstimator):
+class FleetBase(StoredEstimator):
     """Base of the fleets: many learners with the same kernel, rule and budget."""
 
     prototype: Any
     _core_: Any = None  # nothing is learned yet
     _cores: tuple[Any, Any]  # for double and single precision
     _table: LabelTable = NO_LABELS
+
+    def _has_begun(self) -> bool:
+        """A fleet compares its parameters at each call: assignments and changes of the prototype are seen too."""
+        return False
 
     # ---- parts ----------------------------------------------------------------------------------------------------
 
@@ -80,7 +77,7 @@ class FleetBase(Storable, BaseEstimator):
             raise ValueError(f"{owner}: the budget of a member holds at most {2**31} points, got size={size}")
         _scaled_members.scaling(owner, self.prototype)
         try:
-            self._made(_core.FleetDouble, parts, 1, count=1, seeds=np.zeros(1, dtype=np.uint64))
+            _core.check_members(parts.rule._spec(), parts.budget._spec(), prototype._task.name)
         except ValueError as error:
             raise ValueError(f"{owner} cannot run {parts.rule!r} with {parts.budget!r}: {error}; {_WORKS}") from None
         return parts
@@ -108,7 +105,7 @@ class FleetBase(Storable, BaseEstimator):
             kernel=parts.kernel._program(),
             rule=parts.rule._spec(),
             budget=parts.budget._spec(),
-            task=self._model._task,
+            task=self._model._task.name,
             width=width,
             **_scaled_members.scaling(type(self).__name__, self.prototype),
             **more,
@@ -187,7 +184,7 @@ class FleetBase(Storable, BaseEstimator):
             found, table, known = _labels.targets(owner, kept, len(kept)), self._table, 0
         else:
             table, found, known = self._labelled(owner, kept, classes)
-            if len(table) > 2:
+            if len(table) > max(len(self._table), 2):
                 parts = self._model._parts()
                 check_outputs(parts.rule, parts.budget, len(table))
         numbers[slice(None) if there is None else there] = found
@@ -272,68 +269,19 @@ class FleetBase(Storable, BaseEstimator):
         core = self._started()
         model = clone(self._model)
         parts = self._settled(self._parts(), core.width)
-        fresh = model._make_core(parts, core.width, False, core.is_single, seed).state()
-        random = type(parts.budget).__name__ == "DropRandom"
-        rule = [name for name in fresh if name.startswith("rule.")]
-        fresh |= {name: pack["numbers"][:, i].copy() for i, name in enumerate(rule)}
-        fresh |= {
-            "seen": pack["seen"].astype(np.uint64),
-            "steps": pack["steps"].astype(np.uint64),
-            "random_seed": pack["seeds"] if random else np.array([seed], dtype=np.uint64),
-            "random_counter": pack["counters"],
-            "classes": np.array([core.classes], dtype=np.uint64),
-            "intercept": pack["intercept"][0].copy(),
-            "intercept_sum": np.zeros(pack["intercept"].shape[1]),
-            "ids": pack["ids"],
-            "labels": pack["labels"],
-            "came_sparse": np.zeros(len(pack["ids"]), dtype=np.uint8),
-            "coef": np.ascontiguousarray(pack["coef"].T),
-            "scale": pack["scale"],
-            "points": pack["points"],
-        }
-        # A fleet keeps no intervals: how far a member's numbers may be off is learned when it learns alone.
-        fresh = {name: value for name, value in fresh.items() if not name.startswith("intervals")}
-        if "calibration" in pack:
-            numbers, outputs = pack["calibration"][0], pack["intercept"].shape[1]
-            fresh["calibration"] = numbers[:5].copy()
-            fresh["calibration_offsets"] = numbers[5 : 5 + outputs].copy()
-            fresh["calibration_curvatures"] = numbers[5 + outputs :].copy()
-        fresh |= {name: pack[name] if name in pack else fresh[name] for name in _PARTNERS if name in fresh}
-        empty = np.zeros((0, len(pack["ids"])))
-        fresh |= {name: empty for name in ("lag", "sum") if name in fresh}
+        alone = model._make_core(parts, core.width, False, core.is_single, seed)
+        core.give_member(pack, alone)
         model.n_features_in_ = core.width
-        model._run = Run(parts, model._restored(parts, fresh), self._table)
+        model._run = Run(parts, alone, self._table)
         return _scaled_members.prepared(self.prototype, model, pack)
 
     def _packed(self, model: Any) -> dict[str, Any]:
         """A plain estimator as the pack of one member."""
         core, (run, scaling) = self._started(), self._run_of(model)
-        state = run.core.state()
-        points = state["points"]
-        if not isinstance(points, np.ndarray) or points.shape[1] != core.width:
-            raise ValueError(f"the learner does not have dense points of {core.width} features")
-        if (points.dtype == np.float32) != core.is_single:
-            raise ValueError(f"the learner keeps {points.dtype}, and this fleet does not")
         if run.labels.names[: run.core.classes] != self._table.names[: core.classes]:
             raise ValueError("the learner has not met the same classes in the same order as the fleet")
-        rule = [name for name in state if name.startswith("rule.")]
-        return {
-            "sizes": np.array([len(points)], dtype=np.int64),
-            "seen": state["seen"].astype(np.int64),
-            "steps": state["steps"].astype(np.int64),
-            "seeds": state["random_seed"],
-            "counters": state["random_counter"],
-            "scale": state["scale"],
-            "numbers": np.array([[state[name][0] for name in rule]], dtype=np.float64).reshape(1, len(rule)),
-            "intercept": state["intercept"],
-            "ids": state["ids"],
-            "labels": state["labels"],
-            "coef": np.ascontiguousarray(state["coef"].T),
-            "points": points,
-            **({} if scaling is None else {"scaling": scaling}),
-            **{name: state[name] for name in _PARTNERS if name in state},
-            **({"calibration": _calibration(state)} if "calibration" in state else {}),
-        }
+        found: dict[str, Any] = core.member_from(run.core, scaling)
+        return found
 
     def _run_of(self, model: Any) -> tuple[Run, Any]:
         """State of a learner that can become a member, and of its scaler."""
@@ -363,10 +311,8 @@ class FleetBase(Storable, BaseEstimator):
         return LabelTable(persist.decode_labels(fitted["labels"])) if "labels" in fitted else NO_LABELS
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {key: value for key, value in super().__getstate__().items() if key not in ("_core_", "_table")}
-        if self._core_ is not None:
-            state["_file"] = self._to_file()
-        return state
+        kept = {key: value for key, value in super().__getstate__().items() if key not in ("_core_", "_table")}
+        return kept if self._core_ is None else kept | {"_file": self._to_file()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         file = state.pop("_file", None)

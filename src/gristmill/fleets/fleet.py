@@ -124,15 +124,18 @@ class Fleet(FleetBase):
             seed = int(seeds[0])
             core = self._begin(parts, X.shape[2], X.dtype, seeds)
         labels = None if numbers is None else numbers.reshape(shape)
+        before, changes = self._table, core.changes
         try:
+            self._table = table  # first: a concurrent reader uses only as many names as it has scores
             scores = core.learn(X, labels, weights, mask, want, known, self._threads(core, len(X)))
-        finally:  # an interrupt is raised after the chunk was learned: labels and core change together
-            if self._core_ is not None and core.classes == len(table):
-                self._table = table
+            if seed is not None:
+                self._first_seed, self.n_features_in_ = seed, X.shape[2]
+                self._core_ = core
+        except BaseException:  # an interrupt may come after the core has learned the chunk
+            if self._core_ is None or core.changes == changes:
+                self._table = before
+            raise
         if seed is not None:
-            self._core_, self._first_seed = core, seed
-            self.n_features_in_ = X.shape[2]
-            self._table = table
             self._started()  # from now on with these parameters
         return self._shown(scores, core.classes) if want else None
 
@@ -248,7 +251,8 @@ class Fleet(FleetBase):
     def _begin_with(self, model: Any) -> None:
         run, _ = self._run_of(model)
         seeds = self._seeds()
-        core = self._begin(self._parts(), run.core.width, run.core.state()["points"].dtype, seeds)
+        dtype = np.dtype(np.float32 if run.core.is_single else np.float64)
+        core = self._begin(self._parts(), run.core.width, dtype, seeds)
         core.add_classes(run.core.classes)
         self._core_, self._table, self._first_seed = core, run.labels, int(seeds[0])
         self.n_features_in_ = core.width

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..persist.model_file import ModelFileError
+from .keys import KeyKind, Keys
+from .saved_keys import keys_as_arrays, keys_from_arrays
 
 Floats = npt.NDArray[np.float64]
 #: of a key in a dict: its numbers, itself, and its place
@@ -58,10 +60,10 @@ class GlobalMean(NamedTuple):
         return self.mean + (key.mean - self.mean) * (sure / (sure + within) if sure + within > 0 else 1.0)
 
 
-class Told(NamedTuple):
-    """Residual targets of a chunk, and the means after it is learned."""
+class Means(NamedTuple):
+    """The means before each event of a chunk, and those after it."""
 
-    before: Floats  #: the level of each event's key before it
+    level: Floats  #: of each event's key before it
     known: npt.NDArray[np.bool_]  #: whether the key had one
     changed: dict[Any, KeyMean]
     whole: GlobalMean
@@ -94,8 +96,9 @@ class KeyMeans:
     def _is_past(self, level: KeyMean, event: float, time: float) -> bool:
         return time - level.time > self._ttl or event - level.event > self._horizon
 
-    def tell(self, keys: list[Any], targets: Floats, weights: Floats | None, times: Floats | None) -> Told:
+    def before(self, rows: Keys, targets: Floats, weights: Floats | None, times: Floats | None) -> Means:
         """Mean of each sample's key before the sample, in order; changes nothing."""
+        keys = _listed(rows)
         before, known = np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
         changed: dict[Any, KeyMean] = {}
         whole, fresh = self.whole, KeyMean(0.0, 0.0, 0.0, 0.0)
@@ -111,20 +114,19 @@ class KeyMeans:
             before[row] = whole.level(level, whole.apart()) if known[row] else whole.mean
             weight = 1.0 if heavy is None else heavy[row]
             changed[key], whole = _joined(level, whole, weight, target, event, time)
-        return Told(before, known, changed, whole)
+        return Means(before, known, changed, whole)
 
-    def keep(self, told: Told) -> None:
+    def keep(self, found: Means) -> None:
         """Commit the means of a chunk that was learned."""
-        for key, level in told.changed.items():
-            self._of[key] = level
-        self.whole = told.whole
+        self._of.update(found.changed)
+        self.whole = found.whole
         if np.isfinite(self._horizon) and len(self._of) > self._horizon:
             least = self.whole.event - self._horizon
             self._of = {key: level for key, level in self._of.items() if level.event >= least}
 
-    def of(self, keys: list[Any], times: Floats | None) -> Floats:
+    def of(self, rows: Keys, times: Floats | None) -> Floats:
         """Present means; the global mean for an unknown key."""
-        whole, apart = self.whole, self.whole.apart()
+        keys, whole, apart = _listed(rows), self.whole, self.whole.apart()
         found = np.full(len(keys), whole.mean)
         for row, key in enumerate(keys):
             level = self._of.get(key)
@@ -135,35 +137,39 @@ class KeyMeans:
                 found[row] = whole.level(level, apart)
         return found
 
-    def forget(self, keys: list[Any]) -> None:
-        for key in keys:
+    def forget(self, rows: Keys) -> None:
+        for key in _listed(rows):
             self._of.pop(key, None)
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def to_file(self, texts: bool) -> dict[str, Any]:
-        """Keys, whole numbers or bytes, and a row of numbers each; and the numbers of all."""
-        keys = list(self._of)
+    def to_file(self, kind: KeyKind) -> dict[str, Any]:
+        """Keys, a row of numbers each, and the numbers of all."""
+        names = list(self._of)
+        keys, lengths = keys_as_arrays(np.array(names, dtype=np.int64) if kind == "int" else names)
         return {
-            "levels.keys": np.frombuffer(b"".join(keys), np.uint8) if texts else np.array(keys, dtype=np.int64),
-            "levels.lengths": np.array([len(key) for key in keys] if texts else [], dtype=np.int64),
+            "levels.keys": keys,
+            "levels.lengths": lengths,
             "levels.numbers": np.array(list(self._of.values()), dtype=np.float64).reshape(-1, 4),
             "levels.whole": np.array(self.whole, dtype=np.float64),
         }
 
-    def from_file(self, arrays: dict[str, Any], texts: bool) -> None:
+    def from_file(self, arrays: dict[str, Any], kind: KeyKind) -> None:
         """Back from `to_file`, whose arrays are taken out; what does not fit is refused."""
         names = ("keys", "lengths", "numbers", "whole")
         keys, lengths, numbers, whole = (arrays.pop(f"levels.{name}") for name in names)
         if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in (numbers, whole)):
             raise ModelFileError("its levels hold what is not a finite number")
-        found = _cut(keys, lengths) if texts else keys.tolist()
+        found = _listed(keys_from_arrays(kind, keys, lengths))
         if numbers.shape != (len(found), 4) or whole.shape != (8,) or (numbers[:, 0] < 0).any() or whole[0] < 0:
             raise ModelFileError("its levels are damaged")
-        if len(set(found)) != len(found):
-            raise ModelFileError("the keys of its levels are not distinct")
         self._of = {key: KeyMean(*row) for key, row in zip(found, numbers.tolist(), strict=True)}
         self.whole = GlobalMean(*whole.tolist())
+
+
+def _listed(rows: Keys) -> list[Any]:
+    """Keys as plain values."""
+    return rows if isinstance(rows, list) else list(rows.tolist())
 
 
 def _joined(
@@ -186,12 +192,3 @@ def _joined(
         whole.keys + began,
         whole.pairs + own * own - level.weight * level.weight,
     )
-
-
-def _cut(keys: Any, lengths: Any) -> list[bytes]:
-    """Texts that lie one after the other."""
-    ends = np.cumsum(lengths)
-    if (lengths < 0).any() or (int(ends[-1]) if len(ends) else 0) != len(keys):
-        raise ModelFileError("the keys of its levels are damaged")
-    text = keys.tobytes()
-    return [text[end - size : end] for end, size in zip(ends.tolist(), lengths.tolist(), strict=True)]

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Iterator
-from typing import Any, Self
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import column_or_1d
 
-from .. import _core
+from .. import _core, persist
+from .._common.frozen_params import FrozenParams
 from .._common.labels import LabelTable
-from .._common.times import is_span, read_times
-from ..learners.kernel import KernelClassifier, KernelNovelty
-from .keyed_files import KeyedFiles
-from .keys import KeyedEvents, KeyKind, read_keys, shown_keys
+from .._common.seqlock import SeqLock
+from .._common.times import is_span, read_times, read_ttl
+from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
+from ..streams.files.fixed_width import TableRows
+from .base import FleetBase
+from .chunk import Chunk
+from .key_means import KeyMeans
+from .key_store import KeyStore, Limits
+from .keys import KeyedEvents, KeyKind, Keys, Start, read_keys, shown_keys
 from .prior import UndoablePrior
+from .saved_keys import count_of, read_into, written
+from .spill_file import TemporarySpill
+
+Found = TypeVar("Found")
 
 
-class KeyedFleet(KeyedFiles):
+class KeyedFleet(FleetBase):
     """One learner for each key, with the same kernel, rule and budget, created at the first event of the key.
 
     The learner of a key equals the prototype trained on the events of that key alone, bit for bit, in whatever order
@@ -38,22 +50,33 @@ class KeyedFleet(KeyedFiles):
         A key whose last event is longer ago is forgotten, and starts again with an empty learner; `n_expired_` counts
         them. In events of the whole fleet, or in units of `time=`: seconds where times are dates.
     spill : path, optional
-        An SQLite file for keys beyond `max_keys`; they are read back unchanged at their next event. It is a temporary
-        file of the fleet, removed with it: `save` writes all keys. A path that is a database of another program is
-        refused. A fleet that is loaded, unpickled or copied gets a file of its own in the system's temporary folder,
-        whatever path stands in the model file; `set_params(spill=path)` moves it.
+        An SQLite file for keys beyond `max_keys`, or a folder, in which the file gets a name of its own; keys are read back
+        unchanged at their next event. The file belongs to one fleet and is removed with it: `save` writes all keys. A file
+        that another living fleet uses is refused, and so is a database of another program. A fleet that is loaded,
+        unpickled or copied gets a file of its own in the system's temporary folder, whatever path stands in the model file;
+        `set_params(spill=path)` moves it.
     prior : learner, optional
         One learner trained on the events of all keys. In regression a key learns the residual of the prior, y - p(x);
         in classification the score of the prior is added to that of the key. Not for novelty detection.
+    center : bool, default=False
+        Take a mean per key off the targets; for regression. Houses, engines and shops each have a level of their own, and
+        they react alike. The level of a key is the running mean of its targets, shrunk to that of all keys as far as keys
+        are alike and its events are few (empirical Bayes); the `prior`, and then the key's own learner, learn what is left.
+        The first event of a key settles its level and is not learned otherwise; before it the level is the mean of all
+        targets. The prior must take `sample_weight`, and one that settles, such as `Prepared(KernelRegressor(rule=
+        SGD(Squared(), 1.0, schedule="inv_sqrt"), average=True))`, is better than one that follows the newest events.
+        Without `spill`, the level of a key without events is kept for 16 * max_keys events; with it, levels stay in memory,
+        some 280 bytes each.
 
     Notes
     -----
-    `max_keys`, `ttl` and the path of `spill` may be changed at any time. What has been learned with one `prototype` or
-    `prior` does not go on with another one: a change is refused at the next call.
+    `max_keys`, `ttl` and the path of `spill` may be changed at any time. What has been learned with one `prototype`,
+    `prior` or `center` does not go on with another one: a change is refused at the next call.
 
     References
     ----------
     J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, IEEE Trans. Signal Processing 52(8), 2004.
+    H. Robbins, An Empirical Bayes Approach to Statistics, Proc. Third Berkeley Symposium, 1956: `center`.
 
     Examples
     --------
@@ -65,9 +88,22 @@ class KeyedFleet(KeyedFiles):
     >>> scores = fleet.prequential(devices, X)
     >>> len(fleet), fleet[7].n_seen_ == int((devices == 7).sum())
     (50, True)
+
+    >>> from gristmill import DropSmallest, KernelRegressor
+    >>> shops, X = rng.integers(0, 40, size=4000), rng.normal(size=(4000, 1))
+    >>> y = 1000 * shops + X[:, 0]
+    >>> fleet = KeyedFleet(KernelRegressor(Gaussian(0.5), budget=DropSmallest(20)), center=True)
+    >>> predictions = fleet.prequential(shops, X, y)
+    >>> round(float(np.abs(predictions - y)[2000:].mean()), 2)
+    0.15
     """
 
     _cores = (_core.KeyedDouble, _core.KeyedSingle)
+    _store: KeyStore | None = None
+    _prior: UndoablePrior | None = None
+    _means: KeyMeans | None = None
+    _turns: SeqLock | None = None  #: guards what changes together: spill file, prior and means
+    _runs_with: FrozenParams | None = None
 
     def __init__(
         self,
@@ -76,18 +112,31 @@ class KeyedFleet(KeyedFiles):
         ttl: Any = None,
         spill: Any = None,
         prior: Any = None,
+        center: bool = False,
     ) -> None:
         self.prototype = prototype
         self.max_keys = max_keys
         self.ttl = ttl
         self.spill = spill
         self.prior = prior
+        self.center = center
+
+    # ---- parts and parameters ---------------------------------------------------------------------------------------
 
     def _parts(self) -> Any:
-        self._room()
+        Limits.of(self.max_keys, self.ttl, self.spill)
         parts = super()._parts()
-        if self.prior is None:
-            return parts
+        if not isinstance(self.center, bool):
+            raise ValueError(f"center must be True or False, got {self.center!r}")
+        if self.center and not isinstance(self._model, KernelRegressor):
+            raise ValueError(
+                f"center=True takes means off numbers: the prototype must be a KernelRegressor, got {self._model!r}"
+            )
+        if self.prior is not None:
+            self._check_prior()
+        return parts
+
+    def _check_prior(self) -> None:
         if isinstance(self._model, KernelNovelty):
             raise ValueError("novelty has no labels for a prior to explain; use prior=None")
         fits = is_classifier if isinstance(self._model, KernelClassifier) else is_regressor
@@ -96,18 +145,71 @@ class KeyedFleet(KeyedFiles):
                 f"prior must be a learner for the task of the prototype, with prequential, such as a "
                 f"{type(self._model).__name__}, got {self.prior!r}"
             )
-        return parts
+        if self.center and "sample_weight" not in inspect.signature(self.prior.prequential).parameters:
+            raise ValueError(
+                "prior must take sample_weight in prequential, because with center=True the first event of a key has no "
+                f"weight; got {self.prior!r}"
+            )
 
-    def _begin(self, parts: Any, width: int, dtype: Any, seed: int, kind: KeyKind) -> Any:
-        return self._made(
-            self._cores[dtype == np.float32],
+    def _check_parameters(self) -> None:
+        if self._runs_with is not None:
+            self._runs_with.refuse_changed(self)
+        super()._check_parameters()
+
+    @property
+    def _core_(self) -> Any:
+        return None if self._store is None else self._store.core
+
+    def _new_store(self, parts: Any, start: Start) -> KeyStore:
+        """An empty store; it is the fleet's own once `_adopt` was called."""
+        core = self._made(
+            self._cores[start.dtype == "float32"],
             parts,
-            width,
-            **self._room()._asdict(),
-            texts=kind != "int",
-            seed=seed,
+            start.width,
+            **Limits.of(self.max_keys, self.ttl, self.spill)._asdict(),
+            texts=start.kind != "int",
+            seed=start.seed,
             one_seed=self._one_seed,
         )
+        return KeyStore(core, start, self.max_keys, self.ttl, self.spill)
+
+    def _adopt(self, store: KeyStore) -> None:
+        """From now on with this store, and with the present parameters."""
+        self.n_features_in_ = store.start.width
+        self._runs_with = FrozenParams(self, ("prototype", "prior", "center"))
+        self._guard()
+        self._store = store
+
+    def _begun(self, start: Start) -> KeyStore:
+        """The store, which is made if nothing has been learned; for fleets that learn by batches of a log."""
+        if self._store is None:
+            self._adopt(self._new_store(self._parts(), start))
+        return self._settled_store()
+
+    def _guard(self) -> None:
+        if self._turns is None and not (self.spill is None and self.prior is None and not self.center):
+            self._turns = SeqLock()
+
+    def _settled_store(self) -> KeyStore:
+        """The store with the present parameters; raises if a fixed parameter was changed in mid-stream."""
+        store = self._store
+        if store is None:
+            self._started()
+        assert store is not None
+        if self._runs_with is not None:
+            self._runs_with.refuse_changed(self)
+        if not store.has(self.max_keys, self.ttl, self.spill):
+            self._guard()
+            with self._writing():
+                store.configure(self.max_keys, self.ttl, self.spill)
+        return store
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._turns is None else self._turns.write()
+
+    def _looking(self, find: Callable[[], Found]) -> Found:
+        """Result of `find` over memory and disk, at one consistent state."""
+        return find() if self._turns is None else self._turns.read(find)
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
@@ -142,67 +244,67 @@ class KeyedFleet(KeyedFiles):
         self._learn([key], row, label, weight, when, None, False)
 
     def _learn(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, want: bool) -> Any:
-        first = self._core_ is None
-        core, parts = (None, self._parts()) if first else (self._settle(), None)
+        store = self._store
+        parts = self._parts() if store is None else None
+        if store is not None:
+            store = self._settled_store()
         events = self._events(keys, X, y, weights, time, classes)
-        seed = self._seed() if first else None
-        if seed is not None:
-            core = self._begin(parts, events.X.shape[1], events.X.dtype, seed, events.kind)
-        weights = self._weights(weights, (len(events.X),))
+        if store is None:
+            dtype = events.X.dtype.name
+            start = Start(events.kind, events.X.shape[1], dtype, self._seed(), events.times is not None)
+            store = self._new_store(parts, start)
+            self._guard()
         with self._writing():
-            return self._take_in(core, seed, events, weights, classes, want)
+            return self._take_in(store, events, classes, want)
 
-    def _take_in(self, core: Any, seed: int | None, events: KeyedEvents, weights: Any, classes: Any, want: bool) -> Any:
-        """Prior, core and spill file learn, or none of them; `seed`: of a core that is new."""
-        table, kept = self._table, core.changes
-        prior = self._prior_run if self.prior is None or self._prior_run else UndoablePrior(copy.deepcopy(self.prior))
+    def _take_in(self, store: KeyStore, events: KeyedEvents, classes: Any, want: bool) -> Any:
+        """Means, prior and store learn a chunk, or none of them does.
+
+        The core of the store commits last and in one step, so its count of changes decides after an error or an interrupt:
+        where it has the chunk, the others keep it too; where it has not, they are rolled back.
+        """
+        table, changes = self._table, store.core.changes
+        fresh = self.prior is not None and self._prior is None
+        prior = UndoablePrior(copy.deepcopy(self.prior)) if fresh else self._prior
+        means = KeyMeans() if self.center and self._means is None else self._means
+        chunk = Chunk(prior, means, events)
         try:
-            said = offsets = None
-            numbers = events.labels
-            if prior is not None:
-                core.check(events.rows, events.X)  # validate before the prior learns
-                said = prior.learn(events.X, events.y, weights, classes)
-                if isinstance(self._model, KernelClassifier):
-                    offsets = self._offsets(prior.learner, said, events.table)
-                else:
-                    numbers = numbers - said
+            if chunk.means is not None:
+                chunk.means.configure(*self._lifetime_of_means())
+                chunk.center()
+            if chunk.prior is not None:
+                store.core.check(events.rows, events.X)  # before the prior learns
+                chunk.explain(classes, self._offsets if isinstance(self._model, KernelClassifier) else None)
             self._table = events.table  # first: a concurrent reader uses only as many names as it has scores
-            given = (numbers, events.weights, offsets, events.times, events.known)
-            self._kind = events.kind
-            scores = self._kept(
-                core, lambda: core.learn(events.rows, events.X, *given, self._found(core, events.rows), want)
-            )
-            self._settled_with(core, seed, events, prior)
+            scores = store.learn(chunk.events, chunk.offsets, want)
+            if self._store is None or self._turns is not None:  # else nothing is kept beside the core
+                self._keep(store, chunk)
         except BaseException:
-            if self._core_ is None or core.changes == kept:
-                self._undo(table, prior)
-            elif prior is not None:  # an interrupt came afterwards
-                prior.settle()
+            if store.core.changes == changes or self._store is None:
+                self._roll_back(store, chunk, table)
+            else:  # an interrupt came after the core had learned the chunk
+                self._keep(store, chunk)
             raise
-        if not want:
-            return None
-        shown = self._shown(scores, core.classes)
-        return shown + said if said is not None and offsets is None else shown
+        return chunk.whole(self._shown(scores, store.core.classes)) if want else None
 
-    def _settled_with(self, core: Any, seed: int | None, events: KeyedEvents, prior: UndoablePrior | None) -> None:
-        """Commit the chunk in prior, core and spill file."""
-        if prior is not None:
-            prior.keep()
-            self._prior_run, self.prior_ = prior, prior.learner
-        if seed is not None:
-            self._start(core, seed, events)
+    def _keep(self, store: KeyStore, chunk: Chunk) -> None:
+        chunk.keep()
+        self._prior, self._means = chunk.prior, chunk.means
+        if self._store is None:
+            self._adopt(store)
 
-    def _undo(self, table: LabelTable, prior: UndoablePrior | None) -> None:
-        """Roll back the prior; the core has rolled back already."""
+    def _roll_back(self, store: KeyStore, chunk: Chunk, table: LabelTable) -> None:
+        """The store has rolled back already, or is dropped because it was new."""
         self._table = table
-        if self._core_ is None:
-            self._kind = self._timed = self._runs_with = self._prior_run = self.prior_ = None
-            if self._spill is not None:  # the next try may be with another path
-                self._spill.close()
-                self._spill = None
-        elif prior is not None:
-            prior.undo()
-            self.prior_ = prior.learner
+        if self._store is None:
+            self._prior = self._means = self._runs_with = None
+            store.close()  # the next try may be with another path
+        else:
+            chunk.roll_back()
+
+    def _lifetime_of_means(self) -> tuple[float, int | None]:
+        """Age and number of keys after which a mean expires."""
+        return read_ttl(self.ttl), self.max_keys if self.spill is None else None
 
     def _one_each(self, y: Any, count: int) -> Any:
         """Labels or targets, one an event."""
@@ -221,15 +323,17 @@ class KeyedFleet(KeyedFiles):
         times = self._times(time, len(X))
         y = None if y is None else self._one_each(y, len(X))
         table, labels, known = self._codes(y, None, classes)
-        weights = self._weighed(table, labels, self._weights(weights, (len(X),)))
-        return KeyedEvents(kind, rows, X, labels, weights, times, known, table, y)
+        given = self._weights(weights, (len(X),))
+        return KeyedEvents(kind, rows, X, labels, self._weighed(table, labels, given), times, known, table, y, given)
 
-    def _start(self, core: Any, seed: int, events: KeyedEvents) -> None:
-        """The first events settle the kind of the keys, the width and the clock."""
-        self._first_seed, self._kind, self._timed = seed, events.kind, events.times is not None
-        self.n_features_in_ = events.X.shape[1]
-        self._run_with()
-        self._core_ = core
+    @property
+    def _kind(self) -> KeyKind | None:
+        return None if self._store is None else self._store.start.kind
+
+    @property
+    def _timed(self) -> bool | None:
+        """Whether events come with times; None before the first."""
+        return None if self._store is None else self._store.start.timed
 
     def _row(self, x: Any) -> Any:
         x = np.asarray(x)
@@ -249,7 +353,7 @@ class KeyedFleet(KeyedFiles):
     def _times(self, time: Any, count: int) -> Any:
         if time is None and is_span(self.ttl):
             raise ValueError(f"ttl={self.ttl!r} is a span of time: give time= with every event")
-        if self._timed is not None and self._timed != (time is not None) and self.ttl is not None:
+        if self.ttl is not None and self._timed is not None and self._timed != (time is not None):
             raise ValueError("time= is given with every event or with none, so that ttl has one clock")
         return None if time is None else read_times(time, count)
 
@@ -285,26 +389,43 @@ class KeyedFleet(KeyedFiles):
         return self.predict([key], self._row(x), None if time is None else [time])[0]
 
     def _scores(self, keys: Any, X: Any, time: Any, shares: bool = False) -> tuple[Any, int]:
-        core = self._settle()
+        store = self._settled_store()
         rows = read_keys(keys, self._kind)[1]
         X = self._table_of(X, len(rows))
         times = None if time is None else self._times(time, len(X))
-        return self._looking(lambda: self._scored(core, rows, X, times, shares))
+        return self._looking(lambda: self._scored(store, rows, X, times, shares))
 
-    def _scored(self, core: Any, rows: Any, X: Any, times: Any, shares: bool) -> tuple[Any, int]:
-        said = offsets = None
-        prior = self.prior_
+    def _scored(self, store: KeyStore, rows: Keys, X: Any, times: Any, shares: bool) -> tuple[Any, int]:
+        added: list[Any] = []
+        offsets, prior = None, self.prior_
         if prior is not None and isinstance(self._model, KernelClassifier):
             offsets = self._offsets(prior, prior.decision_function(X), self._table)
         elif prior is not None:
-            said = prior.predict(X)
-        asked = rows, X, offsets, times, self._found(core, rows)
-        scores, classes = core.score(*asked, False)
+            added.append(prior.predict(X))
+        scores, classes = store.score(rows, X, offsets, times)
         shown = self._shown(scores, classes)
         if shares:
             self._refuse_shares()
-            shown = self._shares(core.score(*asked, True)[0], shown, classes)
-        return (shown if said is None else shown + said), classes
+            return self._shares(store.score(rows, X, offsets, times, True)[0], shown, classes), classes
+        if self._means is not None:
+            added.append(self._means.of(rows, times))
+        for part in added:
+            shown = shown + part
+        return shown, classes
+
+    def level(self, keys: Any) -> Any:
+        """The mean that `center=True` takes off the targets of each key; of an unknown key, the mean of all."""
+        if not self.center:
+            raise AttributeError("a KeyedFleet has a level for each key with center=True only")
+        self._settled_store()
+        means, rows = self._means, read_keys(keys, self._kind)[1]
+        assert means is not None
+        return self._looking(lambda: means.of(rows, None))
+
+    @property
+    def prior_(self) -> Any:
+        """The learner of all keys, or None."""
+        return None if self._prior is None else self._prior.learner
 
     # ---- keys -------------------------------------------------------------------------------------------------------
 
@@ -314,60 +435,57 @@ class KeyedFleet(KeyedFiles):
 
         A key past its time is not known any more.
         """
-        self._settle()
-        return self._all_keys()
-
-    def _all_keys(self) -> Any:
-        core = self._started()
-        here, others = self._looking(lambda: (core.keys(), self._others(core)))
-        both = np.concatenate([here, others]) if self._kind == "int" else [*here, *others]
-        return shown_keys(both, self._kind)
+        return shown_keys(self._looking(self._settled_store().keys), self._kind)
 
     def __len__(self) -> int:
-        return 0 if self._core_ is None else len(self.keys_)
+        return 0 if self._store is None else len(self.keys_)
 
     def __iter__(self) -> Iterator[Any]:
         """The keys."""
-        if self._core_ is None:
+        if self._store is None:
             return iter(())
         return iter(self.keys_ if self._kind != "int" else self.keys_.tolist())
 
     def __contains__(self, key: Any) -> bool:
-        if self._core_ is None:
+        if self._store is None:
             return False
-        core = self._settle()
+        store = self._settled_store()
         try:
             rows = read_keys([key], self._kind)[1]
         except (TypeError, ValueError):  # it can be no key of this fleet
             return False
-        return bool(self._looking(lambda: core.known(rows, self._found(core, rows))[0]))
+        return bool(self._looking(lambda: store.known(rows)[0]))
 
     def __getitem__(self, key: Any) -> Any:
         """A key's learner as a plain estimator; with a prior, what the key has learned beyond it."""
-        core = self._settle()
+        store = self._settled_store()
         rows = read_keys([key], self._kind)[1]
         try:
-            pack = self._looking(lambda: core.members(rows, self._found(core, rows)))
-        except IndexError:
+            pack = self._looking(lambda: store.members(rows))
+        except KeyError:
             raise KeyError(key) from None
-        return self._learner(pack, self._first_seed)
+        return self._learner(pack, store.start.seed)
 
     def __setitem__(self, key: Any, model: Any) -> None:
         """Put a learner of the same parts in the place of a key's."""
-        core = self._settle()
+        store = self._settled_store()
         rows = read_keys([key], self._kind)[1]
         pack = self._packed(model)
         with self._writing():
-            last = np.array([core.now])
-            self._kept(core, lambda: core.set_members(rows, pack, last, self._found(core, rows)))
+            store.set_members(rows, pack, np.array([store.core.now]))
 
     def forget(self, keys: Any) -> int:
         """Remove these keys; returns how many of them were known."""
-        core = self._settle()
+        store = self._settled_store()
         rows = read_keys(keys, self._kind)[1]
         rows = np.unique(rows) if isinstance(rows, np.ndarray) else list(dict.fromkeys(rows))
         with self._writing():
-            return self._forget(core, rows)
+            changes = store.core.changes
+            try:
+                return store.forget(rows)
+            finally:
+                if self._means is not None and store.core.changes != changes:
+                    self._means.forget(rows)
 
     @property
     def n_stored_(self) -> int:
@@ -382,5 +500,66 @@ class KeyedFleet(KeyedFiles):
     @property
     def n_expired_(self) -> int:
         """Number of expired keys."""
-        core = self._settle()
-        return self._looking(lambda: self._expired(core))
+        store = self._settled_store()
+        return self._looking(lambda: store.expired)
+
+    @property
+    def memory_bytes_(self) -> int:
+        """Bytes that all keys together keep."""
+        return super().memory_bytes_ + (0 if self._means is None else self._means.nbytes)
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        store = self._settled_store()
+        return self._looking(lambda: self._written(store))
+
+    def _written(self, store: KeyStore) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = written(store, self.max_keys is not None)
+        fitted |= persist.encode_features(self)
+        names = self._table.names[: fitted["classes"]]  # another thread may bring more
+        if names:
+            fitted["labels"] = persist.encode_labels(names)
+        columns = getattr(self, "columns_", None)
+        if columns is not None:
+            fitted |= {"columns": columns.to_json(), "key_column": self.key_column_}
+        if self.prior_ is not None:
+            numbers, fitted["prior"] = self.prior_._to_file()
+            arrays |= {f"prior.{name}": array for name, array in numbers.items()}
+        if self._means is not None:
+            arrays |= self._means.to_file(store.start.kind)
+        return arrays, fitted
+
+    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        table = self._labels_from_file(fitted)
+        if int(fitted["classes"]) != len(table):
+            raise persist.ModelFileError("its classes do not fit its labels")
+        arrays = dict(arrays)
+        count = count_of(arrays, fitted)
+        if self.spill is not None:  # a path that stands in a file is not opened
+            self.spill = TemporarySpill()
+        persist.decode_features(self, fitted)
+        persist.justify(max(1, count) * self._room_of_one(), arrays, "keys", 2**28)
+        prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
+        means = KeyMeans() if self.center else None
+        if means is not None:
+            means.from_file(arrays, fitted["kind"])
+            means.configure(*self._lifetime_of_means())
+        dtype = arrays["points"].dtype.name
+        start = Start(fitted["kind"], self.n_features_in_, dtype, int(fitted["seed"]), bool(fitted["timed"]))
+        store = self._new_store(self._parts(), start)
+        store.core.add_classes(len(table))
+        read_into(store, arrays, fitted)
+        if "prior" in fitted:
+            self._prior = UndoablePrior(copy.deepcopy(self.prior))
+            self.prior_._from_file(prior, fitted["prior"])
+        if "columns" in fitted:
+            self.columns_, self.key_column_ = TableRows.from_json(fitted["columns"]), str(fitted["key_column"])
+            if len(self.columns_.out_names) != self.n_features_in_:
+                raise persist.ModelFileError("its columns do not fit its points")
+        self._means, self._table = means, table
+        self._adopt(store)
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = ("_store", "_prior", "_means", "_turns", "_runs_with", "columns_", "key_column_")
+        return {key: value for key, value in super().__getstate__().items() if key not in own}

@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .._common.labels import LabelTable
 
 KeyKind = Literal["int", "str", "bytes"]
+#: keys as the core takes them
+Keys = npt.NDArray[np.int64] | list[bytes]
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """What the first events settle for all that follow."""
+
+    kind: KeyKind
+    width: int
+    dtype: str
+    seed: int
+    timed: bool
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Start:
+        return cls(**json.loads(text))
 
 
 class KeyedEvents(NamedTuple):
     """Events of a keyed fleet as the core takes them."""
 
     kind: KeyKind
-    rows: Any  # keys: an array of whole numbers, or a list of bytes
+    rows: Keys
     X: Any
     labels: Any  # codes or targets; None for novelty
-    weights: Any
+    weights: Any  # those of their classes included
     times: Any
     known: int  # classes that are known before the first event
     table: LabelTable  # of the classes, after the last
     y: Any  # as it came, one an event
+    given_weights: Any  # as they came, one an event
 
 
 def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
@@ -113,3 +137,13 @@ def shown_keys(keys: Any, kind: KeyKind | None) -> Any:
     if kind == "int":
         return np.array(keys, dtype=np.int64)
     return [key.decode() for key in keys] if kind == "str" else [bytes(key) for key in keys]
+
+
+def selected(keys: Keys, places: npt.NDArray[np.int64]) -> Keys:
+    """Some keys by their places."""
+    return keys[places] if isinstance(keys, np.ndarray) else [keys[i] for i in places.tolist()]
+
+
+def concatenated(first: Any, second: Any) -> Keys:
+    """Keys of one kind, one list after the other."""
+    return np.concatenate([first, second]) if isinstance(first, np.ndarray) else [*first, *second]

@@ -26,14 +26,18 @@ class UndoablePrior:
     def __init__(self, learner: Any) -> None:
         self.learner = learner
         self._copy: Any = None
-        self._since: list[tuple[Any, Any, dict[str, Any]]] = []
-        self._events = 0
+        self._since: dict[
+            int, tuple[Any, Any, dict[str, Any]]
+        ] = {}  # by number, so that to keep one twice does no harm
+        self._events = self._number = 0
         self._waits: tuple[Any, Any, dict[str, Any]] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any, classes: Any) -> npt.NDArray[np.float64]:
-        """Learn and return the predictions made before; `keep` or `undo` must follow."""
+        """Learn and return the predictions made before; `keep` or `roll_back` must follow."""
         if self._copy is None or self._events + len(X) > _MOST:
-            self._copy, self._since, self._events = copy.deepcopy(self.learner), [], 0
+            self._copy, self._since, self._events = copy.deepcopy(self.learner), {}, 0
+        self._events += len(X)
+        self._number += 1
         more = {} if weights is None else {"sample_weight": weights}
         if classes is not None:
             more["classes"] = classes
@@ -46,20 +50,19 @@ class UndoablePrior:
         if self._waits is None:  # too many samples to replay
             self.settle()
             return
-        self._since.append(self._waits)
-        self._events += len(self._waits[0])
+        self._since[self._number] = self._waits
 
     def settle(self) -> None:
         """Commit everything learned so far and drop the replay log."""
         self._copy = None
 
-    def undo(self) -> None:
+    def roll_back(self) -> None:
         """Roll back to the state before the last chunk."""
         if self._copy is None:
             return
         learner = copy.deepcopy(self._copy)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were raised the first time
-            for X, y, more in self._since:
+            for X, y, more in self._since.values():
                 learner.prequential(X, y, **more)
         self.learner = learner

@@ -73,4 +73,4 @@ def unprepared(prototype: Any, member: Any) -> tuple[Any, Any]:
     arrays, plain = member._to_file()
     if int(plain["scaler"]["n_seen"]) != member.model_.n_seen_:
         raise ValueError("the scaling of the member has not seen the same events as its learner")
-    return member.model_, np.ascontiguousarray(arrays["scaler_state"], dtype=np.float64).reshape(1, -1)
+    return member.model_, np.ascontiguousarray(arrays["scaler_state"], dtype=np.float64).reshape(-1)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .._common.ranges import Range, is_real, is_whole, one_of, optional, positive
+from .._common.types import Table
 from ..budgets import DropOldest, DropRandom, DropSmallest, Unbounded, Window
 from ..kernels import Kernel, Laplacian, Node
 
@@ -64,7 +64,7 @@ class _TreeKernel(Kernel):
                 block += np.where(np.isnan(part), 0.0, part) if self._skips_missing() else part
         return float(matrix[0, 0]) if single else matrix
 
-    def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
+    def diagonal(self, X: Table) -> npt.NDArray[np.float64]:
         """k(x, x) for each row of X."""
         rows = self._rows(X)
         total = np.zeros(len(rows))
@@ -73,7 +73,7 @@ class _TreeKernel(Kernel):
             total += coordinate[4] * np.nan_to_num(_one_coordinate(coordinate, values, values))
         return total
 
-    def _rows(self, X: Any) -> npt.NDArray[np.float64]:
+    def _rows(self, X: Table) -> npt.NDArray[np.float64]:
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         if rows.ndim != 2:
             raise ValueError(f"a kernel compares two vectors or two tables of rows, got {rows.ndim} dimensions")
@@ -143,7 +143,7 @@ class Spline(_TreeKernel):
         return [(int(self.order), 1.0, 0, None, 1.0)]
 
 
-def _tuple(values: Any) -> Any:
+def _tuple(values: object) -> Any:
     """A list as a tuple, so that frozen values can be compared and hashed."""
     return (
         tuple(_tuple(value) for value in values)
@@ -236,7 +236,7 @@ class Additive(_TreeKernel):
         pairs: list[tuple[int, int | None]] = [(int(a), int(b)) for a, b in self.products]
         return [(int(order), float(gamma), a, b, float(self.weight)) for a, b in [*singles, *pairs]]
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: object) -> Kernel:
         return AdditiveSum(self, other) if isinstance(other, Additive | AdditiveSum) else super().__add__(other)
 
     def __mul__(self, other: Any) -> Kernel:
@@ -279,7 +279,7 @@ class AdditiveSum(_TreeKernel):
     def _coordinates(self, width: int) -> list[Coordinate]:
         return self.left._coordinates(width) + self.right._coordinates(width)
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: object) -> Kernel:
         return AdditiveSum(self, other) if isinstance(other, Additive | AdditiveSum) else super().__add__(other)
 
     def __mul__(self, other: Any) -> Kernel:
@@ -293,12 +293,20 @@ class AdditiveSum(_TreeKernel):
         return f"{self.left!r} + {self.right!r}"
 
 
-def is_additive(kernel: Any) -> bool:
+def is_additive(kernel: object) -> bool:
     """Whether a learner keeps this kernel's hypothesis in trees."""
     return isinstance(kernel, _TreeKernel)
 
 
-def refuse_parts(kernel: Any, rule: Any, budget: Any, average: bool) -> None:
+def names_of(kernel: Any, columns: Sequence[Any]) -> list[str]:
+    """The name of each coordinate, by the names of the columns."""
+    return [
+        str(columns[a]) if b is None else f"{columns[a]} × {columns[b]}"
+        for _, _, a, b, _ in kernel._coordinates(len(columns))
+    ]
+
+
+def refuse_parts(kernel: object, rule: object, budget: object, average: bool) -> None:
     """Refuse what trees cannot do, saying what would work."""
     name = type(rule).__name__
     if name in _OTHER_RULES:
@@ -331,48 +339,6 @@ def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single
         task=task,
         seed=seed,
     )
-
-
-def widened(state: dict[str, Any], kernel: Any, old: int, width: int) -> dict[str, Any]:
-    """The trees' state with a tree for each new coordinate, where every stored point has the value 0."""
-    before, after = kernel._coordinates(old), kernel._coordinates(width)
-    ends = state["shape_ends"]
-    shapes = [state["shapes"][first:last] for first, last in pairwise([0, *ends.tolist()])]
-    outputs, lone = len(state["intercept"]), _one_entry()
-    trees: list[Any] = []
-    moved: dict[int, int] = {}
-    for output in range(outputs):
-        at = output * len(before)
-        mine = {place: at + number for number, place in enumerate(before)}
-        for coordinate in after:
-            if coordinate in mine:
-                moved[mine[coordinate]] = len(trees)
-                trees.append(shapes[mine[coordinate]])
-            else:
-                trees.append(lone if np.any(state["coef"][output] != 0) else lone[:0])
-    odd = state["odd_at"].reshape(-1, 2).copy()
-    odd[:, 0] = [moved[tree] for tree in odd[:, 0].tolist()]
-    order = np.lexsort((odd[:, 1], odd[:, 0]))
-    # k(0, 0) = 1 on each new coordinate, times its weight, for every pair of points
-    more = sum(coordinate[4] for coordinate in after) - sum(coordinate[4] for coordinate in before)
-    grown = more * float(((state["scale"] * state["coef"].sum(axis=1)) ** 2).sum())
-    return {
-        **state,
-        "shapes": np.concatenate(trees),
-        "shape_ends": np.cumsum([len(shape) for shape in trees], dtype=np.int64),
-        "odd_at": odd[order].ravel(),
-        "odd_values": state["odd_values"].reshape(-1, 2)[order].ravel(),
-        "norm2": state["norm2"] + grown,
-    }
-
-
-def _one_entry() -> npt.NDArray[np.uint8]:
-    """The shape of a tree with one entry, as the core writes it."""
-    from ..rules import Perceptron
-
-    core = make_core(Additive(Laplacian(1.0)), Perceptron()._spec(), Unbounded(), "classification", 1, False, 0)
-    core.learn(np.zeros((1, 1)), np.ones(1), None, False)
-    return np.asarray(core.state()["shapes"])
 
 
 def mark_tags(kernel: Any, tags: Any) -> None:

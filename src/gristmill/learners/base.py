@@ -2,66 +2,46 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core, persist
-from .._base.estimator import Run, WeightedStream, refuse_no_weight
+from .._base.estimator import Run, refuse_no_weight
 from .._common import inputs
-from .._common.labels import LabelTable
 from .._common.ranges import count
 from .._common.seeds import seed_of
 from .._common.threads import jobs
-from ..budgets import Budget, DropSmallest, Merge
-from ..kernels import Kernel, Laplacian, as_kernel
-from ..rules import Rule
+from .._common.types import Labels, RandomState, Table
+from ..budgets import Budget, BudgetLike, DropSmallest, Merge
+from ..kernels import Kernel, KernelLike, Laplacian, as_kernel
+from ..persist.saved_state import points_kind
+from ..rules import Rule, RuleLike
 from . import additive
-from .additive_components import AdditiveParts
-from .composition import check_composition, check_outputs, check_passes, one_number_of_passes, warn_if_nothing_is_stored
-from .explanation import Explaining
+from .composition import check_composition, check_passes, one_number_of_passes, warn_if_nothing_is_stored
+from .explanation import Explanation, Stored, explained
+from .rule_learner import Parts, RuleLearner
 from .scale_warnings import ScaleWarnings, warn_that_nothing_is_stored
 
 #: without a budget: what was learned stays when a point leaves; trees cannot fold their terms
 _DEFAULT_BUDGET, _TREE_BUDGET = Merge(1000), DropSmallest(1000)
 
 
-class Parts(NamedTuple):
-    """What runs is the model's own: later changes of the parameters or of a Python part are for the next fit."""
-
-    kernel: Any
-    rule: Any
-    budget: Any
-    average: bool
-    class_weight: Any = None
-
-    def copied(self) -> Parts:
-        """Rules and budgets of gristmill are values; Python objects have a state of their own."""
-        if isinstance(self.rule, Rule) and isinstance(self.budget, Budget):
-            return self
-        rule = self.rule if isinstance(self.rule, Rule) else copy.deepcopy(self.rule)
-        budget = self.budget if isinstance(self.budget, Budget) else copy.deepcopy(self.budget)
-        return self._replace(rule=rule, budget=budget)
-
-
-class StreamLearner(AdditiveParts, Explaining, WeightedStream):
-    """Base of the kernel learners; subclasses encode labels and decode scores."""
+class KernelLearner(RuleLearner):
+    """Base of the kernel learners: stored points and their coefficients."""
 
     widens = True
-    _task: ClassVar[str]
-    _default_rule: ClassVar[Rule]
     #: columns of the table before scaling, if a scaler is in front; None for plain rows
     _columns: int | None = None
 
     def __init__(
         self,
-        kernel: Any = None,
-        rule: Any = None,
-        budget: Any = None,
+        kernel: KernelLike | None = None,
+        rule: RuleLike | None = None,
+        budget: BudgetLike | None = None,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         passes: int = 1,
         n_jobs: int | None = 1,
     ) -> None:
@@ -99,21 +79,9 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         """For scaled columns: the best single one over the streams of `benchmarks.streams`."""
         return Laplacian(3.0 / columns)
 
-    def _rule_for(self, kernel: Any, budget: Any) -> Rule:
+    def _rule_for(self, kernel: object, budget: object) -> Rule:
         """The rule where none is given."""
         return self._default_rule
-
-    def _class_weight(self) -> Any:
-        """How much the classes weigh, where there are any."""
-        return None
-
-    def _checked_rule(self, default: Rule) -> Any:
-        rule = default if self.rule is None else self.rule
-        if isinstance(rule, Rule):
-            rule._for_task(self._task)
-        elif isinstance(rule, type) or not callable(rule):
-            raise TypeError(f"rule must be a rule such as Perceptron() or callable with a Trial, got {rule!r}")
-        return rule
 
     def _passes(self) -> int:
         """Number of passes of `fit`, set by the estimator or by its rule."""
@@ -121,7 +89,7 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         count.check(type(self).__name__, "passes", own)
         return one_number_of_passes(own, getattr(self.rule, "passes", 1))
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, passes: int | None = None) -> Self:
+    def fit(self, X: Table, y: Labels = None, sample_weight: Labels = None, passes: int | None = None) -> Self:
         """Forget everything and learn from X, y, in order; in as many passes as the parameter says, or `passes` here.
 
         In a later pass the coefficient of an event that is stored changes in place, and one that is not may enter again:
@@ -146,21 +114,16 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         self._learn(X, y, sample_weight, fresh=True, passes=often)
         return self
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        labels, numbers, known = super()._targets(run, y, count, classes)
-        if len(labels) > 2:
-            check_outputs(run.parts.rule, run.parts.budget, len(labels))
-        return labels, numbers, known
-
     def _begin(self, run: Run, X: Any) -> Any:
         width, single = (0, False) if isinstance(X, list) else (X.shape[1], X.dtype == np.float32)
         if run.parts.kernel is None:
             run.parts = run.parts._replace(kernel=self._default_kernel(self._columns or width))
         bare = self._columns is None and not isinstance(X, list) and not inputs.is_sparse(X)
-        looks = bare and not additive.is_additive(run.parts.kernel), bare and self._task == "regression"
-        if any(looks) or self._task == "regression":
+        looks = bare and not additive.is_additive(run.parts.kernel), bare and self._task.name == "regression"
+        if any(looks) or self._task.name == "regression":
             run.early = ScaleWarnings(*looks)
-        return self._make_core(run.parts, width, inputs.is_sparse(X), single, seed_of(self.random_state))
+        core = self._make_core(run.parts, width, inputs.is_sparse(X), single, seed_of(self.random_state))
+        return self._for_targets(run, core)
 
     def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
         core = self._bare_core(parts, width, sparse, single, seed)
@@ -172,12 +135,12 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         kernel = parts.kernel
         rule = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
         if additive.is_additive(kernel):
-            return additive.make_core(kernel, rule, parts.budget, self._task, width, single, seed)
+            return additive.make_core(kernel, rule, parts.budget, self._task.name, width, single, seed)
         return _core.learner(
             kernel=kernel._program() if kernel.is_native else kernel._pair,
             rule=rule,
             budget=parts.budget._spec() if isinstance(parts.budget, Budget) else parts.budget,
-            task=self._task,
+            task=self._task.name,
             width=width,
             sparse=sparse,
             single=single,
@@ -188,30 +151,25 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     def widen(self, width: int) -> None:
         """More columns from now on: every stored point has 0 in them."""
         run = self._started()
-        old, state = run.core.width, run.core.state()
-        if isinstance(state["points"], list) or width < old:
-            raise ValueError(f"a model of {old} columns cannot be widened to {width}")
-        if isinstance(state["points"], tuple):
-            state["points"] = (*state["points"][:3], width)
+        parts, core = run.parts, run.core
+        if width < core.width or not (additive.is_additive(parts.kernel) or parts.kernel.is_native):
+            raise ValueError(f"a model of {core.width} columns cannot be widened to {width}")
+        if additive.is_additive(parts.kernel):
+            wide = self._make_core(parts, width, False, core.is_single, 0)
+            wide.take_widened(core)
         else:
-            state["points"] = np.pad(state["points"], ((0, 0), (0, width - old)))
-            if additive.is_additive(run.parts.kernel):
-                state = additive.widened(state, run.parts.kernel, old, width)
-        self._run = Run(run.parts, self._restored(run.parts, state), run.labels)
+            wide = core.widened(width)
+        self._run = Run(parts, wide, run.labels)
         self.n_features_in_ = width
         self.__dict__.pop("feature_names_in_", None)
 
-    def _look_at(self, parts: Parts, X: Any, classes: int) -> None:
+    def _look_at(self, parts: Parts, X: Table, classes: int) -> None:
         warn_if_nothing_is_stored(parts.kernel, parts.budget, X, classes if classes > 2 else 1)
 
     def _tell(self, run: Run, early: ScaleWarnings) -> None:
         early.warn(type(self).__name__, getattr(self, "feature_names_in_", None))
-        if self._task == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
+        if self._task.name == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
             warn_that_nothing_is_stored(type(self).__name__, run.parts.rule)
-
-    def _spare(self, run: Run) -> Any:
-        parts = run.parts
-        return None if isinstance(parts.rule, Rule) and isinstance(parts.budget, Budget) else parts.copied()
 
     def _takes_objects(self) -> bool:
         return self.kernel is not None and not as_kernel(self.kernel).is_native
@@ -224,29 +182,6 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'kernel_' before it has learned")
         kernel: Kernel = run.parts.kernel
         return kernel
-
-    def _outward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Outputs of the core, in the last axis, as they are shown outside."""
-        return values
-
-    def gradient(self, X: Any) -> npt.NDArray[np.float64]:
-        """How the scores change with each column: d f / d x at each event, (n, d); (n, classes, d) for three or more.
-
-        Where a kernel has a kink (an L1 distance at equal numbers) the slope is the mean of both sides. Additive kernels
-        and `RandomMaclaurin` maps have gradients too; a kernel or a map that only Python knows has none.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gristmill import Gaussian, KernelRegressor
-        >>> X = np.random.default_rng(0).normal(size=(2000, 3))
-        >>> model = KernelRegressor(Gaussian(0.2)).fit(X, np.sin(X[:, 0]))
-        >>> np.abs(model.gradient(X)).mean(axis=0).round(1).tolist()
-        [0.7, 0.0, 0.0]
-        """
-        run = self._started()
-        values, classes = run.core.gradient(self._rows(run.core, self._read(X, first=False)))
-        return self._shown_slopes(values, run.labels.view(classes))
 
     # ---- fitted attributes ------------------------------------------------------------------------------------
 
@@ -270,31 +205,102 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
     @property
     def dual_coef_(self) -> npt.NDArray[np.float64]:
         """Coefficients at their true scale: a row a stored point, a column an output."""
+        return self._at_rest(lambda model: model._outward(model._ordered_coef()))
+
+    def _ordered_coef(self) -> npt.NDArray[np.float64]:
         coef, order = self._engine.dual_coef()
         return coef[order]
-
-    @property
-    def intercept_(self) -> npt.NDArray[np.float64]:
-        """The offset of each output."""
-        return self._engine.intercept()
 
     @property
     def n_support_(self) -> int:
         """How many points are stored."""
         return int(self._engine.size)
 
-    @property
-    def norm_(self) -> float:
-        """||f||, over all outputs."""
-        return float(np.sqrt(max(self._engine.norm2, 0.0)))
+    # ---- explanations -----------------------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Any:
-        # Adaptive quantities exist only for the rule that has them: margin_, epsilon_, sigma_, rate_ ...
-        if name.endswith("_") and not name.startswith("_") and self._run is not None:
-            rule = self._run.parts.rule
-            if isinstance(rule, Rule) and name in rule._attributes():
-                return float(self._run.core.rule_state()[rule._attributes().index(name)])
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def explain(self, x: object, top: int | None = 10) -> Explanation:
+        """The stored points that spoke loudest in the score of one event.
+
+        Parameters
+        ----------
+        x : one event
+        top : int or None, default=10
+            How many points to show; None shows all.
+
+        References
+        ----------
+        B. Schölkopf, A. J. Smola, Learning with Kernels, MIT Press, 2002: f(x) is a sum over stored points.
+
+        Examples
+        --------
+        >>> from gristmill import Gaussian, KernelClassifier, Perceptron
+        >>> model = KernelClassifier(Gaussian(1.0), Perceptron()).fit([[0.0], [3.0], [1.4]], ["low", "high", "high"])
+        >>> why = model.explain([2.8])
+        >>> why.labels[0], int(why.ids[0]), round(float(why.contributions[0]), 3)
+        ('high', 1, -0.961)
+        """
+        return explained(self, Stored(self.support_vectors_, self.dual_coef_, self.support_ids_), x, top)
+
+    def _additive_core(self, asked: str) -> Any:
+        core = self._engine
+        if not additive.is_additive(self.kernel_):
+            raise TypeError(f"{asked} needs an additive kernel such as Additive(Spline()), got {self.kernel_!r}")
+        return core
+
+    def compile(self) -> Self:
+        """Freeze an additive model for serving: sorted arrays instead of trees, several times faster.
+
+        Scores agree with those of the trees to rounding. Learning one more event drops the arrays again, and
+        they are not saved.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gristmill import Additive, KernelRegressor, Laplacian
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> model = KernelRegressor(Additive(Laplacian(1.0))).fit(X, np.sin(X[:, 0]))
+        >>> before = model.predict(X)
+        >>> bool(np.allclose(model.compile().predict(X), before, atol=1e-12))
+        True
+        """
+        self._additive_core("compile()").compile()
+        return self
+
+    def components(self, X: Table) -> npt.NDArray[np.float64]:
+        """The part of each coordinate in the score of each event: they and `intercept_` sum to f(x) + b.
+
+        One row an event, one column a coordinate (see `component_names`); with more than two classes a last
+        axis for the classes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gristmill import Additive, KernelRegressor, Spline
+        >>> X = np.random.default_rng(0).uniform(size=(500, 2))
+        >>> model = KernelRegressor(Additive(Spline())).fit(X, X[:, 0] ** 2)
+        >>> bool(np.allclose(model.components(X).sum(axis=1) + model.intercept_, model.predict(X)))
+        True
+        """
+        return np.asarray(self._at_rest(lambda model: model._components(X)))
+
+    def _components(self, X: Table) -> npt.NDArray[np.float64]:
+        core = self._additive_core("components()")
+        parts = core.components(self._rows(core, self._read(X, first=False)))
+        rows, outputs, coordinates = parts.shape
+        shown = self._outward(parts.transpose(0, 2, 1).reshape(-1, outputs))
+        shown = shown.reshape(rows, coordinates, -1)
+        return np.asarray(shown[:, :, 0] if shown.shape[2] == 1 else shown)
+
+    def component_names(self, feature_names: Any = None) -> list[str]:
+        """The name of each coordinate: that of its column, or of the two columns whose product it is."""
+        core = self._additive_core("component_names()")
+        if feature_names is None:
+            feature_names = getattr(self, "feature_names_in_", None)
+        if feature_names is None:
+            feature_names = [f"x{column}" for column in range(core.width)]
+        if len(feature_names) != core.width:
+            raise ValueError(f"feature_names has {len(feature_names)} names, but the model has {core.width} columns")
+        return additive.names_of(self.kernel_, feature_names)
 
     # ---- saving -----------------------------------------------------------------------------------------------
 
@@ -307,22 +313,13 @@ class StreamLearner(AdditiveParts, Explaining, WeightedStream):
         kernel, rule, budget = (persist.decode(fitted[name]) for name in ("kernel", "rule", "budget"))
         if not (isinstance(kernel, Kernel) and isinstance(rule, Rule) and isinstance(budget, Budget)):
             raise persist.ModelFileError(f"its kernel is {kernel!r}, its rule {rule!r} and its budget {budget!r}")
-        rule._for_task(self._task)
+        rule._for_task(self._task.name)
         check_composition(rule, budget, bool(fitted["average"]))
         return Parts(kernel, rule, budget, bool(fitted["average"]), self._class_weight())
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        super()._from_file(arrays, fitted)
-        if self._engine.width != self.n_features_in_:
-            raise persist.ModelFileError("its points do not have the number of features it states")
-
     def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
-        points = state["points"]
-        objects, sparse = isinstance(points, list), isinstance(points, tuple)
-        width = 0 if objects else int(points[3]) if sparse else points.shape[1]
-        values = points[2] if sparse else points
-        single = not objects and values.dtype == np.float32
-        core = self._make_core(parts, width, sparse, single, 0)
+        kind = points_kind(state)
+        core = self._make_core(parts, kind.width, kind.sparse, kind.single, 0)
         core.restore(state)  # the generator's true state is among the arrays
         return core
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
+from .._common.types import Table
 from ..budgets import Budget, DropSmallest, Project, Window
 from ..kernels import Kernel
 from ..rules import Adatron, Density, MarginProjection, Rule, StepSizeAdaptation
 from .additive import is_additive
 
 
-def check_composition(rule: Any, budget: Any, average: bool) -> None:
+def check_composition(rule: object, budget: object, average: bool) -> None:
     """Refuse rules, budgets and averages that have no meaning together."""
     if isinstance(rule, MarginProjection) and not isinstance(budget, Project):
         raise ValueError(
@@ -44,7 +44,7 @@ def one_number_of_passes(first: int, second: int) -> int:
     return max(int(first), int(second))
 
 
-def check_passes(passes: int, kernel: Any, rule: Any, budget: Any) -> None:
+def check_passes(passes: int, kernel: object, rule: object, budget: object) -> None:
     """Refuse more than one pass where an event has a meaning only once."""
     if passes == 1:
         return
@@ -60,7 +60,7 @@ def check_passes(passes: int, kernel: Any, rule: Any, budget: Any) -> None:
         )
 
 
-def check_outputs(rule: Any, budget: Any, outputs: int) -> None:
+def check_outputs(rule: object, budget: object, outputs: int) -> None:
     """Refuse more than two classes where only two have a meaning."""
     if outputs <= 1:
         return
@@ -69,7 +69,7 @@ def check_outputs(rule: Any, budget: Any, outputs: int) -> None:
             raise ValueError(f"{part!r} is defined for two classes only, got {outputs}; use {instead}")
 
 
-def check_targets(rule: Any, budget: Any, targets: int) -> None:
+def check_targets(rule: object, budget: object, targets: int) -> None:
     """Refuse several targets where a step of one would change the others."""
     instead = "use SGD, PassiveAggressive, Implicit or FeasibleSet(radius=None)"
     if not isinstance(rule, Rule):
@@ -84,7 +84,7 @@ def check_targets(rule: Any, budget: Any, targets: int) -> None:
         )
 
 
-def warn_if_nothing_is_stored(kernel: Kernel, budget: Any, X: Any, outputs: int) -> None:
+def warn_if_nothing_is_stored(kernel: Kernel, budget: object, X: Table, outputs: int) -> None:
     """A tolerance at or above the norm of every point projects all of them onto nothing."""
     if not isinstance(budget, Project):
         return

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .._base.estimator import StreamEstimator, task_of
+from .._base.predictors import score_of_one
 from .._common import inputs
+from .._common.tables import html_table
+from .rule_learner import RuleLearner
 
 Values = npt.NDArray[np.float64]
 
@@ -92,106 +94,106 @@ class Explanation:
             lines.append("columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in most))
         return "\n".join(lines)
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads = ["event", "label", "kernel value", "coefficient", "contribution"]
+        shown = zip(self.ids, self.labels, self.kernel_values, self.coefficients, self.contributions, strict=True)
+        rows = [
+            [str(id_), "" if label is None else str(label), f"{value:.4g}", _short(coef), _short(part)]
+            for id_, label, value, coef, part in shown
+        ]
+        rows += [["all other points", "", "", "", _short(self.rest)], ["intercept", "", "", "", _short(self.intercept)]]
+        return html_table(
+            heads, rows, f"The score {_short(self.score)} is the sum of the contributions of stored points."
+        )
+
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if np.ndim(value) == 0 else "[" + ", ".join(f"{v:.4g}" for v in value) + "]"
 
 
-class Explaining(StreamEstimator):
-    """Kernel learner over stored points with `explain`."""
+class Stored(NamedTuple):
+    """The stored points of a model, oldest first: as an array, a CSR array or a list; coefficients; places in the stream."""
 
-    def explain(self, x: Any, top: int | None = 10) -> Explanation:
-        """The stored points that spoke loudest in the score of one event.
+    points: Any
+    coefficients: Values
+    ids: npt.NDArray[np.int64]
 
-        Parameters
-        ----------
-        x : one event
-        top : int or None, default=10
-            How many points to show; None shows all.
 
-        References
-        ----------
-        B. Schölkopf, A. J. Smola, Learning with Kernels, MIT Press, 2002: f(x) is a sum over stored points.
+def explained(model: RuleLearner, stored: Stored, x: object, top: int | None) -> Explanation:
+    """The stored points with the largest contributions to the score of one event; see `KernelLearner.explain`."""
+    if getattr(model._started().parts.rule, "neighbours", 0.0) > 0:
+        raise TypeError("explain: a score that is measured by neighbours is no sum over stored points")
+    if top is not None and (not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1):
+        raise ValueError(f"explain: top must be a whole number >= 1 or None, got {top!r}")
+    run = model._started()
+    score: Any = score_of_one(model, x)
+    points, coef, ids = stored
+    values = _against(model, x, points)
+    parts = coef * values[:, None]
+    every = np.argsort(-np.abs(parts).max(axis=1, initial=0.0), kind="stable")
+    order, others = every[:top], every[len(every[:top]) :]
+    offset = model.intercept_ - (run.core.margin if model._task.name == "novelty" else 0.0)
+    scores = np.atleast_1d(score)
+    rest = np.array([math.fsum(parts[others, o]) for o in range(len(scores))])
+    rounding = np.array([math.fsum([s, *-parts[order, o], -offset[o], -rest[o]]) for o, s in enumerate(scores)])
+    flat = len(scores) == 1
+    columns = _strange(model, x, points, values, float(scores[0])) if model._task.name == "novelty" else None
+    return Explanation(
+        score=float(scores[0]) if flat else scores,
+        ids=ids[order],
+        labels=[_labels_of_points(model)[i] for i in order],
+        kernel_values=values[order],
+        coefficients=coef[order, 0] if flat else coef[order],
+        contributions=parts[order, 0] if flat else parts[order],
+        intercept=float(offset[0]) if flat else offset,
+        rest=float(rest[0]) if flat else rest,
+        rounding=float(rounding[0]) if flat else rounding,
+        columns=columns,
+    )
 
-        Examples
-        --------
-        >>> from gristmill import Gaussian, KernelClassifier, Perceptron
-        >>> model = KernelClassifier(Gaussian(1.0), Perceptron()).fit([[0.0], [3.0], [1.4]], ["low", "high", "high"])
-        >>> why = model.explain([2.8])
-        >>> why.labels[0], int(why.ids[0]), round(float(why.contributions[0]), 3)
-        ('high', 1, -0.961)
-        """
-        if not getattr(self, "stores_points", True):
-            raise TypeError(f"{type(self).__name__} stores no points that could speak; its weights are coef_")
-        if getattr(self._started().parts.rule, "neighbours", 0.0) > 0:
-            raise TypeError("explain: a score that is measured by neighbours is no sum over stored points")
-        if top is not None and (not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1):
-            raise ValueError(f"explain: top must be a whole number >= 1 or None, got {top!r}")
-        run = self._started()
-        score: Any = self.score_one(x)
-        points, coef = self.support_vectors_, self.dual_coef_
-        values = self._against(x, points)
-        parts = coef * values[:, None]
-        every = np.argsort(-np.abs(parts).max(axis=1, initial=0.0), kind="stable")
-        order, others = every[:top], every[len(every[:top]) :]
-        offset = self.intercept_ - (run.core.margin if task_of(self) == "novelty" else 0.0)
-        scores = np.atleast_1d(score)
-        rest = np.array([math.fsum(parts[others, o]) for o in range(len(scores))])
-        rounding = np.array([math.fsum([s, *-parts[order, o], -offset[o], -rest[o]]) for o, s in enumerate(scores)])
-        flat = len(scores) == 1
-        columns = self._strange(x, points, values, float(scores[0])) if task_of(self) == "novelty" else None
-        return Explanation(
-            score=float(scores[0]) if flat else scores,
-            ids=self.support_ids_[order],
-            labels=[self._labels_of_points()[i] for i in order],
-            kernel_values=values[order],
-            coefficients=coef[order, 0] if flat else coef[order],
-            contributions=parts[order, 0] if flat else parts[order],
-            intercept=float(offset[0]) if flat else offset,
-            rest=float(rest[0]) if flat else rest,
-            rounding=float(rounding[0]) if flat else rounding,
-            columns=columns,
-        )
 
-    def _against(self, x: Any, points: Any) -> Values:
-        """k(x, point) of every stored point."""
-        kernel = self._started().parts.kernel
-        if isinstance(points, list):
-            return np.array([float(kernel._pair(x, point)) for point in points])
-        dense = points.toarray() if inputs.is_sparse(points) else points
-        row = x.toarray() if inputs.is_sparse(x) else np.asarray(x, dtype=np.float64)
-        if not len(dense):
-            return np.empty(0)
-        return np.asarray(kernel(np.reshape(row, (1, -1)), np.asarray(dense, dtype=np.float64)))[0]
+def _against(model: RuleLearner, x: Any, points: Any) -> Values:
+    """k(x, point) of every stored point."""
+    kernel = model._started().parts.kernel
+    if isinstance(points, list):
+        return np.array([float(kernel._pair(x, point)) for point in points])
+    dense = points.toarray() if inputs.is_sparse(points) else points
+    row = x.toarray() if inputs.is_sparse(x) else np.asarray(x, dtype=np.float64)
+    if not len(dense):
+        return np.empty(0)
+    return np.asarray(kernel(np.reshape(row, (1, -1)), np.asarray(dense, dtype=np.float64)))[0]
 
-    def _labels_of_points(self) -> list[Any]:
-        """Label or target of each stored point, oldest first; None where it is not known."""
-        run = self._started()
-        state, ids = run.core.state(), run.core.ids()
-        kept = state.get("labels")
-        if kept is None or task_of(self) == "novelty":
-            return [None] * len(ids[0])
-        if run.targets > 1:
-            every = np.stack([kept, *(state[f"labels{t}"] for t in range(1, run.targets))], axis=1)[ids[1]]
-            return [None if np.isnan(row).any() else row for row in every]
-        names, found = run.labels.names, []
-        for number in np.asarray(kept)[ids[1]]:
-            named = names[int(number)] if names and number == number else float(number)
-            found.append(None if number != number else named)
-        return found
 
-    def _strange(self, x: Any, points: Any, values: Values, score: float) -> Values | None:
-        """How much higher the score is with each column replaced by that of the point nearest in the other columns.
+def _labels_of_points(model: RuleLearner) -> list[Any]:
+    """Label or target of each stored point, oldest first; None where it is not known."""
+    run = model._started()
+    if model._task.name == "novelty" or not hasattr(run.core, "labels"):  # trees do not keep them
+        return [None] * int(run.core.size)
+    labels, order = run.core.labels()
+    kept = labels[order]
+    if run.targets > 1:
+        return [None if np.isnan(row).any() else row for row in kept]
+    names, found = run.labels.names, []
+    for number in kept[:, 0]:
+        named = names[int(number)] if names and number == number else float(number)
+        found.append(None if number != number else named)
+    return found
 
-        The point that is nearest in all of them would not do: where columns go together it is a compromise, and blames
-        a column that is right.
-        """
-        if isinstance(points, list) or not len(values):
-            return None
-        stored = np.asarray(points.toarray() if inputs.is_sparse(points) else points, dtype=np.float64)
-        row = np.asarray(x.toarray() if inputs.is_sparse(x) else x, dtype=np.float64).ravel()
-        squares = (stored - row) ** 2
-        nearest = np.argmin(squares.sum(axis=1, keepdims=True) - squares, axis=0)  # a point a column
-        changed = np.tile(row, (len(row), 1))
-        np.fill_diagonal(changed, stored[nearest, np.arange(len(row))])
-        return np.asarray(self.decision_function(changed) - score)
+
+def _strange(model: RuleLearner, x: Any, points: Any, values: Values, score: float) -> Values | None:
+    """How much higher the score is with each column replaced by that of the point nearest in the other columns.
+
+    The point that is nearest in all of them would not do: where columns go together it is a compromise, and blames
+    a column that is right.
+    """
+    if isinstance(points, list) or not len(values):
+        return None
+    stored = np.asarray(points.toarray() if inputs.is_sparse(points) else points, dtype=np.float64)
+    row = np.asarray(x.toarray() if inputs.is_sparse(x) else x, dtype=np.float64).ravel()
+    squares = (stored - row) ** 2
+    nearest = np.argmin(squares.sum(axis=1, keepdims=True) - squares, axis=0)  # a point a column
+    changed = np.tile(row, (len(row), 1))
+    np.fill_diagonal(changed, stored[nearest, np.arange(len(row))])
+    return np.asarray(model._scores(changed)[0] - score)

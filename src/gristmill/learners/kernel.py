@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
-from sklearn.base import ClassifierMixin, RegressorMixin
-
-from .._base.estimator import Run, Scores
-from .._base.intervals import IntervalMixin
-from .._base.predictors import ClassificationMixin, NoveltyMixin
-from .._common import labels as _labels
-from .._common.labels import LabelTable, checked_class_weight
-from ..kernels import Gaussian, Kernel, Laplacian
+from .._base.predictors import Classifier, Detector, Regressor
+from .._base.tasks import SEVERAL_TARGETS, Regression, Scores
+from .._common.types import Labels, Table
+from ..budgets import BudgetLike
+from ..kernels import Gaussian, Kernel, KernelLike, Laplacian
 from ..losses import Hinge
-from ..rules import SGD, Density, PassiveAggressive, Rule
+from ..rules import SGD, Density, PassiveAggressive, Rule, RuleLike
 from .additive import is_additive
-from .base import StreamLearner
-from .composition import check_targets
+from .base import KernelLearner
 
 _PARAMETERS = """Parameters
     ----------
@@ -43,7 +36,7 @@ _PARAMETERS = """Parameters
 _NOVELTY_RULES = "Density(); with a budget, SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)"
 
 
-class KernelClassifier(ClassifierMixin, StreamLearner, ClassificationMixin):
+class KernelClassifier(KernelLearner, Classifier):
     __doc__ = f"""Online kernel classifier: by the sign of the score for two classes, by the highest score for more.
 
     New classes may appear at any event. When a third class appears, a binary learner becomes a multiclass one whose
@@ -70,14 +63,13 @@ class KernelClassifier(ClassifierMixin, StreamLearner, ClassificationMixin):
     0.081 wrong with 100 points
     """
 
-    _task: ClassVar[str] = "classification"
     _default_rule: ClassVar[Rule] = PassiveAggressive()
 
     def __init__(
         self,
-        kernel: Any = None,
-        rule: Any = None,
-        budget: Any = None,
+        kernel: KernelLike | None = None,
+        rule: RuleLike | None = None,
+        budget: BudgetLike | None = None,
         average: bool = False,
         random_state: Any = None,
         class_weight: Any = None,
@@ -87,21 +79,7 @@ class KernelClassifier(ClassifierMixin, StreamLearner, ClassificationMixin):
         super().__init__(kernel, rule, budget, average, random_state, passes, n_jobs)
         self.class_weight = class_weight
 
-    def _class_weight(self) -> Any:
-        return checked_class_weight(type(self).__name__, self.class_weight)
-
-    def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
-        given = run.parts.class_weight
-        if not isinstance(given, dict):
-            return weights
-        each = np.array([given.get(name, 1.0) for name in labels.names])[numbers.astype(np.int64)]
-        return each if weights is None else weights * each
-
-    def _weight(self, run: Run, y: Any) -> float:
-        given = run.parts.class_weight
-        return float(given.get(y, 1.0)) if isinstance(given, dict) else 1.0
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Labels = None, sample_weight: Labels = None, classes: Labels = None) -> Self:
         """Go on learning from X, y, in order.
 
         `classes`, all labels that will ever come, is optional: new ones may arrive at any time.
@@ -113,22 +91,8 @@ class KernelClassifier(ClassifierMixin, StreamLearner, ClassificationMixin):
         """Learn as `partial_fit` does, and return the score of each event before it was learned."""
         return self._learn(X, y, sample_weight, want_scores=True, classes=classes)
 
-    @property
-    def dual_coef_(self) -> npt.NDArray[np.float64]:
-        """Coefficients at their true scale: a row a stored point, a column an output."""
-        return self._at_rest(lambda model: model._outward(super().dual_coef_))
 
-    @property
-    def intercept_(self) -> npt.NDArray[np.float64]:
-        """The offset of each output."""
-        return self._at_rest(lambda model: model._outward(super().intercept_[None, :])[0])
-
-    def _outward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        view = self._view(self._started())
-        return view.sign * values if values.shape[1] == 1 else values[:, view.columns]
-
-
-class KernelRegressor(RegressorMixin, StreamLearner, IntervalMixin):
+class KernelRegressor(KernelLearner, Regressor):
     __doc__ = f"""Online kernel regressor for one target or several.
 
     If y has two dimensions, all targets share the stored points, and each has its own coefficients, intercept and state
@@ -153,7 +117,7 @@ class KernelRegressor(RegressorMixin, StreamLearner, IntervalMixin):
     mean absolute error 0.042
     """
 
-    _task: ClassVar[str] = "regression"
+    _task: ClassVar[Regression] = SEVERAL_TARGETS
     _retargets = True
     #: steps in proportion to the error, whatever the unit of the target; smaller ones than would set it right, for noise
     _default_rule: ClassVar[Rule] = PassiveAggressive(C=1.0, variant=2, epsilon=0.01)
@@ -161,37 +125,8 @@ class KernelRegressor(RegressorMixin, StreamLearner, IntervalMixin):
     def _default_kernel(self, columns: int) -> Kernel:
         return Laplacian(1.0 / columns)
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        numbers = _labels.targets(type(self).__name__, y, count, several=True)
-        targets = 1 if numbers.ndim == 1 else numbers.shape[1]
-        if run.core is None:
-            if targets > 1:
-                check_targets(run.parts.rule, run.parts.budget, targets)
-            run.found["targets"] = targets
-        elif targets != run.targets:
-            raise ValueError(f"y has {targets} target(s) a row, but the model was started with {run.targets}")
-        return run.labels, numbers, 0
 
-    def _begin(self, run: Run, X: Any) -> Any:
-        core = super()._begin(run, X)
-        if run.targets > 1:
-            core.set_targets(run.targets)
-        return core
-
-    def decision_function(self, X: Any) -> Scores:
-        """The same as `predict`: f(x) + b for each event."""
-        return self.predict(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        rule = self._default_rule if self.rule is None else self.rule
-        with contextlib.suppress(ValueError):  # a rule or budget that cannot share a store
-            check_targets(rule, self.budget, 2)
-            tags.target_tags.multi_output = True
-        return tags
-
-
-class KernelNovelty(StreamLearner, NoveltyMixin):
+class KernelNovelty(KernelLearner, Detector):
     __doc__ = f"""Online novelty detector: an alarm is a score below a threshold that adapts to the wanted share of alarms.
 
     Without arguments it estimates a kernel density over 1,000 points, and the lowest one percent of scores are alarms.
@@ -213,14 +148,13 @@ class KernelNovelty(StreamLearner, NoveltyMixin):
     0.050 of the events were alarms
     """
 
-    _task: ClassVar[str] = "novelty"
     #: with a budget of one's own, not all of which suit a density
     _default_rule: ClassVar[Rule] = SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)
 
     def _default_kernel(self, columns: int) -> Kernel:
         return Gaussian(20.0 / columns)  # narrow: what is familiar is close to something that was there
 
-    def _rule_for(self, kernel: Any, budget: Any) -> Rule:
+    def _rule_for(self, kernel: object, budget: object) -> Rule:
         alone = self.budget is None and not is_additive(kernel) and self._passes() == 1
         return Density() if alone else self._default_rule
 

@@ -92,7 +92,7 @@ class ScaleWarnings:
             )
 
 
-def warn_that_nothing_is_stored(owner: str, rule: Any) -> None:
+def warn_that_nothing_is_stored(owner: str, rule: object) -> None:
     """A regressor that has learned nothing from a hundred events."""
     epsilon = getattr(rule, "epsilon", None)
     why = "" if epsilon is None else f": every target lay within epsilon={epsilon!r} of it; take a smaller one"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import Any
 
 from ..kernels import Kernel
 
 
-def written(value: Any) -> str:
+def written(value: object) -> str:
     """The shortest text of a learner or part that `parse` reads back: parameters that have their defaults are left out.
 
     Examples
@@ -35,7 +34,7 @@ def written(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(text)})"
 
 
-def _is_default(found: Any, owner: Any, name: str, parameter: inspect.Parameter) -> bool:
+def _is_default(found: object, owner: object, name: str, parameter: inspect.Parameter) -> bool:
     default = parameter.default
     if dataclasses.is_dataclass(owner):
         field = next(one for one in dataclasses.fields(owner) if one.name == name)
@@ -44,5 +43,5 @@ def _is_default(found: Any, owner: Any, name: str, parameter: inspect.Parameter)
     return type(found) is type(default) and bool(found == default)
 
 
-def is_kernel(value: Any) -> bool:
+def is_kernel(value: object) -> bool:
     return isinstance(value, Kernel)

@@ -9,12 +9,12 @@ from sklearn.exceptions import NotFittedError
 
 from .._common.params import same
 from ..budgets import Budget
-from ..learners.base import StreamLearner
+from ..learners.rule_learner import RuleLearner
 from ..rules import Rule
 from .terms import Floats
 
 
-def shares_of(models: list[Any], weights: Any) -> Floats:
+def shares_of(models: list[Any], weights: object) -> Floats:
     """How much each model counts; they add up to 1."""
     if isinstance(weights, str):
         if weights != "n_seen":
@@ -31,7 +31,7 @@ def shares_of(models: list[Any], weights: Any) -> Floats:
 def check(models: list[Any]) -> None:
     """Refuse, by name, what cannot become one model."""
     for model in models:
-        if not isinstance(model, StreamLearner):
+        if not isinstance(model, RuleLearner):
             raise TypeError(
                 f"merge: {type(model).__name__} cannot be merged; kernel learners, feature learners, races of them, "
                 "Prepared and StreamScaler can"

@@ -17,8 +17,9 @@ from .._common.ranges import size as size_range
 from .._common.threads import allowed
 from ..budgets import Budget, Forget, Merge, Project, Unbounded, Window
 from ..learners import additive
-from ..learners.base import Parts, StreamLearner
+from ..learners.base import KernelLearner
 from ..learners.composition import check_composition
+from ..learners.rule_learner import Parts, RuleLearner
 from .terms import Floats, Terms
 
 
@@ -82,15 +83,15 @@ def compress(model: Any, size: int | str) -> tuple[Any, float]:
     return successor(model, parts, core, run.labels), chosen.error
 
 
-def check_compressible(model: Any, verb: str) -> None:
+def check_compressible(model: object, verb: str) -> None:
     """Refuse, by name, what has no points that others could stand for."""
-    if not isinstance(model, StreamLearner):
+    if not isinstance(model, RuleLearner):
         raise TypeError(f"{verb}: a kernel learner is needed, alone or behind Prepared, got {type(model).__name__}")
     if model._run is None:
         raise NotFittedError(f"{verb}: this {type(model).__name__} instance is not fitted yet")
     model._refuse_changed(verb)
     kernel = model._run.parts.kernel
-    if not getattr(model, "stores_points", True):
+    if not isinstance(model, KernelLearner):
         raise TypeError(f"{verb}: {type(model).__name__} stores no points: its size is that of its map")
     if additive.is_additive(kernel):
         raise TypeError(f"{verb}: {kernel!r} is kept as trees, which no few points stand for; use DropSmallest(size)")
@@ -110,7 +111,7 @@ def resized(parts: Parts, size: int | str, verb: str) -> Budget:
     return checked
 
 
-def refuse_budget(budget: Any, verb: str) -> None:
+def refuse_budget(budget: object, verb: str) -> None:
     """Raise for budgets whose points mean more than their terms."""
     if not isinstance(budget, Budget):
         raise TypeError(f"{verb}: only it knows what {budget!r} keeps; use a budget of gristmill such as Merge(1000)")
@@ -120,7 +121,7 @@ def refuse_budget(budget: Any, verb: str) -> None:
         raise ValueError(f"{verb}: {budget!r} bounds what each of its points has lost; learn with Merge(size) instead")
 
 
-def points_within(model: StreamLearner, parts: Parts, core: Any, size: int | str, outputs: int | None = None) -> int:
+def points_within(model: KernelLearner, parts: Parts, core: Any, size: int | str, outputs: int | None = None) -> int:
     """A size as a number of points, each with so many coefficients; by default as many as the core has now."""
     if is_whole(size):
         return int(size)
@@ -171,7 +172,7 @@ def fewer(parts: Parts, terms: Terms, outputs: int, size: int, always: bool = Fa
     return Fewer(chosen.with_coefs(present, mean), coordinates, error)
 
 
-def successor(model: StreamLearner, parts: Parts, core: Any, labels: Any) -> Any:
+def successor(model: KernelLearner, parts: Parts, core: Any, labels: Any) -> Any:
     """A learner like this one that goes on from another core."""
     fresh = clone(model).set_params(budget=parts.budget)
     for name in ("n_features_in_", "feature_names_in_"):
@@ -185,5 +186,5 @@ def with_model(prepared: Any, model: Any) -> Any:
     """The same scaling before another learner."""
     fresh = copy.deepcopy(prepared)
     fresh.model = clone(model)
-    fresh._began.become(model=model)
+    fresh._pipeline.replace(model=model)
     return fresh

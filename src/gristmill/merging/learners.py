@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._base.estimator import Run
 from .._common.labels import LabelTable
 from ..budgets import Budget, DropSmallest, Unbounded
 from ..learners import additive
-from ..learners.base import Parts
 from ..learners.composition import check_outputs
+from ..learners.rule_learner import Parts
 from . import terms as _terms
 from .compression import check_compressible, fewer, points_within, refuse_budget, resized, successor
-from .race_states import intervals, recent
 from .terms import Floats, Terms
 
 
@@ -32,6 +32,10 @@ class Move:
 
     def __init__(self, old: Any, new: Any, places: Any = None) -> None:
         self._places = slice(None) if places is None else places
+        self._by_rank = None if old.is_affine and new.is_affine else (old, new)
+        if self._by_rank is not None:
+            self.stays = False
+            return
         (self.centre, self.slope), (self.to, self.by) = old._affine(), new._affine()
         self.stays = np.array_equal(self.centre, self.to) and np.array_equal(self.slope, self.by)
 
@@ -40,6 +44,11 @@ class Move:
             return points
         if not isinstance(points, np.ndarray):
             raise TypeError("merge: points that are kept sparse cannot follow another scaling; use scale=None")
+        if self._by_rank is not None:
+            old, new = self._by_rank
+            moved = np.array(points, dtype=np.float64)
+            moved[:, self._places] = new._placed(old._raw(np.ascontiguousarray(moved[:, self._places])))
+            return np.ascontiguousarray(moved, dtype=points.dtype)
         moved = np.array(points, order="C")
         moved[:, self._places] = (points[:, self._places] / self.slope + (self.centre - self.to)) * self.by
         return moved
@@ -81,7 +90,7 @@ class _Shard(NamedTuple):
         return wide
 
 
-def learners(models: list[Any], size: Any, shares: Floats, moves: list[Any] | None = None, known: Any = None) -> Any:
+def learners(models: list[Any], size: object, shares: Floats, moves: list[Any] | None = None, known: Any = None) -> Any:
     """known: the labels of all and of each model, where others than the models have them."""
     first = models[0]
     labels, names = _labels(models) if known is None else known
@@ -151,7 +160,7 @@ def _limit(model: Any, parts: Parts, size: Any, outputs: int | None = None) -> i
     return None if size is None else points_within(model, parts, model._engine, size, outputs)
 
 
-def _points(model: Any, parts: Parts, shards: list[_Shard], outputs: int, size: Any) -> dict[str, Any]:
+def _points(model: object, parts: Parts, shards: list[_Shard], outputs: int, size: object) -> dict[str, Any]:
     """The united points, compressed."""
     terms = _united([_terms_of(shard, outputs) for shard in shards], shards)
     limit = _limit(model, parts, size, outputs)
@@ -276,16 +285,21 @@ def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any
         if name in _COUNTS:
             state[name] = sum(shard.state[name] for shard in shards)
         elif name == "rule.recent":
-            state[name] = recent([shard.state[name] for shard in shards])
+            state[name] = _core.interleaved([shard.state[name].tolist() for shard in shards])
         elif name.startswith("rule"):  # of the second target and those after it rule1., rule2. and so on
             state[name] = sum(shard.share * shard.state[name] for shard in shards)
     if "intervals" in state:
-        state["intervals"] = intervals(
-            [shard.state["intervals"] for shard in shards], np.array([s.share for s in shards])
-        )
+        state |= _intervals(shards)
     if "class_counts" in state:
         state["class_counts"] = _class_counts(shards, classes)
     return _calibrated(state, shards, outputs)
+
+
+def _intervals(shards: list[_Shard]) -> dict[str, Any]:
+    parts = [_core.Intervals(shard.outputs) for shard in shards]
+    for one, shard in zip(parts, shards, strict=True):
+        one.restore({"intervals": shard.state["intervals"]})
+    return dict(_core.Intervals.united(parts, [shard.share for shard in shards]).state())
 
 
 def _mean(shards: list[_Shard], name: str, outputs: int, ticks: list[int] | None = None) -> Floats:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .._common.ranges import size as size_range
+from ..streams.rank import united
 from ..streams.scaling import StreamScaler
 from .compatibility import check, shares_of
 
 
-def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -> Any:
+def merge(models: object, size: int | str | None = None, weights: object = "n_seen") -> Any:
     """One model of several that learned apart, from different parts of the data.
 
     The result predicts the weighted mean of the models' scores: their stored points are united, equal points once, and
@@ -45,8 +46,8 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     measured by the mean and spread of all of them.
 
     Races must be of the same experts. Losses of the experts add up, so that their weights are multiplied. An expert goes on
-    where it ran over at least half of the events, in the room that its place among all gives it; the others rest, and come
-    back as in any race. Trivial experts add their counts, straight lines their sums of squares.
+    where it ran over at least half of the events, with the memory of its rank among all; the others rest, and come
+    back as in any race. Trivial experts add their counts, linear models their sums of squares.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     if len(kinds) > 1:
         raise TypeError(f"merge: models must be of one kind, got {' and '.join(kinds)}")
     if isinstance(models[0], StreamScaler):
-        return StreamScaler._merged(models)
+        return united(models)
     if isinstance(models[0], Prepared):
         return prepared.merged(models, size, weights)
     if isinstance(models[0], Racing):
@@ -83,5 +84,5 @@ def merge(models: Any, size: int | str | None = None, weights: Any = "n_seen") -
     return learners(models, size, shares_of(models, weights))
 
 
-def _no_list(models: Any) -> list[Any]:
+def _no_list(models: object) -> list[Any]:
     raise TypeError(f"merge: models must be a list or tuple of fitted models, got {type(models).__name__}")

@@ -13,8 +13,8 @@ from .compression import with_model
 from .learners import Move, learners
 
 
-def merged(models: list[Any], size: Any, weights: Any) -> Any:
-    began = [model._started() for model in models]
+def merged(models: list[Any], size: object, weights: Any) -> Any:
+    pipelines = [model._started() for model in models]
     first = models[0]
     for at, model in enumerate(models[1:], 1):
         if (model.scale, model.warmup) != (first.scale, first.warmup):
@@ -22,37 +22,37 @@ def merged(models: list[Any], size: Any, weights: Any) -> Any:
                 f"merge: models 0 and {at} are scaled in different ways: scale={first.scale!r}, warmup={first.warmup!r} and "
                 f"scale={model.scale!r}, warmup={model.warmup!r}"
             )
-        if not began[0].is_alike(began[at]):
+        if not pipelines[0].is_alike(pipelines[at]):
             raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
-        if (began[0].targets is None) != (began[at].targets is None):
+        if (pipelines[0].targets is None) != (pipelines[at].targets is None):
             raise ValueError(
                 f"merge: models 0 and {at} are told targets in different ways: one scaled, one as they come"
             )
-    inner = [one.model for one in began]
+    inner = [one.model for one in pipelines]
     if isinstance(inner[0], Racing):
-        return _prepared_races(first, began, inner, size, weights)
+        return _prepared_races(first, pipelines, inner, size, weights)
     check(inner)
     shares = shares_of(inner, weights)
-    targets = None if began[0].targets is None else Targets.merged([one.targets for one in began])
+    targets = None if pipelines[0].targets is None else Targets.merged([one.targets for one in pipelines])
     if targets is not None:
-        inner = [_retargeted(one, targets) for one in began]
-    if began[0].scaler is None:
+        inner = [_retargeted(one, targets) for one in pipelines]
+    if pipelines[0].scaler is None:
         fresh = with_model(first, learners(inner, size, shares))
-        fresh._began.become(table=_tables(began), targets=targets)
+        fresh._pipeline.replace(table=_tables(pipelines), targets=targets)
         return fresh
-    scaler = began[0].scaler._merged([one.scaler for one in began], shares)
-    table = began[0].table
+    scaler = pipelines[0].scaler._merged([one.scaler for one in pipelines], shares)
+    table = pipelines[0].table
     places = None if table is None or table.is_plain or table.is_sparse else table.scaled_places
-    fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler, places) for one in began]))
-    fresh._began.become(scaler=scaler, table=_tables(began), targets=targets)
+    fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler, places) for one in pipelines]))
+    fresh._pipeline.replace(scaler=scaler, table=_tables(pipelines), targets=targets)
     return fresh
 
 
-def _prepared_races(first: Any, began: list[Any], inner: list[Any], size: Any, weights: Any) -> Any:
-    if began[0].scaler is not None:
+def _prepared_races(first: Any, pipelines: list[Any], inner: list[Any], size: object, weights: Any) -> Any:
+    if pipelines[0].scaler is not None:
         raise TypeError(f"merge: {type(inner[0]).__name__} scales columns by itself; use Prepared(model, scale=None)")
     fresh = with_model(first, races.merged(inner, size, weights))
-    fresh._began.become(table=_tables(began))
+    fresh._pipeline.replace(table=_tables(pipelines))
     return fresh
 
 
@@ -64,6 +64,6 @@ def _retargeted(one: Any, targets: Targets) -> Any:
     return model
 
 
-def _tables(began: list[Any]) -> Any:
+def _tables(pipelines: list[Any]) -> Any:
     """One table of all that these have seen."""
-    return None if began[0].table is None else began[0].table.merged([one.table for one in began])
+    return None if pipelines[0].table is None else pipelines[0].table.merged([one.table for one in pipelines])

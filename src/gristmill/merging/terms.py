@@ -171,7 +171,7 @@ def stacked(tables: list[Any]) -> Any:
     )
 
 
-def same_points(points: Any) -> npt.NDArray[np.int64]:
+def same_points(points: object) -> npt.NDArray[np.int64]:
     """A number a point, the same for equal points. Objects are equal where they are one, or equal and hashable."""
     known: dict[Any, int] = {}
     return np.array([known.setdefault(_key(points, row), len(known)) for row in range(count(points))], dtype=np.int64)

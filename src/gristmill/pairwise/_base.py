@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import persist
-from .._base.estimator import Run
-from .._base.predictors import LabelMixin
-from .._common.labels import LabelTable
+from .._base.estimator import Run, StreamEstimator
+from .._base.predictors import classes_of
+from .._base.tasks import CLASSIFICATION, Classification, Encoded, Task
+from .._common.labels import LabelView
 from .._common.ranges import Range
 from .._common.seeds import seed_of
+from .._common.types import Labels, Table
+from ..persist.saved_state import number_of
 
 Array = npt.NDArray[np.float64]
 
 
-class PairStreamLearner(LabelMixin):
+class LossTask(Classification):
+    """Labels are classes; what is shown of a sample is its mean loss over the buffer."""
+
+    def shown(self, scores: Array, view: LabelView) -> Array:
+        return np.ravel(scores)
+
+
+class PairStreamLearner(StreamEstimator):
     """Base of the pairwise learners. Its parts are a kind of core and what to make it with: `(kind, named)`."""
 
+    _task: ClassVar[Task] = CLASSIFICATION
     #: how many classes there may be
     _most_classes: int | None = None
     _takes_sparse = False
@@ -37,16 +48,16 @@ class PairStreamLearner(LabelMixin):
         width = 0 if isinstance(X, list) else X.shape[1]
         return self._make_core(run.parts, width, seed_of(getattr(self, "random_state", None)))
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        labels, numbers, known = super()._targets(run, y, count, classes)
-        if self._most_classes is not None and len(labels) > self._most_classes:
+    def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
+        found = super()._targets(run, y, count, classes)
+        if self._most_classes is not None and len(found.table) > self._most_classes:
             raise ValueError(
                 f"{type(self).__name__} is for two classes. Only binary classification is supported: "
-                f"y holds {len(labels)} classes, {list(labels.names)!r}; learn one against the rest instead"
+                f"y holds {len(found.table)} classes, {list(found.table.names)!r}; learn one against the rest instead"
             )
-        return labels, numbers, known
+        return found
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Labels = None, classes: Labels = None) -> Self:
         """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model.
 
         `classes`, all labels that will come, is optional: new ones may arrive at any time.
@@ -55,6 +66,11 @@ class PairStreamLearner(LabelMixin):
         return self
 
     # ---- fitted attributes -------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> npt.NDArray[np.generic]:
+        """The classes seen so far and those of `classes=`, sorted."""
+        return classes_of(self)
 
     def _report(self) -> dict[str, Any]:
         report: dict[str, Any] = self._engine.report()
@@ -92,7 +108,7 @@ class PairStreamLearner(LabelMixin):
         persist.justify(8.0 * max(width, size), arrays, "buffer and features")
 
     def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
-        core = self._make_core(parts, int(state["width"][0]), 0)
+        core = self._make_core(parts, number_of(state, "width"), 0)
         core.restore(state)
         return core
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core, persist
-from .._common.labels import LabelView
 from .._common.ranges import flag, non_negative, one_of, optional, positive
-from ._base import Array, PairStreamLearner
+from .._common.types import Table
+from ._base import Array, LossTask, PairStreamLearner
 from .buffers import check_buffer
 from .losses import check_margin_loss
 from .projections import MATRIX_NORMS
@@ -18,6 +18,7 @@ from .projections import MATRIX_NORMS
 class MatrixStreamLearner(PairStreamLearner):
     """Base of metric and similarity: a matrix in a cone and a ball."""
 
+    _task = LossTask()
     _form: ClassVar[str]
 
     def _settings(self) -> tuple[str, bool, bool]:
@@ -49,9 +50,6 @@ class MatrixStreamLearner(PairStreamLearner):
         """
         return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
-    def _shown(self, scores: Array, view: LabelView) -> Array:
-        return np.ravel(scores)
-
     def _check_width(self, arrays: dict[str, Any], width: int) -> None:
         super()._check_width(arrays, width)
         persist.justify(8.0 * width * width, arrays, "features")
@@ -61,10 +59,10 @@ class MatrixStreamLearner(PairStreamLearner):
         """How many events needed the eigenvalues of the matrix."""
         return int(self._engine.projections)
 
-    def _table(self, X: Any) -> Array:
+    def _table(self, X: Table) -> Array:
         return np.asarray(self._rows(self._engine, self._read(X, first=False)))
 
-    def _pairs(self, pairs: Any) -> tuple[Array, Array]:
+    def _pairs(self, pairs: object) -> tuple[Array, Array]:
         array = np.asarray(pairs, dtype=np.float64)
         width = self._engine.width
         if array.ndim != 3 or array.shape[1:] != (2, width):

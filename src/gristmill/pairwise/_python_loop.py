@@ -45,7 +45,7 @@ class PairLoop:
             row, column = bad[0]
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
 
-    def learn(self, rows: Array, labels: Array, weights: Any, want_scores: bool, classes: int = 0) -> Array | None:
+    def learn(self, rows: Array, labels: Array, weights: object, want_scores: bool, classes: int = 0) -> Array | None:
         """One pass in order; the loss of each event before it was learned."""
         self.check(rows)
         with self.lock:

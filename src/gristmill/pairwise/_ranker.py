@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 
-from .._base.predictors import ClassificationMixin
+from .._base.predictors import Classifier
+from .._base.tasks import CLASSIFICATION, Classification
+from .._common.types import Table
 from ._base import Array, PairStreamLearner
 
 
-class Ranker(ClassifierMixin, PairStreamLearner, ClassificationMixin):
+class Ranker(PairStreamLearner, Classifier):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
+    _task: ClassVar[Classification] = CLASSIFICATION
     _most_classes = 2
 
     def _sign(self) -> float:
@@ -22,7 +24,7 @@ class Ranker(ClassifierMixin, PairStreamLearner, ClassificationMixin):
 
     # ---- scores ------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Table) -> Array:
         """f(x): the higher, the more like classes_[1]. Only the order has a meaning; `threshold_` cuts it."""
         return super().decision_function(X)
 
@@ -34,11 +36,11 @@ class Ranker(ClassifierMixin, PairStreamLearner, ClassificationMixin):
         """
         return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Table) -> npt.NDArray[np.generic]:
         """The class of each event: f(x) against `threshold_`."""
         return self._at_rest(lambda model: super().predict(X))
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: object) -> Any:
         """The class of one event; None before anything was learned."""
         return None if self._run is None else self._at_rest(lambda model: super().predict_one(x))
 

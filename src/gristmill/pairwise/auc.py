@@ -13,6 +13,7 @@ from .. import _core, persist
 from .._base.estimator import Run
 from .._common import inputs
 from .._common.ranges import flag, non_negative, optional, positive
+from .._common.types import Labels, RandomState
 from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded, counted
 from ..kernels import as_kernel
 from ._base import Array
@@ -87,17 +88,17 @@ class PairwiseAUC(Ranker):
 
     def __init__(
         self,
-        kernel: Any = None,
-        loss: Any = None,
+        kernel: object = None,
+        loss: object = None,
         buffer: Any = None,
         rate: float = 1.0,
         radius: float | None = None,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         reg: float = 0.0,
         norm: str = "l2",
         opposite_only: bool = False,
-        budget: Any = None,
+        budget: object = None,
         features: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -190,10 +191,10 @@ class PairwiseAUC(Ranker):
             return clone(self.features).fit(event)
         return copy.deepcopy(self.features)
 
-    def _number(self, run: Run, y: Any) -> float | None:
+    def _number(self, run: Run, y: Labels) -> float | None:
         return None if self.features is not None else super()._number(run, y)
 
-    def _scores_one(self, x: Any) -> Any:
+    def _scores_one(self, x: object) -> Any:
         run = self._started()
         if self.features is None:
             return super()._scores_one(x)

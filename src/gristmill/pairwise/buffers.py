@@ -111,7 +111,7 @@ class ReservoirX(PairBuffer):
     _ranges: ClassVar[dict[str, Range]] = {"size": count, "method": one_of("skip", "binomial", "bernoulli")}
 
 
-def check_buffer(buffer: Any, default: int) -> Any:
+def check_buffer(buffer: object, default: int) -> Any:
     """A buffer as the core takes it, a Python one copied for the model; None is ReservoirX(default)."""
     import copy
 

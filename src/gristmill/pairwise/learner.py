@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from .._base.estimator import Run
-from .._common import labels as _labels
-from .._common.labels import LabelTable, LabelView
+from .._base.tasks import REGRESSION
 from .._common.ranges import Checked, Range, flag, instance_of, non_negative, positive
+from .._common.types import RandomState
 from ..losses import Hinge, Loss
 from ._base import PairStreamLearner
 from ._buffered_rows import BufferedRows
@@ -270,14 +269,16 @@ class PairwiseLearner(PairStreamLearner):
     1.000 0.970
     """
 
+    _task = REGRESSION
+
     def __init__(
         self,
-        loss: Any = None,
+        loss: object = None,
         projection: Any = None,
         buffer: Any = None,
         rate: float = 1.0,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         reg: float = 0.0,
     ) -> None:
         self.loss = loss
@@ -306,16 +307,10 @@ class PairwiseLearner(PairStreamLearner):
     def _loss(self) -> Any:
         return AUCPairs() if self.loss is None else self.loss
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        return run.labels, _labels.targets(type(self).__name__, y, count), 0
-
     @property
-    def classes_(self) -> npt.NDArray[Any]:
+    def classes_(self) -> npt.NDArray[np.generic]:
         """A loss of any labels has no classes."""
         raise AttributeError("PairwiseLearner has no classes: its labels are numbers for the loss")
-
-    def _shown(self, scores: Array, view: LabelView) -> Array:
-        return scores
 
     def prequential(self, X: Any, y: Any = None) -> Array:
         """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""

@@ -67,7 +67,7 @@ class ExponentialLoss(Loss):
     tasks: ClassVar[tuple[str, ...]] = ("pairs",)
 
 
-def check_margin_loss(loss: Any, owner: str) -> Loss:
+def check_margin_loss(loss: object, owner: str) -> Loss:
     """The margin loss that is meant, None being Hinge(); what has no meaning for pairs is refused by name."""
     if loss is None:
         return Hinge()

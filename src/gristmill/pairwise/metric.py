@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from .._common.ranges import one_of
+from .._common.types import RandomState, Table
 from ._base import Array
 from ._matrix import MatrixStreamLearner
 
@@ -77,13 +77,13 @@ class PairwiseMetric(
 
     def __init__(
         self,
-        loss: Any = None,
-        buffer: Any = None,
+        loss: object = None,
+        buffer: object = None,
         rate: float = 1.0,
         radius: float | None = None,
         norm: str = "frobenius",
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         reg: float = 0.0,
         init: str = "identity",
     ) -> None:
@@ -120,7 +120,7 @@ class PairwiseMetric(
     def _n_features_out(self) -> int:
         return int(self._engine.width)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Table) -> Array:
         """X L^T: Euclidean distances there are the learned ones here."""
         rows = self._table(X)
         if not np.isfinite(rows).all():
@@ -128,14 +128,14 @@ class PairwiseMetric(
             raise ValueError(f"Input X contains NaN or infinity: row {row}, column {column} is {rows[row, column]}")
         return np.asarray(rows @ self.components_.T)
 
-    def pair_distance(self, pairs: Any) -> Array:
+    def pair_distance(self, pairs: object) -> Array:
         """sqrt(M(x, x')) of each pair, an array of shape (n_pairs, 2, n_features)."""
         left, right = self._pairs(pairs)
         difference = left - right
         squares = np.einsum("ij,jk,ik->i", difference, self.metric_, difference)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
-    def pair_score(self, pairs: Any) -> Array:
+    def pair_score(self, pairs: object) -> Array:
         """Minus the distance: the higher, the more alike."""
         return -self.pair_distance(pairs)
 

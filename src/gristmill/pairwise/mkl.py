@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from .._common.labels import LabelView
 from .._common.ranges import flag, is_whole, non_negative, one_of, positive
+from .._common.types import Labels, RandomState, Table
 from ..kernels import Kernel, _Composite, as_kernel, pair_value
-from ._base import PairStreamLearner
+from ._base import LossTask, PairStreamLearner
 from ._buffered_rows import BufferedRows
 from ._python_loop import PairLoop
 from .buffers import check_buffer
@@ -59,7 +59,7 @@ class OnColumns(_Composite):
     def is_native(self) -> bool:
         return False
 
-    def _view(self, X: Any) -> Any:
+    def _view(self, X: Table) -> Any:
         array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
         if max(self.columns) >= array.shape[-1]:
             raise ValueError(
@@ -70,10 +70,10 @@ class OnColumns(_Composite):
     def _pair(self, x: Any, y: Any) -> float:
         return pair_value(self.base, self._view(x), self._view(y))
 
-    def __call__(self, X: Any, Y: Any = None) -> Any:
+    def __call__(self, X: Table, Y: Any = None) -> Any:
         return self.base(self._view(X), None if Y is None else self._view(Y))
 
-    def diagonal(self, X: Any) -> Array:
+    def diagonal(self, X: Table) -> Array:
         return self.base.diagonal(self._view(X))
 
 
@@ -112,10 +112,10 @@ class Mixture(_Composite):
     def is_native(self) -> bool:
         return False
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def _pair(self, x: object, y: Labels) -> float:
         return sum(w * pair_value(k, x, y) for w, k in zip(self.weights, self.kernels, strict=True))
 
-    def __call__(self, X: Any, Y: Any = None) -> Any:
+    def __call__(self, X: Table, Y: Any = None) -> Any:
         return sum(w * k(X, Y) for w, k in zip(self.weights, self.kernels, strict=True))
 
     def diagonal(self, X: Any) -> Array:
@@ -247,6 +247,8 @@ class TwoStageMKL(PairStreamLearner):
     1.0 * Normalized(base=Linear())
     """
 
+    _task = LossTask()
+
     def __init__(
         self,
         kernels: Any = (),
@@ -256,7 +258,7 @@ class TwoStageMKL(PairStreamLearner):
         buffer: Any = None,
         rate: float = 1.0,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         reg: float = 0.0,
     ) -> None:
         self.kernels = kernels
@@ -301,9 +303,6 @@ class TwoStageMKL(PairStreamLearner):
                 )
         check_buffer(self.buffer, 100)
         return _Mixing, {"owner": clone(self, safe=False)}
-
-    def _shown(self, scores: Array, view: LabelView) -> Array:
-        return scores
 
     def prequential(self, X: Any, y: Any = None, classes: Any = None) -> Array:
         """Learn from X, y as `partial_fit` does; returns each event's mean loss against the buffer before."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._common.ranges import Range, is_whole, one_of, positive
+from .._common.types import RandomState
 from ._base import Array
 from ._ranker import Ranker
 
@@ -53,7 +54,7 @@ class OAM(Ranker):
     0.997
     """
 
-    def __init__(self, method: str = "gra", C: float = 1.0, size: int = 100, random_state: Any = None) -> None:
+    def __init__(self, method: str = "gra", C: float = 1.0, size: int = 100, random_state: RandomState = None) -> None:
         self.method = method
         self.C = C
         self.size = size

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.ranges import flag, one_of
+from .._common.types import RandomState, Table
 from ._base import Array
 from ._matrix import MatrixStreamLearner
 
@@ -68,15 +69,15 @@ class PairwiseSimilarity(MatrixStreamLearner):
 
     def __init__(
         self,
-        loss: Any = None,
-        buffer: Any = None,
+        loss: object = None,
+        buffer: object = None,
         rate: float = 0.1,
         radius: float | None = None,
         norm: str = "frobenius",
         psd: bool = False,
         goal: str = "alignment",
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         reg: float = 0.0,
         init: str = "zero",
     ) -> None:
@@ -102,13 +103,13 @@ class PairwiseSimilarity(MatrixStreamLearner):
         """W."""
         return np.asarray(self._engine.matrix())
 
-    def similarity(self, X: Any, Y: Any = None) -> Array:
+    def similarity(self, X: Table, Y: Any = None) -> Array:
         """The matrix of x^T W y over the rows of X and of Y (or of X)."""
         left = self._table(X)
         right = left if Y is None else self._table(Y)
         return np.asarray(left @ self.matrix_ @ right.T)
 
-    def pair_score(self, pairs: Any) -> Array:
+    def pair_score(self, pairs: object) -> Array:
         """x^T W x' of each pair, an array of shape (n_pairs, 2, n_features)."""
         left, right = self._pairs(pairs)
         return np.asarray(np.einsum("ij,jk,ik->i", left, self.matrix_, right))

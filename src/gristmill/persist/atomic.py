@@ -15,7 +15,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: parts that were left behind cannot be told from those in use, so they stay
+except ImportError:  # Windows: abandoned parts cannot be distinguished from those in use, so they stay
     fcntl = None  # type: ignore[assignment]
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part", re.DOTALL)
@@ -51,7 +51,10 @@ def _begin(path: Path, mode: int) -> tuple[Path, int]:
     """A new part file, locked."""
     while True:
         name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        try:
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        except FileNotFoundError as error:  # it would name the part
+            raise FileNotFoundError(error.errno, "There is no folder to write to", str(path.parent)) from None
         if fcntl is None:
             return name, handle
         with contextlib.suppress(OSError):  # a file system without locks

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._common.params import NestedParameters
 from .._common.ranges import Checked
 from .._common.times import is_span, read_ttl
 from .._version import __version__
@@ -36,7 +35,6 @@ class ModelFileError(ValueError):
 #: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
 PART_MODULES = (
     "race.baselines",
-    "race.linear_experts",
     "kernels",
     "learners.additive",
     "losses",
@@ -50,6 +48,7 @@ PART_MODULES = (
     "pairwise.mkl",
     "pairwise.projections",
     "similarity.transfer",
+    "structured.sequences",
 )
 
 
@@ -103,7 +102,7 @@ def encode(value: Any, where: str) -> Any:
     )
 
 
-def decode(value: Any) -> Any:
+def decode(value: object) -> Any:
     """JSON back to a parameter, through the ranges of its class."""
     if isinstance(value, list):
         return [decode(item) for item in value]
@@ -199,7 +198,6 @@ ESTIMATORS = {
     "RaceRegressor": "race.race",
     "Fleet": "fleets.fleet",
     "KeyedFleet": "fleets.keyed",
-    "CentredFleet": "fleets.centred",
     "OAM": "pairwise.oam",
     "PairwiseAUC": "pairwise.auc",
     "PairwiseLearner": "pairwise.learner",
@@ -222,6 +220,8 @@ ESTIMATORS = {
     "FeatureNovelty": "features",
     "RandomMaclaurin": "features",
     "StructuredLearner": "structured.learner",
+    "KernelKMeans": "unsupervised",
+    "KernelPCA": "unsupervised",
 }
 
 
@@ -250,8 +250,7 @@ def to_bytes(model: Any) -> bytes:
     if name not in ESTIMATORS or type(model) is not estimator(name):
         raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
     model._check_parameters()  # else it could not be loaded
-    if isinstance(model, NestedParameters):
-        model._refuse_changed("the file")
+    model._refuse_changed("the file")
     arrays, fitted = model._to_file()
     said = {
         "format": FORMAT,
@@ -264,7 +263,8 @@ def to_bytes(model: Any) -> bytes:
     if positions := getattr(model, "stream_positions_", None):
         said["streams"] = json.loads(json.dumps(positions))  # plain values, or an error before anything is written
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-    text = json.dumps({**said, "checksum": checksum(said, arrays)})
+    body = json.dumps(said)  # once, so that text and checksum are of the same moment
+    text = f'{body[:-1]}, "checksum": "{checksum(body, arrays)}"}}'
     data = bytes(packed(arrays, metadata={"gristmill": text}))
     if any(_is_extreme(array) for array in arrays.values()):
         _refuse_unreadable(name, data)
@@ -293,9 +293,9 @@ def _refuse_unreadable(name: str, data: bytes) -> None:
         ) from error
 
 
-def checksum(said: dict[str, Any], arrays: dict[str, Any]) -> str:
-    """Of everything in a file but itself."""
-    digest = hashlib.blake2b(json.dumps(said).encode(), digest_size=16)
+def checksum(text: str, arrays: dict[str, Any]) -> str:
+    """Of everything in a file but itself; text: the JSON text without its checksum."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -364,7 +364,7 @@ def _read(data: bytes) -> Any:
             f"it has format {said['format']} (written by gristmill {said.get('version')}), "
             f"and gristmill {__version__} reads format {FORMAT}"
         )
-    if said.pop("checksum", None) != checksum(said, arrays):
+    if said.pop("checksum", None) != checksum(json.dumps(said), arrays):
         raise ModelFileError("its checksum is wrong, so it is damaged")
     cls = estimator(said["class"])
     model = cls(**{name: decode(value) for name, value in said["parameters"].items()})
@@ -375,7 +375,7 @@ def _read(data: bytes) -> Any:
     return model
 
 
-def _positions(said: Any) -> dict[str, Any]:
+def _positions(said: object) -> dict[str, Any]:
     """How far the model has read each stream, by the name of the stream: plain values that only its reader takes apart."""
     if not isinstance(said, dict) or not all(isinstance(entry, dict) for entry in said.values()):
         raise ModelFileError("its positions of streams are damaged")
@@ -410,7 +410,7 @@ def decode_labels(labels: Any) -> list[Any]:
     return found
 
 
-def encode_features(model: Any) -> dict[str, Any]:
+def encode_features(model: object) -> dict[str, Any]:
     """Number and names of the inputs."""
     fitted: dict[str, Any] = {}
     if hasattr(model, "n_features_in_"):

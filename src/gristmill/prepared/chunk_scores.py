@@ -1,4 +1,4 @@
-"""What was said of the parts of a chunk, put together as if the chunk had been learned in one."""
+"""Scores of the parts of a chunk, joined as if the chunk had been learned in one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ import numpy.typing as npt
 from .._common.labels import wide
 
 Floats = npt.NDArray[np.float64]
-
-
-def cut(values: Any, part: slice) -> Any:
-    """Rows of an array, a list, or a Series or DataFrame; None stays None."""
-    if values is None:
-        return None
-    return values.iloc[part] if hasattr(values, "iloc") else values[part]
 
 
 def in_core_order(model: Any, scores: Floats) -> Floats:
@@ -43,5 +36,5 @@ def joined(model: Any, parts: list[Floats], numbers: Any, known: int) -> Any:
     if widest:
         parts = [wide(part[:, None] if part.ndim == 1 else part, widest) for part in parts]
     labels = model._run.labels
-    whole = model._of_met_classes(np.concatenate(parts), numbers, known)
-    return model._shown(whole, labels.view(len(labels)))
+    whole = model._task.of_met_classes(np.concatenate(parts), numbers, known)
+    return model._task.shown(whole, labels.view(len(labels)))

@@ -1,49 +1,60 @@
-"""A learner with all that stands between it and a table, at one moment: what `Prepared` holds once it has begun."""
+"""Table encoder, scaler, relevance weights, target scales and learner, updated as one: the fitted state of `Prepared`."""
 
 from __future__ import annotations
 
 import copy
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import _core
-from .._base.estimator import Run, is_event, refuse_no_weight
+from .._base.estimator import Run, refuse_no_weight
 from .._common import inputs
+from .._common.labels import LARGEST
+from .._common.positions import part_of
 from .._common.seqlock import SeqLock
+from ..learners.single_events import connect
 from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler
 from ..streams.scaling import StreamScaler
 from ..streams.tables.table import Table, padded
-from .chunk_scores import cut, in_core_order, joined
+from .chunk_scores import in_core_order, joined
 from .target_scalers import Targets
 
 Found = TypeVar("Found")
 
 
-class Begun:
-    """Table, scaling and learner: they change together, or not at all.
+class Pipeline:
+    """Table, scaling, targets and learner: they change together, or not at all.
 
     Parameters
     ----------
     model : learner
     table : Table, or None where events are objects that only the learner understands
     scaler : StreamScaler, RelevanceScaler or None
-    room : int, optional
+    fixed_width : int, optional
         Columns of every row, for a learner that does not widen.
-    targets : Targets, or None where the learner is told labels, or targets as they come
+    targets : Targets, or None if labels or targets go to the learner as they are
     """
 
     def __init__(
-        self, model: Any, table: Table | None, scaler: Any, room: int | None = None, targets: Targets | None = None
+        self,
+        model: Any,
+        table: Table | None,
+        scaler: Any,
+        fixed_width: int | None = None,
+        targets: Targets | None = None,
     ) -> None:
-        self.model, self.table, self.scaler, self.room, self.targets = model, table, scaler, room, targets
-        self._turns = SeqLock()
-        self._quick: Any = None
-        self._moved: Any = None  # a run whose points have followed the scaling in this chunk, and its core before
-        self._find_quick()
+        self.model, self.table, self.scaler, self.fixed_width, self.targets = model, table, scaler, fixed_width, targets
+        self._seqlock = SeqLock()
+        self.events: _core.EventPipeline | None = None  #: the way of single events; None until one asks for it
+        self._numbers: Any = None  # targets of the chunk that is being learned
+        self._direct = False  # whether events go on to the learner's core without Python in between
+        self._waits = False  # whether the learner still looks at its first events in Python
+        self._model_before: Any = None  # the learner before a chunk that changes it more than once
         if not self._started:
             model._columns = 0  # as many as there are, and none comes as it is
 
@@ -53,63 +64,63 @@ class Begun:
 
     @property
     def standard(self) -> StreamScaler | None:
-        """What scales the columns that have a unit."""
+        """The scaler of the columns that have a unit."""
         found: StreamScaler | None = self.scaler.standard if isinstance(self.scaler, RelevanceScaler) else self.scaler
         return found
 
-    def become(
+    def replace(
         self, model: Any = None, scaler: Any = None, table: Table | None = None, targets: Targets | None = None
     ) -> None:
-        """Go on with others in place of these."""
-        with self._turns.lock:
+        """Replace the parts that are given."""
+        with self._seqlock.lock:
             self.model, self.scaler, self.table = model or self.model, scaler or self.scaler, table or self.table
             self.targets = targets or self.targets
-            self._find_quick()
+            self._close_events()
 
-    def is_alike(self, other: Begun) -> bool:
+    def is_alike(self, other: Pipeline) -> bool:
         """Whether rows of both mean the same, column by column."""
         if self.table is None or other.table is None:
             return self.table is other.table
         return self.table.is_alike(other.table)
 
-    # ---- looking -----------------------------------------------------------------------------------------------
+    # ---- reading -----------------------------------------------------------------------------------------------
 
-    def look(self, find: Callable[[], Found]) -> Found:
-        """What `find` finds, all of one moment."""
-        return self._turns.read(find)
+    def read(self, find: Callable[[], Found]) -> Found:
+        """The result of `find`, all of it from one state."""
+        return self._seqlock.read(find)
 
     def rows(self, X: Any) -> Any:
-        """Events as rows by what is known now; nothing is taken in."""
+        """Samples as rows of the learner, without learning."""
         if self.table is None:
             return X
         rows = self.table.transform(X, self.standard)
         if self.relevance is not None:
             rows = self.relevance._weighed(rows)
-        return rows if self.room is None else padded(rows, self.room)
+        return rows if self.fixed_width is None else padded(rows, self.fixed_width)
 
     def slopes(self) -> Any:
         """How fast each column of the rows moves with the column that it is made of."""
         if self.table is None:
             return 1.0
-        found = np.ones(self.room or self.table.width_)
+        found = np.ones(self.fixed_width or self.table.width_)
         if self.standard is not None and self.table.is_sparse:
             found = found * self.standard._slope()
         elif self.standard is not None and self.table.n_scaled:
             found[self.table.scaled_places] = self.standard._slope()
         return found if self.relevance is None else found * self.relevance.weights
 
-    def told(self, verb: str, said: Any) -> Any:
-        """What the learner says, in the units of the targets."""
+    def unscaled(self, verb: str, answer: Any) -> Any:
+        """An answer of the learner in the units of the targets."""
         if self.targets is None:
-            return said
+            return answer
         if verb == "explain":
-            return said.retold(self.targets)
+            return answer.retold(self.targets)
         if verb == "predict_interval":
-            return self.targets.interval(said)
-        return self.targets.interval_one(*said) if verb == "predict_interval_one" else self.targets.outside(said)
+            return self.targets.interval(answer)
+        return self.targets.interval_one(*answer) if verb == "predict_interval_one" else self.targets.outside(answer)
 
-    def steep(self, gradients: Any) -> Any:
-        """Gradients of what the learner says, of what is said."""
+    def unscaled_gradient(self, gradients: Any) -> Any:
+        """Gradients of the learner in the units of the targets."""
         if self.targets is None:
             return gradients
         spread = self.targets.spread
@@ -125,81 +136,173 @@ class Begun:
     # ---- learning ----------------------------------------------------------------------------------------------
 
     def learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
-        """A chunk through table, scaling and learner; on any error all of them are as they were."""
-        with self._turns.write():
-            mark, model = self._mark(), self.model
-            before, self._moved = dict(model.__dict__), None
+        """A chunk through table, scaling and learner; on any error, an interrupt at any moment included, all are as they
+        were, or all have learned it.
+
+        The core learns a chunk in one call, so its count of samples decides: where it has learned the chunk, the few counts
+        behind it follow; where it has not, or where a copy from before the chunk was kept, everything is rolled back.
+        """
+        seqlock = self._seqlock
+        with seqlock.lock:
+            seqlock.moment += 1
             try:
-                return self._learn(verb, X, y, known)
-            except BaseException:
-                self._back(mark)
-                if self._moved is not None:
-                    run, run.core = self._moved
-                if self.model is model:  # else a copy from before has taken its place
-                    for name in model.__dict__.keys() - before.keys():
-                        model.__dict__.pop(name, None)
-                    model.__dict__.update(before)
-                raise
+                self._close_events()
+                self._model_before = None
+                mark, model, seen = self._snapshot(), self.model, self._seen()
+                before = dict(model.__dict__)
+                try:
+                    return self._learn(verb, X, y, known)
+                except BaseException:
+                    if self._model_before is None and seen is not None and self._seen() != seen:
+                        self._finish(mark[2])
+                        raise
+                    self._rollback(mark)
+                    if self._model_before is not None:
+                        self.model = self._model_before
+                    else:
+                        for name in model.__dict__.keys() - before.keys():
+                            model.__dict__.pop(name, None)
+                        model.__dict__.update(before)
+                    raise
             finally:
-                self._find_quick()
+                self._model_before = self._numbers = None
+                seqlock.moment += 1
+
+    def _seen(self) -> Any:
+        """How many samples the core has learned; None before the first."""
+        run = self.model._run
+        return None if run is None or run.core is None else getattr(run.core, "seen", None)
+
+    def _finish(self, targets: Targets | None) -> None:
+        """Finish what the core has learned: the counts of the scales, which were `targets` before, and of relevance."""
+        if targets is not None:
+            targets.begin(self._numbers)
+            targets.learn(self._numbers)
+            self.targets = targets
+        if self.relevance is not None:
+            self.relevance.position = self._seen()
 
     def learn_one(self, x: Any, y: Any) -> bool:
-        """The short way of an event of plain numbers; False, and nothing is done, where it must take the long one."""
-        turns = self._turns
-        with turns.lock:
-            if self._quick is None or not is_event(x):
+        """One event by its own way; False, and nothing is done, where it has to go the way of chunks."""
+        with self._seqlock.lock:
+            events = self.single_events()
+            if events is None:
                 return False
-            table, means, scaling, row, learn_one = self._quick
-            x = np.ascontiguousarray(x)  # a row of a table that is kept by columns
-            told = y if self.targets is None else self.targets.lone(y)
-            if (told is None and self.targets is not None) or not _core.learn_row(means, scaling, x, row):
-                return False
-            turns.moment += 1
-            try:
-                learn_one(row, told)
-                table.n_seen_ += 1
-                if self.targets is not None:
-                    self.targets.scales[0].take(float(y))
-            except BaseException:
-                _core.rollback_row(means, scaling)
-                raise
-            finally:
-                turns.moment += 1
-        return True
+            return events.learn_one(x, y) if self._direct else self._learn_row(events, x, y)
 
-    def _find_quick(self) -> None:
-        """What an event needs for the short way, where it can take it: looked up once a chunk."""
-        table, scaler = self.table, self.scaler
-        self._quick = None
-        if table is not None and table.is_quick and type(scaler) is StreamScaler and self._started:
-            row = np.empty(self.room or table.width_)
-            self._quick = table, table._means.core, scaler._scaling, row, self.model.learn_one
+    def single_events(self) -> _core.EventPipeline | None:
+        """The way of single events through table, scaling and learner as they are now; None where there is none."""
+        with self._seqlock.lock:
+            if self.events is None and self._started:
+                self.events = self._events_as_of_now()
+            return self.events
+
+    def _close_events(self) -> None:
+        """Before table, scaling, targets or learner change in another way."""
+        if self.events is not None:
+            self.events.close()
+        self.events = None
+
+    def _events_as_of_now(self) -> _core.EventPipeline | None:
+        table, scaler, relevance, targets, run = (
+            self.table,
+            self.standard,
+            self.relevance,
+            self.targets,
+            self.model._run,
+        )
+        if self._seen() is None:  # a rollback needs the count of the core
+            return None
+        if table is None or not table.core.is_readable or not (scaler is None or type(scaler) is StreamScaler):
+            return None
+        scaling = None if scaler is None or not table.n_scaled else scaler.core
+        width, fits = self.fixed_width or table.width_, scaling is None or scaling.width == table.n_scaled
+        weights = [] if relevance is None else relevance.weights.tolist()
+        if len(weights) not in (0, width) or (targets is not None and len(targets.scales) != 1):
+            return None
+        if table.is_sparse or not fits or run.core.width != width:
+            return None
+        quiet = sys.maxsize if targets is None else targets.due() - 1 if targets.is_known else 0
+        quiet = quiet if relevance is None else min(quiet, relevance.due() - 1)
+        events = _core.EventPipeline(
+            table.core, scaling, weights, width, table.index, table.left_out, self._seqlock, quiet
+        )
+        if relevance is not None:
+            events.count_for(relevance)
+        self._waits = getattr(run, "early", None) is not None
+        self._direct = connect(events, self.model, LARGEST, None if targets is None else targets.scales[0])
+        return events
+
+    def _learn_row(self, events: _core.EventPipeline, x: Any, y: Any) -> bool:
+        """One event whose row is made by the core for a learner that is not all of it."""
+        model, seqlock, targets = self.model, self._seqlock, self.targets
+        number, label = None, y
+        if targets is not None:
+            if type(y) not in (float, int, np.float64) or not abs(y) <= LARGEST:
+                return False
+            number = np.array([float(y)])
+            label = float(targets.inside(number)[0])
+        core = model._run.core
+        seen, scales = core.seen, None if targets is None else targets.copy()
+        rows = self.table.n_seen_ if self.table is not None else 0
+        self._numbers = number
+        seqlock.moment += 1
+        try:
+            row = events.learn(x)
+            if row is None:
+                return False
+            model.learn_one(row, label)
+            self._finish(None if scales is None else scales.copy())
+        except BaseException:
+            if core.seen != seen:  # the learner has it
+                self._finish(scales)
+            elif self.table is not None and self.table.n_seen_ != rows:
+                events.rollback()
+            raise
+        finally:
+            seqlock.moment += 1
+        if self._waits and getattr(model._run, "early", None) is None:
+            self._close_events()  # the core may go on by itself
+        return True
 
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
         if self.table is None and self.targets is None:
             return getattr(self.model, verb)(X, y, **known)
-        rows = self._taken(X)
+        rows = self._encoded(X)
         count = len(rows) if isinstance(rows, list) else rows.shape[0]
         if self.targets is not None:
             y = self.targets.read(type(self.model).__name__, y, count)
+            self._numbers = y
             self.targets.begin(y)
             if "sample_weight" in known:  # not every part of a chunk comes to look at them
                 known = {**known, "sample_weight": inputs.weights(known["sample_weight"], count)}
         if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
             return self._fit_batch(X, y, known)
-        edges = self._edges(count)
+        edges = self._cuts(count)
+        if self._started and (len(edges) > 2 or self._changes_twice(rows, count)):
+            self._model_before = copy.copy(self.model)
         if len(edges) > 2:
             return self._in_parts(edges, verb, rows, y, known)
         self._follow(0)
         return self._step(verb, rows, y, known)
 
-    def _taken(self, X: Any) -> Any:
+    def _changes_twice(self, rows: Any, count: int) -> bool:
+        """Whether a chunk of one part changes the learner beside learning: it widens, or a map or a scale is renewed."""
+        if self.table is not None and self.fixed_width is None and rows.shape[1] > self.model._run.core.width:
+            return True
+        if isinstance(self.standard, RankScaler) and self.standard.passages:
+            return True
+        if self.targets is not None and count >= self.targets.due():
+            return True
+        return self.relevance is not None and count >= self.relevance.due()
+
+    def _encoded(self, X: Any) -> Any:
         """A chunk as rows, by columns and scaling that have seen it."""
         if self.table is None:
             return inputs.objects(X)
         texts = "text" in self.table.columns.values()  # rows are wide from the beginning
-        if self.room is None and not self._started and (texts or not self.model.widens):
-            self.room = self._bound(X)
+        if self.fixed_width is None and not self._started and (texts or not self.model.widens):
+            self.fixed_width = self._bound(X)
         rows = self.table.learn_transform(X, self.standard)
         if not self._started:
             self.model._columns = self.table.n_first
@@ -217,41 +320,30 @@ class Begun:
             y = self.targets.inside(y)
         return self.model.fit(self.rows(X), y, **known)
 
-    def _edges(self, count: int) -> list[int]:
+    def _cuts(self, count: int) -> list[int]:
         """Where a chunk is cut: rows become wider, weights are renewed, or targets are measured anew."""
         edges = {0, count}
-        if self.table is not None and self.room is None:
+        if self.table is not None and self.fixed_width is None:
             edges |= {row for row, _ in self.table.growth}
         if self.targets is not None:
-            edges |= self.targets.edges(count)
+            edges |= self.targets.cuts(count)
         if self.relevance is not None:
             edges |= self.relevance.renewals(count)
-        if isinstance(self.scaler, RankScaler) and self.table is not None and self.table.n_scaled:
-            edges |= self.scaler.passages.keys()
+        if isinstance(self.standard, RankScaler) and self.table is not None and self.table.n_scaled:
+            edges |= self.standard.passages.keys()
         return sorted(edges)
 
     def _follow(self, row: int) -> None:
         """Stored points become what they are by the maps that were renewed before this row of the chunk."""
-        if not isinstance(self.scaler, RankScaler) or not self._started or not self.scaler.passages:
+        if not isinstance(self.standard, RankScaler) or not self._started or not self.standard.passages:
             return
-        passage, run = self.scaler.passages.get(row), self.model._run
-        state = None if passage is None else run.core.state()
-        if (
-            passage is None
-            or state is None
-            or not isinstance(state.get("points"), np.ndarray)
-            or not len(state["points"])
-        ):
+        passage, core = self.standard.passages.get(row), self.model._run.core
+        if passage is None or not hasattr(core, "follow_ranks"):  # random features are of no point
             return
         assert self.table is not None
-        points, places = np.array(state["points"]), np.asarray(self.table.scaled_places)
-        places = places[places < points.shape[1]]
-        scaled = np.zeros((len(points), passage.width))
-        scaled[:, : len(places)] = points[:, places]
-        points[:, places] = passage.follow(scaled)[:, : len(places)]
-        self._moved = self._moved or (run, run.core)
-        run.core = self.model._restored(run.parts, {**state, "points": points})
-        run.short = None
+        places = np.asarray(self.table.scaled_places, dtype=np.int64)
+        weights = np.ones(core.width) if self.relevance is None else np.ascontiguousarray(self.relevance.weights)
+        core.follow_ranks(passage, places[places < core.width], weights)
 
     def _in_parts(self, edges: Sequence[int], verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
         model, count = self.model, edges[-1]
@@ -262,73 +354,67 @@ class Begun:
             refuse_no_weight(known.get("sample_weight"))
             verb = "partial_fit"  # of a learner that has learned nothing
             known = {name: value for name, value in known.items() if name != "passes"}
-        spare = None if run is None else copy.copy(model)
-        said: list[Any] = []
-        try:
-            for start, stop in itertools.pairwise(edges):
-                part = slice(start, stop)
-                self._follow(start)
-                some = {name: cut(value, part) if np.ndim(value) and name != "classes" else value
-                        for name, value in known.items()}  # fmt: skip
-                some_rows = rows[part] if isinstance(rows, list) else rows[part, : self._width_at(start, rows.shape[1])]
-                said.append(self._step(verb, some_rows, cut(y, part), some))
-                if verb == "prequential":
-                    said[-1] = in_core_order(model, said[-1])
-        except BaseException:
-            if spare is not None:
-                self.model = spare
-            raise
+        scores: list[Any] = []
+        for start, stop in itertools.pairwise(edges):
+            part = slice(start, stop)
+            self._follow(start)
+            some = {name: part_of(value, part) if np.ndim(value) and name != "classes" else value
+                    for name, value in known.items()}  # fmt: skip
+            some_rows = rows[part] if isinstance(rows, list) else rows[part, : self._width_at(start, rows.shape[1])]
+            scores.append(self._step(verb, some_rows, part_of(y, part), some))
+            if verb == "prequential":
+                scores[-1] = in_core_order(model, scores[-1])
         if verb == "prequential_interval":
-            return np.concatenate(said)
-        return joined(model, said, numbers, met) if verb == "prequential" else model
+            return np.concatenate(scores)
+        return joined(model, scores, numbers, met) if verb == "prequential" else model
 
     def _width_at(self, row: int, whole: int) -> int:
         """How many columns a row of the last chunk has, where all of its rows together have `whole`."""
         assert self.table is not None
-        if self.room is not None or not self.table.growth:
+        if self.fixed_width is not None or not self.table.growth:
             return whole
         before = self.model._run.core.width if self._started else 1
         return next((wide for start, wide in reversed(self.table.growth) if start <= row), before)
 
     def _step(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
         """Rows that are equally wide, without a renewal between them."""
-        if self.room is not None:
-            rows = self._into_room(rows)
+        if self.fixed_width is not None:
+            rows = self._padded(rows)
         elif self.table is not None and self._started and rows.shape[1] > self.model._run.core.width:
             self.model.widen(rows.shape[1])
         relevance = self.relevance
         if relevance is None:
-            return self._tell(verb, rows, y, known)
+            return self._learn_scaled(verb, rows, y, known)
         assert self.table is not None
         owners = self.table.owners
         relevance.widen(rows.shape[1], owners)
-        due = rows.shape[0] == relevance.room()
-        said = self._tell(verb, relevance._weighed(rows), y, known)
+        due = rows.shape[0] == relevance.due()
+        found = self._learn_scaled(verb, relevance._weighed(rows), y, known)
         relevance.position = relevance.n_seen_ + rows.shape[0]
         if due:
             relevance.renew(self.model, owners)
-        return said
+        return found
 
-    def _tell(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
-        """Rows to the learner, with targets in its units; what it says in those of the targets."""
+    def _learn_scaled(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+        """Let the learner learn rows with scaled targets; its answer is in the units of the targets."""
         targets = self.targets
         if targets is None:
             return getattr(self.model, verb)(rows, y, **known)
         if targets.is_known:
-            said = getattr(self.model, verb)(rows, targets.inside(y), **known)
+            found = getattr(self.model, verb)(rows, targets.inside(y), **known)
             if verb == "prequential":
-                said = targets.outside(said)
+                found = targets.outside(found)
             elif verb == "prequential_interval":
-                said = targets.interval(said)
+                found = targets.interval(found)
         else:
-            said = self._pass_over(verb, rows, y, known)
+            found = self._skip(verb, rows, y, known)
         moved = targets.learn(y)
         if moved is not None:
             self.model._run.core.rescale_targets(*moved)
-        return said
+        return found
 
-    def _pass_over(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
-        """Events of which nobody knows how their targets are measured: they count, and teach nothing."""
+    def _skip(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+        """Count samples that come before the scale of targets is known, without learning them."""
         assert self.targets is not None
         if verb == "fit":
             refuse_no_weight(known.get("sample_weight"))
@@ -354,33 +440,33 @@ class Begun:
         scout.learn_transform(frame_of(X)[:1])
         return scout.bound_
 
-    def _into_room(self, rows: Any) -> Any:
+    def _padded(self, rows: Any) -> Any:
         assert self.table is not None
-        assert self.room is not None
-        if rows.shape[1] > self.room:
+        assert self.fixed_width is not None
+        if rows.shape[1] > self.fixed_width:
             raise ValueError(
                 f"{type(self.model).__name__} cannot take a column that the first event did not have: "
-                f"{self.table.get_feature_names_out()[self.room]!r}; say the kinds (columns=), or leave it out (drop)"
+                f"{self.table.get_feature_names_out()[self.fixed_width]!r}; say the kinds (columns=), or leave it out (drop)"
             )
-        return padded(rows, self.room)
+        return padded(rows, self.fixed_width)
 
-    # ---- going back --------------------------------------------------------------------------------------------
+    # ---- undo and copies --------------------------------------------------------------------------------------------
 
-    def _mark(self) -> Any:
-        table = None if self.table is None else self.table.mark()
+    def _snapshot(self) -> Any:
+        table = None if self.table is None else self.table.snapshot()
         targets = None if self.targets is None else self.targets.copy()
         return table, None if self.scaler is None else self.scaler._mark(), targets
 
-    def _back(self, mark: Any) -> None:
+    def _rollback(self, mark: Any) -> None:
         if self.table is not None:
-            self.table.back(mark[0])
+            self.table.rollback(mark[0])
         if self.scaler is not None:
             self.scaler._back(mark[1])
         self.targets = mark[2]
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("model", "table", "scaler", "room", "targets")
-        return self.look(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
+        kept = ("model", "table", "scaler", "fixed_width", "targets")
+        return self.read(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        Begun.__init__(self, **state)
+        Pipeline.__init__(self, **state)

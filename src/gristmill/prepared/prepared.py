@@ -1,4 +1,4 @@
-"""A learner that takes any table: its columns, their scaling, and what was learned, as one."""
+"""A learner that takes any table: columns, scaling and learner as one estimator."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from .._base.estimator import StreamEstimator
-from .._common.params import NestedParameters
 from .._common.ranges import count, one_of, optional
-from ..persist.mixin import Storable
+from ..persist.stored import StoredEstimator
 from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler, Renewal
 from ..streams.scaling import StreamScaler
@@ -23,16 +22,16 @@ from ..streams.tables.layout import checked_kinds
 from ..streams.tables.table import Table
 from . import relevance
 from .files import from_file, of_numbers, to_file
-from .pipeline import Begun
+from .pipeline import Pipeline
 from .target_scalers import Targets
 
 
-def _as_the_model_has(method: Any) -> Any:
-    """A verb that is there where the learner has it."""
+def _if_the_model_has(method: Any) -> Any:
+    """A method that is there if the learner has it."""
     return available_if(lambda prepared: hasattr(prepared.model, method.__name__))(method)
 
 
-class Prepared(Storable, NestedParameters):
+class Prepared(StoredEstimator):
     """A learner with online encoding and scaling of the columns, trained, saved and loaded as one estimator.
 
     X may be an array, a DataFrame of pandas or polars, an Arrow table, a dict of columns, a dict (one event), a list of
@@ -44,12 +43,13 @@ class Prepared(Storable, NestedParameters):
     Parameters
     ----------
     model : learner of gristmill
-    scale : {"standard", "minmax", "rank", "relevance"} or None, default="standard"
+    scale : {"standard", "minmax", "rank", "relevance", "rank-relevance"} or None, default="standard"
         Each event is scaled by what was seen up to and including it, then learned. "relevance" also standardises, and
         weights each column by how much the prediction of the kernel learner depends on it; after 500, 1000, 2000, ...
         events the weights are updated and the coefficients are learned again from the stored points. "rank" replaces each
         value by the normal score of its rank among recent events, so that outliers and heavy tails do not matter; its maps
-        are renewed at positions of the stream and the stored points follow. It needs dense rows. Sparse rows are
+        are renewed at positions of the stream and the stored points follow. It needs dense rows. "rank-relevance" weights
+        such scores. Sparse rows are
         divided by the root mean square (or range) of each column and not centred, so that zeros stay zeros; with
         "relevance" they may have at most 1,024 columns.
     warmup : int, optional
@@ -120,7 +120,7 @@ class Prepared(Storable, NestedParameters):
         self.missing = missing
         self.target = target
 
-    _began: Begun | None = None  # nothing is learned yet
+    _pipeline: Pipeline | None = None  # nothing is learned yet
     target_name_: str | None = None  #: the column that held the labels, where a file was learned
 
     # ---- learning ------------------------------------------------------------------------------------------
@@ -151,49 +151,51 @@ class Prepared(Storable, NestedParameters):
         """Learn as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn("prequential", X, y, {"classes": classes, "sample_weight": sample_weight})
 
-    @_as_the_model_has
+    @_if_the_model_has
     def prequential_interval(self, X: Any, y: Any, coverage: float = 0.9) -> Any:
         """Learn as `partial_fit` does, and return the interval of each event before it was learned."""
         return self._learn("prequential_interval", X, y, {"coverage": coverage})
 
     def learn_one(self, x: Any, y: Any = None, sample_weight: float = 1.0) -> None:
         """Learn one event: a vector, or a dict by names of columns."""
-        began = self._began
-        if sample_weight == 1.0 and began is not None and not self._changed and began.learn_one(x, y):
-            return
+        pipeline = self._pipeline
+        if sample_weight == 1.0 and pipeline is not None and not (self._changed or pipeline.model._changed):
+            events = pipeline.events
+            if (events is not None and events.learn_one(x, y)) or pipeline.learn_one(x, y):
+                return
         known = {} if sample_weight == 1.0 else {"sample_weight": [sample_weight]}
         self._learn("partial_fit", self._event(x), None if y is None else [y], known)
 
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
         self._check_parameters()
-        began = None if fresh else self._began
-        if began is None:
-            began = self._begin()
+        pipeline = None if fresh else self._pipeline
+        if pipeline is None:
+            pipeline = self._begin()
         else:
             self._refuse_changed("learning on")
-        said = began.learn(verb, X, y, {name: value for name, value in known.items() if value is not None})
+        found = pipeline.learn(verb, X, y, {name: value for name, value in known.items() if value is not None})
         if fresh:
             for name in ("target_name_", "columns_", "_changed"):
                 self.__dict__.pop(name, None)
-        self._began = began
-        return said
+        self._pipeline = pipeline
+        return found
 
-    def _begin(self) -> Begun:
+    def _begin(self) -> Pipeline:
         model = clone(self.model)
         objects = model._takes_objects()
         table, scaler = (None, None) if objects else (self._fresh_table(), self._fresh_scaler())
-        return Begun(model, table, scaler, targets=self._fresh_targets())
+        return Pipeline(model, table, scaler, targets=self._fresh_targets())
 
     def _fresh_targets(self) -> Targets | None:
         return Targets() if self.target == "scale" and self.model._retargets else None
 
-    def _go_on(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
-        """Be what has learned already, elsewhere, from rows of plain numbers."""
+    def _resume(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
+        """Go on with a learner and a scaling that have learned elsewhere, from rows of plain numbers."""
         standard = scaler
         if isinstance(scaler, RelevanceScaler):
             standard, scaler.position = scaler.standard, scaler.n_seen_
         table = of_numbers(model, self._table_settings(), standard)
-        self._began = Begun(model, table, scaler, targets=self._fresh_targets() if targets is None else targets)
+        self._pipeline = Pipeline(model, table, scaler, targets=self._fresh_targets() if targets is None else targets)
 
     def _fresh_table(self) -> Table:
         return Table(**self._table_settings())
@@ -202,8 +204,8 @@ class Prepared(Storable, NestedParameters):
         return {"columns": self.columns, "missing": self.missing, "flags": bool(self.model.widens)}
 
     def _fresh_scaler(self) -> Any:
-        if self.scale == "relevance":
-            return RelevanceScaler(self.warmup, position=0)
+        if self.scale in ("relevance", "rank-relevance"):
+            return RelevanceScaler(self.warmup, position=0, by_rank=self.scale == "rank-relevance")
         if self.scale == "rank":
             return RankScaler(self.warmup)
         return None if self.scale is None else StreamScaler(self.scale, self.warmup)
@@ -220,82 +222,94 @@ class Prepared(Storable, NestedParameters):
 
     # ---- answers -------------------------------------------------------------------------------------------
 
-    def _started(self) -> Begun:
-        if self._began is None:
+    def _started(self) -> Pipeline:
+        if self._pipeline is None:
             raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
-        return self._began
+        return self._pipeline
 
     def _answer(self, verb: str, X: Any, *rest: Any) -> Any:
-        """What the learner says of events, made rows by what is known at the same moment."""
-        began = self._started()
-        return began.look(lambda: began.told(verb, getattr(began.model, verb)(began.rows(X), *rest)))
+        """An answer of the learner about samples, encoded by the state of the same moment."""
+        pipeline = self._started()
+        return pipeline.read(lambda: pipeline.unscaled(verb, getattr(pipeline.model, verb)(pipeline.rows(X), *rest)))
 
     def _answer_one(self, verb: str, x: Any, *rest: Any) -> Any:
-        began = self._began
-        if began is None:
+        pipeline = self._pipeline
+        if pipeline is None:
             return getattr(self.model, verb)(x, *rest)
-        event = self._event(x)
-        return began.look(lambda: began.told(verb, getattr(began.model, verb)(_lone(began.rows(event)), *rest)))
+        events = pipeline.single_events()
+        event: Any = None
 
-    @_as_the_model_has
+        def answer() -> Any:
+            nonlocal event
+            row = None if events is None else events.row_of(x)
+            if row is None:
+                event = self._event(x) if event is None else event
+                row = _lone(pipeline.rows(event))
+            return pipeline.unscaled(verb, getattr(pipeline.model, verb)(row, *rest))
+
+        return pipeline.read(answer)
+
+    @_if_the_model_has
     def predict(self, X: Any) -> Any:
-        """What the learner predicts of each event, by what is known now."""
+        """The prediction for each event, by what is known now."""
         return self._answer("predict", X)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def decision_function(self, X: Any) -> Any:
         """The learner's scores of each event, by what is known now."""
         return self._answer("decision_function", X)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def predict_proba(self, X: Any) -> Any:
         """The learner's probability of each class, by what is known now."""
         return self._answer("predict_proba", X)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithm of `predict_proba`."""
         return self._answer("predict_log_proba", X)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def predict_proba_one(self, x: Any) -> Any:
         """The learner's probability of each class for one event; nothing before anything was learned."""
-        return self._answer_one("predict_proba_one", x)
+        events = None if self._pipeline is None else self._pipeline.events
+        found = NotImplemented if events is None else events.predict_proba_one(x)
+        return self._answer_one("predict_proba_one", x) if found is NotImplemented else found
 
-    @_as_the_model_has
+    @_if_the_model_has
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
         """The learner's interval for each event, by what is known now."""
         return self._answer("predict_interval", X, coverage)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def predict_interval_one(self, x: Any, coverage: float = 0.9) -> Any:
         """The learner's interval for one event; everything is possible before anything was learned."""
         return self._answer_one("predict_interval_one", x, coverage)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def explain(self, x: Any, top: int | None = 10) -> Any:
-        """Why the learner says what it says of one event, by what is known now; columns are those of the rows.
+        """Why the learner predicts what it predicts of one event, by what is known now; columns are those of the rows.
 
-        With scale="relevance" it also says which columns of the table matter: `relevance`, by name.
+        With scale="relevance" it also lists which columns of the table matter: `relevance`, by name.
         """
-        began = self._started()
+        pipeline = self._started()
         found = self._answer_one("explain", x, top)
-        if began.relevance is None:
+        if pipeline.relevance is None:
             return found
         shares = dict(zip(self.table_.names, self.relevance_.tolist(), strict=True))
         return dataclasses.replace(found, relevance=shares)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def score_samples(self, X: Any) -> Any:
-        """How familiar the learner finds each event, by what is known now."""
+        """How familiar each event is to the learner, by what is known now."""
         return self._answer("score_samples", X)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def transform(self, X: Any) -> Any:
-        """What the learner makes of each event, by what is known now."""
+        """The learner's transformation of each event, by what is known now."""
         return self._answer("transform", X)
 
-    @_as_the_model_has
+    @_if_the_model_has
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The learner's own measure: accuracy of classes, R^2 of numbers."""
         if self._started().targets is not None:
@@ -304,19 +318,25 @@ class Prepared(Storable, NestedParameters):
             return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
         return float(self._answer("score", X, y, *(() if sample_weight is None else (sample_weight,))))
 
-    @_as_the_model_has
+    @_if_the_model_has
     def gradient(self, X: Any) -> Any:
         """How the scores change with each column of the rows (`get_feature_names_out`) in units as they came."""
-        began = self._started()
-        return began.look(lambda: began.steep(began.model.gradient(began.rows(X)) * began.slopes()))
+        pipeline = self._started()
+        return pipeline.read(
+            lambda: pipeline.unscaled_gradient(pipeline.model.gradient(pipeline.rows(X)) * pipeline.slopes())
+        )
 
     def predict_one(self, x: Any) -> Any:
-        """What the learner predicts of one event; before anything was learned, what it says then."""
-        return self._answer_one("predict_one", x)
+        """The prediction for one event; before anything was learned, that of a learner that has learned nothing."""
+        events = None if self._pipeline is None else self._pipeline.events
+        found = NotImplemented if events is None else events.predict_one(x)
+        return self._answer_one("predict_one", x) if found is NotImplemented else found
 
     def score_one(self, x: Any) -> Any:
-        """The learner's score of one event; before anything was learned, what it says then."""
-        return self._answer_one("score_one", x)
+        """The score of one event; before anything was learned, that of a learner that has learned nothing."""
+        events = None if self._pipeline is None else self._pipeline.events
+        found = NotImplemented if events is None else events.score_one(x)
+        return self._answer_one("score_one", x) if found is NotImplemented else found
 
     # ---- what is known -------------------------------------------------------------------------------------
 
@@ -341,21 +361,21 @@ class Prepared(Storable, NestedParameters):
     @property
     def n_features_in_(self) -> int:
         """Columns of the table, whatever their kind."""
-        began = self._begun_or_no("n_features_in_")
-        return int(began.model.n_features_in_) if began.table is None else began.table.n_features_in_
+        pipeline = self._pipeline_for("n_features_in_")
+        return int(pipeline.model.n_features_in_) if pipeline.table is None else pipeline.table.n_features_in_
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns of the table, where they came with any."""
-        began = self._begun_or_no("feature_names_in_")
-        if began.table is None or not began.table.named:
+        pipeline = self._pipeline_for("feature_names_in_")
+        if pipeline.table is None or not pipeline.table.named:
             raise AttributeError("the columns came without names")
-        return began.table.feature_names_in_
+        return pipeline.table.feature_names_in_
 
-    def _begun_or_no(self, name: str) -> Begun:
-        if self._began is None:
+    def _pipeline_for(self, name: str) -> Pipeline:
+        if self._pipeline is None:
             raise AttributeError(f"'Prepared' object has no attribute {name!r} before it has learned")
-        return self._began
+        return self._pipeline
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the rows that the learner sees: size, hue=red, size:missing, when:hour sine."""
@@ -372,11 +392,11 @@ class Prepared(Storable, NestedParameters):
         return self._by_column()[1]
 
     def _by_column(self) -> tuple[Any, tuple[Renewal, ...]]:
-        began = self._began
-        found = None if began is None else began.relevance
-        if began is None or found is None:
+        pipeline = self._pipeline
+        found = None if pipeline is None else pipeline.relevance
+        if pipeline is None or found is None:
             raise AttributeError  # __getattr__ says why
-        return began.look(lambda: found.by_column(began.table))
+        return pipeline.read(lambda: found.by_column(pipeline.table))
 
     @property
     def memory_bytes_(self) -> int:
@@ -384,16 +404,16 @@ class Prepared(Storable, NestedParameters):
         return self._started().memory_bytes
 
     def __getattr__(self, name: str) -> Any:
-        # What was learned is the learner's: n_support_, classes_, n_seen_, margin_ ...
+        # Other fitted attributes are the learner's: n_support_, classes_, n_seen_, margin_ ...
         own = name in ("feature_names_in_", "n_features_in_", "relevance_", "relevance_history_", "table_")
-        if name.endswith("_") and not name.startswith("_") and not own and self._began is not None:
-            return getattr(self._began.model, name)
+        if name.endswith("_") and not name.startswith("_") and not own and self._pipeline is not None:
+            return getattr(self._pipeline.model, name)
         if name in ("relevance_", "relevance_history_"):
             raise AttributeError(f'{name} is there with scale="relevance", once something was learned')
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._began is not None
+        return self._pipeline is not None
 
     def __sklearn_tags__(self) -> Any:
         tags = self.model.__sklearn_tags__()
@@ -406,22 +426,24 @@ class Prepared(Storable, NestedParameters):
     def _check_parameters(self) -> None:
         if not isinstance(self.model, StreamEstimator):
             raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
-        optional(one_of("standard", "minmax", "rank", "relevance")).check("Prepared", "scale", self.scale)
-        if self.scale == "rank" and hasattr(self.model, "experts"):
+        optional(one_of("standard", "minmax", "rank", "relevance", "rank-relevance")).check(
+            "Prepared", "scale", self.scale
+        )
+        if self.scale in ("rank", "rank-relevance") and hasattr(self.model, "experts"):
             raise ValueError(
-                f'Prepared: scale="rank" moves the stored points of one learner, and {type(self.model).__name__} scales '
-                "columns for each of its experts; use scale=None, or experts that are Prepared themselves"
+                f'Prepared: scale="{self.scale}" moves the stored points of one learner, and {type(self.model).__name__} '
+                "scales columns for each of its experts; use scale=None, or experts that are Prepared themselves"
             )
         optional(count).check("Prepared", "warmup", self.warmup)
         one_of("fill", "raise").check("Prepared", "missing", self.missing)
         optional(one_of("scale")).check("Prepared", "target", self.target)
         checked_kinds(self.columns)
-        if self.scale == "relevance":
+        if self.scale in ("relevance", "rank-relevance"):
             relevance.refuse(self.model)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        began = self._started()
-        arrays, plain = began.look(lambda: to_file(began))
+        pipeline = self._started()
+        arrays, plain = pipeline.read(lambda: to_file(pipeline))
         if self.target_name_ is not None:
             plain["target_name"] = self.target_name_
         return arrays, plain
@@ -430,8 +452,8 @@ class Prepared(Storable, NestedParameters):
         model = clone(self.model)
         model._check_parameters()
         table = None if model._takes_objects() else self._table_settings()
-        self._began = from_file(model, table, self._fresh_scaler(), arrays, fitted)
-        if self._began.targets is None and model._retargets:
+        self._pipeline = from_file(model, table, self._fresh_scaler(), arrays, fitted)
+        if self._pipeline.targets is None and model._retargets:
             self.target = None  # a file from before there was a choice
         name = fitted.get("target_name", fitted.get("columns", {}).get("target"))
         if name is not None:
@@ -439,14 +461,14 @@ class Prepared(Storable, NestedParameters):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        began = state.pop("_began", None)
-        return state if began is None else {**state, "_began": began.__getstate__()}
+        pipeline = state.pop("_pipeline", None)
+        return state if pipeline is None else {**state, "_pipeline": pipeline.__getstate__()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        packed = state.pop("_began", None)
+        packed = state.pop("_pipeline", None)
         super().__setstate__(state)
         if packed is not None:
-            self._began = Begun(**packed)
+            self._pipeline = Pipeline(**packed)
 
 
 def _lone(rows: Any) -> Any:

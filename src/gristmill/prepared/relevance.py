@@ -6,7 +6,7 @@ from typing import Any
 
 from ..budgets import Budget, Forget, Project, Window
 from ..learners.additive import is_additive
-from ..learners.base import StreamLearner
+from ..learners.rule_learner import RuleLearner
 from ..rules import Rule, StepSizeAdaptation
 
 
@@ -16,9 +16,9 @@ def refuse(model: Any) -> None:
     def no(why: str) -> ValueError:
         return ValueError(f'Prepared: scale="relevance" {why}; use scale="standard"')
 
-    if not isinstance(model, StreamLearner):
+    if not isinstance(model, RuleLearner):
         raise no(f"needs a kernel learner such as KernelClassifier or KernelRegressor, got {model!r}")
-    if model._task == "novelty":
+    if model._task.name == "novelty":
         raise no("needs labels: what is familiar has no answer that a column could move")
     if not getattr(model, "stores_points", True):
         raise no(f"learns anew from the stored points, and {type(model).__name__} stores none")

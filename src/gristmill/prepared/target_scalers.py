@@ -1,4 +1,4 @@
-"""Targets of a prepared regressor, one or several: told centred and scaled, and what is said of them in their own units."""
+"""Scales of the targets of a regressor, one or several: targets to the learner, its predictions back to their units."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Targets:
 
     @property
     def centre(self) -> Any:
-        """What is said where a learner says 0: a number, or one a target."""
+        """The prediction where the learner's is 0: a number, or one per target."""
         found = [scale.centre if scale.is_known else scale.mean for scale in self.scales]
         return found[0] if len(found) == 1 else np.array(found)
 
     @property
     def spread(self) -> Any:
-        """What the learner's 1 is; 0 where it is not known yet."""
+        """The unit of the learner's predictions; 0 where it is not known yet."""
         return self.scales[0].spread if len(self.scales) == 1 else np.array([scale.spread for scale in self.scales])
 
     @property
@@ -57,7 +57,7 @@ class Targets:
         """Events until a scale may move."""
         return self.scales[0].due()
 
-    def edges(self, count: int) -> set[int]:
+    def cuts(self, count: int) -> set[int]:
         """Where the next events are cut."""
         position, found = self.due(), set()
         step = self.scales[0].next
@@ -67,63 +67,50 @@ class Targets:
         return found
 
     def inside(self, numbers: Floats) -> Floats:
-        """As the learner is told them; 0 where nobody knows how to measure them yet."""
+        """Scaled targets; 0 where the scale is not known yet."""
         columns = numbers.reshape(len(numbers), -1).T
-        told = [
-            scale.inside(column) if scale.is_known else np.zeros(len(column))
+        scaled = [
+            scale.inside(np.ascontiguousarray(column)) if scale.is_known else np.zeros(len(column))
             for scale, column in zip(self.scales, columns, strict=True)
         ]
-        return np.ascontiguousarray(np.stack(told, axis=1).reshape(numbers.shape))
+        return np.ascontiguousarray(np.stack(scaled, axis=1).reshape(numbers.shape))
 
     def learn(self, numbers: Floats) -> Move | None:
         """Take in targets up to the next position at most; there, if one moves: factors and shifts."""
         columns = numbers.reshape(len(numbers), -1).T
-        moved = [scale.learn(column) for scale, column in zip(self.scales, columns, strict=True)]
+        moved = [scale.learn(np.ascontiguousarray(column)) for scale, column in zip(self.scales, columns, strict=True)]
         return None if all(move is None for move in moved) else _moves(moved)
 
     def learn_batch(self, numbers: Floats) -> None:
-        """All targets of a batch, before any of them is told."""
+        """All targets of a batch, before the learner learns any of them."""
         self.begin(numbers)
-        edges = [0, *sorted(self.edges(len(numbers))), len(numbers)]
+        edges = [0, *sorted(self.cuts(len(numbers))), len(numbers)]
         for start, stop in itertools.pairwise(edges):
             self.learn(numbers[start:stop])
         for scale in self.scales:
             scale.settle()
 
-    def lone(self, y: Any) -> float | None:
-        """One target as the learner is told it; None where it must take the long way."""
-        if len(self.scales) != 1:
-            return None
-        scale = self.scales[0]
-        if not scale.spread > 0 or scale.count + 1 >= scale.next:
-            return None
-        try:
-            number = float(y)
-        except (TypeError, ValueError):
-            return None
-        return (number - scale.centre) / scale.spread if abs(number) <= labels.LARGEST else None
-
     # ---- out -------------------------------------------------------------------------------------------------
 
     def means(self, numbers: Floats) -> Floats:
-        """What is said of events while nothing is learned: the mean so far."""
+        """Predictions while nothing is learned: the mean so far."""
         columns = numbers.reshape(len(numbers), -1).T
-        said = [scale.means(column) for scale, column in zip(self.scales, columns, strict=True)]
-        return np.stack(said, axis=1).reshape(numbers.shape)
+        means = [scale.means(np.ascontiguousarray(column)) for scale, column in zip(self.scales, columns, strict=True)]
+        return np.stack(means, axis=1).reshape(numbers.shape)
 
-    def outside(self, said: Any) -> Any:
+    def outside(self, scores: Any) -> Any:
         """What the learner says, in the units of the targets; one event or several."""
-        return self.centre + self.spread * said
+        return self.centre + self.spread * scores
 
-    def interval(self, said: Any) -> Any:
+    def interval(self, ends: Any) -> Any:
         """The same of intervals, ends in the last axis; everything is possible where nothing is known."""
         spread, centre = self.spread, self.centre
         if len(self.scales) > 1:
             spread, centre = spread[:, None], centre[:, None]
-        unknown = np.broadcast_to(spread == 0, said.shape)
+        unknown = np.broadcast_to(spread == 0, ends.shape)
         with np.errstate(invalid="ignore"):  # 0 times infinity
-            found = centre + spread * said
-        return np.where(unknown, np.broadcast_to([-np.inf, np.inf], said.shape), found)
+            found = centre + spread * ends
+        return np.where(unknown, np.broadcast_to([-np.inf, np.inf], ends.shape), found)
 
     def interval_one(self, low: Any, high: Any) -> tuple[Any, Any]:
         """The same of one event."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from sklearn.base import ClassifierMixin, RegressorMixin
-
-from .._base.estimator import Run, Scores
-from .._base.intervals import IntervalMixin
-from .._base.predictors import ClassificationMixin
+from .._base.estimator import Run
+from .._base.predictors import Classifier, Regressor
+from .._base.tasks import Regression, Scores
 from .._common.ranges import bytes_in, count, is_whole
+from ..prepared.target_scaler import TargetScale
 from . import expert_sets
-from .race import Racing, _task_of_all
+from .baselines import Trivial
+from .expert import target_of
+from .race import TARGETS, Racing, _task_of_all
 
 #: of AutoClassifier and AutoRegressor
 _PARAMETERS = """memory : int or str, default="1 MB"
@@ -51,7 +52,7 @@ class Auto(Racing):
 
     def _memory(self) -> int:
         name = type(self).__name__
-        if is_whole(self.memory) and self.memory > 0:
+        if is_whole(self.memory) and 0 < self.memory < 2**63:
             return int(self.memory)
         if not isinstance(self.memory, str):
             raise ValueError(f"{name}: memory must be bytes or words such as '1 MB', got {self.memory!r}")
@@ -64,14 +65,17 @@ class Auto(Racing):
         if self.passes != "auto":
             count.check(type(self).__name__, "passes", self.passes)
         if self.experts is not None:
-            _task_of_all(type(self).__name__, self.experts, (self._task_name,))
+            _task_of_all(type(self).__name__, self.experts, (self._task.name,))
             self._check_budgets()
         return super()._parts()
 
     def _check_budgets(self) -> None:
         """Raise for an expert whose memory cannot be set."""
         for expert in self.experts:
-            budget = getattr(getattr(expert, "model", expert), "budget", None)
+            inner = getattr(expert, "model", expert)
+            if isinstance(inner, Trivial):
+                continue
+            budget = getattr(inner, "budget", "no budget")
             if budget is not None and not hasattr(budget, "size"):
                 raise ValueError(
                     f"{type(self).__name__}: the budget of an expert must have a size, which is then set by the memory, "
@@ -79,7 +83,7 @@ class Auto(Racing):
                 )
 
 
-class AutoClassifier(ClassifierMixin, Auto, ClassificationMixin):
+class AutoClassifier(Auto, Classifier):
     __doc__ = """A classifier that needs no settings: one pass, bounded memory, columns in any units.
 
     Several learners, the experts, run side by side: kernels of several families and widths, several rates, columns with
@@ -117,8 +121,6 @@ class AutoClassifier(ClassifierMixin, Auto, ClassificationMixin):
     0.037 wrong in 0.7 MB
     """.replace("{parameters}", _PARAMETERS)
 
-    _task_name = "classification"
-
     def __init__(
         self,
         memory: Any = "1 MB",
@@ -146,12 +148,13 @@ class AutoClassifier(ClassifierMixin, Auto, ClassificationMixin):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class AutoRegressor(RegressorMixin, Auto, IntervalMixin):
+class AutoRegressor(Auto, Regressor):
     __doc__ = """A regressor that needs no settings: one pass, bounded memory, columns and targets in any units.
 
     Experts run side by side as in `AutoClassifier`; besides kernels there are linear models of the columns and of their
     changes, and trivial predictors (the mean so far, the previous value). Targets are centred and scaled for the
-    kernels; centre and scale are updated after 2, 4, 8, ... events.
+    kernels; median and scale are updated after 8, 16, 32, ... events, and when the level has moved. Wild targets are
+    clipped.
 
     Parameters
     ----------
@@ -177,12 +180,12 @@ class AutoRegressor(RegressorMixin, Auto, IntervalMixin):
     >>> X = np.random.default_rng(0).normal(size=(2000, 3)) * [1.0, 1000.0, 0.001]
     >>> y = 50_000 + 100 * np.sin(2 * X[:, 0])
     >>> model = AutoRegressor()
-    >>> said = model.prequential(X, y)
-    >>> print(f"mean absolute error {np.abs(said - y)[1000:].mean():.0f}, of the mean {np.abs(y - y.mean()).mean():.0f}")
+    >>> scores = model.prequential(X, y)
+    >>> print(f"mean absolute error {np.abs(scores - y)[1000:].mean():.0f}, of the mean {np.abs(y - y.mean()).mean():.0f}")
     mean absolute error 2, of the mean 65
     """.replace("{parameters}", _PARAMETERS)
 
-    _task_name = "regression"
+    _task: ClassVar[Regression] = TARGETS
 
     def __init__(
         self,
@@ -205,12 +208,15 @@ class AutoRegressor(RegressorMixin, Auto, IntervalMixin):
         """The same as `predict`."""
         return self.predict(X)
 
+    def _target(self) -> TargetScale:
+        return target_of(self._engine) or TargetScale()
+
     @property
     def target_centre_(self) -> float:
-        """What is taken off the targets before a kernel learner is told."""
-        return float(self._engine.target.centre)
+        """Subtracted from the targets before a kernel learner learns them."""
+        return self._target().centre
 
     @property
     def target_spread_(self) -> float:
-        """What they are divided by then; 0 before it is known."""
-        return float(self._engine.target.spread)
+        """By which they are divided then; 0 before it is known."""
+        return self._target().spread

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._base.estimator import Run
-from .._base.predictors import NoveltyMixin
+from .._base.predictors import Detector
 from .._common import inputs
 from .._common.ranges import Range, is_real
 from .._common.seeds import seed_of
@@ -75,7 +75,7 @@ class AnomalyExplanation:
         return "\n".join(lines)
 
 
-class AutoNovelty(Auto, NoveltyMixin):
+class AutoNovelty(Auto, Detector):
     """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
 
     Each event is compared with a sample of earlier ones in three ways: by the distance to the nearest events, by that
@@ -132,8 +132,6 @@ class AutoNovelty(Auto, NoveltyMixin):
     2
     """
 
-    _task_name = "novelty"
-
     def __init__(
         self,
         alarm_rate: float = 0.01,
@@ -161,8 +159,8 @@ class AutoNovelty(Auto, NoveltyMixin):
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)
 
-    def _fresh(self, width: int) -> RaceCore:
-        return RaceCore(self._made(width), self._task_name, float(self.alarm_rate), self._memory())
+    def _fresh(self, width: int, parts: Any = None) -> RaceCore:
+        return RaceCore(self._made(width), self._task.name, float(self.alarm_rate), self._memory(), width, parts)
 
     def _detector(self, width: int) -> Any:
         seed = 0 if self.random_state is None else seed_of(self.random_state)
@@ -234,7 +232,7 @@ class AutoNovelty(Auto, NoveltyMixin):
             ExpertReport(view, float(weight), float("nan"), seen, points, "runs")
             for view, weight in zip(VIEWS, _WEIGHTS, strict=True)
         )
-        return RaceReport(self._task_name, seen, float(core.alarms) / max(seen, 1), rows, np.empty((0, 8)))
+        return RaceReport(self._task.name, seen, float(core.alarms) / max(seen, 1), rows, np.empty((0, 8)))
 
     def explain(self, x: Any, top: int | None = 10) -> AnomalyExplanation:
         """Which columns, and which of the three views, make one event strange.

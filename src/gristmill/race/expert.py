@@ -1,8 +1,7 @@
-"""The lanes of a race: one expert each, with the rows as it wants them, and scalings that several lanes share."""
+"""The experts of a race: what each is before it learns, and a copy of one as it is at one moment."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 from typing import Any
@@ -13,331 +12,208 @@ from sklearn.base import clone
 
 from .. import _core, persist
 from .._base.estimator import Run, task_of
-from .._common.labels import LabelTable, wide
+from .._common.labels import LabelTable
+from ..budgets import Budget
 from ..prepared.prepared import Prepared
 from ..prepared.target_scaler import TargetScale
 from ..prepared.target_scalers import Targets
-from ..streams.relevance import FIRST, RelevanceScaler
+from ..rules import Rule
+from ..streams.rank import RankScaler
+from ..streams.relevance import RelevanceScaler, Renewal
 from ..streams.scaling import StreamScaler
 from .baselines import Trivial
-from .linear_experts import Line, LineOfChanges
 
 Floats = npt.NDArray[np.float64]
-Key = tuple[str, int | None]  #: of a scaling: how, and after how many events it is frozen
+Key = tuple[str, int | None]  #: of a scaling: the method, and after how many samples it is frozen
 
 
-class Scaled:
-    """The same rows as each lane may want them, each made once."""
+class ExpertSpec:
+    """An expert of a race before it has learned: parameters, and the parts that run once the race has begun.
 
-    def __init__(self, by_key: dict[Key | None, Floats]) -> None:
-        self.by_key = by_key
-        self._singles: dict[Key | None, Any] = {}
+    Parameters
+    ----------
+    asked : learner, alone or `Prepared`, or a trivial expert
+    single : bool
+        Whether points are stored in single precision, and targets scaled for every learner: so it is in a race that shares
+        out memory.
+    """
 
-    def __getitem__(self, key: Key | None) -> Floats:
-        return self.by_key[key]
-
-    def single(self, key: Key | None) -> Any:
-        """In single precision, as lanes with little room keep them."""
-        found = self._singles.get(key)
-        if found is None:
-            with np.errstate(over="ignore"):  # the core names the row that became infinite
-                found = self._singles[key] = np.ascontiguousarray(self.by_key[key], dtype=np.float32)
-        return found
-
-
-class Scalings:
-    """Each scaling that some lane wants, once."""
-
-    def __init__(self) -> None:
-        self.by_key: dict[Key, StreamScaler] = {}
-
-    def find(self, key: Key) -> StreamScaler:
-        if key not in self.by_key:
-            self.by_key[key] = StreamScaler(*key)
-        return self.by_key[key]
-
-    def learn(self, X: Floats) -> Scaled:
-        """X as it is, and each event scaled by what was known when it came."""
-        found: dict[Key | None, Floats] = {None: X}
-        for key, scaler in self.by_key.items():
-            found[key] = scaler._learn_rows(X) if scaler.n_seen_ else scaler.learn_transform(X)
-        return Scaled(found)
-
-    def look(self, X: Floats) -> Scaled:
-        """X as it is scaled now."""
-        return Scaled({None: X} | {key: scaler._scale(X) for key, scaler in self.by_key.items()})
-
-    @property
-    def memory_bytes(self) -> int:
-        return sum(scaler.memory_bytes for scaler in self.by_key.values() if scaler.n_seen_)
-
-    def mark(self) -> Any:
-        return {key: scaler._mark() for key, scaler in self.by_key.items()}
-
-    def back(self, mark: Any) -> None:
-        for key, scaler in self.by_key.items():
-            scaler._back(mark[key])
-
-
-class Lane:
-    """A learner of gristmill, alone or `Prepared`; it learns as it would by itself."""
-
-    def __init__(self, asked: Any, scalings: Scalings, single: bool) -> None:
-        self.asked = asked
-        self.single = single
-        model = asked.model if isinstance(asked, Prepared) else asked
-        # One that has not begun is a few values that nobody changes in place; `clone` takes longer than a hundred events.
-        self.model: Any = clone(model) if model.__sklearn_is_fitted__() else copy.copy(model)
+    def __init__(self, asked: Any, single: bool) -> None:
+        self.asked, self.single = asked, single
+        self.parts: Any = None
         self.key: Key | None = None
-        self.relevance: RelevanceScaler | None = None
-        self.note = ""  #: why it is no longer there
-        self.rests = False  #: it has lost, and its room is another's
-        #: whether it is told targets centred and scaled; who shares out memory does so for all
+        self.weighs = self.scales_target = False
+        if self.is_trivial:
+            return
+        model = asked.model if isinstance(asked, Prepared) else asked
+        # Values that are not changed in place, if it has not begun; `clone` takes longer than a hundred samples.
+        self.model: Any = clone(model) if model.__sklearn_is_fitted__() else copy.copy(model)
         self.scales_target = self.model._retargets and (
             single or (isinstance(asked, Prepared) and asked.target is not None)
         )
         scale = asked.scale if isinstance(asked, Prepared) else None
+        self.weighs = scale in ("relevance", "rank-relevance")
         if scale is not None:
-            self.key = ("standard" if scale == "relevance" else scale, asked.warmup)
-            shared = scalings.find(self.key)
-            if scale == "relevance":
-                self.relevance = RelevanceScaler(asked.warmup)
-                self.relevance.standard = shared
+            method = {"relevance": "standard", "rank-relevance": "rank"}.get(scale, scale)
+            self.key = (method, asked.warmup)
+
+    @property
+    def is_trivial(self) -> bool:
+        return isinstance(self.asked, Trivial)
+
+    def begin(self, width: int) -> Any:
+        """A core that has learned nothing, for rows of this width."""
+        model = self.model
+        run = Run(model._parts())
+        run.core = model._begin(run, np.zeros((1, width), dtype=np.float32 if self.single else np.float64))
+        self.parts = run.parts
+        if task_of(model) == "novelty":
+            run.core.report_raw_scores()  # densities: the mixture decides what is an alarm
+        return run.core
+
+    def begin_with(self, parts: dict[str, Any], width: int) -> Any:
+        """The same with the parts of a saved race. requires: a kernel learner."""
+        self.parts = self.model._parts_from_file({}, parts)
+        core = self.model._make_core(self.parts, width, False, self.single, 0)
+        if task_of(self.model) == "novelty":
+            core.report_raw_scores()
+        if not self.runs_in_core(core):
+            raise persist.ModelFileError(f"its expert {self.asked!r} does not fit its parts")
+        return core
+
+    def runs_in_core(self, core: Any) -> bool:
+        """Whether the race holds this core itself: a kernel learner over dense rows, without Python inside."""
+        if type(core) is not _core.PointLearner or core.is_sparse or core.targets != 1:
+            return False
+        return isinstance(self.parts.rule, Rule) and isinstance(self.parts.budget, Budget)
+
+
+class ExpertView:
+    """An expert as it is at one moment.
+
+    Parameters
+    ----------
+    race : _core.Race
+        A copy of the race that is not changed any more.
+    spec : ExpertSpec
+    place : int
+        Its position in the race.
+    """
+
+    def __init__(self, race: Any, spec: ExpertSpec, place: int) -> None:
+        self.race, self.spec, self.place = race, spec, place
+        self.note: str = race.notes[place]  #: why it has left the race
+        self.rests: bool = race.resting[place]  #: its memory is used by other experts
+        self.scales_target, self.key = spec.scales_target, spec.key
 
     @property
     def runs(self) -> bool:
         return not self.note and not self.rests
 
     @property
+    def is_trivial(self) -> bool:
+        return self.spec.is_trivial
+
+    # ---- a learner -----------------------------------------------------------------------------------------
+
+    @property
     def core(self) -> Any:
-        return self.model._run.core
-
-    # ---- learning ------------------------------------------------------------------------------------------
-
-    def begin(self, width: int) -> None:
-        """As before the first event."""
-        model = self.model
-        run = Run(model._parts())
-        run.core = model._begin(run, np.zeros((1, width), dtype=np.float32 if self.single else np.float64))
-        model._run, model.n_features_in_ = run, width
-        self._lay_bare()
-        if self.relevance is not None:
-            self.relevance.weights, self.relevance.history = np.ones(width), ()
-
-    def _lay_bare(self) -> None:
-        """A detector in a race says how dense it is, not whether that is an alarm."""
-        if task_of(self.model) == "novelty":
-            self.core.report_raw_scores()
-
-    def _rows(self, scaled: Scaled) -> Any:
-        core = self.core
-        if self.relevance is not None:
-            return self.model._rows(core, self.relevance._weighed(scaled[self.key]))
-        return (
-            scaled.single(self.key)
-            if core.is_single and not core.is_sparse
-            else self.model._rows(core, scaled[self.key])
-        )
-
-    def learn(self, scaled: Scaled, numbers: Floats, classes: int) -> Floats:
-        """What it said of each event; NaN from the one on that it could not learn."""
-        core, rows = self.core, self._rows(scaled)
-        try:
-            return np.asarray(core.learn(rows, numbers, None, True, classes))
-        except _core.RowError as failure:
-            row, _, why = str(failure).partition(": ")
-        # It learns up to the event that it cannot take, whatever chunk that came in, and leaves.
-        good = int(row.removeprefix("row "))
-        said = np.full((len(numbers), classes if classes > 2 else 1), np.nan)
-        if good:
-            said[:good] = core.learn(rows[:good], numbers[:good], None, True, classes)
-        self.note = f"left at event {core.seen}: {why}"
-        return said
-
-    def pass_over(self, scaled: Scaled, count: int) -> None:
-        """Events that come by, and teach nothing."""
-        self.core.learn(self._rows(scaled), np.zeros(count), np.zeros(count), False, 0)
-
-    def score(self, scaled: Scaled, classes: int) -> Floats:
-        said = np.asarray(self.core.score(self._rows(scaled))[0])
-        # One that has just come back has met no class yet.
-        return np.asarray(wide(said, classes)) if classes > 2 and said.shape[1] < classes else said
-
-    def revisit(self, scaled: Scaled, numbers: Floats) -> None:
-        """One more pass over the last events, as far as it was there for them; what it cannot take again it leaves alone."""
-        core, rows = self.core, self._rows(scaled)
-        missed = max(0, len(numbers) - core.seen)
-        if missed == len(numbers) or not hasattr(core, "revisit"):
-            return
-        with contextlib.suppress(_core.RowError):  # undone: it stays as it was
-            core.revisit(np.ascontiguousarray(rows[missed:]), numbers[missed:], None, core.seen - len(numbers) + missed)
-
-    def widen(self, width: int) -> None:
-        """More columns from now on: every stored point has 0 in them."""
-        before = self.model.n_features_in_
-        self.model.widen(width)
-        self._lay_bare()
-        if self.relevance is not None and self.relevance.weights is not None:
-            more = (0, width - before)
-            self.relevance.weights = np.pad(self.relevance.weights, more, constant_values=1.0)
-            history = self.relevance.history
-            self.relevance.history = tuple(dataclasses.replace(r, shares=np.pad(r.shares, more)) for r in history)
-
-    def due(self) -> int | None:
-        """Events until its columns are weighed anew."""
-        return None if self.relevance is None else self.relevance.room()
-
-    def is_due(self) -> bool:
-        """Whether that is now."""
-        if self.relevance is None or self.relevance.n_seen_ % FIRST != 0:
-            return False
-        times = self.relevance.n_seen_ // FIRST
-        return times > 0 and times & (times - 1) == 0
-
-    def renew(self, always: bool) -> None:
-        if self.relevance is not None:
-            self.relevance.renew(self.model, always=always)
-
-    # ---- room ----------------------------------------------------------------------------------------------
-
-    def resize(self, memory: int) -> None:
-        """From now on its budget is one of so many bytes."""
-        run = self.model._run
-        run.core.resize(memory)
-        budget = dataclasses.replace(run.parts.budget, size=f"{memory} B")
-        run.parts = run.parts._replace(budget=budget)
-        self.model.budget = budget
+        """A copy of the learner's core."""
+        found = self.race.learner(self.place)
+        return found.core if hasattr(found, "model") else found
 
     @property
-    def weighing_bytes(self) -> int:
-        """What the weights of the columns and their history take, or will until room moves the next time."""
-        if self.relevance is None or self.relevance.weights is None or not self.runs:
-            return 0
-        return 8 * len(self.relevance.weights) * (3 + len(self.relevance.history))
+    def parts(self) -> Any:
+        """Kernel, rule and budget as they run now: in a race that shares out memory a budget has its share as its size."""
+        found = self.race.learner(self.place)
+        if hasattr(found, "model"):
+            return found.parts
+        parts, share = self.spec.parts, self.race.shares.get(self.place)
+        if share is None:
+            return parts
+        return parts._replace(budget=dataclasses.replace(parts.budget, size=f"{share} B"))
 
     @property
-    def memory_bytes(self) -> int:
-        if not self.runs:
-            return 0
-        own = 0 if self.relevance is None or self.relevance.weights is None else len(self.relevance.weights)
-        return int(self.core.memory_bytes) + (8 * own * (1 + len(self.relevance.history)) if self.relevance else 0)
+    def model(self) -> Any:
+        """A copy of the learner, without scaling."""
+        model, parts = copy.copy(self.spec.model), self.parts
+        if hasattr(model, "budget") and self.place in self.race.shares:
+            model.budget = parts.budget
+        model._run, model.n_features_in_ = Run(parts, self.core), self.race.width
+        return model
 
-    # ---- what was learned ----------------------------------------------------------------------------------
+    @property
+    def size(self) -> int | None:
+        """Stored points; None where there are none to count."""
+        if self.is_trivial:
+            return None
+        found = self.race.learner(self.place)
+        return getattr(found.core if hasattr(found, "model") else found, "size", None)
+
+    @property
+    def scaler(self) -> StreamScaler | RelevanceScaler | None:
+        """A copy of what scales its columns."""
+        if self.key is None:
+            return None
+        standard = scaler_of(self.race, self.key)
+        if not self.spec.weighs:
+            return standard
+        found = RelevanceScaler(self.key[1], by_rank=isinstance(standard, RankScaler))
+        found.standard = standard
+        found.weights, history = self.race.relevance(self.place)
+        found.history = tuple(Renewal(*line) for line in history)
+        return found
 
     def composition(self) -> Any:
-        """What to write down to get it, as it runs now."""
-        model = clone(self.model)
+        """The expert as one writes it, without what it has learned."""
+        if self.is_trivial:
+            return self.spec.asked
+        parts, asked, model = self.parts, self.spec.asked, clone(self.spec.model)
+        if hasattr(model, "budget") and self.place in self.race.shares:
+            model.budget = parts.budget
         if hasattr(model, "kernel"):
-            model.kernel = self.model._run.parts.kernel
-        target = "scale" if self.scales_target or not self.model._retargets else None
-        if isinstance(self.asked, Prepared):
-            return Prepared(model, self.asked.scale, self.asked.warmup, target=target)
+            model.kernel = parts.kernel
+        target = "scale" if self.scales_target or not model._retargets else None
+        if isinstance(asked, Prepared):
+            scale = asked.scale
+            if self.key is not None and self.key[0] == "rank":
+                is_rank = isinstance(self.race.scaling(*self.key), _core.RankScaling)
+                scale = scale if is_rank else "relevance" if self.spec.weighs else "standard"
+            return Prepared(model, scale, asked.warmup, target=target)
         return Prepared(model, None) if self.scales_target else model
 
-    def fitted(self, scalings: Scalings, labels: LabelTable, target: TargetScale | None) -> Any:
-        """The expert by itself, as it is now."""
-        alone, inner = self.composition(), copy.copy(self.model)
+    def fitted(self, labels: LabelTable) -> Any:
+        """The expert as a model of its own, with what it has learned."""
+        alone, inner = self.composition(), self.model
         if hasattr(inner, "kernel"):
             inner.kernel = inner._run.parts.kernel
         inner._run.labels = LabelTable(labels.names[: inner._run.core.classes])
         if not isinstance(alone, Prepared):
             return inner
-        scaler: Any = self.relevance
-        if scaler is None and self.key is not None:
-            scaler = scalings.by_key[self.key]
-        targets = Targets((target.copy(),)) if self.scales_target and target is not None else None
-        alone._go_on(inner, copy.deepcopy(scaler), targets)
+        target = target_of(self.race)
+        targets = Targets((target,)) if self.scales_target and target is not None else None
+        alone._resume(inner, self.scaler, targets)
         return alone
 
-    def mark(self) -> Any:
-        run = self.model._run
-        renewed = None if self.relevance is None else (self.relevance.weights, self.relevance.history)
-        return run.parts, run.core.state(), getattr(self.model, "budget", None), renewed, self.note, self.rests
 
-    def back(self, mark: Any) -> None:
-        parts, state, budget, renewed, self.note, self.rests = mark
-        if hasattr(self.model, "budget"):
-            self.model.budget = budget
-        self.model._run = Run(parts, self.model._restored(parts, state))
-        self._lay_bare()
-        if self.relevance is not None:
-            self.relevance.weights, self.relevance.history = renewed
-
-    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arrays and plain values."""
-        run = self.model._run
-        arrays, objects = persist.flatten(run.core.state())
-        if objects is not None:
-            raise TypeError("a model over Python objects cannot be saved without code")
-        arrays = {f"core.{name}": array for name, array in arrays.items()}
-        extra, parts = self.model._parts_to_file(run.parts)
-        found: dict[str, Any] = {"parts": parts, "note": self.note, "rests": self.rests}
-        if self.relevance is not None:
-            weighed, found["relevance"] = self.relevance._to_file()
-            arrays |= {name: weighed[name] for name in ("relevance_weights", "relevance_shares")}
-        return {**arrays, **extra}, found
-
-    def from_file(self, arrays: dict[str, Any], fitted: dict[str, Any], width: int, classes: int) -> None:
-        model = self.model
-        inner = {name.removeprefix("core."): array for name, array in arrays.items() if name.startswith("core.")}
-        extra = {name: array for name, array in arrays.items() if not name.startswith("core.")}
-        parts = model._parts_from_file(extra, fitted["parts"])
-        core = model._restored(parts, persist.unflatten(inner, None))
-        self.note, self.rests = str(fitted["note"]), bool(fitted["rests"])
-        if core.width != width or core.classes > classes:  # fewer: it rested, or has just come back
-            raise persist.ModelFileError("an expert does not fit the others")
-        model._run, model.n_features_in_ = Run(parts, core), width
-        self._lay_bare()
-        if hasattr(model, "budget"):
-            model.budget = parts.budget
-        if self.relevance is not None:
-            shared = self.relevance.standard
-            self.relevance.standard = copy.deepcopy(shared)  # the file's own is shared, and read already
-            self.relevance._from_file({**extra, **shared._to_file()[0]}, fitted["relevance"])
-            self.relevance.standard = shared
+def scaler_of(race: Any, key: Key) -> StreamScaler:
+    """A copy of a scaling of a race."""
+    scaling = race.scaling(*key)
+    found: StreamScaler
+    if isinstance(scaling, _core.RankScaling):
+        found = RankScaler(key[1])
+    else:  # rows are too wide for ranks in the memory of the race
+        found = StreamScaler("standard" if key[0] == "rank" else key[0], key[1])
+    if scaling.width:
+        found._back(scaling)
+    return found
 
 
-class TrivialLane:
-    """An expert that needs no rows."""
-
-    note, rests, runs = "", False, True
-    scales_target = False
-
-    def __init__(self, asked: Trivial) -> None:
-        self.asked = asked
-        self.counter = asked.begin()
-
-    def learn(self, scaled: Scaled, numbers: Floats, classes: int) -> Floats:
-        return np.asarray(self.counter.learn(numbers, classes))
-
-    def score(self, scaled: Scaled, classes: int) -> Floats:
-        return np.asarray(self.counter.score(len(scaled[None]), classes))
-
-    @property
-    def memory_bytes(self) -> int:
-        return int(self.counter.memory_bytes)
-
-    def composition(self) -> Trivial:
-        return self.asked
-
-    def mark(self) -> Any:
-        return copy.copy(self.counter)
-
-    def back(self, mark: Any) -> None:
-        self.counter = mark
-
-    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"counter": self.counter.state()}, {}
-
-    def from_file(self, arrays: dict[str, Any], fitted: dict[str, Any], width: int, classes: int) -> None:
-        self.counter.restore(np.asarray(arrays["counter"], dtype=np.float64), classes)
-
-
-def lane_of(expert: Any, scalings: Scalings, single: bool) -> Any:
-    """The lane that an expert runs in."""
-    if not isinstance(expert, Trivial):
-        return Lane(expert, scalings, single)
-    if isinstance(expert, Line | LineOfChanges):
-        scalings.find(("standard", None))
-        return expert.begin()
-    return TrivialLane(expert)
+def target_of(race: Any) -> TargetScale | None:
+    """A copy of the scale of the targets, where there is one."""
+    target = race.target
+    if target is None:
+        return None
+    found = TargetScale()
+    found.assign(target)
+    return found

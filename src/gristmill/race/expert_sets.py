@@ -14,8 +14,7 @@ from ..learners.kernel import KernelClassifier, KernelRegressor
 from ..losses import Hinge, Squared
 from ..prepared.prepared import Prepared
 from ..rules import SGD, PassiveAggressive
-from .baselines import LastValue, Majority, NoChange, RunningMean
-from .linear_experts import Line, LineOfChanges
+from .baselines import LastValue, Line, LineOfChanges, Majority, NoChange, RunningMean
 
 
 def _room(d: int) -> str:
@@ -33,11 +32,11 @@ def for_classes(d: int) -> list[Any]:
     return [
         one(Laplacian(3 / d)),
         one(Laplacian(3 / d), scale="relevance"),
-        one(Gaussian(2 / d), scale="relevance"),
-        one(Laplacian(9 / d), scale="relevance"),
+        one(Gaussian(2 / d), scale="rank-relevance"),
+        one(Laplacian(9 / d), scale="rank-relevance"),
         one(Gaussian(0.5 / d), scale="relevance"),
-        one(Gaussian(2 / d), C=0.1, scale="relevance"),
-        one(Laplacian(3 / d), C=0.1),
+        one(Gaussian(2 / d), C=0.1, scale="rank-relevance"),
+        one(Laplacian(3 / d), C=0.1, scale="rank"),
         one(Linear() * (1 / d), C=0.1),
         Prepared(KernelClassifier(Gaussian(8 / d), PassiveAggressive(1.0), DropOldest(_room(d)))),
         Prepared(KernelClassifier(Laplacian(27 / d), vote, DropOldest(_room(d)))),
@@ -63,7 +62,7 @@ def for_numbers(d: int) -> list[Any]:
         one(Laplacian(3 / d), firm),
         one(Gaussian(2 / d), soft),
         one(Laplacian(1 / d), steps),
-        one(Laplacian(1 / d), smooth, "standard"),
+        one(Laplacian(1 / d), smooth, "rank"),
         one(Laplacian(1 / d), firm, "standard"),
         one(Gaussian(0.5 / d), steps, "standard"),
         one(Laplacian(3 / d), soft, "standard"),

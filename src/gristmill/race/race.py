@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, RegressorMixin
 
-from .._base.estimator import Run, Scores, StreamEstimator, task_of
-from .._base.intervals import IntervalMixin
-from .._base.predictors import ClassificationMixin
-from .._common import labels
+from .._base.estimator import Run, StreamEstimator, task_of
+from .._base.predictors import Classifier, Regressor
+from .._base.tasks import Regression, Scores
+from .._common.labels import LARGEST
 from .._common.ranges import Range, is_real, optional
 from .._common.threads import jobs
 from ..prepared.prepared import Prepared
 from .baselines import Trivial
 from .core import RaceCore, plan_of
-from .native import native, viewed
 from .report import RaceReport
 
 __all__ = ["Race", "RaceClassifier", "RaceRegressor"]
 
-#: of all weight goes round evenly after each event
+#: of the weights, redistributed evenly after each event
 SHARE = {"classification": 0.001, "regression": 0.004}
+#: the task of races over numbers
+TARGETS = Regression(largest=LARGEST)
 _share = Range("a number from 0 to below 1", lambda value: is_real(value) and 0 <= value < 1)
 
 
 class Racing(StreamEstimator):
-    """Base of what runs on a race: the experts, their weights, and who leads."""
+    """Base of the learners that run a race: the experts, their weights, and the leader."""
 
     widens = True
     _takes_sparse = False
-    _largest: float = labels.LARGEST
     share: float | None = None
     n_jobs: int | None = 1
-    _task_name: str
 
     def _jobs(self) -> Any:
         return self.n_jobs
@@ -53,41 +51,45 @@ class Racing(StreamEstimator):
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         return self._memory()
 
-    def _fresh(self, width: int) -> RaceCore:
-        share = SHARE[self._task_name] if self.share is None else float(self.share)
-        return RaceCore(self._made(width), self._task_name, share, self._memory())
+    def _fresh(self, width: int, parts: Any = None) -> RaceCore:
+        """A race that has learned nothing, for rows of this width; parts: of the experts, in a model file."""
+        share = SHARE[self._task.name] if self.share is None else float(self.share)
+        return RaceCore(self._made(width), self._task.name, share, self._memory(), width, parts)
 
     def _begin(self, run: Run, X: Any) -> Any:
-        core = self._fresh(X.shape[1])
-        core.begin(X.shape[1])
-        return native(core)
+        return self._fresh(X.shape[1])
 
     def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
-        core = self._fresh(plan_of(state)["began"])
+        plan = plan_of(state)
+        core = self._fresh(plan["began"], plan["parts"])
         core.restore(state)
-        return native(core)
+        return core
 
     def widen(self, width: int) -> None:
         """More columns from now on: every stored point has 0 in them."""
         run = self._started()
-        if width < run.core.width or not all(lane.model.widens for _, lane in viewed(run.core).learning_lanes):
+        specs = run.core.specs
+        if width < run.core.width or not all(spec.is_trivial or spec.model.widens for spec in specs):
             raise ValueError(f"a race of {run.core.width} columns cannot be widened to {width}")
-        run.core.widen(width)
-        self.n_features_in_ = width
-        self.__dict__.pop("feature_names_in_", None)
+        before = run.core.width
+        try:
+            run.core.widen(width)
+        finally:  # also if an interrupt comes right after
+            if run.core.width != before:
+                self.n_features_in_ = width
+                self.__dict__.pop("feature_names_in_", None)
 
-    # ---- who is in it --------------------------------------------------------------------------------------
+    # ---- experts ------------------------------------------------------------------------------------------
 
     @property
     def experts_(self) -> list[Any]:
         """The experts as they run now, without what they have learned."""
-        return [lane.composition() for lane in viewed(self._engine).lanes]
+        return [expert.composition() for expert in self._engine.experts()]
 
     @property
     def n_support_(self) -> int:
         """How many points all experts store."""
-        lanes = viewed(self._engine).learning_lanes
-        return sum(int(getattr(lane.core, "size", 0)) for _, lane in lanes if lane.runs)
+        return sum(self._engine.sizes)
 
     @property
     def weights_(self) -> npt.NDArray[np.float64]:
@@ -98,17 +100,16 @@ class Racing(StreamEstimator):
     def leader_(self) -> Any:
         """The learner with the largest weight, as a model of its own: a copy in its present state."""
         run = self._started()
-        core = viewed(run.core)
-        weights = core.mixture.weights
-        running = [place for place, lane in core.learning_lanes if lane.runs]
+        experts = run.core.experts()
+        weights = experts[0].race.mixture.weights
+        running = [expert for expert in experts if expert.runs and not expert.is_trivial]
         if not running:
             raise AttributeError("leader_: no learner is left in the race; report() says why")
-        best = max(running, key=lambda place: (weights[place], -place))
-        return core.lanes[best].fitted(core.scalings, run.labels, core.target)
+        return max(running, key=lambda expert: (weights[expert.place], -expert.place)).fitted(run.labels)
 
     def report(self) -> RaceReport:
-        """Weights, errors and room of the experts, and how the race went; printed, it is a table."""
-        return RaceReport.of(viewed(self._engine), self._task_name)
+        """Weights, errors and stored points of the experts, and their history; printed, it is a table."""
+        return RaceReport.of(self._engine.experts(), self._task.name)
 
 
 class Race(Racing):
@@ -122,8 +123,8 @@ class Race(Racing):
     ----------
     experts : list of learners of gristmill, alone or `Prepared`, all for one task
     share : float, default=0.001, or 0.004 for numbers
-        alpha in the paper of Herbster and Warmuth: of all weight goes round evenly after each event, so that an expert that
-        was bad can come back.
+        alpha in the paper of Herbster and Warmuth: this share of the weights is redistributed evenly after each event, so
+        that an expert that was bad can come back.
     n_jobs : int or None, default=1
         Threads, as scikit-learn counts them: experts learn side by side. The result is the same, bit for bit.
 
@@ -168,15 +169,15 @@ class Race(Racing):
 
     def _parts(self) -> Any:
         task = _task_of_all(type(self).__name__, self.experts)
-        if task != self._task_name:
-            raise ValueError(f"{type(self).__name__} is for {self._task_name}; these experts are for {task}")
+        if task != self._task.name:
+            raise ValueError(f"{type(self).__name__} is for {self._task.name}; these experts are for {task}")
         for expert in self.experts:
             if not isinstance(expert, Trivial):
                 expert._check_parameters()
         return super()._parts()
 
 
-class RaceClassifier(ClassifierMixin, Race, ClassificationMixin):
+class RaceClassifier(Race, Classifier):
     """What `Race` makes of classifiers.
 
     Examples
@@ -186,8 +187,6 @@ class RaceClassifier(ClassifierMixin, Race, ClassificationMixin):
     >>> len(race.fit([[0.0], [2.0]] * 20, ["calm", "storm"] * 20).weights_)
     2
     """
-
-    _task_name = "classification"
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> RaceClassifier:
         """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
@@ -199,7 +198,7 @@ class RaceClassifier(ClassifierMixin, Race, ClassificationMixin):
         return self._learn(X, y, want_scores=True, classes=classes)
 
 
-class RaceRegressor(RegressorMixin, Race, IntervalMixin):
+class RaceRegressor(Race, Regressor):
     """What `Race` makes of regressors.
 
     Examples
@@ -213,11 +212,7 @@ class RaceRegressor(RegressorMixin, Race, IntervalMixin):
     mean absolute error 0.02
     """
 
-    _task_name = "regression"
-
-    def decision_function(self, X: Any) -> Scores:
-        """The same as `predict`."""
-        return self.predict(X)
+    _task: ClassVar[Regression] = TARGETS
 
 
 _KINDS: dict[str, Any] = {"classification": RaceClassifier, "regression": RaceRegressor}

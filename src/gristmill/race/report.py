@@ -1,4 +1,4 @@
-"""What there is to tell of a race: weights, errors and room of the experts, and how all that went over time."""
+"""Report of a race: weights, errors and stored points of the experts, and their history."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.tables import html_table
 from ..learners.written import written
 from .baselines import Trivial
+from .expert import ExpertView
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 class ExpertReport:
     """One expert of a race."""
 
-    expert: Any  #: as it is written down
+    expert: Any  #: as one writes it
     weight: float
     error: float  #: share of mistakes, or mean absolute error, of the events that it was there for
     events: int
@@ -45,16 +47,16 @@ class RaceReport:
     history: Floats
 
     @classmethod
-    def of(cls, core: Any, task: str) -> RaceReport:
-        mixture = core.mixture
+    def of(cls, views: list[ExpertView], task: str) -> RaceReport:
+        """Of the experts at one moment."""
+        mixture = views[0].race.mixture
+        weights, errors, counts = mixture.weights, mixture.errors, mixture.events
         experts = []
-        for place, lane in enumerate(core.lanes):
-            events = int(mixture.events[place])
-            error = float(mixture.errors[place] / events) if events else float("nan")
-            points = getattr(lane.core, "size", None) if hasattr(lane, "core") else None
-            state = lane.note or ("rests" if lane.rests else "runs")
-            weight = float(mixture.weights[place])
-            experts.append(ExpertReport(lane.composition(), weight, error, events, points, state))
+        for place, view in enumerate(views):
+            events = int(counts[place])
+            error = float(errors[place] / events) if events else float("nan")
+            state = view.note or ("rests" if view.rests else "runs")
+            experts.append(ExpertReport(view.composition(), float(weights[place]), error, events, view.size, state))
         own = float(mixture.own_errors / mixture.seen) if mixture.seen else float("nan")
         return cls(task, int(mixture.seen), own, tuple(experts), np.asarray(mixture.history))
 
@@ -69,14 +71,25 @@ class RaceReport:
         """The expert with the largest weight."""
         return max(self.experts, key=lambda found: found.weight)
 
-    def __str__(self) -> str:
-        word = {"classification": "error", "regression": "mean absolute error", "novelty": "alarms"}[self.task]
-        lines = [
-            f"{self.n_seen:,} events, {word} {self.error:.4g}",
-            f"{'weight':>7} {'error':>9} {'points':>7}  expert",
-        ]
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings, and a row of texts an expert, the heaviest first."""
+        body = []
         for found in sorted(self.experts, key=lambda found: -found.weight):
             points = "" if found.points is None or found.state != "runs" else f"{found.points:,}"
             state = "" if found.state == "runs" else f" ({found.state})"
-            lines.append(f"{found.weight:7.3f} {found.error:9.4g} {points:>7}  {written(found.expert)}{state}")
-        return "\n".join(lines)
+            body.append([f"{found.weight:.3f}", f"{found.error:.4g}", points, f"{written(found.expert)}{state}"])
+        return ["weight", "error", "points", "expert"], body
+
+    def __str__(self) -> str:
+        heads, body = self.cells()
+        lines = [f"{w:>7} {e:>9} {p:>7}  {expert}" for w, e, p, expert in [heads, *body]]
+        return "\n".join([self._summary(), *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.cells(), self._summary())
+
+    def _summary(self) -> str:
+        word = {"classification": "error", "regression": "mean absolute error", "novelty": "alarms"}[self.task]
+        return f"{self.n_seen:,} events, {word} {self.error:.4g}"

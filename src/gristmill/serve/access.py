@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hmac
+import os
 import re
 import stat
 from pathlib import Path
@@ -32,7 +33,10 @@ class Tokens:
     def of_file(cls, path: Any) -> Tokens:
         """Read a file of lines `read TOKEN` and `write TOKEN`; other users must not be able to read it."""
         place = Path(path)
-        if stat.S_IMODE(place.stat().st_mode) & 0o077:
+        # systemd gives the user of a service its credentials by an access list, which shows as the bits of the group.
+        granted = os.environ.get("CREDENTIALS_DIRECTORY")
+        open_to = 0o037 if granted and place.parent == Path(granted) else 0o077
+        if stat.S_IMODE(place.stat().st_mode) & open_to:
             raise ValueError(f"{path}: other users can read this file; run chmod 600 {path}")
         found: dict[str, list[bytes]] = {"read": [], "write": []}
         for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), 1):

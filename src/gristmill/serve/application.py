@@ -224,7 +224,7 @@ class Handlers:
         if self.service.watchers >= _WATCHERS:
             raise ServiceError(f"{_WATCHERS} clients watch already", 429, 10)
         seen = call.header(b"last-event-id") or ""
-        last = int(seen) if seen.isdigit() and len(seen) < 16 else 0
+        last = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
         return StreamingResponse(
             self._stream(writer, last), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )

@@ -40,6 +40,11 @@ class Asking:
         body = await call.body()
         options = {} if kind == "json" else {"target": call.query.get("target", "label")}
         batch = self._limited(await _read(batches.read, kind, options, body))
+        if (
+            kind == "csv" and writer.served.task != "novelty" and "" in (batch.labels or ())
+        ):  # not in `read`: what a journal holds keeps its meaning
+            row = (batch.labels or []).index("")
+            raise ServiceError(f"row {row}: its label is empty", row=row, value="")
         work = Work("learn", batch, kind, batches.options_text(options), body, **key_of(call, "learn", body))
         reply = await self.done(writer, work)
         self.service.measured(writer.served.name, "learn", batch.count, start)

@@ -44,7 +44,7 @@ def read(body: bytes, header_length: str | None) -> tuple[Batch, Inference]:
     """The rows of a request: one tensor (rows, columns), or a tensor of one value a row for each column."""
     size = len(body)
     if header_length is not None:
-        if not header_length.isdigit() or int(header_length) > size:
+        if not header_length.isdecimal() or len(header_length) > 15 or int(header_length) > size:
             raise ServiceError("Inference-Header-Content-Length does not fit the body", 400)
         size = int(header_length)
     asked = decode(_body, body[:size])

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from .. import persist
 from .._common.ranges import Range, count, one_of, optional
+from .._common.types import Labels, RandomState, Table
 from .labels import LabelMixin, class_codes
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
 from .solvers import linear
@@ -70,17 +71,17 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
-        selection: Any = "random",
-        C: Any = 1.0,
+        selection: object = "random",
+        C: object = 1.0,
         n_nonzero: int | None = None,
         solver: str = "liblinear",
         validation: float = 0.2,
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -100,7 +101,7 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         return rng
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Labels) -> Self:
         """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""
         rng, X = self._anew(X)
         candidates = linear.c_values(self.C)
@@ -138,11 +139,11 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         self.validation_scores_ = np.array(accuracies)
         return candidates[int(np.argmax(accuracies))]
 
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+    def decision_function(self, X: Table) -> npt.NDArray[np.float64]:
         """One number an object for two classes (positive: classes_[1]), else one a class."""
         return self._linear(X)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Table) -> npt.NDArray[np.generic]:
         """The class of each object."""
         scores = self.decision_function(X)
         return self.classes_[linear.answers(scores.reshape(len(scores), -1))]

@@ -45,7 +45,7 @@ class Comparison:
     """
 
     def __init__(
-        self, similarity: Any, distance: bool = False, n_jobs: int | None = None, progress: bool = False
+        self, similarity: object, distance: bool = False, n_jobs: int | None = None, progress: bool = False
     ) -> None:
         if isinstance(similarity, str):
             if similarity != "precomputed":
@@ -158,12 +158,12 @@ def _row(kernel: Any, x: Any, others: Sequence[Any], positions: Positions, row: 
 
 
 def _rows(
-    kernel: Any, X: Sequence[Any], others: Sequence[Any], positions: Positions, rows: Positions
+    kernel: object, X: Sequence[Any], others: Sequence[Any], positions: Positions, rows: Positions
 ) -> list[list[float]]:
     return [_row(kernel, x, others, positions, row) for x, row in zip(X, rows, strict=True)]
 
 
-def _number(value: Any, row: int, position: int) -> float:
+def _number(value: object, row: int, position: int) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, numbers.Real | np.bool_):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .._common.ranges import count, fraction, is_real, non_negative, one_of, positive
 from .._common.seeds import generator
+from .._common.types import Labels, RandomState, Table
 from .compare import take
 from .labels import class_codes
 from .landmarks import Landmarks
@@ -127,9 +128,9 @@ class GoodnessReport:
 
 
 def goodness(
-    similarity: Any,
-    X: Any,
-    y: Any,
+    similarity: object,
+    X: Table,
+    y: Labels,
     task: str = "classification",
     *,
     gamma: float | None = None,
@@ -139,7 +140,7 @@ def goodness(
     n_points: int = 500,
     confidence: float = 0.95,
     distance: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> GoodnessReport:
     """The empirical (epsilon, gamma, B) goodness of a similarity for a task, with confidence intervals.
 
@@ -217,7 +218,9 @@ def goodness(
     return _ordinal(values, labels[judged], training, bounds, ranks, margin, confidence, rng)
 
 
-def _check(task: Any, gamma: Any, epsilon: Any, n_reference: Any, n_points: Any, confidence: Any) -> None:
+def _check(
+    task: object, gamma: object, epsilon: object, n_reference: object, n_points: object, confidence: object
+) -> None:
     one_of("classification", "regression", "ordinal").check("goodness", "task", task)
     if gamma is not None:
         non_negative.check("goodness", "gamma", gamma)

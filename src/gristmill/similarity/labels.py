@@ -12,10 +12,11 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.labels import label_array
+from .._common.types import Labels, Table
 from .model import check_same_length
 
 
-def class_labels(name: str, X: Any, y: Any) -> npt.NDArray[Any]:
+def class_labels(name: str, X: Table, y: Any) -> npt.NDArray[Any]:
     """One label an object, checked."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
@@ -29,7 +30,7 @@ def class_labels(name: str, X: Any, y: Any) -> npt.NDArray[Any]:
     return np.asarray(y)
 
 
-def class_codes(name: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def class_codes(name: str, X: Table, y: Labels) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64]]:
     """The classes, sorted, and each object's place among them; one class only is refused."""
     classes, codes = np.unique(class_labels(name, X, y), return_inverse=True)
     if len(classes) < 2:

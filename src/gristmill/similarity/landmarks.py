@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from .. import persist
 from .._common.ranges import Range, flag, one_of
+from .._common.types import Labels, RandomState, Table
 from .model import OTHERS, SHARED, LandmarkModel, all_or_nothing, largest
 
 Floats = npt.NDArray[np.float64]
@@ -63,14 +64,14 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
-        selection: Any = "random",
+        selection: object = "random",
         normalize: bool = True,
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -82,7 +83,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel
         self.random_state = random_state
 
     @all_or_nothing
-    def _fit(self, X: Any) -> npt.NDArray[np.float64]:
+    def _fit(self, X: Table) -> npt.NDArray[np.float64]:
         rng, X = self._anew(X)
         block = self._begin(X)
         positions = self._choose(block, X, rng)
@@ -90,16 +91,16 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel
         self._keep(X, positions, largest(values))
         return values
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: Labels = None) -> Self:
         """Choose the landmarks among the objects of X; y is not used."""
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.float64]:
+    def fit_transform(self, X: Table, y: Labels = None) -> npt.NDArray[np.float64]:
         """Choose the landmarks and map X, with each similarity evaluated once."""
         return self._mapped(self._fit(X))
 
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+    def transform(self, X: Table) -> npt.NDArray[np.float64]:
         """The similarities of each object to each landmark."""
         return self._mapped(self._raw_similarities(X))
 
@@ -162,14 +163,14 @@ class SpectrumLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landm
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
-        selection: Any = "random",
+        selection: object = "random",
         spectrum: str = "clip",
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -221,16 +222,16 @@ class SpectrumLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landm
         signs = np.sign(columns[strongest, np.arange(columns.shape[1])])  # an eigenvector has no sign of its own
         return np.ascontiguousarray(columns * (signs * factors))
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: Labels = None) -> Self:
         """Choose the landmarks among the objects of X and decompose their similarities; y is not used."""
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+    def fit_transform(self, X: Table, y: Labels = None) -> Floats:
         """The same, and the features of X, with each similarity evaluated once."""
         return np.asarray(self._fit(X) @ self.components_)
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Table) -> Floats:
         """The features of each object."""
         return np.asarray(self._raw_similarities(X) @ self.components_)
 

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import persist
 from .._common import inputs
-from .._common.params import NestedParameters
 from .._common.ranges import Range, count, flag
 from .._common.seeds import generator
-from ..persist.mixin import Storable
+from .._common.types import Table
+from ..persist.stored import StoredEstimator
 from .compare import Block, Comparison, Positions, TrainingBlock, default_similarity, size_of, take
 from .solvers import selection as selecting
 
@@ -42,7 +42,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     """A fit that raises leaves the model as it was before."""
 
     @functools.wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def guarded(self: object, *args: object, **kwargs: object) -> Any:
         before = dict(self.__dict__)
         try:
             return method(self, *args, **kwargs)
@@ -54,7 +54,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class LandmarkModel(Storable, NestedParameters):
+class LandmarkModel(StoredEstimator):
     """Base of the landmark models; a subclass fits a linear model over the similarities."""
 
     _ranges: ClassVar[dict[str, Range]] = {}
@@ -100,7 +100,7 @@ class LandmarkModel(Storable, NestedParameters):
             return validate_data(self, X, dtype=np.float64)
         return check_array(X, dtype=np.float64)
 
-    def _anew(self, X: Any) -> tuple[np.random.Generator, Any]:
+    def _anew(self, X: Table) -> tuple[np.random.Generator, Any]:
         """A fit begins: parameters are checked, what was learned is forgotten; the generator, and X as it was read."""
         rng: np.random.Generator = self._check_parameters()
         self._forget()
@@ -126,7 +126,7 @@ class LandmarkModel(Storable, NestedParameters):
             return np.arange(X.shape[1])
         return selecting.choose(block, self.selection, self.n_landmarks, rng, codes)
 
-    def _compared(self, X: Any, rng: np.random.Generator, codes: Any = None) -> tuple[Positions, Block, float]:
+    def _compared(self, X: Table, rng: np.random.Generator, codes: object = None) -> tuple[Positions, Block, float]:
         """Landmarks are chosen: their positions, X against each of them over the largest value, and that value."""
         block = self._begin(X)
         positions = self._choose(block, X, rng, codes)
@@ -134,7 +134,7 @@ class LandmarkModel(Storable, NestedParameters):
         scale = largest(values)
         return positions, values / scale, scale
 
-    def _keep(self, X: Any, positions: Positions, scale: float) -> None:
+    def _keep(self, X: Table, positions: Positions, scale: float) -> None:
         """Remember the landmarks, and nothing else of the training objects."""
         self.landmark_indices_ = positions
         self.landmarks_ = None if self._takes() == "precomputed" else take(X, positions)
@@ -145,7 +145,7 @@ class LandmarkModel(Storable, NestedParameters):
             self.similarity_ = self._fit_comparison.kernel
         del self._fit_comparison
 
-    def _raw_similarities(self, X: Any) -> Block:
+    def _raw_similarities(self, X: Table) -> Block:
         """Each object of X against each landmark."""
         check_is_fitted(self, "landmark_indices_")
         X = self._read(X, first=False)
@@ -154,7 +154,7 @@ class LandmarkModel(Storable, NestedParameters):
         comparison = Comparison(self.similarity_, self.distance, self.n_jobs, self.progress)
         return comparison.block(X, self.landmarks_, self.landmark_indices_)
 
-    def _similarities(self, X: Any) -> Block:
+    def _similarities(self, X: Table) -> Block:
         """The same, divided by the scale met in training: |K| <= 1 there, as the theory asks."""
         return self._raw_similarities(X) / self.scale_
 
@@ -252,7 +252,7 @@ class LinearLandmarkModel(LandmarkModel):
     coef_: npt.NDArray[np.float64]
     intercept_: npt.NDArray[np.float64]
 
-    def _linear(self, X: Any) -> Block:
+    def _linear(self, X: Table) -> Block:
         values = self._similarities(X) @ self.coef_.T + self.intercept_
         return values[:, 0] if values.shape[1] == 1 else values
 
@@ -267,6 +267,6 @@ def largest(block: Block) -> float:
     return float(np.abs(block).max()) or 1.0
 
 
-def check_same_length(X: Any, y: Any) -> None:
+def check_same_length(X: Table, y: Any) -> None:
     if size_of(X) != len(y):
         raise ValueError(f"X holds {size_of(X)} objects and y {len(y)} targets: they must be as many")

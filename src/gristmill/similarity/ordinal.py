@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.ranges import Range, positive
+from .._common.types import Labels, RandomState, Table
 from .labels import LabelMixin
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .solvers.newton import minimise
@@ -73,18 +74,18 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
-        thresholds: Any = "equal",
+        thresholds: object = "equal",
         margin: float = 0.5,
         C: float = 1.0,
         spacing: float = 1.0,
-        labels: Any = None,
-        selection: Any = "random",
+        labels: Labels = None,
+        selection: object = "random",
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -100,7 +101,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Labels) -> Self:
         """Choose the landmarks, learn weights (and thresholds); what was learned before is forgotten."""
         rng, X = self._anew(X)
         self.classes_, ranks = ordered_labels(type(self).__name__, X, y, self.labels)
@@ -118,11 +119,11 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         self._keep(X, positions, scale)
         return self
 
-    def latent(self, X: Any) -> Values:
+    def latent(self, X: Table) -> Values:
         """The score f(x) that the thresholds cut."""
         return self._linear(X)
 
-    def decision_function(self, X: Any) -> Values:
+    def decision_function(self, X: Table) -> Values:
         """How far f(x) is inside each label's interval; for two labels, how far it is above the threshold."""
         scores = self.latent(X)
         if len(self.thresholds_) == 1:
@@ -130,7 +131,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
         return np.asarray(np.minimum(scores[:, None] - edges[:-1], edges[1:] - scores[:, None]))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Table) -> npt.NDArray[np.generic]:
         """The label of each object: the largest whose threshold is at most f(x)."""
         scores = self.latent(X)
         return self.classes_[np.searchsorted(self.thresholds_, scores, side="right")]
@@ -148,7 +149,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         return tags
 
 
-def ordered_labels(name: str, X: Any, y: Any, labels: Any) -> tuple[npt.NDArray[Any], Codes]:
+def ordered_labels(name: str, X: Table, y: Any, labels: Any) -> tuple[npt.NDArray[Any], Codes]:
     """The labels in order and each object's rank, from 0."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
@@ -167,7 +168,7 @@ def ordered_labels(name: str, X: Any, y: Any, labels: Any) -> tuple[npt.NDArray[
     return known, np.array([rank[label] for label in y.tolist()], dtype=np.int64)
 
 
-def _whole_numbers(name: str, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _whole_numbers(name: str, y: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input y contains NaN or infinity: row {int(np.flatnonzero(~np.isfinite(y))[0])}")
     if y.dtype.kind not in "iuf" or (y.dtype.kind == "f" and np.any(y != np.floor(y))):
@@ -185,7 +186,7 @@ def _whole_numbers(name: str, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return found
 
 
-def given_thresholds(thresholds: Any, labels: int) -> Values | None:
+def given_thresholds(thresholds: object, labels: int) -> Values | None:
     """b_2 ... b_r, or None where they are to be learned."""
     if isinstance(thresholds, str):
         if thresholds == "learned":

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from .. import persist
 from .._common.ranges import Range, count, flag, one_of, optional
+from .._common.types import Labels, RandomState, Table
 from . import transfer
 from .classifiers import VALIDATION
 from .labels import LabelMixin, class_codes
@@ -104,20 +105,20 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
-        transfer: Any = "tune",
+        transfer: object = "tune",
         per_class: bool = False,
-        selection: Any = "random",
-        slopes: Any = transfer.SLOPES,
-        C: Any = "tune",
+        selection: object = "random",
+        slopes: object = transfer.SLOPES,
+        C: object = "tune",
         solver: str = "liblinear",
         validation: float = 0.2,
         candidates: int | None = None,
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -137,7 +138,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
     # ---- fitting -------------------------------------------------------------------------------------------
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Labels) -> Self:
         """Draw the pairs, choose transfer function and C, and learn the weights."""
         rng, X = self._anew(X)
         functions = transfer.family("sign" if self._is_dboost() else self.transfer, self.slopes)
@@ -281,7 +282,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
 
     # ---- answers -------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+    def decision_function(self, X: Table) -> npt.NDArray[np.float64]:
         """One number an object for two classes (positive: classes_[1]), else one a class."""
         values = self._similarities(X)
         scores = np.stack(
@@ -293,7 +294,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
         )
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Table) -> npt.NDArray[np.generic]:
         """The class of each object."""
         scores = self.decision_function(X)
         return self.classes_[linear.answers(scores.reshape(len(scores), -1))]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.ranges import Range, one_of, positive
+from .._common.types import Labels, RandomState, Table
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .regression import real_targets
 from .solvers.gains import gains_of, groups_of, ndcg, normalised
@@ -60,15 +61,15 @@ class LandmarkRanker(LinearLandmarkModel):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
         C: float = 1.0,
         gain: str = "exponential",
-        selection: Any = "random",
+        selection: object = "random",
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -81,7 +82,7 @@ class LandmarkRanker(LinearLandmarkModel):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, qid: Any = None) -> Self:
+    def fit(self, X: Table, y: Labels, qid: Any = None) -> Self:
         """Learn from documents X with relevances y.
 
         Parameters
@@ -108,7 +109,7 @@ class LandmarkRanker(LinearLandmarkModel):
         self._keep(X, positions, scale)
         return self
 
-    def _relevances(self, X: Any, y: Any) -> Values:
+    def _relevances(self, X: Table, y: Labels) -> Values:
         relevances = real_targets(type(self).__name__, X, y)
         if (relevances < 0).any():
             row = int(np.flatnonzero(relevances < 0)[0])
@@ -130,11 +131,11 @@ class LandmarkRanker(LinearLandmarkModel):
             )
         return groups
 
-    def predict(self, X: Any) -> Values:
+    def predict(self, X: Table) -> Values:
         """A score for each document; within a query the higher comes first."""
         return self._linear(X)
 
-    def score(self, X: Any, y: Any, qid: Any = None) -> float:
+    def score(self, X: Table, y: Labels, qid: object = None) -> float:
         """The mean NDCG over the queries of two documents or more, by scikit-learn's `ndcg_score`."""
         scores = self.predict(X)
         relevances = self._relevances(scores, y)

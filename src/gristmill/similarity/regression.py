@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,14 @@ from sklearn.utils.validation import column_or_1d
 
 from .._common.inputs import refuse_masked
 from .._common.ranges import Range, non_negative, one_of, positive
+from .._common.types import Labels, RandomState, Table
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .solvers.newton import minimise
 
 Values = npt.NDArray[np.float64]
 
 
-def real_targets(name: str, X: Any, y: Any) -> Values:
+def real_targets(name: str, X: Table, y: Labels) -> Values:
     """Targets as finite numbers, one an object."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")
@@ -85,16 +86,16 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
         C: float = 1.0,
         epsilon: float = 0.0,
-        selection: Any = "random",
+        selection: object = "random",
         solver: str = "newton",
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -108,7 +109,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Labels) -> Self:
         """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""
         rng, X = self._anew(X)
         targets = real_targets(type(self).__name__, X, y)
@@ -122,7 +123,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         self._keep(X, positions, scale)
         return self
 
-    def predict(self, X: Any) -> Values:
+    def predict(self, X: Table) -> Values:
         """A number for each object."""
         return self._linear(X)
 

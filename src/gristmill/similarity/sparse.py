@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
 from .._common.ranges import Range, count, non_negative, one_of, positive
+from .._common.types import Labels, RandomState, Table
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
 from .regression import real_targets, spread_of
 from .solvers.greedy import (
@@ -100,7 +101,7 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_nonzero: int = 50,
         n_landmarks: int = 500,
         method: str = "corrective",
@@ -111,11 +112,11 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         tol: float = 1e-4,
         reg: float = 0.0,
         max_iter: int = 1000,
-        selection: Any = "random",
+        selection: object = "random",
         distance: bool = False,
         n_jobs: int | None = None,
         progress: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_nonzero = n_nonzero
@@ -135,7 +136,7 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Labels) -> Self:
         """Choose the pool, select from it and learn the weights; whatever was learned before is forgotten."""
         rng, X = self._anew(X)
         targets = real_targets(type(self).__name__, X, y)
@@ -174,6 +175,6 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
         # Nothing helps, as for constant targets: one landmark of weight 0 stands for none.
         return np.array([0]), np.zeros(1), offset
 
-    def predict(self, X: Any) -> Values:
+    def predict(self, X: Table) -> Values:
         """A number for each object, from its similarities to the landmarks kept."""
         return self._linear(X)

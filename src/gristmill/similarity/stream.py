@@ -6,14 +6,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from .. import persist
 from .._base.estimator import Run, StreamEstimator
-from .._base.predictors import ClassificationMixin, RegressionMixin
+from .._base.predictors import Classifier, score_of_one
+from .._base.tasks import REGRESSION, Classification
 from .._common.labels import LabelView
 from .._common.ranges import Range, count, flag, non_negative, optional, positive_or_inf
 from .._common.seeds import seed_of
+from .._common.types import Labels, RandomState, Table
+from ..persist.saved_state import points_kind
 from .compare import Comparison, default_similarity
 from .stream_core import LandmarkCore, Sample, Settings
 
@@ -32,6 +35,13 @@ NOTES = """The first n_landmarks events become landmarks; then event t takes the
     n_landmarks / t, so that the landmarks are at all times a uniform sample of the stream. A landmark that leaves takes its
     weights along. The linear part learns by passive-aggressive steps, which need no rate whatever the scale
     of the similarity. However the stream is cut into chunks, the model is the same, bit for bit."""
+
+
+class _OneAgainstOne(Classification):
+    """Each class has scores of its own, also where there are two."""
+
+    def shown(self, scores: Values, view: LabelView) -> Values:
+        return view.sign * (scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else super().shown(scores, view)
 
 
 class StreamLandmarkModel(StreamEstimator):
@@ -111,13 +121,13 @@ class StreamLandmarkModel(StreamEstimator):
         return self._parts()._replace(comparison=Comparison(persist.decode(fitted["similarity"]), self.distance))
 
     def _restored(self, parts: Settings, state: dict[str, Any]) -> LandmarkCore:
-        points = state["points"]
-        core = LandmarkCore(parts, None if isinstance(points, list) else points.shape[1])
+        kind = points_kind(state)
+        core = LandmarkCore(parts, None if kind.objects else kind.width)
         core.restore(state)
         return core
 
 
-class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, ClassificationMixin):
+class StreamLandmarkClassifier(StreamLandmarkModel, Classifier):
     __doc__ = f"""Classify a stream with any similarity, in constant memory.
 
     {NOTES}
@@ -153,14 +163,16 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classificat
     0.12 wrong with 100 landmarks
     """
 
+    _task = _OneAgainstOne()
+
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
         freeze: int | None = None,
         C: float = 1.0,
         distance: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -169,7 +181,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classificat
         self.distance = distance
         self.random_state = random_state
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Labels = None, classes: Labels = None) -> Self:
         """Go on learning from X, y, in order; `classes`, all labels that will come, is optional."""
         self._learn(X, y, classes=classes)
         return self
@@ -182,9 +194,6 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classificat
         run = self._started()
         sample: Sample = run.core.sample
         return np.asarray(getattr(sample, name)[run.labels.view(sample.classes).columns])
-
-    def _shown(self, scores: Values, view: LabelView) -> Any:
-        return view.sign * (scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else super()._shown(scores, view)
 
     @property
     def coef_(self) -> Values:
@@ -202,7 +211,7 @@ class StreamLandmarkClassifier(ClassifierMixin, StreamLandmarkModel, Classificat
         return self._by_class("class_count")
 
 
-class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, RegressionMixin):
+class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
     __doc__ = f"""Regress on a stream with any similarity, in constant memory.
 
     {NOTES}
@@ -239,17 +248,18 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, RegressionMix
     mean absolute error at the end 0.02
     """
 
+    _task = REGRESSION
     _ranges: ClassVar[dict[str, Range]] = {**StreamLandmarkModel._ranges, "epsilon": non_negative}
 
     def __init__(
         self,
-        similarity: Any = None,
+        similarity: object = None,
         n_landmarks: int = 100,
         freeze: int | None = None,
         C: float = 1.0,
         epsilon: float = 0.1,
         distance: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.similarity = similarity
         self.n_landmarks = n_landmarks
@@ -258,3 +268,15 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel, RegressionMix
         self.epsilon = epsilon
         self.distance = distance
         self.random_state = random_state
+
+    def predict(self, X: Table) -> Values:
+        """A number for each event."""
+        return self._scores(X)[0]
+
+    def score_one(self, x: object) -> Any:
+        """`predict` of one event; 0 before anything was learned."""
+        return score_of_one(self, x)
+
+    def predict_one(self, x: object) -> float:
+        """The number of one event; 0 before anything was learned."""
+        return float(self.score_one(x))

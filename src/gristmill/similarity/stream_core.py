@@ -79,7 +79,7 @@ class Sample:
             scores = scores[1:] - scores[:1]
         self.calibration.learn(np.ascontiguousarray(scores[:1] if self.classes < 2 else scores), label)
 
-    def raw(self, comparison: Comparison, x: Any) -> Values:
+    def raw(self, comparison: Comparison, x: object) -> Values:
         """One object against the landmarks, 0 where none is yet."""
         row = np.zeros(len(self.ids))
         if self.used:
@@ -100,7 +100,7 @@ class Sample:
         self.met[used] += 1.0
         self.centre[used] += (raw[used] - self.centre[used]) / self.met[used]
 
-    def offer(self, x: Any, freeze: int | None) -> None:
+    def offer(self, x: object, freeze: int | None) -> None:
         """Reservoir sampling: x may take a place, whose weights go."""
         if freeze is not None and self.seen >= freeze:
             return
@@ -183,7 +183,7 @@ class LandmarkCore:
             f.coef[row] += sign * step * features
             f.intercept[row] += sign * step
 
-    def score(self, rows: Any) -> tuple[Values, int]:
+    def score(self, rows: object) -> tuple[Values, int]:
         self.check(rows)
         f = self.sample
         found = [f.score(f.features(f.raw(self.settings.comparison, take(rows, [i])))) for i in range(size_of(rows))]

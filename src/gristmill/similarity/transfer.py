@@ -126,5 +126,5 @@ def check_antisymmetric(function: Callable[[Any], Any], differences: Values) -> 
         )
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__name__", repr(function))

@@ -28,6 +28,15 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 30 else f"{', '.join(names[:30])} and {len(names) - 30} more"
 
 
+def refuse_twins(names: Sequence[str], source: str) -> None:
+    """Each name stands for one column."""
+    met: set[str] = set()
+    for name in names:
+        if name in met:
+            raise StreamError(f"{source}: the column name {shown(name)} comes twice")
+        met.add(name)
+
+
 @dataclass
 class BadRows:
     """What is done with rows that cannot be read: counted, and kept aside if there is a file for them.

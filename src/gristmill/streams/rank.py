@@ -25,6 +25,8 @@ class RankScaler(StreamScaler):
     `follow` turns points scaled before into points scaled after.
     """
 
+    is_affine = False
+
     def __init__(self, warmup: int | None = None) -> None:
         super().__init__("rank", warmup)
         self.passages: dict[int, Any] = {}
@@ -64,13 +66,34 @@ class RankScaler(StreamScaler):
         raise TypeError('Prepared: with scale="rank" a slope depends on the row; use scale="standard" for gradient')
 
     def _affine(self) -> tuple[Floats, Floats]:
-        raise ValueError('merge: scale="rank" is no straight line; use scale="standard" for models to be merged')
+        raise ValueError('merge: scale="rank" is no straight line')
 
     @staticmethod
     def _merged(scalers: list[Any], shares: Any = None) -> Any:
-        raise ValueError(
-            'merge: scale="rank" keeps samples of its own stream; use scale="standard" for models to be merged'
-        )
+        """One scaling of all: ranks among a sample of the samples, as many rows of each as it has seen events."""
+        found = RankScaler(scalers[0].warmup)
+        found._scaling = _core.RankScaling.merged([one._scaling for one in scalers])
+        found.n_features_in_ = found._scaling.width
+        return found
+
+    def _means(self) -> tuple[Floats, Floats]:
+        middle = np.asarray(self._scaling.values(np.zeros((1, self._scaling.width))))[0]
+        return middle, np.zeros(len(middle))
+
+    def _raw(self, points: Floats) -> Floats:
+        return np.asarray(self._scaling.values(points))
+
+    def _moments(self) -> StreamScaler:
+        """Moments of the sample: a scaling for a race whose memory is too small for ranks."""
+        found = StreamScaler("standard", self.warmup)
+        found.learn_transform(self._scaling.sample)
+        return found
+
+    def maps(self) -> list[tuple[Floats, Floats]]:
+        """The knots of each column's map in ascending order, and the scores that they are scaled to."""
+        check_is_fitted(self)
+        found: list[tuple[Floats, Floats]] = self._scaling.maps()
+        return found
 
     @property
     def memory_bytes(self) -> int:
@@ -101,3 +124,12 @@ class RankScaler(StreamScaler):
         if packed is not None:
             self._scaling = self._fresh()
             self._scaling.restore(packed)
+
+
+def united(scalers: list[StreamScaler], by_rank: bool | None = None) -> StreamScaler:
+    """One scaling of several, by rank where all are or `by_rank` says so; moments take the place of ranks beside moments."""
+    ranks = [one for one in scalers if isinstance(one, RankScaler)]
+    if ranks and (by_rank or (by_rank is None and len(ranks) == len(scalers))):
+        found: StreamScaler = RankScaler._merged(ranks)
+        return found
+    return StreamScaler._merged([one._moments() if isinstance(one, RankScaler) else one for one in scalers])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .brokers import is_broker
 from .errors import BadRows, StreamError
-from .files.arrow import arrow_chunks
+from .files.arrow import arrow_frames
 from .files.columns import Columns
-from .files.csv import csv_chunks
-from .files.frames import Labels, arrow_frames, csv_frames, json_frames, raw_chunks
-from .files.json_lines import json_chunks
+from .files.csv import csv_frames
+from .files.json_lines import json_frames
+from .files.labels import Labels, labelled
 from .files.libsvm import LARGEST, libsvm_chunks
 from .stream import Chunk, Stream
 from .tables.frame import Frame
@@ -104,44 +104,64 @@ def read(
         from .brokers.stream import broker_stream
 
         return broker_stream(str(path), format, target, bad, set(keep), require_target)
-    if format is not None and format not in FORMATS:
-        raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
-    if str(path) != "-" and os.path.isdir(path):
-        raise StreamError(f"{os.fspath(path)}: Is a directory; give a file")
-    if n_features is not None and not 1 <= n_features <= LARGEST:
-        raise StreamError(f"n_features must be between 1 and {LARGEST}, got {n_features!r}")
-    kind = format or format_of(path)
-    if kind in ("parquet", "arrow") and str(path) == "-":
-        raise StreamError(f"{kind} needs a file: it cannot be read from standard input")
-    name = "standard input" if str(path) == "-" else os.fspath(path)
+    source = Source(path, format, bad, header=header, delimiter=delimiter, keep=keep, n_features=n_features)
+    if raw and source.format != "libsvm":
+        return source.tables(Labels(target, require_target))
     settled = columns if columns is not None else Columns(target=target, categorical=categorical)
-
-    def chunks() -> Iterator[Chunk]:
-        # A second reading starts from what the first settled, so both give the same columns.
-        if kind == "libsvm":
-            return libsvm_chunks(path, name, n_features, bad, labels=settled.target is not None)
-        if kind == "csv":
-            return csv_chunks(path, name, settled, bad, header, delimiter)
-        if kind == "jsonl":
-            return json_chunks(path, name, settled, bad)
-        return arrow_chunks(path, name, settled)
-
-    def tables() -> Iterator[Chunk]:
-        return raw_chunks(_frames(kind, path, name, header, delimiter, bad, set(keep)), name, labels, bad)
-
-    if str(path) != "-" and not os.path.exists(path):
-        raise StreamError(f"{name}: there is no such file")
-    if raw and kind != "libsvm":
-        labels = target if isinstance(target, Labels) else Labels(target, require_target)
-        return Stream(tables, name=os.path.basename(name))
-    return Stream(chunks, name=os.path.basename(name))
+    return source.rows(settled)
 
 
-def _frames(
-    kind: str, path: Any, name: str, header: bool | None, delimiter: str | None, bad: BadRows | None, keep: set[str]
-) -> Iterator[Frame]:
-    if kind == "csv":
-        return csv_frames(path, name, header, delimiter, bad, keep)
-    if kind == "jsonl":
-        return json_frames(path, name, bad)
-    return arrow_frames(path, name)
+class Source:
+    """A file or standard input, checked; it can be read as tables or as rows of numbers.
+
+    Parameters
+    ----------
+    path, format, bad, header, delimiter, keep, n_features :
+        As for `read`.
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        format: str | None = None,
+        bad: BadRows | None = None,
+        *,
+        header: bool | None = None,
+        delimiter: str | None = None,
+        keep: Iterable[str] = (),
+        n_features: int | None = None,
+    ) -> None:
+        if format is not None and format not in FORMATS:
+            raise StreamError(f"unknown format {format!r}: there are {', '.join(FORMATS)}")
+        if str(path) != "-" and os.path.isdir(path):
+            raise StreamError(f"{os.fspath(path)}: Is a directory; give a file")
+        if n_features is not None and not 1 <= n_features <= LARGEST:
+            raise StreamError(f"n_features must be between 1 and {LARGEST}, got {n_features!r}")
+        self.path, self.bad, self.format = path, bad, format or format_of(path)
+        if self.format in ("parquet", "arrow") and str(path) == "-":
+            raise StreamError(f"{self.format} needs a file: it cannot be read from standard input")
+        self.name = "standard input" if str(path) == "-" else os.fspath(path)
+        if str(path) != "-" and not os.path.exists(path):
+            raise StreamError(f"{self.name}: there is no such file")
+        self._header, self._delimiter, self._keep, self._n_features = header, delimiter, set(keep), n_features
+
+    def tables(self, labels: Labels) -> Stream:
+        """Frames with their labels; a second reading has the label column of the first."""
+        return self._stream(lambda: labelled(self._frames(), self.name, labels, self.bad))
+
+    def rows(self, columns: Columns) -> Stream:
+        """Rows of numbers with their labels; a second reading has the columns of the first."""
+        if self.format == "libsvm":
+            labels = columns.target is not None
+            return self._stream(lambda: libsvm_chunks(self.path, self.name, self._n_features, self.bad, labels))
+        return self._stream(lambda: columns.chunks(self._frames(), self.name, self.bad))
+
+    def _stream(self, chunks: Callable[[], Iterator[Chunk]]) -> Stream:
+        return Stream(chunks, name=os.path.basename(self.name), bad=self.bad)
+
+    def _frames(self) -> Iterator[Frame]:
+        if self.format == "csv":
+            return csv_frames(self.path, self.name, self._header, self._delimiter, self.bad, self._keep)
+        if self.format == "jsonl":
+            return json_frames(self.path, self.name, self.bad)
+        return arrow_frames(self.path, self.name)

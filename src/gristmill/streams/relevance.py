@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.positions import next_double
+from .rank import RankScaler, united
 from .scaling import StreamScaler
 
 Floats = npt.NDArray[np.float64]
@@ -48,8 +50,8 @@ class Renewal:
 class RelevanceScaler:
     """Standardised columns times weights that are learned: what `Prepared` puts between its table and its learner."""
 
-    def __init__(self, warmup: int | None = None, position: int | None = None) -> None:
-        self.standard = StreamScaler("standard", warmup)
+    def __init__(self, warmup: int | None = None, position: int | None = None, by_rank: bool = False) -> None:
+        self.standard: StreamScaler = RankScaler(warmup) if by_rank else StreamScaler("standard", warmup)
         self.weights: Floats = np.empty(0)  # of the columns of the rows; one that comes later begins with 1
         self.history: tuple[Renewal, ...] = ()
         self.position = position  # in the stream; None: as far as the standardising is
@@ -77,7 +79,7 @@ class RelevanceScaler:
         if owners is not None:
             by_owner = dict(zip(owners[:known].tolist(), self.weights.tolist(), strict=True))
             found = [by_owner.get(owner, 1.0) for owner in owners[known:width].tolist()]
-            fresh[: len(found)] = found  # a row of gaps only has one column, which is nobody's
+            fresh[: len(found)] = found  # a row of missing values only has one column, which belongs to no input column
         self.weights = np.append(self.weights, fresh)
 
     def _weighed(self, rows: Any) -> Floats:
@@ -100,16 +102,13 @@ class RelevanceScaler:
 
     # ---- relevance -----------------------------------------------------------------------------------------
 
-    def room(self) -> int:
+    def due(self) -> int:
         """Events until the next renewal, which comes right after the last of them."""
-        position = FIRST
-        while position <= self.n_seen_:
-            position *= 2
-        return position - self.n_seen_
+        return next_double(FIRST, self.n_seen_) - self.n_seen_
 
     def renewals(self, count: int) -> set[int]:
         """After how many of the next events weights are renewed."""
-        found, position = set(), self.n_seen_ + self.room()
+        found, position = set(), self.n_seen_ + self.due()
         while position <= self.n_seen_ + count:
             found.add(position - self.n_seen_)
             position *= 2
@@ -167,6 +166,16 @@ class RelevanceScaler:
             self.weights = fresh
         self.history = (*self.history, Renewal(self.n_seen_, shares, taken))
 
+    def _raw(self, points: Floats) -> Floats:
+        return self.standard._raw(np.ascontiguousarray(points / self.weights))
+
+    def _placed(self, values: Floats) -> Floats:
+        return np.asarray(self.standard._placed(values) * self.weights)
+
+    @property
+    def is_affine(self) -> bool:
+        return self.standard.is_affine
+
     def _affine(self) -> tuple[Floats, Floats]:
         centre, slope = self.standard._affine()
         return centre, slope * self.weights
@@ -175,7 +184,7 @@ class RelevanceScaler:
     def _merged(scalers: list[RelevanceScaler], shares: Floats) -> RelevanceScaler:
         """One scaling of all that these have seen; the weights of columns are averaged."""
         merged = RelevanceScaler(scalers[0].standard.warmup)
-        merged.standard = StreamScaler._merged([one.standard for one in scalers])
+        merged.standard = united([one.standard for one in scalers])
         merged.weights = np.asarray(shares @ np.array([one.weights for one in scalers]))
         if any(one.history for one in scalers):
             found = np.asarray(shares @ np.array([one.shares for one in scalers]))
@@ -193,7 +202,7 @@ class RelevanceScaler:
         return {**arrays, "relevance_weights": self.weights, "relevance_shares": shares.reshape(-1, width)}, fitted
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        if "scaler_state" in arrays:
+        if "scaler_state" in arrays or "rank_maps" in arrays:
             self.standard._from_file(arrays, fitted)
         weights = np.array(arrays["relevance_weights"], dtype=np.float64)
         shares = np.array(arrays["relevance_shares"], dtype=np.float64)

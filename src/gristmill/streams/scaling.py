@@ -44,6 +44,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _scaling: Any = None  # the core's; nothing is seen yet
     is_centred = True  #: not where rows came sparse
+    is_affine = True  #: whether a scaled column is a straight line of the raw one, unless it is drawn in
 
     def __init__(self, method: str = "standard", warmup: int | None = None) -> None:
         self.method = method
@@ -53,6 +54,11 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def n_seen_(self) -> int:
         """How many events have come."""
         return 0 if self._scaling is None else int(self._scaling.seen)
+
+    @property
+    def core(self) -> Any:
+        """The core's scaling; None before the first event."""
+        return self._scaling
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._scaling is not None
@@ -152,6 +158,20 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not self.is_centred:
             return np.zeros(len(first)), self._slope()
         return low if self.method == "minmax" else first + low / max(self._known(), 1), self._slope()
+
+    def _raw(self, points: Floats) -> Floats:
+        """Values that are scaled to these points, unless they were drawn in."""
+        centre, slope = self._affine()
+        return np.asarray(points / slope + centre)
+
+    def _placed(self, values: Floats) -> Floats:
+        """Values as points of this scaling."""
+        return self._scale(values)
+
+    def _means(self) -> tuple[Floats, Floats]:
+        """A typical value of each column, and the sum of differences from it."""
+        first, low, _ = np.array(self._scaling.state())
+        return first, low if self.method == "standard" else np.zeros(len(first))
 
     def _known(self) -> int:
         """Events that count."""

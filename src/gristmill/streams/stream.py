@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._common.tables import html_table, text_table
+from .errors import BadRows
+
 #: rows in a chunk unless the caller says otherwise: large enough for the core's look-ahead, small enough for
 #: any memory
 ROWS = 1000
@@ -37,6 +40,8 @@ class Stream:
         All labels that will come, where they are known beforehand.
     bayes_error : float, optional
         The error of the best possible classifier, where it is known.
+    bad : BadRows, optional
+        Takes rows that a learner cannot take; the first ends a run otherwise.
 
     Examples
     --------
@@ -51,9 +56,24 @@ class Stream:
     name: str = "stream"
     classes: tuple[Any, ...] | None = None
     bayes_error: float | None = None
+    bad: BadRows | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
+
+    def __repr__(self) -> str:
+        return text_table(*self._cells())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells())
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """What is known without reading anything."""
+        known = "-" if self.classes is None else ", ".join(map(str, self.classes[:20]))
+        more = "" if self.classes is None or len(self.classes) <= 20 else ", ..."
+        events = "unknown" if self.n_events is None else f"{self.n_events:,}"
+        best = "-" if self.bayes_error is None else f"{self.bayes_error:.4f}"
+        return ["stream", "events", "classes", "least possible error"], [[self.name, events, known + more, best]]
 
     def take(self, n_events: int) -> Stream:
         """The first `n_events` events."""

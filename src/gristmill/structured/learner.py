@@ -2,28 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import persist
-from .._base.estimator import Run, WeightedStream
+from .._base.estimator import Run, StreamEstimator, refuse_no_weight
+from .._base.tasks import Encoded, Task
 from .._common import inputs as _input
 from .._common.labels import LabelTable, LabelView
 from .._common.seeds import seed_of
-from ..budgets import DropOldest, DropRandom, DropSmallest, Project, Unbounded, counted
+from .._common.types import Labels, Table
+from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Project, Unbounded, counted
 from ..kernels import Kernel
 from ..learners.composition import check_composition
 from ..losses import Hinge
-from ..rules import Implicit, MarginProjection, Perceptron
+from ..rules import Implicit, MarginProjection, Perceptron, Rule
 from . import files
-from .core import JointCore
-from .hypothesis import Hypothesis, Vector
-from .steps import Search, check_label, plain
+from .core import JointCore, State, native
+from .search import Label, Search, check_label, plain
+from .sequences import Sequences, viterbi
+
+Vector = npt.NDArray[np.float64]
 
 
-class StructuredLearner(WeightedStream):
+class StructuredTask(Task):
+    """Labels are objects of any kind that have a hash; the core takes them as they are."""
+
+    name = "structured"
+
+    def encoded(self, owner: str, table: LabelTable, y: Any, count: int, classes: Any) -> Encoded:
+        """classes: the list of all labels, or None."""
+        if y is None or isinstance(y, str | bytes) or not hasattr(y, "__len__"):
+            raise ValueError(f"{owner} requires y, one label an event, got {y!r}")
+        labels = plain(y)
+        if len(labels) != count:
+            raise ValueError(f"X has {count} events and y {len(labels)} labels")
+        for row, label in enumerate(labels):
+            check_label(label, f"y, row {row}")
+            if classes is not None and label not in classes:
+                raise ValueError(f"row {row}: the label {label!r} is not in labels")
+        return Encoded(table, labels, 0)  # type: ignore[arg-type]  # labels in place of their numbers
+
+    def shown(self, scores: Any, view: LabelView) -> Any:
+        return scores
+
+
+class SequenceTask(StructuredTask):
+    """Labels are sequences of tags, which become tuples."""
+
+    def encoded(self, owner: str, table: LabelTable, y: Any, count: int, classes: Any) -> Encoded:
+        """classes: the list of all tags."""
+        if y is None or isinstance(y, str | bytes) or not hasattr(y, "__len__"):
+            raise ValueError(f"{owner} requires y, one label an event, got {y!r}")
+        if len(y) != count:
+            raise ValueError(f"X has {count} events and y {len(y)} labels")
+        labels = []
+        for row, label in enumerate(y):
+            if not hasattr(label, "__len__") or len(label) == 0:
+                raise ValueError(f"row {row}: a label must be one tag per row of the sequence, got {label!r}")
+            tags = tuple(plain(label))
+            for tag in tags:
+                check_label(tag, f"row {row}")
+                if tag not in classes:
+                    raise ValueError(f"row {row}: the tag {tag!r} is not in labels")
+            labels.append(tags)
+        return Encoded(table, labels, 0)  # type: ignore[arg-type]  # labels in place of their numbers
+
+
+_SEQUENCES = SequenceTask()
+
+
+class StructuredLearner(StreamEstimator):
     """Online learner of f(x, label) for labels of any kind: classes, sequences, trees.
 
     The answer for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds
@@ -33,15 +84,17 @@ class StructuredLearner(WeightedStream):
 
     Parameters
     ----------
-    kernel : callable or kernel
-        A function k(x, label, x2, label2) on any objects; or a kernel of gristmill on inputs, which stands
-        for the joint kernel k(x, x2) if the labels are equal, else 0, and runs through whole kernel matrices.
+    kernel : kernel, Sequences or callable
+        A kernel of gristmill on inputs stands for the joint kernel k(x, x2) if the labels are equal, else 0. `Sequences`
+        compares sequences of rows with a tag per row: an input is a table, a label a tuple of tags. Both run in the core.
+        Or a function k(x, label, x2, label2) on any objects.
     labels : list, optional
-        All labels there are; each must be hashable. Needed where there is no `argmax`.
+        All labels there are, or all tags of `Sequences`; each must be hashable. Needed where there is no `argmax`.
     argmax : callable, optional
         Your own search, `argmax(score, x, exclude)`: the label with the highest score(label), other than
         `exclude` (the true label while learning, None while predicting). score(label) is f(x, label), plus
-        cost(y, label) for the rival of an `Implicit` step.
+        cost(y, label) for the rival of an `Implicit` step. For `Sequences`, score.rows and score.transitions are the
+        scores of tags at rows and of tags that follow each other, without cost, and `viterbi` is the default.
     cost : callable, optional
         Delta of the paper, `cost(true, other)` >= 0; 1 for a wrong label if not given. Only for `Implicit`.
     rule : Perceptron(), MarginProjection() or Implicit(), default=Implicit()
@@ -79,13 +132,14 @@ class StructuredLearner(WeightedStream):
     (['CCVCC', 'CCCVC'], 5)
     """
 
+    _task = StructuredTask()
     _rules: ClassVar[tuple[type, ...]] = (Perceptron, MarginProjection, Implicit)
     _budgets: ClassVar[tuple[type, ...]] = (Unbounded, DropOldest, DropSmallest, DropRandom, Project)
 
     def __init__(
         self,
         kernel: Any,
-        labels: Any = None,
+        labels: Labels = None,
         argmax: Any = None,
         cost: Any = None,
         rule: Any = None,
@@ -108,7 +162,7 @@ class StructuredLearner(WeightedStream):
         """Rule, budget and search as they will run; what makes no sense is refused here."""
         rule = Implicit() if self.rule is None else self.rule
         budget = DropSmallest(1000) if self.budget is None else self.budget
-        if isinstance(self.kernel, type) or not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
+        if isinstance(self.kernel, type) or not (isinstance(self.kernel, Kernel | Sequences) or callable(self.kernel)):
             raise TypeError(f"kernel must be a function k(x, label, x2, label2) or a kernel, got {self.kernel!r}")
         for name in ("argmax", "cost"):
             value = getattr(self, name)
@@ -137,10 +191,15 @@ class StructuredLearner(WeightedStream):
         elif self.cost is not None:
             raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out")
         self._label_list()
-        return Search(rule, budget, self.argmax, self.cost, bool(self.average))
+        argmax = viterbi if self.argmax is None and isinstance(self.kernel, Sequences) else self.argmax
+        assert isinstance(rule, Rule)
+        assert isinstance(budget, Budget)
+        return Search(rule, budget, argmax, self.cost, bool(self.average), self.labels is not None)
 
     def _label_list(self) -> list[Any] | None:
         if self.labels is None:
+            if isinstance(self.kernel, Sequences):
+                raise ValueError("give labels, the list of all tags of sequences")
             if self.argmax is None:
                 raise ValueError("give labels, a list of all labels, or argmax, a search for the best one")
             return None
@@ -156,12 +215,14 @@ class StructuredLearner(WeightedStream):
     # ---- input ---------------------------------------------------------------------------------------------
 
     def _takes_objects(self) -> bool:
-        return not isinstance(self.kernel, Kernel) or not self.kernel.is_native
+        return not (isinstance(self.kernel, Kernel) and self.kernel.is_native)
 
-    def _read(self, X: Any, first: bool) -> Any:
-        """X as a list of objects, or as a checked table."""
+    def _read(self, X: Table, first: bool) -> Any:
+        """X as a list of objects, as a list of sequences, or as a checked table."""
         _input.check_sparse(X)
         rows = super()._read(X, first)
+        if isinstance(self.kernel, Sequences):
+            return self._sequences(rows, first)
         if isinstance(rows, list):
             return rows
         values = rows.tocoo() if _input.is_sparse(rows) else rows
@@ -174,36 +235,64 @@ class StructuredLearner(WeightedStream):
         self.kernel.diagonal(rows)  # refuses rows that the kernel cannot take, by their number in the whole chunk
         return rows
 
-    def _rows(self, core: JointCore, X: Any) -> Any:
-        """A table of the stored points' own type."""
-        points = core.f.points
+    def _sequences(self, X: list[Any], first: bool) -> list[Vector]:
+        """Each sequence as a table of doubles."""
+        found = []
+        for i, x in enumerate(X):
+            try:
+                table = np.ascontiguousarray(x, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"row {i}: a sequence must be a table of numbers: {error}") from None
+            if table.ndim != 2 or 0 in table.shape:
+                raise ValueError(f"row {i}: a sequence must be a table with rows and columns, got shape {table.shape}")
+            if first and i == 0:
+                self.n_features_in_ = table.shape[1]
+            if table.shape[1] != self.n_features_in_:
+                raise ValueError(f"row {i}: a row has {table.shape[1]} features, and the model {self.n_features_in_}")
+            bad = np.argwhere(~np.isfinite(table))
+            if len(bad):
+                at = tuple(bad[0])
+                raise ValueError(
+                    f"row {i}: X contains NaN or infinity: position {at[0]}, column {at[1]} is {table[at]}"
+                )
+            found.append(table)
+        return found
+
+    def _rows(self, core: JointCore, X: Table) -> Any:
         if isinstance(X, list):
             return X
-        if _input.is_sparse(points) and not _input.is_sparse(X):
-            from scipy.sparse import csr_array
+        return _input.core_rows(X, core.held.f.is_single, core.held.f.is_sparse)
 
-            X = csr_array(X)
-        elif _input.is_sparse(X) and not _input.is_sparse(points):
-            X = X.toarray()
-        return X.astype(points.dtype, copy=False)
+    def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
+        task = _SEQUENCES if isinstance(self.kernel, Sequences) else self._task
+        return task.encoded(type(self).__name__, run.labels, y, count, self._label_list())
 
-    def _targets(self, run: Run, y: Any, count: int, classes: Any) -> tuple[LabelTable, Any, int]:
-        if y is None or isinstance(y, str | bytes) or not hasattr(y, "__len__"):
-            raise ValueError(f"StructuredLearner requires y, one label an event, got {y!r}")
-        known, labels = self._label_list(), plain(y)
-        if len(labels) != count:
-            raise ValueError(f"X has {count} events and y {len(labels)} labels")
-        for row, label in enumerate(labels):
-            check_label(label, f"y, row {row}")
-            if known is not None and label not in known:
-                raise ValueError(f"row {row}: the label {label!r} is not in labels")
-        return run.labels, labels, 0
+    def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: int) -> Any:
+        if isinstance(self.kernel, Sequences) and hasattr(X, "__len__") and hasattr(y, "__len__") and len(X) == len(y):
+            for row, (x, label) in enumerate(zip(X, y, strict=True)):
+                if hasattr(x, "__len__") and hasattr(label, "__len__") and len(x) != len(label):
+                    raise ValueError(f"row {row}: a sequence of {len(x)} rows has {len(label)} tags")
+        return super()._pass(run, X, y, weights, want_scores, classes, passes)
 
     def _begin(self, run: Run, X: Any) -> JointCore:
-        empty = () if isinstance(X, list) else X[:0].copy()
-        projects = isinstance(run.parts.budget, Project)
-        f = Hypothesis.empty(empty, self._label_list(), projects, seed_of(self.random_state))
-        return JointCore(self.kernel, run.parts, f)
+        seed = seed_of(self.random_state)
+        extent = (0, False, False)
+        if isinstance(self.kernel, Sequences):
+            extent = (X[0].shape[1], False, False)
+        elif not isinstance(X, list):
+            extent = (X.shape[1], _input.is_sparse(X), X.dtype == np.float32)
+        return JointCore.fresh(self.kernel, run.parts, self._label_list(), extent, seed)
+
+    def fit(self, X: Table, y: Labels = None, sample_weight: Any = None) -> Self:
+        """Forget everything and learn from X, y in one pass, in order; an event of weight 0 is passed over."""
+        refuse_no_weight(sample_weight)
+        self._learn(X, y, sample_weight, fresh=True)
+        return self
+
+    def partial_fit(self, X: Table, y: Labels = None, sample_weight: Any = None) -> Self:
+        """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
+        self._learn(X, y, sample_weight)
+        return self
 
     def prequential(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn as `partial_fit` does, and return the prediction of each sample before it was learned.
@@ -213,17 +302,18 @@ class StructuredLearner(WeightedStream):
         """
         return self._learn(X, y, sample_weight, want_scores=True)
 
-    def _shown(self, scores: Any, view: LabelView) -> Any:
-        return scores
+    def learn_one(self, x: Any, y: Labels = None, sample_weight: float = 1.0) -> None:
+        """Learn one event."""
+        self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
 
     # ---- answers -------------------------------------------------------------------------------------------
 
-    def _answers(self, X: Any, scores: bool) -> list[Any]:
+    def _answers(self, X: Table, scores: bool) -> list[Any]:
         core = self._engine
         found: list[Any] = core.answers(self._rows(core, self._read(X, first=False)), scores)
         return found
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: Table) -> Vector:
         """f(x, label): a row an event, a column a label. Needs a label list."""
         self._need_labels("decision_function")
         return np.array(self._answers(X, scores=True), dtype=np.float64)
@@ -236,10 +326,12 @@ class StructuredLearner(WeightedStream):
         return np.array(self._answers(_input.single(x), scores=True)[0], dtype=np.float64)
 
     def _need_labels(self, what: str) -> None:
+        if isinstance(self.kernel, Sequences):
+            raise TypeError(f"{what}: sequences have too many labels to list their scores; use predict")
         if self.labels is None:
             raise TypeError(f"{what} needs the list of all labels; without one, use predict")
 
-    def predict(self, X: Any) -> list[Any]:
+    def predict(self, X: Table) -> list[Any]:
         """The label with the highest score for each event, as a list."""
         return self._answers(X, scores=False)
 
@@ -250,38 +342,54 @@ class StructuredLearner(WeightedStream):
     # ---- fitted attributes ---------------------------------------------------------------------------------
 
     @property
-    def _hypothesis(self) -> Hypothesis:
-        f: Hypothesis = self._engine.f
-        return f
+    def _held(self) -> State:
+        held: State = self._engine.held
+        return held
 
     @property
     def classes_(self) -> list[Any]:
         """The label list; without one, the labels of the stored functions."""
-        return list(self._hypothesis.numbers)
+        return list(self._known(self._held))
+
+    def _known(self, held: State) -> dict[Label, int]:
+        if self.labels is not None:
+            return held.names
+        used = set(held.f.symbols.tolist())
+        return {label: number for label, number in held.names.items() if number in used}
 
     @property
     def support_vectors_(self) -> Any:
-        """The stored inputs, oldest first: a table, a CSR array, or a list of objects."""
-        points = self._hypothesis.points
-        return list(points) if isinstance(points, tuple) else points
+        """The stored inputs, oldest first: a table, a CSR array, or a list of sequences or objects."""
+        held = self._held
+        if self._takes_objects() and not isinstance(self.kernel, Sequences):
+            return [held.objects[at] for at in held.f.ids.tolist()]
+        rows = files.rows_of(held)
+        return np.split(rows, held.f.first_row[1:-1]) if isinstance(self.kernel, Sequences) and len(rows) else rows
 
     @property
     def support_ids_(self) -> npt.NDArray[np.int64]:
         """Position in the stream of each stored input, from 0; oldest first."""
-        return self._hypothesis.ids
+        ids: npt.NDArray[np.int64] = self._held.f.ids
+        return ids
 
     @property
     def dual_coef_(self) -> Vector:
-        """Coefficients: a row a stored input, a column a label of `classes_`."""
-        f = self._hypothesis
-        table = np.zeros((len(f.ids), len(f.numbers)))
-        table[f.of, f.labels] = f.weights(bool(self.average))
+        """Coefficients: a row a stored input (a row of a stored sequence), a column a label (a tag) of `classes_`."""
+        held = self._held
+        f, known = held.f, self._known(held)
+        columns = np.full(max(len(held.names), 1), -1)
+        columns[list(known.values())] = np.arange(len(known))
+        first, of = f.first_row, f.of
+        rows = np.concatenate([np.arange(first[at], first[at + 1]) for at in of]) if len(of) else of
+        table = np.zeros((first[-1], len(known)))
+        counts = np.diff(first)[of] if len(of) else of
+        np.add.at(table, (rows, columns[f.symbols]), np.repeat(f.weights(bool(self.average)), counts))
         return table
 
     @property
     def n_support_(self) -> int:
         """How many inputs are stored."""
-        return len(self._hypothesis.ids)
+        return int(self._held.f.size)
 
     # ---- saving --------------------------------------------------------------------------------------------
 
@@ -293,28 +401,30 @@ class StructuredLearner(WeightedStream):
         super().save(path)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        f = self._hypothesis
+        held = self._held
         for name in ("kernel", "argmax", "cost"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Kernel) and value.is_native):
+            if value is not None and not (name == "kernel" and native(value)):
                 raise TypeError(f"{name}={value!r} is Python code, and a model file holds no code; pickle the model")
-        for label in f.numbers:
+        for label in held.names:
             if not isinstance(label, str | int | float | bool):
                 raise TypeError(
                     f"the label {label!r} is not a plain value, and a file holds no others; pickle the model"
                 )
-        return files.to_arrays(f), persist.encode_features(self)
+        return files.to_arrays(held, self.kernel), persist.encode_features(self)
 
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         parts = self._parts()
         persist.decode_features(self, fitted)
-        projects = isinstance(parts.budget, Project)
-        f = files.from_arrays(arrays, self._label_list(), projects, self.n_features_in_)
-        self._run = Run(parts, JointCore(self.kernel, parts, f))
+        held = files.from_arrays(arrays, self.kernel, parts, self._label_list(), {})
+        if native(self.kernel) and held.f.width != self.n_features_in_:
+            raise persist.ModelFileError("its points do not fit its number of features")
+        self._run = Run(parts, JointCore(self.kernel, parts, held))
 
     def _packed(self, core: JointCore) -> Any:
-        return core.kernel, core.f
+        held = core.held
+        return core.kernel, files.to_arrays(held, core.kernel), list(held.names), held.objects
 
     def _unpacked(self, parts: Any, packed: Any) -> JointCore:
-        kernel, f = packed
-        return JointCore(kernel, parts, f)
+        kernel, arrays, names, objects = packed
+        return JointCore(kernel, parts, files.from_arrays(dict(arrays), kernel, parts, names, dict(objects)))

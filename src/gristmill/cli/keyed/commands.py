@@ -17,7 +17,7 @@ _TABLE = "--key names a column: it takes a table (CSV, JSON lines, Parquet, Arro
 def learn(given: dict[str, Any], resumed: Any) -> None:
     """A model a key along one stream; the total, the worst keys and their curves."""
     from ...evaluate.keyed import KeyedRun
-    from ...evaluate.run import prequential
+    from ...evaluate.run import Run, followers_of
 
     if given["delay"]:
         raise click.UsageError("--delay does not go with --key")
@@ -33,22 +33,23 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
     with spread.over(chosen.fleet, given) as held:
         run = KeyedRun(held)
         rest = spread.Rest(opened.stream, held)
-        guarded = options.GuardedStream(rest.stream)
-        watched, baselines = messages.watched(guarded.stream, run.task)
+        followers = followers_of(
+            {chosen.name: run}, rest.stream, given["metrics"] or None, given["window"], given["warmup"],
+            details=bool(given["report"]),
+        )  # fmt: skip
+        pass_ = Run(followers, rest.stream, after_chunk=messages.TellLater(), baselines=True)
         try:
-            result = prequential(
-                run, watched, given["metrics"] or None, given["window"], None, warmup=given["warmup"], name=chosen.name
-            )
-        except ValueError as error:
-            if guarded.error is not None or not rest.is_empty:
-                raise guarded.error or error from None
+            comparison = pass_.go()
+        except ValueError:
+            if pass_.error is not None or not rest.is_empty:
+                raise
             _nothing_new(given, opened, held)
             return
-        _finish(given, opened, result, run, chosen.about, guarded.error)
-        if guarded.error is None:  # a bad row is one line
-            messages.tell(result, baselines)
+        _finish(given, opened, comparison, run, chosen.about, pass_.error)
+        if pass_.error is None:  # a bad row is one line
+            messages.tell(comparison)
     opened.say_bad()
-    options.end(guarded.error, result.stopped, result.n_events)
+    options.end(pass_.error, comparison[0].stopped, comparison[0].n_events)
 
 
 def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
@@ -93,16 +94,13 @@ def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chos
     return keyed_fleet.Chosen(fleet, name, {**about, "learner of each key": repr(fleet.prototype)})
 
 
-def _finish(given: Any, opened: Any, result: Any, run: Any, about: dict[str, str], error: Exception | None) -> None:
-    from ...evaluate.result import Comparison
-
-    fleet = run.fleet
-    if error is not None:
-        result.stopped = str(error)
+def _finish(given: Any, opened: Any, comparison: Any, run: Any, about: dict[str, str], error: Exception | None) -> None:
+    fleet, result = run.fleet, comparison[0]
+    if error is None:
+        messages.tell_guesses()
     fleet.columns_, fleet.key_column_ = opened.settled(), opened.key
     if given["model_path"] and (error is None or given["keep"]):
         options.save(fleet, given["model_path"], result.n_events)
-    comparison = Comparison([result])
     options.log_drifts(comparison)
     worst = run.worst(given["worst"], keyed_report.LEAST)
     if given["as_json"]:

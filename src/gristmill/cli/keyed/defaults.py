@@ -40,7 +40,6 @@ class Chosen(NamedTuple):
 def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     """The fleet for a stream, by what its target is."""
     from ..._base.estimator import task_of
-    from ...fleets.centred import CentredFleet
     from ...fleets.keyed import KeyedFleet
     from ...notation import written
     from ...prepared.prepared import Prepared
@@ -55,8 +54,8 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
             "note: on a cluster numbers are learned as they come: best around 0, and alike for all keys", err=True
         )
     shared = {"max_keys": given["max_keys"], "ttl": given["ttl"], "spill": given["spill"]}
-    kind = CentredFleet if task == "regression" and given["cluster"] is None else KeyedFleet
-    fleet = kind(Prepared(model, scale, target=None), prior=prior, **shared)
+    center = task == "regression" and given["cluster"] is None
+    fleet = KeyedFleet(Prepared(model, scale, target=None), prior=prior, center=center, **shared)
     try:
         fleet._check_parameters()
     except TypeError as error:

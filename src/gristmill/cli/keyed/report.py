@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from .. import options
+
 #: events that a key must have had to be among the worst
 LEAST = 10
 #: characters of a key in a table
@@ -86,7 +88,7 @@ def write(
     path: str, comparison: Any, title: str, about: dict[str, str], run: Any, worst: list[Any], given: Any
 ) -> None:
     """The usual report of a run, and the keys before what few will read."""
-    from ...evaluate.report import run_report
+    from ...evaluate.run_report import run_report
 
     def keys(report: Any) -> None:
         for said in gone(run.fleet):
@@ -96,7 +98,7 @@ def write(
             _worst(report, run, worst)
 
     known = {"keys": f"{len(run.fleet):,}"}
-    run_report(comparison, title, {**about, **known}, between=keys).write(path)
+    run_report(comparison, title, {"command": options.command(), **about, **known}, between=keys).write(path)
     click.echo(f"report: {path}", err=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...fleets.keys import KeyKind
+from ...fleets.keys import Keys, selected
 
 _ARRAYS = ("X", "labels", "weights", "times")
 _TYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "uint8": "U8"}
@@ -34,24 +34,6 @@ def shard_of(rows: Any, shards: int) -> npt.NDArray[np.int64]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Start:
-    """What the first batch settles for every shard."""
-
-    kind: KeyKind
-    width: int
-    dtype: str
-    seed: int
-    timed: bool
-
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Start:
-        return cls(**json.loads(text))
-
-
-@dataclasses.dataclass(frozen=True)
 class Batch:
     """Events in order, or keys to forget where X is None.
 
@@ -60,7 +42,7 @@ class Batch:
     """
 
     number: int
-    rows: Any  # keys: an array of whole numbers, or a list of bytes
+    rows: Keys
     X: Any
     labels: Any  # codes or targets
     weights: Any
@@ -129,7 +111,7 @@ class Cut:
     batch: Batch
     order: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    sorted_rows: Any
+    sorted_rows: Keys
     sorted_columns: dict[str, Any]
 
     @classmethod
@@ -137,8 +119,7 @@ class Cut:
         owners = shard_of(batch.rows, shards)
         order = np.argsort(owners, kind="stable")
         ends = np.cumsum(np.bincount(owners, minlength=shards))
-        whole = isinstance(batch.rows, np.ndarray)
-        rows = batch.rows[order] if whole else [batch.rows[i] for i in order.tolist()]
+        rows = selected(batch.rows, order)
         columns = {name: getattr(batch, name) for name in _ARRAYS}
         columns = {name: None if column is None else column[order] for name, column in columns.items()}
         return cls(batch, order, ends, rows, columns)

@@ -13,12 +13,11 @@ from sklearn.base import clone
 
 from ... import persist
 from ..._common.labels import LabelTable
-from ...fleets.centred import CentredFleet
 from ...fleets.keyed import KeyedFleet
-from ...fleets.keys import KeyedEvents
-from .batch import Batch, Start, segments_of, widened
+from ...fleets.keys import KeyedEvents, Start
+from .batch import Batch, segments_of, widened
 from .feed import Feed, Refused
-from .log import Log, LogError, State
+from .log import Log, LogError, Position, State
 from .shard import Plan
 from .snapshots import Store
 from .workers import Lost, Workers
@@ -38,9 +37,8 @@ class Driver:
         tick: Callable[[Any], None] | None = None,
     ) -> None:
         refuse(fleet)
-        self._reader = clone(fleet)  # checks batches and knows the labels; learns nothing
-        self._reader.max_keys = self._reader.spill = None
         self._fleet, self._workers, self._place, self._log = fleet, workers, place, log
+        self._new_reader()
         self._every, self._tick = every, tick
         self._state = State()
         self._broken: str | None = None
@@ -61,6 +59,13 @@ class Driver:
             raise
 
     # ---- coming up ---------------------------------------------------------------------------------------------------
+
+    def _new_reader(self) -> None:
+        """A fleet that checks batches and knows the labels; it learns nothing."""
+        self._reader = clone(self._fleet)
+        self._reader.max_keys = self._reader.spill = None
+        self._checks: Any = None  # its core
+        self._start: Start | None = None
 
     def _plans(self, shards: int) -> list[Plan]:
         log = "" if self._log is None else self._log.id
@@ -87,12 +92,9 @@ class Driver:
 
     def _begin(self, start: Start) -> None:
         reader = self._reader
-        if reader._core_ is None:
-            core = reader._begin(reader._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind)
-            reader._core_, reader._first_seed, reader._kind, reader._timed = core, start.seed, start.kind, start.timed
-            reader.n_features_in_ = start.width
+        self._checks = reader._begun(start).core
         reader._table = LabelTable(self._state.names)
-        reader._core_.add_classes(len(self._state.names))
+        self._checks.add_classes(len(self._state.names))
         self._start = start
 
     def _drop(self, number: int) -> None:
@@ -129,7 +131,7 @@ class Driver:
     # ---- learning ----------------------------------------------------------------------------------------------------
 
     def _learn(
-        self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, position: int | None, want: bool
+        self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, position: Position | None, want: bool
     ) -> Any:
         self._ready()
         number = self._number_of(position)
@@ -139,27 +141,37 @@ class Driver:
         start = self._start or Start(
             events.kind, events.X.shape[1], events.X.dtype.name, self._reader._seed(), time is not None
         )
+        core = self._checks
         if self._start is None:
-            core = self._reader._begin(
-                self._reader._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind
-            )
-        else:
-            core = self._reader._core_
+            core = self._reader._new_store(self._reader._parts(), start).core
         core.check(events.rows, events.X)
         sure = not core.may_fail(events.rows, events.X, events.weights)
         batch, state = self._numbered(events, number, sure)
         return self._commit(batch, state, start, want, sure)
 
-    def _number_of(self, position: int | None) -> int | None:
+    def _number_of(self, position: Position | None) -> Position | None:
         """The position of a batch, or None where it was learned before."""
+        last = self._state.position
+        if isinstance(position, dict):
+            return self._places_of(position, last)
+        if isinstance(last, dict):
+            raise ValueError(f"position must name the place in each partition, as those before did, got {position!r}")
         if position is None:
-            return (self._state.position or 0) + 1
+            return (last or 0) + 1
         if isinstance(position, bool) or not isinstance(position, int | np.integer):
             raise TypeError(f"position must be a whole number, the number of the batch, got {position!r}")
-        last = self._state.position
         return int(position) if last is None or position > last else None
 
-    def _numbered(self, events: KeyedEvents, position: int, sure: bool) -> tuple[Batch, State]:
+    def _places_of(self, position: dict[str, int | str], last: Position | None) -> Position | None:
+        """Places in partitions, which only the reader of their broker can compare; None for those of the last batch."""
+        for partition, place in position.items():
+            if type(partition) is not str or type(place) not in (int, str):
+                raise TypeError(f"position must map names of partitions to whole numbers or texts, got {position!r}")
+        if last is not None and not isinstance(last, dict):
+            raise ValueError(f"position must be a whole number above {last}, as those before were, got {position!r}")
+        return None if position == last else dict(position)
+
+    def _numbered(self, events: KeyedEvents, position: Position, sure: bool) -> tuple[Batch, State]:
         state = self._state
         count = len(events.X)
         times = events.times
@@ -212,7 +224,7 @@ class Driver:
             self._state = before
             self._reader._table = LabelTable(before.names)
             if before.number == 0:  # nothing is settled by a batch that was refused
-                self._reader._core_ = self._reader._kind = self._reader._timed = self._start = None
+                self._new_reader()
             self._feed.go_back(before.number)
         raise ValueError(str(refused)) from None
 
@@ -316,9 +328,9 @@ def refuse(fleet: Any) -> None:
     """What would not be the same on several machines as on one is refused by name."""
     if not isinstance(fleet, KeyedFleet):
         raise TypeError(f"keyed takes a KeyedFleet, got {fleet!r}")
-    if isinstance(fleet, CentredFleet):
+    if fleet.center:
         raise ValueError(
-            "a cluster cannot run CentredFleet: the level of a new key is the mean of all targets, in order; use KeyedFleet"
+            "a cluster cannot run center=True: the level of a new key is the mean of all targets, in order; use center=False"
         )
     if fleet.prior is not None:
         raise ValueError(
@@ -329,7 +341,7 @@ def refuse(fleet: Any) -> None:
             "a cluster cannot run max_keys without spill: which keys go away would depend on the number of shards; "
             "give spill= too, or leave max_keys out"
         )
-    if fleet._core_ is not None:
+    if fleet.__sklearn_is_fitted__():
         raise ValueError("a cluster takes a KeyedFleet that has not learned yet; give it one that is new")
     fleet._parts()
 

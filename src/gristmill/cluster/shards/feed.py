@@ -6,7 +6,8 @@ import dataclasses
 from collections import deque
 from typing import Any
 
-from .batch import Batch, Cut, Start
+from ...fleets.keys import Start
+from .batch import Batch, Cut
 from .log import Log
 from .shard import Answer, Message, Plan, Tally, row_in, with_row
 from .workers import Lost, Workers

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .batch import Batch, Start
+from ...fleets.keys import Start
+from .batch import Batch
 from .segments import SegmentError, Segments, segments_of
 
 #: SQLite's mark of the program that a database belongs to: "GRMB"
@@ -25,11 +26,15 @@ class LogError(RuntimeError):
     """The log cannot be used; the message gives the reason."""
 
 
+#: of a batch: a whole number, or the place behind it in each partition of a broker
+Position = int | dict[str, int | str]
+
+
 class State(NamedTuple):
     """Where the stream stands after a batch."""
 
     number: int = 0  # batches, counted by the log
-    position: int | None = None  # as the program numbers them; None: no batch has come
+    position: Position | None = None  # as the program numbers them; None: no batch has come
     events: int = 0
     now: float = 0.0
     names: tuple[Any, ...] = ()  # of the classes, in the order they came

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from .shard import Plan, Shard
 from .workers import Lost
 
-_NICENESS = "RAY_worker_niceness"
+#: settings of Ray for a cluster of this machine alone. Ray would put its workers behind everything else on the machine. And
+#: it replaces 127.0.0.1 by the machine's own address, unless clusters of several machines are switched off.
+_LOCAL = {"RAY_worker_niceness": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 def import_ray() -> Any:
@@ -28,15 +32,25 @@ def start_ray(address: str | None, cpus: int) -> bool:
     if address is not None:
         ray.init(address=address, **quiet)
         return True
-    before = os.environ.get(_NICENESS)
-    os.environ[_NICENESS] = before or "0"  # Ray would put its workers behind everything else on the machine
-    try:
-        # On the loopback address: nothing is reachable from other machines.
+    with _local_only(ray):
         ray.init(address="local", num_cpus=cpus, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
-    finally:
-        if before is None:
-            del os.environ[_NICENESS]
     return True
+
+
+@contextlib.contextmanager
+def _local_only(ray: Any) -> Iterator[None]:
+    """Ray starts on the loopback address, unless its own setting in the environment says otherwise."""
+    constants, before = ray._private.ray_constants, {name: os.environ.get(name) for name in _LOCAL}
+    several = constants.ENABLE_RAY_CLUSTER  # as it was when Ray was imported
+    for name, value in _LOCAL.items():
+        os.environ.setdefault(name, value)
+    constants.ENABLE_RAY_CLUSTER = os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "1"
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = several
+        for name in (name for name, value in before.items() if value is None):
+            del os.environ[name]
 
 
 def answers(ray: Any, asked: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,11 @@ from sklearn.base import clone
 
 from ... import persist
 from ..._common.labels import LabelTable
+from ...fleets.key_store import KeyStore
 from ...fleets.keyed import KeyedFleet
-from ...fleets.spill import BATCH
-from ...fleets.spill_lock import TemporarySpill
-from .batch import Batch, Start, shard_of
+from ...fleets.keys import KeyedEvents, Keys, Start, selected
+from ...fleets.spill_file import TemporarySpill
+from .batch import Batch, shard_of
 from .snapshots import Snapshot, Store
 
 
@@ -130,7 +130,8 @@ class Shard:
 
     def _apply(self, start: Start, part: Batch, want: bool) -> list[Any] | None:
         fleet = self._fleet
-        core = self._begun(start)
+        store, table = fleet._begun(start), LabelTable(part.names)
+        core = store.core
         scores = []
         ends = [first for first, _ in part.segments[1:]] + [len(part)]
         for (first, known), end in zip(part.segments, ends, strict=True):
@@ -142,32 +143,29 @@ class Shard:
                 continue
             scored = np.zeros((0, 1))
             if end > first:
-                columns = (None if c is None else c[span] for c in (part.labels, part.weights))
-                labels, weights = columns
-                times = None if part.times is None else part.times[span]
-                given = (part.rows[span], part.X[span], labels, weights, None, times, known)
+                labels, weights, times = (
+                    None if c is None else c[span] for c in (part.labels, part.weights, part.times)
+                )
+                events = KeyedEvents(
+                    start.kind, part.rows[span], part.X[span], labels, weights, times, known, table, None, None
+                )
                 try:
-                    scored = fleet._kept(core, partial(_learned, fleet, core, given, want))
+                    scored = store.learn(events, None, want)
                 except ValueError as error:
                     raise ValueError(with_row(str(error), first + row_in(str(error)))) from None
             scores.append(scored)
         core.add_classes(len(part.names))
         core.set_now(part.now)
-        fleet._table = LabelTable(part.names)
+        fleet._table = table
         return scores if want else None
 
     def _shown(self, rows: Any, start: Start) -> Any:
         return [row.decode() for row in rows] if start.kind == "str" else rows
 
-    def _begun(self, start: Start) -> Any:
-        fleet = self._fleet
-        if fleet._core_ is None:
-            dtype = np.dtype(start.dtype)
-            core = fleet._begin(fleet._parts(), start.width, dtype, start.seed, start.kind)
-            fleet._core_, fleet._first_seed, fleet._kind, fleet._timed = core, start.seed, start.kind, start.timed
-            fleet.n_features_in_ = start.width
-            fleet._run_with()
-        return fleet._settle()
+    @property
+    def _kept(self) -> KeyStore | None:
+        """The learners of the keys; None before the first."""
+        return self._fleet._store
 
     # ---- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -193,7 +191,7 @@ class Shard:
 
     def snapshot(self) -> int:
         """Write a snapshot; returns its number. Snapshots that can no longer be requested are removed."""
-        if self._store is None or self._fleet._core_ is None:
+        if self._store is None or self._kept is None:
             return self.number
         if self.number not in self._snapshots:
             began = time.monotonic()
@@ -252,37 +250,25 @@ class Shard:
 
     def _join(self, other: KeyedFleet) -> None:
         """The keys of another fleet that belong to this shard."""
-        fleet, theirs = self._fleet, other._core_
-        start = Start(
-            other._kind or "int", theirs.width, "float32" if theirs.is_single else "float64", other._first_seed,
-            bool(other._timed),
-        )  # fmt: skip
-        core = self._begun(start)
-        core.add_classes(theirs.classes)
-        core.set_now(theirs.now)
-        fleet._table = other._table
-        rows = self.rows_of(other)
-        mine = np.flatnonzero(shard_of(rows, self.plan.shards) == self.plan.shard)
-        rows = rows[mine] if isinstance(rows, np.ndarray) else [rows[i] for i in mine.tolist()]
-        copy_members(other, fleet, rows)
-
-    def rows_of(self, fleet: KeyedFleet) -> Any:
-        """Every key of a fleet as its core takes it."""
-        from ...fleets.keys import read_keys
-
-        keys = fleet._all_keys()
-        return read_keys(keys, fleet._kind)[1] if len(keys) else keys
+        theirs = other._store
+        assert theirs is not None
+        store = self._fleet._begun(theirs.start)
+        store.core.add_classes(theirs.core.classes)
+        store.core.set_now(theirs.core.now)
+        self._fleet._table = other._table
+        rows = theirs.keys()
+        store.take(theirs, selected(rows, np.flatnonzero(shard_of(rows, self.plan.shards) == self.plan.shard)))
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
     def score(self, rows: Any, X: Any, times: Any) -> Any:
         """Scores of events whose keys are here."""
-        core = self._fleet._started()
-        return core.score(rows, X, None, times, self._fleet._found(core, rows))[0]
+        assert self._kept is not None
+        return self._kept.score(rows, X, None, times)[0]
 
     def members(self) -> bytes | None:
         """The whole fleet as bytes; None where nothing has come."""
-        return None if self._fleet._core_ is None else self._fleet.to_bytes()
+        return None if self._kept is None else self._fleet.to_bytes()
 
     def member(self, key: Any) -> Any:
         """One key's learner, or None."""
@@ -291,11 +277,11 @@ class Shard:
         except KeyError:
             return None
 
-    def keys(self) -> Any:
-        return None if self._fleet._core_ is None else self.rows_of(self._fleet)
+    def keys(self) -> Keys | None:
+        return None if self._kept is None else self._kept.keys()
 
     def tally(self) -> Tally:
-        core = self._fleet._core_
+        core = None if self._kept is None else self._kept.core
         keys = 0 if core is None else int(core.live)
         memory = 0 if core is None else int(core.memory_bytes)
         return Tally(
@@ -312,10 +298,6 @@ class Shard:
         )
 
 
-def _learned(fleet: KeyedFleet, core: Any, given: tuple[Any, ...], want: bool) -> Any:
-    return core.learn(*given, fleet._found(core, given[0]), want)
-
-
 def row_in(message: str) -> int:
     """The row that a message of the core names."""
     head = message.removeprefix("row ").split(":", 1)[0]
@@ -325,14 +307,3 @@ def row_in(message: str) -> int:
 def with_row(message: str, row: int) -> str:
     """The same message for another row."""
     return f"row {row}:{message.split(':', 1)[1]}" if message.startswith("row ") else message
-
-
-def copy_members(source: KeyedFleet, target: KeyedFleet, rows: Any) -> None:
-    """Put the learners of some keys of one fleet into another of the same parts."""
-    if len(rows) == 0:
-        return
-    for first in range(0, len(rows), BATCH):
-        some = rows[first : first + BATCH]
-        pack = source._core_.members(some, source._found(source._core_, some))
-        last = np.ascontiguousarray(pack.pop("last"), dtype=np.float64)
-        target._kept(target._core_, partial(target._core_.set_members, some, pack, last, []))

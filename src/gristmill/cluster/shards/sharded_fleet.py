@@ -15,7 +15,8 @@ from ...fleets.keys import read_keys, shown_keys
 from .batch import Batch, Cut, shard_of
 from .driver import Driver
 from .feed import Record
-from .shard import Tally, copy_members
+from .log import Position
+from .shard import Tally
 
 
 class ShardedFleet(Driver):
@@ -34,17 +35,18 @@ class ShardedFleet(Driver):
         sample_weight: Any = None,
         time: Any = None,
         classes: Any = None,
-        position: int | None = None,
+        position: Position | None = None,
     ) -> Self:
         """Learn events in order of arrival. Returns once the batch is safely in the log; shards may still be at work.
 
         Parameters
         ----------
         keys, X, y, sample_weight, time, classes : as for `KeyedFleet.partial_fit`
-        position : int, optional
+        position : int or dict, optional
             The number of the batch, such as the offset in a queue: any whole numbers that increase. One after the last
             where none is given, at first 1. A batch whose number is not above the last one was learned before, and
-            changes nothing.
+            changes nothing. Or the place behind the batch in each partition of a broker, which a program that starts again
+            reads on from: `feed.open(keyed.position_)`.
         """
         self._learn(keys, X, y, sample_weight, time, classes, position, False)
         return self
@@ -57,7 +59,7 @@ class ShardedFleet(Driver):
         sample_weight: Any = None,
         time: Any = None,
         classes: Any = None,
-        position: int | None = None,
+        position: Position | None = None,
     ) -> Any:
         """Learn as `partial_fit` does, and return the predictions made before; None for a batch that was learned already."""
         return self._learn(keys, X, y, sample_weight, time, classes, position, True)
@@ -90,7 +92,7 @@ class ShardedFleet(Driver):
         reader, state = self._reader, self._state
         rows = read_keys(keys, reader._kind)[1]
         X = reader._table_of(X, len(rows))
-        reader._core_.check(rows, X)
+        self._checks.check(rows, X)
         times = None if time is None else reader._times(time, len(X))
         if times is None and self._fleet.ttl is not None:
             times = np.full(len(X), state.now)
@@ -146,26 +148,24 @@ class ShardedFleet(Driver):
         start, state = self._start, self._state
         assert start is not None
         whole = clone(self._fleet)
-        whole._core_ = whole._begin(whole._parts(), start.width, np.dtype(start.dtype), start.seed, start.kind)
-        whole._first_seed, whole._kind, whole._timed = start.seed, start.kind, start.timed
-        whole.n_features_in_, whole._table = start.width, LabelTable(state.names)
-        whole._run_with()
-        whole._core_.add_classes(len(state.names))
-        whole._core_.set_now(state.now)
+        store = whole._begun(start)
+        whole._table = LabelTable(state.names)
+        store.core.add_classes(len(state.names))
+        store.core.set_now(state.now)
         for data in self._feed.ask_all("members"):
             if data is not None:
-                part = persist.from_bytes(data)
-                keys = part._all_keys()
-                copy_members(part, whole, read_keys(keys, start.kind)[1] if len(keys) else keys)
+                part = persist.from_bytes(data)._store
+                store.take(part, part.keys())
         return whole
 
     # ---- how it stands -----------------------------------------------------------------------------------------------
 
     @property
-    def position_(self) -> int:
+    def position_(self) -> Position:
         """The last batch that is safely in the log: a program that starts again goes on after it.
 
-        It is 0 before the first batch; `n_seen_` tells that from a batch with the position 0.
+        It is 0 before the first batch; `n_seen_` tells that from a batch with the position 0. Of batches from partitions it
+        is the place in each.
         """
         return self._state.position or 0
 
@@ -211,7 +211,7 @@ class ShardedFleet(Driver):
 
     @property
     def _core_(self) -> Any:
-        return self._reader._core_
+        return self._checks
 
     def _answers(self, scores: Any, classes: int) -> Any:
         return self._reader._answers(scores, classes)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ..._common.types import Labels, Table
 from .runs import COLOURS, _axes, _legend_above, _tidy
 
 
@@ -36,7 +37,7 @@ class ExplanationDisplay:
         self.names = names
 
     @classmethod
-    def from_estimator(cls, model: Any, x: Any, top: int = 10, names: Sequence[str] | None = None) -> Self:
+    def from_estimator(cls, model: Any, x: object, top: int = 10, names: Sequence[str] | None = None) -> Self:
         """Of the score of one event."""
         return cls(model.explain(x, top), names)
 
@@ -121,13 +122,13 @@ class ReliabilityDisplay:
         self.sure, self.right, self.n_bins = np.asarray(sure, dtype=float), np.asarray(right, dtype=bool), n_bins
 
     @classmethod
-    def from_predictions(cls, y: Any, shares: Any, classes: Any, n_bins: int = 15) -> Self:
+    def from_predictions(cls, y: Labels, shares: Any, classes: Labels, n_bins: int = 15) -> Self:
         """Of true labels and probabilities, a column a class."""
         shares, classes = np.asarray(shares), np.asarray(classes)
         return cls(shares.max(axis=1), classes[shares.argmax(axis=1)] == np.asarray(y), n_bins)
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, y: Any, n_bins: int = 15) -> Self:
+    def from_estimator(cls, model: Any, X: Table, y: Labels, n_bins: int = 15) -> Self:
         """Of events that the model has not learned."""
         return cls.from_predictions(y, model.predict_proba(X), model.classes_, n_bins)
 
@@ -179,11 +180,11 @@ class IntervalDisplay:
     0.80
     """
 
-    def __init__(self, y: Any, intervals: Any, coverage: float) -> None:
+    def __init__(self, y: Labels, intervals: Any, coverage: float) -> None:
         self.y, self.intervals, self.coverage = np.asarray(y, dtype=float), np.asarray(intervals), coverage
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, y: Any, coverage: float = 0.9) -> Self:
+    def from_estimator(cls, model: Any, X: Table, y: Labels, coverage: float = 0.9) -> Self:
         """Let the model learn X, y in order, and show its prediction of each event before."""
         return cls(y, model.prequential_interval(X, y, coverage), coverage)
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ..._common.types import Table
 from ..result import Comparison, Result
 
 #: colours for every kind of colour vision (Okabe and Ito)
@@ -232,7 +233,9 @@ class NoveltyDisplay:
         self.truth = truth
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, image_shape: tuple[int, int] | None = None, truth: Any = None) -> Self:
+    def from_estimator(
+        cls, model: Any, X: Table, image_shape: tuple[int, int] | None = None, truth: Any = None
+    ) -> Self:
         """Let the model learn X in order, and show its prediction of each event before."""
         return cls(model.prequential(X), X, image_shape, truth)
 

@@ -255,6 +255,25 @@ static inline @P@_num @P@_tree(@P@_num *lanes) {
 }
 """
 
+RANKED = """
+/* Beyond the ends a score grows with a logarithm. */
+static inline @P@_num @P@_beyond(@P@_num away, @P@_num unit) {
+    const @P@_num l = log1p@S@(away / unit);
+    return l / (1 + l / 2);
+}
+/* The normal score of the rank of a value among those that column j had. */
+static inline @P@_num @P@_ranked(@P@_num x, int j) {
+    const @P@_num *knots = @P@_knots[j], *scores = @P@_knot_scores[j];
+    int i = 0;
+    if (!@P@_ranks[j]) return x;
+    if (!(@P@_low_unit[j] > 0)) return 0;
+    if (x < knots[0]) return scores[0] - @P@_beyond(knots[0] - x, @P@_low_unit[j]);
+    if (x >= knots[@LAST@]) return scores[@LAST@] + @P@_beyond(x - knots[@LAST@], @P@_high_unit[j]);
+    while (x >= knots[i + 1]) ++i;
+    return scores[i] + (x - knots[i]) / (knots[i + 1] - knots[i]) * (scores[i + 1] - scores[i]);
+}
+"""
+
 DRAW = """
 /* What is farther out than five standard deviations is drawn in. */
 static inline @P@_num @P@_soft_clipped(@P@_num z) {

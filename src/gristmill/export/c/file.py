@@ -11,7 +11,7 @@ from ..._version import __version__
 from .._checks import refuse_beyond_single
 from .._description import describe, snapshot
 from .._learning import learning_of
-from .._plain import COVERAGES, AdditiveExpansion, Description, Detector, Expansion, ExportError, Neighbours
+from .._plain import COVERAGES, AdditiveExpansion, Description, Detector, Expansion, ExportError, Neighbours, RankMaps
 from . import code, learning, state
 
 _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
@@ -29,7 +29,7 @@ _COMMENT = """/* {name}.h: {kind}, written by gristmill {version}.
 """
 
 
-def to_c(model: Any, learn: bool = False, number: str = "float64", name: str = "gristmill") -> str:
+def to_c(model: object, learn: bool = False, number: str = "float64", name: str = "gristmill") -> str:
     """A fitted model as one C99 header: no heap, no other file, work space by the caller.
 
     Parameters
@@ -92,8 +92,8 @@ def _guarded(text: str, name: str) -> str:
 def _comment(found: Description, name: str, number: str, text: str, ram: str) -> str:
     body: Any = found.experts[0].body
     size, near = 4 if number == "float32" else 8, isinstance(body, Neighbours)
-    used = [part for part in ("sqrt", "fma", "log") if re.search(rf"\b{part}f?\(", text)]
-    names = {"sqrt": "sqrt", "log": "log", "fma": "fma where FP_FAST_FMA says that it is quick"}
+    used = [part for part in ("sqrt", "fma", "log1p", "log") if re.search(rf"\b{part}f?\(", text)]
+    names = {"sqrt": "sqrt", "log": "log", "log1p": "log1p", "fma": "fma where FP_FAST_FMA says that it is quick"}
     libm = ", ".join(names[part] for part in used) or "nothing"
     return _COMMENT.format(
         name=name,
@@ -114,7 +114,7 @@ def _comment(found: Description, name: str, number: str, text: str, ram: str) ->
 def _safe(text: str) -> str:
     """Text that can stand in a comment."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text).encode("ascii", "replace").decode()
-    return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+    return re.sub(r"\?(?=\?)", "? ", plain.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *"))
 
 
 def _string(text: str) -> str:
@@ -203,21 +203,35 @@ def _scaling(found: Description, single: bool) -> str:
     if rows.fills is not None:
         text += code.array("@P@_fills", rows.fills, single)
         lines.append("if (z != z) z = @P@_fills[j];")
-    if rows.scaling is not None:
+    if isinstance(rows.scaling, RankMaps):
+        text += _rank_maps(rows.scaling, single)
+        lines.append("z = @P@_ranked(z, j);")
+    elif rows.scaling is not None:
         text += code.array("@P@_centre", rows.scaling.centre, single)
         text += code.array("@P@_spread", rows.scaling.spread, single)
         lines.append("z = (z - @P@_centre[j]) / @P@_spread[j];")
         if rows.scaling.soft_clips:
             text += code.DRAW
             lines.append("z = @P@_soft_clipped(z);")
-        if rows.scaling.weights is not None:
-            text += code.array("@P@_weights", rows.scaling.weights, single)
-            lines.append("z *= @P@_weights[j];")
+    if rows.scaling is not None and rows.scaling.weights is not None:
+        text += code.array("@P@_weights", rows.scaling.weights, single)
+        lines.append("z *= @P@_weights[j];")
     lines.append("out[j] = z;")
     body = "".join(f"        {line}\n" for line in lines)
     return text + (
         "static inline void @P@_row(const @P@_num *x, @P@_num *out) {\n    int j;\n"
         f"    for (j = 0; j < @U@_FEATURES; ++j) {{\n{body}    }}\n}}\n"
+    )
+
+
+def _rank_maps(maps: RankMaps, single: bool) -> str:
+    return (
+        code.array("@P@_ranks", maps.scaled, single, "unsigned char")
+        + code.array("@P@_knots", maps.knots, single)
+        + code.array("@P@_knot_scores", maps.scores, single)
+        + code.array("@P@_low_unit", maps.low_unit, single)
+        + code.array("@P@_high_unit", maps.high_unit, single)
+        + code.RANKED.replace("@LAST@", str(maps.knots.shape[1] - 1))
     )
 
 

@@ -80,7 +80,7 @@ def rule(learning: Learning, task: str, single: bool) -> str:
     )
 
 
-def _perceptron(_: Any, __: str, ___: bool) -> list[str]:
+def _perceptron(_: object, __: str, ___: bool) -> list[str]:
     return ["if (y * f <= 0) step.coefficient = y;"]
 
 
@@ -137,7 +137,7 @@ def _implicit(rule: Any, _: str, single: bool) -> list[str]:
     return [*lines, "step.shrink = keep;"]
 
 
-def first_width(rule: Any) -> float:
+def first_width(rule: object) -> float:
     """The width of a loss whose width stays as it is."""
     loss = getattr(rule, "loss", None)
     for name in ("margin", "epsilon", "sigma", "quantile"):

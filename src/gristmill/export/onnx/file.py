@@ -14,7 +14,7 @@ from .graph import Graph, Value, input_name
 from .rows import rows_of
 
 
-def to_onnx(model: Any, number: str = "float64") -> Any:
+def to_onnx(model: object, number: str = "float64") -> Any:
     """A fitted model as an ONNX model: the same answers in any runtime, without Python and without this library.
 
     Inputs: `X` of shape (N, columns) for rows of numbers; for a `Prepared` table with categories, times or flags of missing

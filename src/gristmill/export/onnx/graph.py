@@ -19,50 +19,50 @@ class Value:
     def __init__(self, graph: Graph, name: str, dtype: Any) -> None:
         self.graph, self.name, self.dtype = graph, name, np.dtype(dtype)
 
-    def _with(self, op: str, other: Any, swap: bool = False, dtype: Any = None) -> Value:
+    def _with(self, op: str, other: object, swap: bool = False, dtype: object = None) -> Value:
         pair = [self, other if isinstance(other, Value) else self.graph.constant(other, self.dtype)]
         return self.graph.op(op, *(pair[::-1] if swap else pair), dtype=dtype or self.dtype)
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: object) -> Value:
         return self._with("Add", other)
 
-    def __radd__(self, other: Any) -> Value:
+    def __radd__(self, other: object) -> Value:
         return self._with("Add", other, swap=True)
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: object) -> Value:
         return self._with("Sub", other)
 
-    def __rsub__(self, other: Any) -> Value:
+    def __rsub__(self, other: object) -> Value:
         return self._with("Sub", other, swap=True)
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: object) -> Value:
         return self._with("Mul", other)
 
-    def __rmul__(self, other: Any) -> Value:
+    def __rmul__(self, other: object) -> Value:
         return self._with("Mul", other, swap=True)
 
-    def __truediv__(self, other: Any) -> Value:
+    def __truediv__(self, other: object) -> Value:
         return self._with("Div", other)
 
-    def __rtruediv__(self, other: Any) -> Value:
+    def __rtruediv__(self, other: object) -> Value:
         return self._with("Div", other, swap=True)
 
-    def __matmul__(self, other: Any) -> Value:
+    def __matmul__(self, other: object) -> Value:
         return self._with("MatMul", other)
 
     def __neg__(self) -> Value:
         return self.graph.op("Neg", self)
 
-    def __ge__(self, other: Any) -> Value:
+    def __ge__(self, other: object) -> Value:
         return self._with("GreaterOrEqual", other, dtype=np.bool_)
 
-    def __gt__(self, other: Any) -> Value:
+    def __gt__(self, other: object) -> Value:
         return self._with("Greater", other, dtype=np.bool_)
 
-    def __le__(self, other: Any) -> Value:
+    def __le__(self, other: object) -> Value:
         return self._with("LessOrEqual", other, dtype=np.bool_)
 
-    def times(self, factor: Any, width: int) -> Value:
+    def times(self, factor: object, width: int) -> Value:
         """Columns times a number, or times a number each; width: of the columns.
 
         onnxruntime fuses a lone factor into a matrix product before it, and keeps it there in single precision. So no factor
@@ -71,10 +71,10 @@ class Value:
         factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), (1, width))
         return self @ factors if width == 1 else self * factors
 
-    def at_least(self, other: Any) -> Value:
+    def at_least(self, other: object) -> Value:
         return self._with("Max", other)
 
-    def at_most(self, other: Any) -> Value:
+    def at_most(self, other: object) -> Value:
         return self._with("Min", other)
 
     def cast(self, dtype: Any) -> Value:
@@ -128,7 +128,7 @@ class Graph:
 
     # ---- making values ---------------------------------------------------------------------------------------
 
-    def input(self, name: str, dtype: Any, shape: list[Any]) -> Value:
+    def input(self, name: str, dtype: object, shape: list[Any]) -> Value:
         from onnx import TensorProto, helper
 
         kind = TensorProto.STRING if dtype is str else _onnx_type(dtype)
@@ -154,7 +154,7 @@ class Graph:
             self.constants.append(numpy_helper.from_array(array, name))
         return Value(self, self._known[key], array.dtype)
 
-    def whole(self, values: Any) -> Value:
+    def whole(self, values: object) -> Value:
         return self.constant(values, np.int64)
 
     def strings(self, values: list[str]) -> Value:
@@ -179,7 +179,7 @@ class Graph:
 
     # ---- functions -------------------------------------------------------------------------------------------
 
-    def where(self, condition: Value, yes: Any, no: Any) -> Value:
+    def where(self, condition: Value, yes: object, no: object) -> Value:
         kind = next(value.dtype for value in (yes, no) if isinstance(value, Value))
         pair = [value if isinstance(value, Value) else self.constant(value, kind) for value in (yes, no)]
         return self.op("Where", condition, *pair, dtype=kind)

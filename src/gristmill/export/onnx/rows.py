@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .._plain import FAR, CategoryColumn, Description, Floats, NumberColumn, Rows, Scaling
+from .._plain import FAR, CategoryColumn, Description, Floats, NumberColumn, RankMaps, Rows, Scaling
 from .graph import Graph, Value
 
 #: two different values of a category lie 1 apart
@@ -31,13 +31,36 @@ def rows_of(graph: Graph, found: Description) -> Value:
     return x if rows.scaling is None else scaled(graph, x, rows.scaling)
 
 
-def scaled(graph: Graph, x: Value, scaling: Scaling) -> Value:
+def scaled(graph: Graph, x: Value, scaling: Scaling | RankMaps) -> Value:
+    if isinstance(scaling, RankMaps):
+        return _ranked(graph, x, scaling)
     z = (x - scaling.centre[None, :]) / scaling.spread[None, :]
     if scaling.soft_clips:
         over = (graph.abs(z) - FAR).at_least(0.0)
         inside = FAR + over / (1.0 + over / FAR)
         z = graph.where(over > 0.0, graph.op("Sign", z) * inside, z)
     return z if scaling.weights is None else z * scaling.weights[None, :]
+
+
+def _ranked(graph: Graph, x: Value, maps: RankMaps) -> Value:
+    """A piecewise linear map a column: the outer score, and of each segment the share that lies below the value."""
+    first, last = maps.knots[:, 0], maps.knots[:, -1]
+    wide, rise = np.diff(maps.knots, axis=1), np.diff(maps.scores, axis=1)
+    apart = graph.op("Unsqueeze", x, graph.whole([2])) - maps.knots[None, :, :-1]
+    shares = graph.clip(apart / np.where(wide > 0, wide, 1.0)[None], 0.0, 1.0)
+    steps = graph.op("ReduceSum", shares * rise[None], graph.whole([2]), keepdims=0)
+    z = steps + maps.scores[None, :, 0]
+    z = z + _beyond(graph, x - last[None, :], maps.high_unit)
+    z = z - _beyond(graph, -(x - first[None, :]), maps.low_unit)
+    known = (maps.scaled * (maps.low_unit > 0))[None, :]
+    z = graph.where(graph.constant(known) > 0.0, z, x * (1.0 - maps.scaled)[None, :])
+    return z if maps.weights is None else z * maps.weights[None, :]
+
+
+def _beyond(graph: Graph, away: Value, unit: Floats) -> Value:
+    """l / (1 + l / 2) with l = log(1 + away / unit); 0 between the ends."""
+    size = graph.log(away.at_least(0.0) / np.where(unit > 0, unit, 1.0)[None, :] + 1.0)
+    return size / (size / 2.0 + 1.0)
 
 
 def _of_table(graph: Graph, rows: Rows) -> Value:

@@ -94,7 +94,7 @@ class Batch:
         """What stands in a cell, for an error message."""
         found = self.row(row)
         if isinstance(found, list):
-            place = int(column[1:]) if column[:1] == "x" and column[1:].isdigit() else len(found)
+            place = int(column[1:]) if column[:1] == "x" and column[1:].isdecimal() else len(found)
             return shown(found[place]) if place < len(found) else None
         return shown(found.get(column))
 

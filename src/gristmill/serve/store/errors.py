@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 _PLACE = re.compile(r"\brow (?P<row>\d+)(?:, column (?P<quote>['\"])(?P<column>.*?)(?P=quote))?")
+# A column of numbers that a table became, which has no name in the request.
+_CELL = re.compile(r"\brow \d+, column \d+ is (?P<value>[^\s,;]+)")
 
 
 class ServiceError(Exception):
@@ -62,6 +65,20 @@ def refused(error: Exception, batch: Any = None) -> ServiceError:
     details: dict[str, Any] = {"row": row}
     if column is not None:
         details["column"] = column
-    if batch is not None and row < batch.count:
+    cell = _CELL.search(text)
+    if cell is not None:
+        details.update(_cell(cell["value"], None if batch is None or row >= batch.count else batch.row(row)))
+    elif batch is not None and row < batch.count:
         details["value"] = batch.label(row) if column is None else batch.value(row, column)
     return ServiceError(text, **details)
+
+
+def _cell(text: str, row: Any) -> dict[str, Any]:
+    """A number that the library names, and the only column of the row that holds it."""
+    try:
+        value = float(text)
+    except ValueError:
+        return {}
+    names = [name for name, held in row.items() if held == value] if isinstance(row, dict) else []
+    found: dict[str, Any] = {"value": value if math.isfinite(value) else text}
+    return {"column": names[0], **found} if len(names) == 1 else found

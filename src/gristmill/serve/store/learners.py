@@ -26,8 +26,6 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         For "auto".
     alarm_rate : float
         For novelty by "auto": the share of alarms.
-    quantile : float, optional
-        For regression by "auto": predict this quantile.
     scale : str, optional
         In front of other learners: standard, minmax, rank, relevance or none.
     columns : dict
@@ -42,7 +40,6 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     task: str | None = None
     memory: str | int = "1 MB"
     alarm_rate: float = 0.01
-    quantile: float | None = None
     scale: str | None = None
     columns: dict[str, str] | None = None
     missing: str = "fill"
@@ -110,10 +107,7 @@ def _auto(spec: Spec) -> Any:
         return AutoNovelty(alarm_rate=spec.alarm_rate, memory=spec.memory, random_state=spec.seed)
     if spec.task == "classification":
         return AutoClassifier(memory=spec.memory, random_state=spec.seed)
-    if spec.quantile is None:
-        return AutoRegressor(memory=spec.memory, random_state=spec.seed)
-    quantile: dict[str, Any] = {"quantile": spec.quantile}
-    return AutoRegressor(memory=spec.memory, random_state=spec.seed, **quantile)
+    return AutoRegressor(memory=spec.memory, random_state=spec.seed)
 
 
 def checked(model: Any) -> str:

@@ -36,7 +36,7 @@ class Loss:
     reason: str
 
     def text(self) -> str:
-        count = "an unknown number of events" if self.last is None else f"{self.last - self.position} events"
+        count = "an unknown number of events" if self.last is None else f"at least {self.last - self.position} events"
         return f"model {self.name}: {self.reason}. It would go back to position {self.position}; {count} would be lost."
 
 

@@ -128,8 +128,10 @@ class Store:
             except msgspec.ValidationError as error:
                 raise ServiceError(f"the body does not fit: {error}") from None
         with self._change:
-            if name in self.writers or (self.folder / name).exists():
+            if name in self.writers:
                 raise ServiceError(f"there is a model {name!r} already", 409)
+            if (self.folder / name).exists():
+                raise ServiceError(f"the store has a file {name!r} of its own; take another name", 409)
             if len(self.writers) >= self.settings.models:
                 raise ServiceError(f"the store holds {len(self.writers)} models, and at most so many are taken", 409)
             part = self.folder / f"{_GONE}-new-{name}"

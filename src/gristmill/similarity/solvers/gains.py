@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float64]
 
 
-def gains_of(relevances: Any, gain: str) -> Values:
+def gains_of(relevances: object, gain: str) -> Values:
     """2^r - 1, or r itself."""
     r = np.asarray(relevances, dtype=np.float64)
     return np.exp2(r) - 1.0 if gain == "exponential" else r
@@ -28,7 +27,7 @@ def normalised(gains: Values) -> Values:
     return gains / best if best > 0 else np.zeros_like(gains)
 
 
-def ndcg(relevances: Any, scores: Any, gain: str = "exponential", ties: str = "stable") -> float:
+def ndcg(relevances: object, scores: object, gain: str = "exponential", ties: str = "stable") -> float:
     """Normalised discounted cumulative gain of one query: 1 for the best order, 0 where nothing is relevant.
 
     Parameters
@@ -56,7 +55,7 @@ def ndcg(relevances: Any, scores: Any, gain: str = "exponential", ties: str = "s
     return float(gains[order] @ (1.0 / np.log2(np.arange(len(gains)) + 2.0))) / best if best > 0 else 0.0
 
 
-def groups_of(qid: Any, count: int) -> Iterator[npt.NDArray[np.int64]]:
+def groups_of(qid: object, count: int) -> Iterator[npt.NDArray[np.int64]]:
     """The rows of each query, whatever their order; one query where no qid is given."""
     if qid is None:
         yield np.arange(count)

@@ -20,7 +20,7 @@ C_GRID = (1.0, 10.0, 100.0, 1000.0)
 SOLVERS = ("liblinear", "sgd")
 
 
-def c_values(C: Any) -> tuple[float, ...]:
+def c_values(C: object) -> tuple[float, ...]:
     """The candidates that a parameter C means, ascending."""
     if isinstance(C, str) and C == "tune":
         return C_GRID
@@ -82,7 +82,7 @@ def one_vs_all(
     return [w for w, _ in fits], [b for _, b in fits]
 
 
-def quietly(function: Callable[..., Any], *args: Any) -> Any:
+def quietly(function: Callable[..., Any], *args: object) -> Any:
     """A trial fit: whether it converged is of interest only for the candidate that is kept."""
     from sklearn.exceptions import ConvergenceWarning
 

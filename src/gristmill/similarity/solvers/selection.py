@@ -18,7 +18,7 @@ def random_landmarks(size: int, count: int, rng: np.random.Generator) -> Positio
 
 
 def diverse_landmarks(
-    block: TrainingBlock, candidates: Any, count: int, rng: np.random.Generator, mode: str = "mean"
+    block: TrainingBlock, candidates: object, count: int, rng: np.random.Generator, mode: str = "mean"
 ) -> Positions:
     """DSELECT: a random first landmark, then always the candidate least similar to those already chosen.
 
@@ -85,7 +85,7 @@ def check_selection(selection: Any) -> None:
         raise ValueError(f"{_SAYS}, got {selection!r}")
 
 
-def _given(selection: Any, size: int) -> Positions:
+def _given(selection: object, size: int) -> Positions:
     check_selection(selection)
     says, positions = _SAYS, np.asarray(selection)
     if positions.ndim != 1 or positions.size == 0 or not np.issubdtype(positions.dtype, np.integer):

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from .contract import BrokerAway, Message, Position, Reader
 
-_IDLE = 0.25  # seconds after which an empty batch is handed out, so that whoever reads can do something else
+_IDLE = 0.25  # seconds after which an empty batch is handed out, so that the reader can do other work
 _FIRST, _MOST = 0.1, 30.0  # seconds to wait for a broker that is away: at first, and at most
 
 T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """The feed was told to stop while it waited for its broker."""
+    """The feed was stopped while it waited for its broker."""
 
 
 class Batch(NamedTuple):

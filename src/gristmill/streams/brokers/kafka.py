@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,8 @@ _SHARING = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, Kaf
 
 
 def _settings(url: Url) -> dict[str, Any]:
+    for hosts in url.hosts.split(","):
+        replace(url, hosts=hosts).address(9092)
     found: dict[str, Any] = {"bootstrap.servers": url.hosts, "log_level": 0}
     if url.user is not None:
         found |= {"sasl.username": url.user, "sasl.password": url.password or "", "sasl.mechanisms": "PLAIN"}

@@ -29,9 +29,9 @@ def _client(url: Url, name: str, clean: bool) -> Any:
 
 
 def _connect(url: Url, client: Any) -> None:
-    host, _, port = url.hosts.partition(":")
+    host, port = url.address(8883 if url.scheme == "mqtts" else 1883)
     try:
-        client.connect(host, int(port or (8883 if url.scheme == "mqtts" else 1883)), keepalive=30)
+        client.connect(host, port, keepalive=30)
     except OSError as error:
         raise BrokerAway(f"{url}: {error}") from error
     client.loop_start()

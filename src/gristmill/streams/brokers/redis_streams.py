@@ -19,14 +19,14 @@ _FIRST = "0-0"  # before every entry
 def _client(url: Url) -> tuple[Any, list[str]]:
     """A client of the server, and the names of the streams: `/0/stream` has the number of the database in front."""
     database, slash, names = url.path.partition("/")
-    if not slash or not database.isdigit():
+    if not slash or not database.isdecimal():
         database, names = "0", url.path
-    host, _, port = url.hosts.partition(":")
+    host, port = url.address(6379)
     settings: dict[str, Any] = {
         "username": url.user, "password": url.password, "ssl": url.scheme == "rediss", "socket_timeout": 30,
         "socket_connect_timeout": 5, "retry": Retry(NoBackoff(), 0), **url.passed("client."),
     }  # fmt: skip
-    client = redis.Redis(host, int(port or 6379), int(database), **settings)
+    client = redis.Redis(host, port, int(database), **settings)
     return client, [name for name in names.split(",") if name]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import BadRows, StreamError
-from ..files.bad_cells import good_parts
-from ..files.frames import Labels, text_of_row
+from ..files.bad_cells import good_parts, text_of_row
+from ..files.labels import Labels
 from ..stream import Chunk, Stream
 from .connect import connect
 from .contract import Message
@@ -114,7 +114,7 @@ def broker_stream(
     aim = url.options.get("target", target) if target == "last" else target
 
     def chunks() -> Iterator[Chunk]:
-        labels = aim if isinstance(aim, Labels) else Labels(aim, require_target)
+        labels = Labels(aim, require_target)
         rows = Rows(Decoder(url, format, keep), labels, bad)
         with connect(text) as reader:
             feed = Feed(reader, until_end=True)

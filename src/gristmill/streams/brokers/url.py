@@ -52,6 +52,17 @@ class Url:
         """Under which a position is saved: the address, or the option `name` where brokers move."""
         return self.options.get("name") or str(self)
 
+    def address(self, port: int) -> tuple[str, int]:
+        """Host and port of a broker that has one; `port` is the default."""
+        try:
+            parts = urlsplit(f"//{self.hosts}")
+            host, found = parts.hostname, parts.port
+        except ValueError:
+            host, found = None, None
+        if not host or found == 0:
+            raise ValueError(f"{self}: write host or host:port, with a port from 1 to 65535, got {self.hosts!r}")
+        return host, port if found is None else found
+
     def listed(self, option: str) -> list[str]:
         """The values of an option that takes several, separated by commas."""
         return [part for part in self.options.get(option, "").split(",") if part]

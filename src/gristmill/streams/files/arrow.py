@@ -1,33 +1,30 @@
-"""Parquet and Arrow (Feather) files, batch by batch through pyarrow."""
+"""Parquet and Arrow (Feather) files as frames, batch by batch through pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ..errors import StreamError, shown
-from ..stream import Chunk
-from .columns import Columns, as_labels
+from ..errors import StreamError, refuse_twins
+from ..tables.frame import Frame, frame_of
 
 _ROWS = 16_384
 
 
-def arrow_chunks(path: Any, name: str, columns: Columns) -> Iterator[Chunk]:
-    """The chunks of a Parquet or Arrow file, which may be larger than memory."""
+def arrow_frames(path: Any, name: str) -> Iterator[Frame]:
+    """One a batch; the file may be larger than memory."""
     row = 1
     for batch in batches_of(path, name):
-        if columns.names is None:
-            text = [field.name for field in batch.schema if _is_text(field.type)]
-            columns.settle(batch.schema.names, text, name)
-        else:
-            columns.settle(batch.schema.names, (), name)
-        if batch.num_rows:
-            yield columns.chunk(_table(batch, columns, name, row), f"{name}, row {row}")
-        row += batch.num_rows
-    if row == 1:
-        raise StreamError(f"{name}: the file is empty")
+        refuse_twins(batch.schema.names, name)
+        frame = frame_of(batch)
+        yield replace(frame, where=partial(_row, name, row))
+        row += frame.count
+
+
+def _row(name: str, first: int, row: int) -> str:
+    return f"{name}, row {first + row}"
 
 
 def batches_of(path: Any, name: str) -> Iterator[Any]:
@@ -58,33 +55,3 @@ def _batches(path: Any) -> Iterator[Any]:
     else:
         with pa.memory_map(str(path)) as source:
             yield from ipc.open_stream(source)
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
-
-
-def _table(batch: Any, columns: Columns, name: str, row: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    place = {key: at for at, key in enumerate(batch.schema.names)}
-    text = set(columns.text)
-    for key in (*(columns.names or ()), columns.target):
-        if key is None or key not in place:
-            continue
-        column = batch.column(place[key])
-        where = f"{name}, row {row}, column {key!r}"
-        if column.null_count:
-            at = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-            raise StreamError(f"{name}, row {row + at}, column {key!r}: the value is missing")
-        values = column.to_numpy(zero_copy_only=False)
-        if key in text:
-            columns.check_text(key, values[0], f"{name}, row {row}")
-        elif key != columns.target and values.dtype.kind not in "biuf":
-            raise StreamError(f"{where}: {shown(values[0])} is not a number")
-        elif values.dtype.kind == "f" and not np.isfinite(values).all():
-            at = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise StreamError(f"{name}, row {row + at}, column {key!r}: {values[at]} is not a finite number")
-        found[key] = as_labels(values) if key == columns.target else values
-    return found

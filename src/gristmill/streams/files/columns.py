@@ -1,19 +1,24 @@
-"""Named columns to a matrix: numbers as they are, categories one-hot or hashed, the label apart."""
+"""Frames as matrices, for learners without a table in front: numbers as they are, categories one-hot or hashed."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import StreamError, listed, shown
+from ..errors import BadRows, StreamError, listed, refuse_twins, shown
 from ..stream import Chunk
+from ..tables.cells import CellError, Coded, categories_in, is_missing, kind_of, missing_in, numbers_in, value_at
+from ..tables.frame import Frame, frame_of
+from .bad_cells import good_parts, place
+from .labels import Labels, labelled
 
-_LAST = "last"
+_MISSING = "?"  # a missing category is one more value, called so
 
 
 @dataclass
@@ -31,6 +36,8 @@ class Columns:
         Of a hashed column.
     require_target : bool
         False: a table without the target is read without labels (prediction).
+    exact : bool
+        True: a table with a column that the first one did not have is an error; it is left out otherwise.
 
     Examples
     --------
@@ -41,13 +48,14 @@ class Columns:
     [[1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
 
-    target: Any = _LAST
+    target: Any = "last"
     categorical: str | None = None
     slots: int = 16
     require_target: bool = True
+    exact: bool = False
     names: tuple[str, ...] | None = None  #: of the columns that are read, without the target
+    kinds: dict[str, str] = field(default_factory=dict)  #: of each of them: number, boolean or category
     values: dict[str, list[str]] = field(default_factory=dict)  #: of one-hot columns
-    text: tuple[str, ...] = ()  #: columns that are not numbers
 
     def __post_init__(self) -> None:
         if self.categorical not in (None, "onehot", "hash"):
@@ -55,59 +63,24 @@ class Columns:
         if self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots!r}")
 
-    def settle(self, names: Sequence[str], text: Sequence[str], source: str) -> None:
-        """Fix the columns by the first rows of a source; `text` are those that do not hold numbers."""
-        if self.names is not None:
-            self._same(names, source)
-            return
-        if not names:
-            raise StreamError(f"{source}: there is no column")
-        refuse_twins(names, source)
-        self.target = self._target_name(names, source)
-        self.names = tuple(name for name in names if name != self.target)
-        if not self.names:
-            raise StreamError(f"{source}: there is no column besides the target {self.target!r}")
-        self.text = tuple(name for name in text if name != self.target)
+    def chunks(self, frames: Iterator[Frame], source: str, bad: BadRows | None) -> Iterator[Chunk]:
+        """Frames of one source as matrices and labels; the rows before a bad one come before its error."""
+        labels = Labels(self.target, self.require_target)
+        for chunk in labelled(frames, source, labels, bad):
+            self._settle(chunk.X, labels, source)
+            for _, X, y in good_parts(chunk.X, chunk.y, partial(self._matrix, source=source), bad):
+                yield Chunk(X, y, self.out_names)
 
-    def _target_name(self, names: Sequence[str], source: str) -> str | None:
-        if self.target is None:
-            return None
-        if self.target == _LAST and _LAST not in names:
-            return names[-1]
-        if isinstance(self.target, int):
-            if not -len(names) <= self.target < len(names):
-                raise StreamError(f"{source}: there is no column {self.target}, only {len(names)}")
-            return names[self.target]
-        if self.target not in names:
-            if not self.require_target:
-                return str(self.target)
-            raise StreamError(f"{source}: there is no column {self.target!r}; there are {listed(names)}")
-        return str(self.target)
-
-    def _same(self, names: Sequence[str], source: str) -> None:
-        assert self.names is not None
-        there = set(names)
-        missing = [name for name in self.names if name not in there]
-        if missing:
-            raise StreamError(f"{source}: the column {missing[0]!r} is missing; there are {listed(names)}")
-        if self.require_target and self.target is not None and self.target not in there:
-            raise StreamError(f"{source}: the column {self.target!r} is missing; there are {listed(names)}")
-
-    def check_text(self, name: str, value: Any, where: str) -> None:
-        """A column of text is an error unless an encoding is given."""
-        if name in self.text and self.categorical is None:
-            raise StreamError(
-                f"{where}, column {name!r}: {shown(str(value))} is not a number; "
-                "say categorical='onehot' or 'hash' (--categorical), or leave the column out"
-            )
+    def chunk(self, table: Mapping[str, Any], source: str = "table") -> Chunk:
+        """A table of equal columns as a chunk."""
+        return next(self.chunks(iter([frame_of(table)]), source, None))
 
     @property
     def out_names(self) -> tuple[str, ...]:
         """Names of the columns of X."""
         found: list[str] = []
-        text = set(self.text)
         for name in self.names or ():
-            if name not in text:
+            if self.kinds[name] != "category":
                 found.append(name)
             elif self.categorical == "hash":
                 found += [f"{name}#{slot}" for slot in range(self.slots)]
@@ -115,68 +88,124 @@ class Columns:
                 found += [f"{name}={value}" for value in self.values.get(name, [])]
         return tuple(found)
 
-    def chunk(self, table: Mapping[str, Any], source: str = "table") -> Chunk:
-        """A table of equal columns as a chunk."""
+    def _settle(self, frame: Frame, labels: Labels, source: str) -> None:
+        """Fix the columns by the first frame of a source, or check those of another one."""
+        if self.names is not None and not self.kinds:  # the names are those of another source
+            self.kinds = {name: _kind(column) for name, column in zip(frame.names, frame.columns, strict=True)}
         if self.names is None:
-            names = list(table)
-            text = [name for name in names if np.asarray(table[name]).dtype.kind not in "biuf"]
-            self.settle(names, text, source)
-        assert self.names is not None
-        for name in self.text:
-            self.check_text(name, _first_word(table[name]), source)
-            if self.categorical == "onehot" and name not in self.values:
-                self.values[name] = sorted({str(value) for value in table[name]})
-        out = self.out_names
-        count = len(table[self.names[0]])
-        X = np.empty((count, len(out)))
-        place, words = 0, set(self.text)
-        for name in self.names:
-            if name in words:
-                place = self._fill(X, place, name, table[name])
-            else:
-                X[:, place] = table[name]
-                place += 1
-        labels = table.get(self.target) if self.target is not None else None
-        return Chunk(X, None if labels is None else np.asarray(labels), out)
+            refuse_twins(frame.names, source)
+            there = [not since for since in frame.since]
+            self.target = labels.name
+            self.names = tuple(name for name, first in zip(frame.names, there, strict=True) if first)
+            self.kinds = {name: _kind(column) for name, column in zip(frame.names, frame.columns, strict=True)}
+        for name, column in zip(frame.names, frame.columns, strict=True):
+            if self.kinds.get(name) == "category" and name not in self.values:
+                coded = categories_in(column, missing_in(column), name)
+                self.values[name] = sorted([*coded.values, *([_MISSING] if (coded.codes < 0).any() else [])])
+        if frame.is_records:  # what such a row lacks, or has too much, is an error of that row
+            return
+        lost = [name for name in self.names if name not in frame.names]
+        if lost:
+            raise StreamError(f"{source}: the column {lost[0]!r} is missing; there are {listed(frame.names)}")
+        more = [name for name in frame.names if name not in self.names]
+        if self.exact and more:
+            raise StreamError(
+                f"{source}: the column {more[0]!r} is not in the first shard, which has {listed(self.names)}"
+            )
 
-    def _fill(self, X: npt.NDArray[np.float64], place: int, name: str, column: Any) -> int:
-        words = [str(value) for value in column]
+    def _matrix(self, frame: Frame, source: str) -> npt.NDArray[np.float64]:
+        """Rows of numbers; `CellError` names the first row that cannot be one."""
+        assert self.names is not None
+        errors: list[CellError] = []
+        if frame.is_records:
+            for name, column in zip(frame.names, frame.columns, strict=True):
+                if name not in self.names and not (gone := missing_in(column)).all():
+                    errors.append(CellError(int(np.argmin(gone)), name, None, "the column was not there before"))
+        columns = dict(zip(frame.names, frame.columns, strict=True))
+        X = np.zeros((frame.count, len(self.out_names)))
+        start = 0
+        for name in self.names:
+            column = columns.get(name, Coded(np.full(frame.count, -1), []))
+            try:
+                start = self._fill(X, start, name, column, frame)
+            except CellError as error:
+                errors.append(error)
+        if errors:
+            raise min(errors, key=lambda error: error.row)
+        return X
+
+    def _fill(self, X: npt.NDArray[np.float64], start: int, name: str, column: Any, frame: Frame) -> int:
+        """Put one column of the table into its columns of X; returns the column after them."""
+        gone, kind = missing_in(column), self.kinds[name]
+        if kind != "category":
+            if gone.any():
+                raise CellError(int(np.argmax(gone)), name, None, "the value is missing")
+            X[:, start] = numbers_in(column, kind, gone, name)
+            return start + 1
+        if self.categorical is None:
+            row = next((row for row in range(frame.count) if _is_word(value_at(column, row))), 0)
+            raise StreamError(
+                f"{place(frame, row)}, column {name!r}: {shown(str(value_at(column, row)))} is not a number; "
+                "say categorical='onehot' or 'hash', leave the column out, or read tables (raw=True) for Prepared"
+            )
+        coded = categories_in(column, gone, name)
         if self.categorical == "hash":
-            slot_of = {word: zlib.crc32(word.encode()) % self.slots for word in set(words)}
+            slots = [zlib.crc32(value.encode()) % self.slots for value in [*coded.values, _MISSING]]
             width = self.slots
         else:
-            slot_of = {value: slot for slot, value in enumerate(self.values[name])}
-            width = len(slot_of)
-        X[:, place : place + width] = 0.0
-        # A value that the first rows did not have stays all zero.
-        hits = [(row, slot_of[word]) for row, word in enumerate(words) if word in slot_of]
-        if hits:
-            rows, slots = np.array(hits).T
-            X[rows, place + slots] = 1.0
-        return place + width
+            known = {value: slot for slot, value in enumerate(self.values[name])}
+            slots = [known.get(value, -1) for value in [*coded.values, _MISSING]]  # -1: not among the first rows
+            width = len(known)
+        slot = np.array(slots)[coded.codes]
+        rows = np.flatnonzero(slot >= 0)
+        X[rows, start + slot[rows]] = 1.0
+        return start + width
 
 
-def refuse_twins(names: Sequence[str], source: str) -> None:
-    """Each name stands for one column."""
-    met: set[str] = set()
-    for name in names:
-        if name in met:
-            raise StreamError(f"{source}: the column name {shown(name)} comes twice")
-        met.add(name)
+class Word(NamedTuple):
+    """A word in a column whose first cell is a number."""
+
+    value: Any
+    row: int
 
 
-def _first_word(column: Any) -> Any:
-    """The first value that is not a number, to show to the user."""
-    for value in column:
-        try:
-            float(value)
-        except ValueError:
-            return value
-    return column[0]
+def words_among_numbers(frame: Frame) -> dict[str, Word]:
+    """Columns that begin with a number and also hold words, more than a few bad cells; each with its first word."""
+    found: dict[str, Word] = {}
+    for name, column in zip(frame.names, frame.columns, strict=True):
+        if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+            continue
+        gone = missing_in(column)
+        if gone.all() or kind_of(value_at(column, int(np.argmin(gone)))) != "number" or _kind(column) != "category":
+            continue
+        row = next(row for row in range(frame.count) if _is_word(value_at(column, row)))
+        found[name] = Word(value_at(column, row), row)
+    return found
 
 
-def as_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels as whole numbers where they are whole, so that classes read 0 and 1 and not 0.0 and 1.0."""
-    if values.dtype.kind == "f" and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53):
-        return values.astype(np.int64)
-    return values.astype(str) if values.dtype.kind == "O" else values
+def _kind(column: Any) -> str:
+    """number, boolean or category: a few cells that are words among many numbers are bad cells."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iufb":
+        return "boolean" if column.dtype.kind == "b" else "number"
+    values = column.values if isinstance(column, Coded) else list(column)
+    counts = np.bincount(column.codes[column.codes >= 0]).tolist() if isinstance(column, Coded) else [1] * len(values)
+    filled = words = truths = 0
+    for value, count in zip(values, counts, strict=False):
+        if not is_missing(value):
+            filled += count
+            words += count * _is_word(value)
+            truths += count * (kind_of(value) == "boolean")
+    if words > filled / 20 and (words > 2 or words > filled / 2):
+        return "category"
+    return "boolean" if truths and truths + words == filled else "number"
+
+
+def _is_word(value: Any) -> bool:
+    """Whether a cell is a word or a time, neither a number nor missing."""
+    if is_missing(value) or kind_of(value) not in ("category", "time"):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return True
+    return "_" in str(value)  # "inf" is a bad number

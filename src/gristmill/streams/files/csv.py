@@ -1,52 +1,69 @@
-"""CSV: blocks of lines through pyarrow's parser; on any error row by row, to report where and why."""
+"""CSV as frames: blocks of lines through pyarrow's parser; where it fails row by row, to report where and why."""
 
 from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from ..errors import BadRows, StreamError, shown
-from ..stream import Chunk
-from .columns import Columns, as_labels, refuse_twins
+from ..errors import BadRows, StreamError, refuse_twins
+from ..tables.cells import MISSING, Coded, is_missing, kind_of
+from ..tables.frame import Frame, frame_of
 from .source import LONE_CR, Block, text_blocks
 
 _DELIMITERS = ",;\t|"
-_SAMPLE = 1 << 17  # bytes of the first block, which decides the kinds of columns
 MANY = 10_000  # columns: a block then holds so few rows that a column costs pyarrow more than its cells do Python
+_SAMPLE = 1 << 16  # bytes of a block whose cells decide which of its columns are parsed as numbers
+_COLUMN = re.compile(r"CSV column #(\d+)")  # in errors of pyarrow
+_DIGITS = re.compile(r"[-+0-9.eE]+")
+#: cells that pyarrow reads as a gap in a column of numbers; other spellings of "missing" take the way through text
+_GAPS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
 
 class CsvReader:
-    """Decodes blocks of one CSV source. The first block settles delimiter, names and kinds of columns."""
+    """Frames of one CSV source: numbers where the first cell of a column is one and all others are, text otherwise.
 
-    columns: Columns
+    The first block settles delimiter and names.
+
+    Parameters
+    ----------
+    name : str
+        Of the source, for messages.
+    header : bool, optional
+        Found out otherwise.
+    delimiter : str, optional
+        Found out otherwise.
+    bad : BadRows, optional
+        Takes rows that cannot be taken apart; they are an error otherwise.
+    keep : set of str
+        Columns that are wanted as text, such as postal codes that begin with 0.
+    """
 
     def __init__(
-        self, name: str, columns: Columns | None, header: bool | None, delimiter: str | None, bad: Any
+        self, name: str, header: bool | None, delimiter: str | None, bad: BadRows | None, keep: set[str]
     ) -> None:
         self.name, self.bad = name, bad
-        if columns is not None:
-            self.columns = columns
-        self._header, self._delimiter = header, delimiter
+        self._header, self._delimiter, self._keep = header, delimiter, keep
         self.names: list[str] = []
-        self._text: set[str] = set()
-        self._wanted: list[str] = []  # the columns that are needed, the target included where the source has it
         self._fast = find_spec("pyarrow") is not None
 
-    def chunks(self, blocks: Iterator[Block]) -> Iterator[Chunk]:
-        first = True
+    def frames(self, blocks: Iterator[Block]) -> Iterator[Frame]:
+        """One a block, and the rows before a bad one before its error."""
         for block in self._headed(blocks):
-            if first:
-                self._settle(block)
-                first = False
-            self._refuse_text(block)
-            table, error = self._decode(block) if block.data and not block.data.isspace() else (None, None)
-            if table is not None:
-                yield self.columns.chunk(table, f"{self.name}, line {block.line}")
+            if not block.data or block.data.isspace():
+                continue
+            frame, error = (self._fast_frame(block), None) if self._can_be_fast(block) else (None, None)
+            if frame is None:
+                frame, error = self._slow_frame(block)
+            if frame.count:
+                yield frame
             if error is not None:
                 raise error
 
@@ -64,9 +81,6 @@ class CsvReader:
         if first:
             raise StreamError(f"{self.name}: the file is empty")
 
-    # ---- the first block
-    # ------------------------------------------------------------------------------------
-
     def _name(self, block: Block) -> Block:
         head = block.data.split(b"\n", 1)[0].decode("utf-8", errors="replace")
         if self._delimiter is None:
@@ -76,7 +90,7 @@ class CsvReader:
         if isinstance(cells, StreamError):
             raise cells
         if self._header is None:
-            self._header = not any(is_number(cell) for cell in cells)
+            self._header = not any(_is_number(cell) for cell in cells)
         if self._header:
             self.names = [cell.strip() for cell in cells]
             block = Block(after, _after_lines(block.data, after - block.line))
@@ -84,34 +98,6 @@ class CsvReader:
             self.names = [f"x{place}" for place in range(len(cells))]
         refuse_twins(self.names, f"{self.name}, line {line}")
         return block
-
-    def _settle(self, block: Block) -> None:
-        end = _end_of_line(block.data, _SAMPLE)
-        whole = [row for _, row in self._rows(Block(block.line, block.data[:end])) if len(row) == len(self.names)]
-        known, text = set(self.columns.names or ()), set(self.columns.text)
-        self._text = {  # by a model, or by an earlier reading, it may be known what is text
-            name
-            for place, name in enumerate(self.names)
-            if (name in text if name in known else _is_text([row[place] for row in whole]))
-        }
-        self.columns.settle(self.names, [name for name in self.names if name in self._text], self.name)
-        wanted = {*(self.columns.names or ()), self.columns.target}
-        self._wanted = [name for name in self.names if name in wanted]
-
-    def _refuse_text(self, block: Block) -> None:
-        """Text columns without an encoding: the error names the first cell that is not a number."""
-        columns = self.columns
-        if columns.categorical is not None or not columns.text:
-            return
-        text = set(columns.text)
-        for line, row in self._rows(block):
-            for name, cell in zip(self.names, row, strict=False):
-                if name in text and not is_number(cell):
-                    columns.check_text(name, cell, f"{self.name}, line {line}")
-
-    def _rows(self, block: Block) -> list[tuple[int, list[str]]]:
-        """Rows of a block with their line numbers, without those that cannot be read at all."""
-        return [(line, row) for line, _, row in self._reader(block) if not isinstance(row, StreamError)]
 
     def _reader(self, block: Block) -> Iterator[tuple[int, int, list[str] | StreamError]]:
         """Rows of a block with their line and the line after them, or what is wrong; empty lines are no rows."""
@@ -128,104 +114,111 @@ class CsvReader:
             if isinstance(row, StreamError) or len(row) > 1 or (row and row[0].strip()):
                 yield line, block.line + reader.line_num, row
 
-    # ---- every block
-    # ----------------------------------------------------------------------------------------
-
-    def _decode(self, block: Block) -> tuple[dict[str, Any] | None, StreamError | None]:
-        """A block as a table, and what ended it early: the rows before a bad one are still good."""
-        if self._can_be_fast(block):
-            table = self._decode_fast(block)
-            if table is not None:
-                return table, None
-        return self._decode_slow(block)
-
     def _can_be_fast(self, block: Block) -> bool:
         alone = block.data.count(b"\r") != block.data.count(b"\r\n")  # pyarrow would end a line there
         return self._fast and len(self.names) < MANY and not alone
 
-    def _parse(self, block: Block, kinds: dict[str, Any], missing: list[str], wanted: list[str] | None = None) -> Any:
-        """Parse with pyarrow; None on any error, so that the row-wise parser can report it."""
+    def _fast_frame(self, block: Block) -> Frame | None:
+        """The block by pyarrow; None where rows are misshapen or a cell is too long."""
+        import pyarrow as pa
+
+        text = pa.dictionary(pa.int32(), pa.string())
+        kinds = {name: pa.float64() if is_number else text for name, is_number in self._numeric(block).items()}
+        while True:
+            try:
+                frame = frame_of(self._parse(block, kinds))
+            except pa.ArrowInvalid as error:
+                found = _COLUMN.search(str(error))
+                column = None if found is None else self.names[int(found[1])]
+            else:  # an infinite number as text, too: an error shows the cell, and not what has become of it
+                column = next((n for n, c in zip(frame.names, frame.columns, strict=True) if _is_infinite(c)), None)
+                if column is None:
+                    return None if _has_long_text(frame) else replace(frame, where=partial(self._where, block))
+            if column is None or kinds[column] == text:
+                return None
+            kinds[column] = text
+
+    def _numeric(self, block: Block) -> dict[str, bool]:
+        """Whether each column holds numbers, by its first cell that is not missing, in the first rows."""
+        end = _end_of_line(block.data, _SAMPLE)
+        rows = (cells for _, _, cells in self._reader(Block(block.line, block.data[:end])) if isinstance(cells, list))
+        found: dict[str, bool] = {}
+        for row in rows:
+            for name, cell in zip(self.names, row, strict=False):
+                if name not in found and not is_missing(cell):
+                    found[name] = name not in self._keep and kind_of(cell) == "number"
+            if len(found) == len(self.names):
+                break
+        return {name: found.get(name, False) for name in self.names}
+
+    def _parse(self, block: Block, kinds: dict[str, Any]) -> Any:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        try:
-            return arrow_csv.read_csv(
-                pa.BufferReader(block.data),
-                read_options=arrow_csv.ReadOptions(
-                    column_names=self.names, use_threads=False, block_size=len(block.data) + 1
-                ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types=kinds, null_values=missing, include_columns=wanted or self.names
-                ),
-            )
-        except pa.ArrowInvalid:
-            return None
+        return arrow_csv.read_csv(
+            pa.BufferReader(block.data),
+            read_options=arrow_csv.ReadOptions(
+                column_names=self.names, use_threads=False, block_size=len(block.data) + 1
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(column_types=kinds, null_values=_GAPS),
+        )
 
-    def _decode_fast(self, block: Block) -> dict[str, Any] | None:
-        import pyarrow as pa
+    def _where(self, block: Block, row: int) -> str:
+        """Line number of a row, computed on request because cells may contain line breaks."""
+        lines = [line for line, _, cells in self._reader(block) if isinstance(cells, list)]
+        return f"{self.name}, line {lines[row]}"
 
-        kinds = {name: pa.string() if name in self._text else pa.float64() for name in self.names}
-        table = self._parse(block, kinds, [], self._wanted)
-        if table is None:
-            return None
-        found = {}
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            values = column.to_numpy()
-            if values.dtype.kind == "f":
-                if not np.isfinite(values).all():
-                    return None
-            elif max(map(len, values), default=0) > csv.field_size_limit():
-                return None
-            found[name] = values
-        return self._labelled(found)
-
-    def _labelled(self, table: dict[str, Any]) -> dict[str, Any] | None:
-        target = self.columns.target
-        if target in table:
-            table[target] = as_labels(table[target])
-        return table if len(next(iter(table.values()))) else None
-
-    def _decode_slow(self, block: Block) -> tuple[dict[str, Any] | None, StreamError | None]:
-        kept: list[list[Any]] = []
+    def _slow_frame(self, block: Block) -> tuple[Frame, StreamError | None]:
+        kept: list[list[str]] = []
+        lines: list[int] = []
         ended: StreamError | None = None
         for line, _, row in self._reader(block):
+            fault = row if isinstance(row, StreamError) else self._misshapen(line, row)
+            if fault is None:
+                kept.append(row)  # type: ignore[arg-type]
+                lines.append(line)
+            elif self.bad is None:
+                ended = fault
+                break
+            else:
+                self.bad.take(str(fault), "" if isinstance(row, StreamError) else (self._delimiter or ",").join(row))
+        columns = [self._cells(name, cells) for name, cells in zip(self.names, zip(*kept, strict=True), strict=False)]
+        names = tuple(self.names)
+        return Frame(names, tuple(columns), len(kept), (0,) * len(names), partial(_line, self.name, lines)), ended
+
+    def _cells(self, name: str, cells: tuple[str, ...]) -> Any:
+        """Numbers if all are, in plain digits; text otherwise."""
+        if name not in self._keep and _DIGITS.fullmatch(cells[0]):
             try:
-                if isinstance(row, StreamError):
-                    raise row
-                kept.append(self._values(line, row))
-            except StreamError as error:
-                if self.bad is None:
-                    ended = error
-                    break
-                self.bad.take(str(error), "" if isinstance(row, StreamError) else (self._delimiter or ",").join(row))
-        if not kept:
-            return None, ended
-        columns = zip(self._wanted, zip(*kept, strict=True), strict=True)
-        return self._labelled({name: np.array(values) for name, values in columns}), ended
+                found = np.array([float(cell) if _DIGITS.fullmatch(cell) else math.inf for cell in cells])
+            except ValueError:
+                found = np.array([math.inf])
+            if np.isfinite(found).all():
+                return found
+        return np.array(cells, dtype=object)
 
     def _misshapen(self, line: int, row: list[str]) -> StreamError | None:
         if len(row) == len(self.names):
             return None
         return StreamError(f"{self.name}, line {line}: {len(row)} columns where there were {len(self.names)}")
 
-    def _values(self, line: int, row: list[str]) -> list[Any]:
-        misshapen = self._misshapen(line, row)
-        if misshapen is not None:
-            raise misshapen
-        where = f"{self.name}, line {line}"
-        cells = dict(zip(self.names, row, strict=True))
-        values: list[Any] = []
-        for name in self._wanted:
-            cell = cells[name]
-            if name in self._text:
-                values.append(cell)
-            elif is_number(cell):
-                values.append(float(cell))
-            else:
-                what = f"{shown(cell)} is not a finite number" if cell.strip() else "the value is missing"
-                raise StreamError(f"{where}, column {name!r}: {what}")
-        return values
+
+def _is_infinite(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and bool(np.isinf(column).any())
+
+
+def _has_long_text(frame: Frame) -> bool:
+    longest = csv.field_size_limit()
+    return any(len(value) > longest for c in frame.columns if isinstance(c, Coded) for value in c.values)
+
+
+def _line(name: str, lines: list[int], row: int) -> str:
+    return f"{name}, line {lines[row]}"
+
+
+def _is_number(cell: str) -> bool:
+    return not is_missing(cell) and kind_of(cell) == "number"
 
 
 def _csv_fault(said: str) -> str:
@@ -257,35 +250,8 @@ def _end_of_line(data: bytes, start: int) -> int:
     return data.find(b"\n", start) + 1 or len(data)
 
 
-def is_number(cell: str) -> bool:
-    """Whether a cell holds a finite number."""
-    try:
-        return math.isfinite(float(cell)) and "_" not in cell
-    except ValueError:
-        return False
-
-
-_MISSING = {"?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing"}
-
-
-def _is_word(cell: str) -> bool:
-    """Neither a number nor one of the usual spellings of "missing"."""
-    try:
-        float(cell)
-    except ValueError:
-        return cell.strip().lower() not in _MISSING
-    return "_" in cell
-
-
-def _is_text(cells: list[str]) -> bool:
-    """Whether a column is text rather than numbers with a few bad cells."""
-    filled = [cell for cell in cells if cell.strip()]
-    words = sum(_is_word(cell) for cell in filled)
-    return words > len(filled) / 20 and (words > 2 or words > len(filled) / 2)
-
-
-def csv_chunks(
-    path: Any, name: str, columns: Columns, bad: BadRows | None, header: bool | None, delimiter: str | None
-) -> Iterator[Chunk]:
-    """The chunks of a CSV file or pipe."""
-    return CsvReader(name, columns, header, delimiter, bad).chunks(text_blocks(path, quoted=True))
+def csv_frames(
+    path: Any, name: str, header: bool | None, delimiter: str | None, bad: BadRows | None, keep: set[str]
+) -> Iterator[Frame]:
+    """The frames of a CSV file or pipe."""
+    return CsvReader(name, header, delimiter, bad, keep).frames(text_blocks(path, quoted=True))

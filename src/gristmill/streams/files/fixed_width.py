@@ -35,14 +35,14 @@ class TableRows:
 
     def learn(self, frame: Frame) -> Any:
         """Take in events, and return their rows; an error changes nothing."""
-        mark = self.table.mark()
+        mark = self.table.snapshot()
         rows = self.table.learn_transform(frame)
         if self.width is None:
             self.width = (
                 self.table.width_ if self.table.missing == "raise" and self.table.is_plain else self.table.bound_
             )
         if rows.shape[1] > self.width:
-            self.table.back(mark)
+            self.table.rollback(mark)
             raise StreamError(
                 f"{place(frame, 0)} or after it: a column that the first events did not have; "
                 "say its kind (--column), or drop it (--drop)"

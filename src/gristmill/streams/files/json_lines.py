@@ -1,27 +1,48 @@
-"""JSON lines, and any Python iterable of dicts or pairs: rows with names."""
+"""JSON lines as frames, and any Python iterable of dicts or pairs as a stream."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from ..errors import BadRows, StreamError, shown
-from ..stream import ROWS, Chunk, Stream
-from .columns import Columns, as_labels
+from ..errors import BadRows, StreamError
+from ..stream import ROWS, Stream
+from ..tables.frame import Frame, frame_of
+from .columns import Columns
 from .source import text_blocks
 
 #: a row with where it stood; or in place of the row what is wrong with it, and its text
 Found = tuple[str, Mapping[str, Any] | StreamError, str]
 
 
-def json_chunks(path: Any, name: str, columns: Columns, bad: BadRows | None) -> Iterator[Chunk]:
-    """The chunks of a file or pipe with one JSON object a line."""
-    yield from _row_chunks(object_lines(path, name), name, columns, bad)
+def json_frames(path: Any, name: str, bad: BadRows | None) -> Iterator[Frame]:
+    """The frames of a file or pipe with one JSON object a line, one a block of lines."""
+    return _frames(object_lines(path, name), bad)
+
+
+def _frames(blocks: Iterator[list[Found]], bad: BadRows | None) -> Iterator[Frame]:
+    """The good rows of each block; without a place for bad rows those before the first, and then its error."""
+    for found in blocks:
+        kept: list[Any] = []
+        places: list[str] = []
+        ended: StreamError | None = None
+        for where, row, text in found:
+            if not isinstance(row, StreamError):
+                kept.append(row)
+                places.append(where)
+            elif bad is None:
+                ended = row
+                break
+            else:
+                bad.take(str(row), text)
+        if kept:
+            frame = frame_of(kept)
+            yield replace(frame, where=places.__getitem__)
+        if ended is not None:
+            raise ended
 
 
 def object_lines(path: Any, name: str) -> Iterator[list[Found]]:
@@ -43,77 +64,6 @@ def _object(line: bytes, where: str) -> Mapping[str, Any] | StreamError:
     except RecursionError:
         return StreamError(f"{where}: the JSON is nested too deeply")
     return value if isinstance(value, dict) else StreamError(f"{where}: this is not a JSON object")
-
-
-def _row_chunks(blocks: Iterator[list[Found]], name: str, columns: Columns, bad: BadRows | None) -> Iterator[Chunk]:
-    empty = True
-    for rows in blocks:
-        kept, ended = _kept(rows, name, columns, bad)
-        if kept:
-            empty = False
-            table = {key: np.array([row[key] for row in kept]) for key in kept[0]}
-            if columns.target in table:
-                table[columns.target] = as_labels(table[columns.target])
-            yield columns.chunk(table, rows[0][0])
-        if ended is not None:
-            raise ended
-    if empty:
-        raise StreamError(f"{name}: there is no row")
-
-
-def _kept(
-    rows: list[Found], name: str, columns: Columns, bad: BadRows | None
-) -> tuple[list[dict[str, Any]], StreamError | None]:
-    """The good rows: all of them if bad ones are put aside, else those before the first, and the error."""
-    kept: list[dict[str, Any]] = []
-    for where, row, text in rows:
-        try:
-            if isinstance(row, StreamError):
-                raise row
-            if columns.names is None:
-                words = [key for key, value in row.items() if isinstance(value, str | bool)]
-                columns.settle(list(row), words, name)
-            kept.append(_cells(where, row, columns))
-        except StreamError as error:
-            if bad is None:
-                return kept, error
-            bad.take(str(error), text)
-    return kept, None
-
-
-def _cells(where: str, row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    """The values of one row, in the order of the columns; what is missing or too much is an error."""
-    assert columns.names is not None
-    cells: dict[str, Any] = {}
-    text = set(columns.text)
-    for key in columns.names:
-        if key not in row or row[key] is None:
-            raise StreamError(f"{where}, column {key!r}: the value is missing")
-        value = row[key]
-        if key in text:
-            columns.check_text(key, value, where)
-            cells[key] = str(value)
-        else:
-            cells[key] = _number(value, where, key)
-    if columns.target is not None:
-        if columns.target in row:
-            cells[columns.target] = row[columns.target]
-        elif columns.require_target:
-            raise StreamError(f"{where}: the label {columns.target!r} is missing")
-    strange = [key for key in row if key not in cells and key != columns.target]
-    if strange:
-        raise StreamError(f"{where}: the column {shown(strange[0])} was not there before")
-    return cells
-
-
-def _number(value: Any, where: str, key: str) -> float:
-    try:
-        number = float(value) if isinstance(value, int | float | np.number) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise StreamError(f"{where}, column {key!r}: {shown(value)} is not a finite number")
-    return number
 
 
 def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:
@@ -145,7 +95,7 @@ def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "
             number += len(batch)
             yield [(where, _flat(row, settings, where), repr(row)) for where, row in zip(places, batch, strict=True)]
 
-    return Stream(lambda: _row_chunks(blocks(), name, settings, None), name=name)
+    return Stream(lambda: settings.chunks(_frames(blocks(), None), name, None), name=name)
 
 
 _LABEL = "\x00label"

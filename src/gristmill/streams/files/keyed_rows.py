@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._common.positions import part_of
 from ..errors import BadRows, StreamError, listed
 from ..stream import Chunk, Stream
 from ..tables.cells import Coded, Misfit, is_missing, kind_of, number_of, time_of
 from ..tables.frame import Frame
-from .frames import text_of_row
+from .bad_cells import place, text_of_row
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class KeyedRows:
         return len(self.keys)
 
     def __getitem__(self, part: slice) -> KeyedRows:
-        return KeyedRows(self.keys[part], self.rows[part], None if self.times is None else self.times[part])
+        return KeyedRows(self.keys[part], self.rows[part], part_of(self.times, part))
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _good(stream: Stream, named: KeyColumns, bad: BadRows | None) -> Iterator[Ch
         for row, why in sorted(named.bad(frame, stream.name).items()):
             if row > start:
                 yield Chunk(frame[start:row], None if y is None else y[start:row])
-            what = f"{f'row {row}' if frame.where is None else frame.where(row)}, {why}"
+            what = f"{place(frame, row)}, {why}"
             if bad is None:
                 raise StreamError(what)
             bad.take(what, text_of_row(frame, row))

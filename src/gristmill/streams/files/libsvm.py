@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import BadRows, StreamError, shown
 from ..stream import Chunk
-from .columns import as_labels
+from .labels import as_labels
 from .source import Block, text_blocks
 
 #: the largest index: rows are kept with indices of 32 bits

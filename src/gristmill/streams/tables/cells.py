@@ -22,7 +22,8 @@ Mask = npt.NDArray[np.bool_]
 KINDS = ("number", "boolean", "category", "time", "text")
 #: characters of the longest category: what is longer is a text, and texts are read on request
 LONGEST = 200
-_MISSING = {"", "?", "-", ".", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "nat", "null", "none", "nil", "missing"}
+#: spellings of a missing value, in every format
+MISSING = {"", "?", "-", ".", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "nat", "null", "none", "nil", "missing"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DAY = 86_400_000_000  # microseconds
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -77,7 +78,7 @@ def is_missing(value: Any) -> bool:
     if value is None:
         return True
     if isinstance(value, str):
-        return len(value) < 10 and value.strip().lower() in _MISSING
+        return len(value) < 10 and value.strip().lower() in MISSING
     if isinstance(value, float | np.floating):
         return value != value
     if isinstance(value, np.datetime64):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import _core
 from .cells import KINDS, LONGEST
 
 Entry = tuple[Any, ...]
@@ -43,32 +44,59 @@ class Column:
 
 
 class Layout:
-    """The columns of a table and of its rows; both only ever grow."""
+    """The columns of a table and of its rows; both only ever grow.
 
-    def __init__(self, text_features: int) -> None:
+    core: the same columns in the core, which encodes single events; it follows every entry.
+    """
+
+    def __init__(self, text_features: int, core: _core.Table) -> None:
         self.text_features = text_features
+        self.core = core
         self.entries: list[Entry] = []
         self.columns: list[Column] = []
         self.by_name: dict[str, Column] = {}
+        self.index: dict[str, int] = {}  # of each name among the columns
         self.numbers: list[Column] = []  # those with one number an event, in order of arrival
         self.width = 0
         self.settled = 0  # columns whose kind is known
         self._places: tuple[Places, Places, Places] | None = None
         self._plain: bool | None = None
         self._owners: Places | None = None
+        self._taking = False  # True while an entry is being added, and after an interrupt of that
 
     # ---- growing and going back ------------------------------------------------------------------------------
 
     def take(self, entry: Entry) -> None:
-        """What has come."""
-        what = entry[0]
-        if what == "column":
+        """Append an entry."""
+        self._taking = True
+        self._append(entry)
+        self._append_to_core(entry)
+        self.entries.append(entry)
+        self._places = self._plain = self._owners = None
+        self._taking = False
+
+    def _append(self, entry: Entry) -> None:
+        if entry[0] == "column":
+            self.index[entry[1]] = len(self.columns)
             self.columns.append(Column(entry[1]))
             self.by_name[entry[1]] = self.columns[-1]
         else:
-            self._grow(what, self.columns[entry[1]], entry)
-        self.entries.append(entry)
-        self._places = self._plain = self._owners = None
+            self._grow(entry[0], self.columns[entry[1]], entry)
+
+    def _append_to_core(self, entry: Entry) -> None:
+        what, core = entry[0], self.core
+        if what == "column":
+            core.add_column()
+        elif what == "gap":
+            core.add_gap(entry[1])
+        elif what == "kind":
+            core.add_kind(entry[1], entry[2], self.own(entry[2]))
+        elif what == "missing":
+            core.add_missing(entry[1])
+        elif what == "other":
+            core.add_other(entry[1])
+        else:
+            core.add_value(entry[1], entry[2])
 
     def _grow(self, what: str, column: Column, entry: Entry) -> None:
         if what == "gap":
@@ -89,33 +117,16 @@ class Layout:
         else:
             column.values[entry[2]] = place
 
-    def drop(self, count: int) -> None:
-        """Forget all entries but the first so many."""
-        while len(self.entries) > count:
-            entry = self.entries.pop()
-            if entry[0] == "column":
-                del self.by_name[self.columns.pop().name]
-            else:
-                self._shrink(entry[0], self.columns[entry[1]], entry)
-        self._places = self._plain = self._owners = None
-
-    def _shrink(self, what: str, column: Column, entry: Entry) -> None:
-        if what == "gap":
-            column.gap = False
-            return
-        self.width -= self.own(entry[2]) if what == "kind" else 1
-        if what == "kind":
-            column.kind, column.place = None, -1
-            self.settled -= 1
-            if column.slot >= 0:
-                self.numbers.pop()
-                column.slot = -1
-        elif what == "missing":
-            column.missing = -1
-        elif what == "other":
-            column.other = -1
-        else:
-            del column.values[entry[2]]
+    def first(self, count: int) -> Layout:
+        """The layout after its first `count` entries; itself if it is whole and has no more. The core follows."""
+        self.core.truncate(count)
+        if len(self.entries) == count and not self._taking:
+            return self
+        layout = Layout(self.text_features, self.core)
+        for entry in self.entries[:count]:
+            layout._append(entry)
+            layout.entries.append(entry)
+        return layout
 
     def own(self, kind: str) -> int:
         """How many columns of the rows a kind has from the beginning."""
@@ -169,9 +180,9 @@ class Layout:
     # ---- files ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def read(cls, entries: Any, text_features: int, most_values: int) -> Layout:
-        """Again from its list; a forged or damaged list is refused."""
-        layout = cls(text_features)
+    def read(cls, entries: Any, text_features: int, most_values: int, core: _core.Table) -> Layout:
+        """Again from its list; a forged or damaged list is refused. requires: the core is fresh."""
+        layout = cls(text_features, core)
         for entry in entries:
             if not layout._fits(entry, most_values):
                 raise ValueError("its table is damaged")

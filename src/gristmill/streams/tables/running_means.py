@@ -15,10 +15,10 @@ Gaps = npt.NDArray[np.bool_]
 
 
 class RunningMeans:
-    """First value, sum of differences from it, and count, of each column; the sums are the core's."""
+    """First value, sum of differences from it, and count, of each column; `core` holds them."""
 
-    def __init__(self) -> None:
-        self.core = _core.Means()
+    def __init__(self, core: _core.Means) -> None:
+        self.core = core
 
     @property
     def width(self) -> int:
@@ -50,19 +50,9 @@ class RunningMeans:
         first, total, count = self.core.state()
         return {"table.first": first, "table.total": total, "table.count": count}
 
-    @classmethod
-    def from_file(cls, arrays: Mapping[str, Any], size: int) -> RunningMeans:
+    def read(self, arrays: Mapping[str, Any], size: int) -> None:
         """Back from `to_file`; what does not fit is refused."""
-        means = cls()
         lines = [np.asarray(arrays[f"table.{name}"], dtype=np.float64) for name in ("first", "total", "count")]
         if any(line.shape != (size,) for line in lines) or not np.isfinite(lines[0]).all() or not (lines[2] >= 0).all():
             raise ValueError("its table is damaged")
-        means.core.restore(np.stack(lines))
-        return means
-
-    def __getstate__(self) -> Any:
-        return self.core.state()
-
-    def __setstate__(self, state: Any) -> None:
-        self.core = _core.Means()
-        self.core.restore(state)
+        self.core.restore(np.stack(lines))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import _core
 from ..errors import listed
 from .cells import CellError, Coded, missing_in
 from .column import Reading
@@ -41,10 +42,10 @@ class KnownColumns:
         self.drop = (drop,) if isinstance(drop, str) else tuple(drop)
         self.missing, self.max_values, self.text_features, self.flags = missing, max_values, text_features, bool(flags)
         self._left_out = {*self.drop, *(name for name, kind in self.columns.items() if kind == "drop")}
-        self._layout = Layout(text_features)
+        self._core = _core.Table(missing, self.flags)
+        self._layout = Layout(text_features, self._core)
         self._sparse_width: int | None = None  # rows came sparse, and are handed on as they are
         self.named = False  # whether the columns came with names
-        self.n_seen_ = 0
         self.n_first = 0  # columns of the first event
         self.n_ignored_ = 0  # values of columns beyond the bound
 
@@ -154,10 +155,9 @@ class KnownColumns:
         readings = self._readings(parts)
         came: list[tuple[int, int, int, Entry]] = []
         fresh = len(self._layout.columns)
-        index_of = {column.name: index for index, column in enumerate(self._layout.columns)}
         for (name, _, since), reading in zip(parts, readings, strict=True):
             known = self._layout.by_name.get(name)
-            index = index_of.get(name, fresh)
+            index = self._layout.index.get(name, fresh)
             fresh += known is None
             if known is None and self.missing == "raise" and (self.n_seen_ or since):
                 raise CellError(since, name, None, "the column was not there before")
@@ -179,9 +179,27 @@ class KnownColumns:
         return self._sparse_width or max(self._layout.width, 1)
 
     @property
-    def is_quick(self) -> bool:
-        """Whether an event of so many finite numbers is its own row."""
-        return self._layout.plain and not self._left_out
+    def core(self) -> _core.Table:
+        """The same columns in the core, which encodes single events."""
+        return self._core
+
+    @property
+    def index(self) -> dict[str, int]:
+        """Of each name among the columns."""
+        return self._layout.index
+
+    @property
+    def left_out(self) -> set[str]:
+        """Names that are passed over."""
+        return self._left_out
+
+    @property
+    def n_seen_(self) -> int:
+        return int(self._core.seen)
+
+    @n_seen_.setter
+    def n_seen_(self, count: int) -> None:
+        self._core.seen = count
 
     @property
     def is_plain(self) -> bool:

@@ -84,7 +84,7 @@ class Table(KnownColumns):
         flags: bool = True,
     ) -> None:
         super().__init__(columns, drop, missing, max_values, text_features, flags)
-        self._means = RunningMeans()
+        self._means = RunningMeans(self._core.means)
         #: of the last events that were taken in: rows from which on there were more columns, and how many
         self.growth: list[tuple[int, int]] = []
 
@@ -129,19 +129,6 @@ class Table(KnownColumns):
         self.n_seen_ += frame.count
         self._count_ignored(frame, ignored)
         return rows
-
-    def check(self, X: Any, learn: bool = True) -> None:
-        """Check samples; with `learn`, add their new columns but not their values."""
-        frame = self._frame(X)
-        if self._layout.plain and self._matrix(frame) is not None:
-            self.n_seen_ += frame.count if learn else 0
-        elif learn:
-            ignored = self._beyond(frame)
-            self._take(self._read(frame, ignored)[1])
-            self.n_seen_ += frame.count
-            self._count_ignored(frame, ignored)
-        else:
-            self._known_readings(frame)
 
     def _take(self, entries: list[tuple[int, Entry]]) -> None:
         if not self.n_seen_:
@@ -294,17 +281,16 @@ class Table(KnownColumns):
 
     # ---- going back, and what is known -----------------------------------------------------------------------
 
-    def mark(self) -> tuple[Any, ...]:
+    def snapshot(self) -> tuple[Any, ...]:
         """What to go back to, at the cost of a few small copies."""
         counts = self.n_seen_, self.n_first, self.n_ignored_
         return len(self._layout.entries), self._means.core.copy(), self._sparse_width, self.named, counts
 
-    def back(self, mark: tuple[Any, ...]) -> None:
-        """Forget what came since `mark`."""
-        entries, self._means.core, self._sparse_width, self.named, counts = mark
+    def rollback(self, mark: tuple[Any, ...]) -> None:
+        """Forget what came since `snapshot`."""
+        entries, self._core.means, self._sparse_width, self.named, counts = mark
         self.n_seen_, self.n_first, self.n_ignored_ = counts
-        if entries < len(self._layout.entries):
-            self._layout.drop(entries)
+        self._layout = self._layout.first(entries)
 
     def fresh(self) -> Table:
         """The same settings, and nothing seen."""
@@ -328,19 +314,37 @@ class Table(KnownColumns):
     @property
     def nbytes(self) -> int:
         """Estimated memory in bytes."""
-        return 200 * len(self._layout.entries) + 24 * self._means.width
+        return 200 * len(self._layout.entries) + int(self._core.bytes)
 
-    # ---- part of a model file --------------------------------------------------------------------------------
+    # ---- copies, and part of a model file ----------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_core", "_layout", "_means")}
+        return {
+            **state,
+            "_entries": list(self._layout.entries),
+            "_means": self._means.core.state(),
+            "n_seen_": self.n_seen_,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        entries, means = state.pop("_entries"), state.pop("_means")
+        self._core = _core.Table(state["missing"], state["flags"])
+        self._layout = Layout.read(entries, state["text_features"], state["max_values"], self._core)
+        self._means = RunningMeans(self._core.means)
+        self._means.core.restore(means)
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arrays, and plain values for JSON."""
+        """Arrays, and plain values for JSON: copies, which do not change when the table learns on."""
         settings = {
             "columns": self.columns, "drop": list(self.drop), "missing": self.missing, "max_values": self.max_values,
             "text_features": self.text_features, "flags": self.flags,
         }  # fmt: skip
         known = {
-            "entries": self._layout.entries, "sparse_width": self._sparse_width, "n_seen": self.n_seen_, "named": self.named,
-            "n_first": self.n_first, "n_ignored": self.n_ignored_,
+            "entries": list(self._layout.entries), "sparse_width": self._sparse_width, "n_seen": self.n_seen_,
+            "named": self.named, "n_first": self.n_first, "n_ignored": self.n_ignored_,
         }  # fmt: skip
         return self._means.to_file(), {"settings": settings, **known}
 
@@ -348,8 +352,8 @@ class Table(KnownColumns):
     def from_file(cls, arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Self:
         """Back from `to_file`; what does not fit is refused."""
         table = cls(**plain["settings"])
-        table._layout = Layout.read(plain["entries"], table.text_features, table.max_values)
-        table._means = RunningMeans.from_file(arrays, len(table._layout.numbers))
+        table._layout = Layout.read(plain["entries"], table.text_features, table.max_values, table._core)
+        table._means.read(arrays, len(table._layout.numbers))
         sparse, seen = plain["sparse_width"], plain["n_seen"]
         if type(seen) is not int or seen < 0 or not (sparse is None or (type(sparse) is int and 0 < sparse < 2**31)):
             raise ValueError("its table is damaged")
