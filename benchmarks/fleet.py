@@ -194,7 +194,7 @@ def spill(count: int, cap: int, events: int = 200_000) -> None:
             events / (time.perf_counter() - start),
             "said",
         )
-        fleet._spill.close()
+        fleet._store.close()
 
 
 def line(what: str, value: float, floor: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gristmill import CentredFleet, KernelClassifier, KernelRegressor, KeyedFleet, Merge, Prepared
+from gristmill import KernelClassifier, KernelRegressor, KeyedFleet, Merge, Prepared
 from gristmill.cli.keyed.defaults import LEARNERS, PRIORS
 from gristmill.notation import parse
 
@@ -126,14 +126,14 @@ def follower(task: str) -> Any:
     return Prepared(KernelRegressor() if task == "regression" else KernelClassifier())
 
 
-def fleet(stream: Keyed, kind: Any, prior: str | None) -> Any:
+def fleet(stream: Keyed, center: bool, prior: str | None) -> Any:
     columns = stream.X.shape[1]
     member = Prepared(settled(parse(LEARNERS[stream.task]), columns), target=None)
     shared = {
         "settled": lambda: Prepared(settled(parse(PRIORS[stream.task]), columns)),
         "follows": lambda: follower(stream.task),
     }
-    return kind(member, prior=None if prior is None else shared[prior]())
+    return KeyedFleet(member, prior=None if prior is None else shared[prior](), center=center)
 
 
 def along(model: Any, stream: Keyed) -> Any:
@@ -170,15 +170,11 @@ def one(stream: Keyed) -> Any:
 WAYS: dict[str, Callable[[Keyed], Any]] = {
     "a model a key": separate,
     "one model": one,
-    "prior that follows": lambda stream: along(fleet(stream, KeyedFleet, "follows"), stream),
-    "prior that settles": lambda stream: along(fleet(stream, KeyedFleet, "settled"), stream),
-    "--no-prior": lambda stream: along(fleet(stream, _kind(stream), None), stream),
-    "--key": lambda stream: along(fleet(stream, _kind(stream), "settled"), stream),
+    "prior that follows": lambda stream: along(fleet(stream, False, "follows"), stream),
+    "prior that settles": lambda stream: along(fleet(stream, False, "settled"), stream),
+    "--no-prior": lambda stream: along(fleet(stream, stream.task == "regression", None), stream),
+    "--key": lambda stream: along(fleet(stream, stream.task == "regression", "settled"), stream),
 }
-
-
-def _kind(stream: Keyed) -> Any:
-    return CentredFleet if stream.task == "regression" else KeyedFleet
 
 
 def wrong(said: Any, stream: Keyed) -> float:
