@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -30,7 +31,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",
     "reference_pages",
+    "method_docs",
 ]
 exclude_patterns = ["_build", "README.md"]
 templates_path = ["_templates"]
@@ -52,18 +55,29 @@ numpydoc_xref_param_type = False
 toc_object_entries_show_parents = "hide"
 python_display_short_literal_types = True
 
+# ---- other libraries: their lists of names come from the network, so only if it is asked for
+if os.environ.get("GRISTMILL_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
+
 # ---- gallery
-_ORDER = (
-    "race", "drifting_classifier", "memory_against_error", "compare_learners", "monitor_machine", "background",
-    "many_sensors", "additive_regressor", "rank_rare_positives", "strings", "own_kernel", "own_rule", "river_pipeline",
-    "grid_search", "messy_csv", "random_features",
-)  # fmt: skip
+_GROUPS = ("classify", "regress", "anomalies", "drift", "keys", "tables", "compare", "deploy", "own")
+_FIRST = ("race", "digits_stream", "water_flow", "monitor_machine", "drifting_classifier", "many_sensors")
 
 
-def in_order(filename: str) -> int:
-    """Where an example stands in the gallery; those not named above come last."""
+def in_order(filename: str) -> tuple[int, str]:
+    """Where an example stands in its group: those named above first, the others by their names."""
     stem = Path(filename).stem
-    return _ORDER.index(stem) if stem in _ORDER else len(_ORDER)
+    return (_FIRST.index(stem) if stem in _FIRST else len(_FIRST), stem)
+
+
+def group_order(folder: str) -> int:
+    """Where a group stands in the gallery."""
+    return _GROUPS.index(Path(folder).name)
 
 
 def draw_alike(_: object, __: object) -> None:
@@ -78,6 +92,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py$",
+    "subsection_order": group_order,
     "within_subsection_order": in_order,
     "reset_modules": ("matplotlib", draw_alike),
     "abort_on_example_error": True,
@@ -99,13 +114,14 @@ html_static_path = ["_static"]
 _PLAYGROUND = Path(__file__).parent.parent / "build" / "playground"  # by `make playground`
 html_extra_path = [str(_PLAYGROUND)] if _PLAYGROUND.exists() else []
 html_css_files = ["gristmill.css"]
+html_search_scorer = str(Path(__file__).parent / "_scripts" / "search_scorer.js")
 html_favicon = "_static/mark.svg"
 html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "install": [], "tour": [], "choosing": [], "papers": [], "benchmarks": []}
-html_sidebars |= {f"gallery/{stem}": [] for stem in _ORDER}  # room for the code
-html_sidebars |= {"promises": [], "security": [], "changelog": [], "contributing": []}
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "install", "tour", "results/*", "develop/*")}
+html_sidebars["gallery/**"] = []  # room for the code
+_WIDE = ("index", "guide/users/river", "guide/users/scikit-learn")  # no list of headings: room for columns
 html_theme_options = {
     "logo": {"text": "gristmill"},
     "header_links_before_dropdown": 8,
@@ -116,7 +132,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_align": "left",
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"]} | {page: [] for page in _WIDE},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 
 import gristmill
 
+_ATTRIBUTE = re.compile(r"^(\w+) :", re.MULTILINE)
 #: page -> (title, what it is about in a line); a module without an entry has a page of its own all the same
 PAGES = {
     "learners": ("Learners", "Learners put together from kernel, rule and budget; tables and labels with structure."),
@@ -24,16 +26,17 @@ PAGES = {
     "additive": ("Additive kernels", "One curve for each feature."),
     "features": ("Random features", "A kernel as explicit features, with no stored points."),
     "similarity": ("Similarities", "Learning with any function of two objects, through landmarks."),
+    "unsupervised": ("Components and clusters", "Kernel PCA and kernel k-means on a stream."),
     "pairwise": ("Pairs", "Ranking, metrics and mixtures of kernels, from pairs of events."),
     "fleets": ("Fleets", "One model per device, customer or pixel."),
-    "video": ("Video", "Background subtraction with one novelty detector per pixel."),
+    "video": ("Video", "Background subtraction with one novelty detector per pixel. Experimental."),
     "merging": ("Compressing and merging", "Smaller models, and one model of several."),
-    "cluster": ("Cluster", "Fleets, data in several places and many settings on Ray."),
+    "cluster": ("Cluster", "Fleets, data in several places and many settings on Ray. Experimental."),
     "streams": ("Streams", "Reading, scaling and generating streams."),
     "evaluate": ("Evaluation", "Prequential runs, comparisons, searches and pictures."),
     "datasets": ("Data sets", "Named data sets from a local folder."),
     "river": ("River", "Adapters for River's pipelines."),
-    "serve": ("Service", "A learning service over HTTP."),
+    "serve": ("Service", "A learning service over HTTP. Experimental."),
     "export": ("Export", "Models as ONNX graphs, C99 headers and JSON, and models back from devices."),
     "persist": ("Files", "Loading saved models."),
     "theory": ("Theory", "Bounds and parameter choices of the papers."),
@@ -50,7 +53,7 @@ _OWN = {
 #: what users may subclass, although the package does not list it at the top
 _ALSO = ("kernels.Kernel", "kernels.PythonKernel")
 #: folders with public names beside those that the package itself names
-_FAMILIES = ("race", "river", "serve", "streams.brokers")
+_FAMILIES = ("race", "river", "serve", "streams.brokers", "structured", "unsupervised")
 
 
 @dataclass(frozen=True, order=True)
@@ -81,6 +84,11 @@ def _says_what_is_public(module: ModuleType) -> list[str]:
     ]
 
 
+def is_described(value: Any) -> bool:
+    """Whether the reference has an entry for it: classes and functions have one, modules and aliases of types have not."""
+    return inspect.isclass(value) or inspect.isroutine(value)
+
+
 def _families() -> list[ModuleType]:
     """Public modules that hold public names."""
     named = [name for name in gristmill.__all__ if inspect.ismodule(getattr(gristmill, name))]
@@ -104,7 +112,7 @@ def public_names() -> Sequence[PublicName]:
     for module in [gristmill, *_families()]:
         for name in _says_what_is_public(module):
             value = getattr(module, name)
-            if inspect.ismodule(value) or name.startswith("__") or not callable(value):
+            if name.startswith("__") or not is_described(value):
                 continue
             shortest.setdefault(id(value), (value, f"{module.__name__}.{name}"))
     for path in _ALSO:
@@ -119,13 +127,20 @@ def own_members(path: str, kind: str) -> list[str]:
     module, _, name = path.rpartition(".")
     described = getattr(import_module(module), name)
     names = []
+    listed = set(_ATTRIBUTE.findall(_attributes(inspect.getdoc(described) or "")))
     for member, value in inspect.getmembers_static(described):
         wanted = isinstance(value, property) if kind == "properties" else _is_method(value)
         owner = next((base for base in described.__mro__ if member in vars(base)), None)
         ours = owner is not None and owner.__module__.startswith("gristmill")
-        if wanted and ours and not member.startswith("_") and inspect.getdoc(value):
+        if wanted and ours and not member.startswith("_") and inspect.getdoc(value) and member not in listed:
             names.append(member)
     return names
+
+
+def _attributes(docstring: str) -> str:
+    """The section Attributes of a class, which describes some of its properties already."""
+    _, title, rest = docstring.partition("Attributes\n----------\n")
+    return rest.split("\n\n")[0] if title else ""
 
 
 def _is_method(value: Any) -> bool:

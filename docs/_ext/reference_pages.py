@@ -22,6 +22,54 @@ _INITIAL = re.compile(r"^(\s*)([A-Z]\. )")
 _LITERAL = re.compile(r"(``.*?``)")
 
 
+def _table(heading: str, rows: dict[str, str]) -> list[str]:
+    """Names beside formulas."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 1 2", "", f"   * - {heading}", "     - formula"]
+    for name, formula in rows.items():
+        lines += [f"   * - `{name}`", f"     - :math:`{formula}`"]
+    return [*lines, ""]
+
+
+#: page -> formulas at its top
+FORMULAS = {
+    "kernels": _table(
+        "kernel",
+        {
+            "Linear()": r"\langle x, y \rangle",
+            "Polynomial(degree, gamma, coef0)": r"(\gamma \langle x, y \rangle + c_0)^{d}",
+            "Gaussian(gamma)": r"\exp(-\gamma \lVert x - y \rVert_2^2)",
+            "Laplacian(gamma)": r"\exp(-\gamma \lVert x - y \rVert_1)",
+            "Exponential(sigma)": r"\exp(\langle x, y \rangle / \sigma^2)",
+            "Vovk(degree)": r"\sum_{i < d} \langle x, y \rangle^i",
+            "Sigmoid(gamma, coef0)": r"\tanh(\gamma \langle x, y \rangle + c_0)",
+            "Manhattan()": r"-\lVert x - y \rVert_1",
+            "SquaredEuclidean()": r"-\lVert x - y \rVert_2^2",
+            "Normalized(base)": r"k(x, y) / \sqrt{k(x, x)\, k(y, y)}",
+        },
+    ),
+    "losses": _table(
+        "loss",
+        {
+            "Hinge(margin)": r"\max(0, \rho - y f)",
+            "Logistic()": r"\log(1 + e^{-y f})",
+            "Squared()": r"\tfrac12 (y - f)^2",
+            "EpsilonInsensitive(epsilon)": r"\max(0, |y - f| - \varepsilon)",
+            "Huber(sigma)": r"\tfrac{1}{2 \sigma} (y - f)^2 \text{ if } |y - f| \le \sigma"
+            r"\text{, else } |y - f| - \tfrac{\sigma}{2}",
+            "Pinball(quantile)": r"\max(q (y - f), (q - 1)(y - f))",
+        },
+    ),
+    "rules": [
+        "A model is a sum over the stored points, and a rule proposes how it changes at one sample:",
+        "",
+        ".. math::",
+        "",
+        r"   f(x) = \sum_{i} \alpha_i\, k(x_i, x) + b, \qquad f \leftarrow (1 - \lambda)\, f + \alpha\, k(x_t, \cdot)",
+        "",
+    ],
+}
+
+
 def _rows(names: Sequence[PublicName]) -> list[str]:
     """One table for each module that names are imported from."""
     lines: list[str] = []
@@ -42,12 +90,15 @@ def write_pages(folder: Path) -> None:
     listing = ["Reference", "=========", "", "Every public name, by topic.", ""]
     for page in order:
         title, about = PAGES.get(page, (page.capitalize(), ""))
-        _write(folder / f"{page}.rst", [title, "=" * len(title), "", about, "", *_rows(by_page[page])])
+        formulas = FORMULAS.get(page, [])
+        _write(folder / f"{page}.rst", [title, "=" * len(title), "", about, "", *formulas, *_rows(by_page[page])])
         listing += [f":doc:`{title} <{page}>`", f"   {about}", ""]
     listing += [".. toctree::", "   :hidden:", "", *(f"   {page}" for page in order)]
     _write(folder / "index.rst", listing)
     for stale in {path.stem for path in folder.glob("*.rst")} - {*order, "index"}:
         (folder / f"{stale}.rst").unlink()  # of an earlier build, which divided the names in another way
+    for stale in {path.stem for path in folder.glob("names/*.rst")} - {name.path for name in public_names()}:
+        (folder / "names" / f"{stale}.rst").unlink()
 
 
 def _write(path: Path, lines: list[str]) -> None:
@@ -106,9 +157,15 @@ def escape_marks(_: Sphinx, what: str, name: str, described: Any, options: Any, 
             )
 
 
+def find_new_pages(app: Sphinx) -> None:
+    """Where the state of an earlier build is used again, autosummary must see the pages that are new since then."""
+    app.env.find_files(app.config, app.builder)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("config-inited", write_all)
+    app.connect("builder-inited", find_new_pages, priority=100)  # before autosummary
     app.connect("autodoc-process-docstring", escape_marks, priority=900)  # after numpydoc
     app.connect("doctree-read", link_names)
     app.connect("build-finished", check_all_are_described)

@@ -7,10 +7,12 @@ holds it.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 PAGE = Path(__file__).parents[1] / "results" / "numbered.md"
+_PAGES = PAGE.with_name("papers")  #: a page a document
 DOCUMENTS = {
     "additive": "M. Herbster, Learning Additive Models Online with Fast Evaluating Kernels, COLT 2001",
     "norma": "J. Kivinen, A. J. Smola, R. C. Williamson, Online Learning with Kernels, 2004",
@@ -129,8 +131,10 @@ ENTRIES = [
     Entry("thesis", "Figure 3.1", "error of random features", "papers thesis-figure-3.1", _PAPERS),
     Entry("thesis", "Figure 3.2", "accuracy and time of H0/1", "papers thesis-figure-3.2", _PAPERS),
     Entry("thesis", "Sections 2.2.2, 4.1", "indefinite similarities clipped, flipped, shifted, squared",
-          "similarity.SpectrumLandmarks",
+          "similarity.SpectrumLandmarks, papers thesis-spectrum",
           "tests/similarity/test_spectrum.py::test_with_all_objects_the_inner_products_are_the_changed_matrix"),
+    Entry("thesis", "Section 2.4", "kernel PCA and kernel k-means", "unsupervised.KernelPCA, unsupervised.KernelKMeans",
+          "tests/unsupervised/test_unsupervised.py::test_300_points_explain_the_variance_of_batch_kernel_pca"),
     Entry("thesis", "Definitions 4.1, 4.6", "goodness of a similarity for classification", "similarity.goodness",
           "tests/similarity/test_goodness.py::test_margins_against_loops_and_the_reductions_of_appendix_A"),
     Entry("thesis", "Theorem 4.2", "landmark pairs for a margin", "theory.landmark_pairs_for_margin",
@@ -209,9 +213,19 @@ ENTRIES = [
 ]  # fmt: skip
 
 
+def section_of(target: str) -> str:
+    """The page and the anchor of the section that shows a target's picture."""
+    for page in sorted(_PAGES.glob("*.md")):
+        before, picture, _ = page.read_text("utf-8").partition(f"pictures/{target}.")
+        if picture:
+            title = before.rpartition("\n## ")[2].partition("\n")[0]
+            return f"papers/{page.name}#" + re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    raise ValueError(f"no page of {_PAGES} shows {target}")
+
+
 def _link(place: str) -> str:
     if place.startswith("papers "):
-        return f"`python -m {place}`"
+        return f"[`python -m {place}`]({section_of(place.removeprefix('papers '))})"
     return f"{{py:obj}}`gristmill.{place}`"
 
 

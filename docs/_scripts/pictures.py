@@ -32,7 +32,7 @@ from gristmill.evaluate import (
     compare,
     prequential,
 )
-from gristmill.evaluate.report import draw_stored
+from gristmill.evaluate.run_report import draw_stored
 from gristmill.streams import drifting_digits
 
 HERE = Path(__file__).parent.parent / "results" / "pictures"
@@ -55,7 +55,7 @@ def small(path: Path) -> None:
 def demonstration() -> plt.Figure:
     """What `gristmill run --report` draws: the error of each learner, and the points that it keeps."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(13.0, 4.6), layout="constrained")
-    comparison = compare(line_up(0), drifting_digits())
+    comparison = compare(line_up(0), drifting_digits(20_000, random_state=0))
     PrequentialDisplay.from_results(comparison).plot(left)
     draw_stored(right, comparison)
     return figure

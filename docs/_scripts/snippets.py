@@ -79,8 +79,8 @@ def _output_of(command: str) -> str:
     if words[0] != "gristmill" or any(word in "|<>;&" for word in words):
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         environment = {**os.environ, "PATH": path, "COLUMNS": "100"}
-        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
-        return done.stdout + done.stderr
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.run(["bash", "-c", command], env=environment, **streams, text=True, check=False).stdout
     from click.testing import CliRunner
 
     from gristmill.cli import main
