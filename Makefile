@@ -46,6 +46,7 @@ lint: $(VENV)/.tools
 	$(BIN)/ruff format --check .
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/include_order.py
+	$(BIN)/clang-format --dry-run --Werror $$(find src tests -name '*.cpp' -o -name '*.hpp')
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml

@@ -11,7 +11,8 @@ inline nb::dict to_dict(Archive archive) {
     for (auto& named : archive.fields) {  // no structured binding: Clang 14 cannot capture one
         const std::string& name = named.first;
         Field& field = named.second;
-        std::visit([&](auto& values) { out[name.c_str()] = nb::cast(array_of(std::move(values), field.shape)); }, field.values);
+        std::visit([&](auto& values) { out[name.c_str()] = nb::cast(array_of(std::move(values), field.shape)); },
+                   field.values);
     }
     return out;
 }

@@ -120,10 +120,11 @@ class ForeignKernelRows final : public KernelRows {
     }
     void rows(double* out, std::size_t stride) override {
         nb::gil_scoped_acquire gil;
-        for (std::size_t r = 0; r < count_; ++r) at_row(first_ + r, [&](nb::object x) {
-            points_.row(x, out + r * stride);
-            if (points_.size() > 0) symmetric(x, (first_ + r) % points_.size(), out + r * stride);
-        });
+        for (std::size_t r = 0; r < count_; ++r)
+            at_row(first_ + r, [&](nb::object x) {
+                points_.row(x, out + r * stride);
+                if (points_.size() > 0) symmetric(x, (first_ + r) % points_.size(), out + r * stride);
+            });
     }
     void among(std::size_t i, double* out) override {
         nb::gil_scoped_acquire gil;
@@ -205,7 +206,8 @@ nb::object sparse_table(const SparsePoints<T>& points) {
         value.insert(value.end(), row.values.begin(), row.values.end());
         start.push_back(static_cast<std::int64_t>(column.size()));
     }
-    return nb::make_tuple(array_of(std::move(start)), array_of(std::move(column)), array_of(std::move(value)), points.width());
+    return nb::make_tuple(array_of(std::move(start)), array_of(std::move(column)), array_of(std::move(value)),
+                          points.width());
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "core/base/batch.hpp"
-#include "core/parts/budgets.hpp"
 #include "core/kernels/kernels.hpp"
 #include "core/learner/learner.hpp"
+#include "core/parts/budgets.hpp"
 #include "core/parts/rules.hpp"
 
 namespace nb = nanobind;
@@ -59,7 +59,9 @@ nb::ndarray<nb::numpy, T> array_of(std::vector<T> values) {
 }
 
 template <class T>
-T get(nb::dict spec, const char* name) { return nb::cast<T>(spec[name]); }
+T get(nb::dict spec, const char* name) {
+    return nb::cast<T>(spec[name]);
+}
 
 void bind_learner(nb::module_& m);
 void bind_expansion(nb::module_& m);

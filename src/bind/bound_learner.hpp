@@ -107,7 +107,9 @@ template <class L>
 class BoundLearner final : public EventCore {
   public:
     template <class... A>
-    explicit BoundLearner(std::vector<nb::object> python, A&&... args) : learner(std::forward<A>(args)...) { parts = std::move(python); }
+    explicit BoundLearner(std::vector<nb::object> python, A&&... args) : learner(std::forward<A>(args)...) {
+        parts = std::move(python);
+    }
     BoundLearner(const BoundLearner&) = delete;
 
     L learner;
@@ -157,7 +159,8 @@ class BoundLearner final : public EventCore {
     // One event without a chunk and without copies.
     void learn_one(Array1<double> x, double label, double weight) {
         const Rows rows = checked(x);
-        if (labels_per_row() != 1) throw nb::value_error("y must be a row of targets, as many as the model was started with");
+        if (labels_per_row() != 1)
+            throw nb::value_error("y must be a row of targets, as many as the model was started with");
         write([&] { run(rows.batch, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
 
@@ -168,7 +171,10 @@ class BoundLearner final : public EventCore {
         write([&] { run(row, {&label, 1}, {&weight, 1}, nullptr, 0); });
     }
     bool score_event(std::span<const double> x, std::vector<double>& scores, std::size_t& classes_then) const override {
-        if constexpr (requires(double* out, const Batch& batch) { learner.outputs(); learner.score(batch, out); }) {
+        if constexpr (requires(double* out, const Batch& batch) {
+                          learner.outputs();
+                          learner.score(batch, out);
+                      }) {
             const Batch row = DenseRows<double>{x.data(), 1, x.size()};
             learner.check(row);
             read([&] {
@@ -199,9 +205,11 @@ class BoundLearner final : public EventCore {
         std::size_t known = 0;
         read([&] {
             known = std::max<std::size_t>(classes(), 1);
-            if (outputs != (known > 2 ? known : 1)) throw std::runtime_error("a class came between scores and probabilities");
+            if (outputs != (known > 2 ? known : 1))
+                throw std::runtime_error("a class came between scores and probabilities");
             shares.resize(rows * known);
-            for (std::size_t r = 0; r < rows; ++r) share({scores.data() + r * outputs, outputs}, shares.data() + r * known);
+            for (std::size_t r = 0; r < rows; ++r)
+                share({scores.data() + r * outputs, outputs}, shares.data() + r * known);
         });
         return array_of(std::move(shares), {rows, known});
     }
@@ -232,8 +240,8 @@ class BoundLearner final : public EventCore {
         if constexpr (requires { learner.probabilities(scores, out); }) learner.probabilities(scores, out);
         else calibration_.probabilities(scores, classes_, out);
     }
-    void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::vector<double>* scores,
-             std::size_t classes) {
+    void run(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
+             std::vector<double>* scores, std::size_t classes) {
         if constexpr (Looping<L>) {
             // for a single event reading the clock would dominate
             if (batch_count(batch) > 1) learner.poll = Interrupts();
@@ -253,12 +261,10 @@ class BoundLearner final : public EventCore {
             double* out = scores ? scores->data() : nullptr;
             if constexpr (requires { learner.learn(batch, labels, out, Interrupts()); })
                 learner.learn(batch, labels, out, Interrupts());
-            else
-                learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
+            else learner.learn(std::get<DenseRows<double>>(batch), labels, out, Interrupts());
             classes_ = classes_now;
             if constexpr (requires { L::kRanks; })
-                for (std::size_t i = 0; i < labels.size(); ++i)
-                    calibration_.learn({out + i, 1}, labels[i] > 0 ? 1 : 0);
+                for (std::size_t i = 0; i < labels.size(); ++i) calibration_.learn({out + i, 1}, labels[i] > 0 ? 1 : 0);
         }
     }
     void visit(Archive& archive) {
@@ -268,13 +274,14 @@ class BoundLearner final : public EventCore {
             classes_ = classes_now;
             std::vector<std::int64_t> width{static_cast<std::int64_t>(learner.width())};
             archive.numbers("width", width, 1);
-            if (archive.loads && width[0] != static_cast<std::int64_t>(learner.width())) archive.refuse("width", "does not fit");
+            if (archive.loads && width[0] != static_cast<std::int64_t>(learner.width()))
+                archive.refuse("width", "does not fit");
             if constexpr (requires { L::kRanks; }) calibration_.visit(archive);
         }
         learner.visit(archive);
     }
 
-    std::size_t classes_ = 0;      // classes seen by a pairwise learner
+    std::size_t classes_ = 0;  // classes seen by a pairwise learner
     Calibration calibration_;  // calibration of a ranker
 };
 

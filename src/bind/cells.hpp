@@ -17,7 +17,8 @@ class CellReader {
     // Reads an event. `cells` has one cell per column afterwards, or `numbers` views the numbers of an array. Neither: the
     // event has names or values that are not read here, and has to be read in another way. learn: an unknown name counts as
     // such, else it is passed over. explicit_gaps: whether a cell may say itself that it is missing.
-    Form read(nb::handle event, bool learn, bool explicit_gaps, std::span<Cell> cells, std::vector<double>& numbers) const;
+    Form read(nb::handle event, bool learn, bool explicit_gaps, std::span<Cell> cells,
+              std::vector<double>& numbers) const;
 
   private:
     bool read_dict(PyObject* event, bool learn, bool explicit_gaps, std::span<Cell> cells) const;
@@ -30,7 +31,8 @@ class CellReader {
     nb::object array_, float64_;  // types of NumPy
 };
 
-inline CellReader::CellReader(nb::dict names, nb::set left_out) : names_(std::move(names)), left_out_(std::move(left_out)) {
+inline CellReader::CellReader(nb::dict names, nb::set left_out)
+    : names_(std::move(names)), left_out_(std::move(left_out)) {
     const auto numpy = nb::module_::import_("numpy");
     array_ = numpy.attr("ndarray");
     float64_ = numpy.attr("float64");
@@ -118,7 +120,8 @@ inline bool CellReader::read_sequence(PyObject* event, bool explicit_gaps, std::
 
 inline bool CellReader::read_array(nb::handle event, std::size_t columns, std::vector<double>& numbers) const {
     nb::ndarray<const double, nb::ndim<1>, nb::device::cpu> array;
-    if (!nb::try_cast(event, array, false) || array.shape(0) != columns || PySet_Size(left_out_.ptr()) > 0) return false;
+    if (!nb::try_cast(event, array, false) || array.shape(0) != columns || PySet_Size(left_out_.ptr()) > 0)
+        return false;
     numbers.resize(columns);
     const double* value = array.data();
     for (std::size_t at = 0; at < columns; ++at, value += array.stride(0)) numbers[at] = *value;
@@ -126,14 +129,15 @@ inline bool CellReader::read_array(nb::handle event, std::size_t columns, std::v
 }
 
 inline CellReader::Form CellReader::read(nb::handle event, bool learn, bool explicit_gaps, std::span<Cell> cells,
-                                  std::vector<double>& numbers) const {
+                                         std::vector<double>& numbers) const {
     PyObject* const source = event.ptr();
     if (Py_TYPE(source) == reinterpret_cast<PyTypeObject*>(array_.ptr()))
         return read_array(event, cells.size(), numbers) ? Form::numbers : Form::neither;
     std::fill(cells.begin(), cells.end(), Cell());
-    const bool found = PyDict_CheckExact(source)                                ? read_dict(source, learn, explicit_gaps, cells)
-                       : PyList_CheckExact(source) || PyTuple_CheckExact(source) ? read_sequence(source, explicit_gaps, cells)
-                                                                                : false;
+    const bool found = PyDict_CheckExact(source) ? read_dict(source, learn, explicit_gaps, cells)
+                       : PyList_CheckExact(source) || PyTuple_CheckExact(source)
+                           ? read_sequence(source, explicit_gaps, cells)
+                           : false;
     return found ? Form::cells : Form::neither;
 }
 

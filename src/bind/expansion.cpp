@@ -1,19 +1,19 @@
 // Kernel matrices, compression, and the plain expansion for tests of its invariant.
+#include "core/expansion/expansion.hpp"
 #include "bind/bind.hpp"
 #include "bind/bound_learner.hpp"
 #include "core/expansion/compress.hpp"
 #include "core/kernels/check.hpp"
-#include "core/expansion/expansion.hpp"
 
 namespace gristmill::bind {
 
 namespace {
 
 std::unique_ptr<Points> points_for(const Rows& rows) {
-    const bool single = std::holds_alternative<DenseRows<float>>(rows.batch) ||
-                        std::holds_alternative<SparseRows<float>>(rows.batch);
-    const bool sparse = std::holds_alternative<SparseRows<double>>(rows.batch) ||
-                        std::holds_alternative<SparseRows<float>>(rows.batch);
+    const bool single =
+        std::holds_alternative<DenseRows<float>>(rows.batch) || std::holds_alternative<SparseRows<float>>(rows.batch);
+    const bool sparse =
+        std::holds_alternative<SparseRows<double>>(rows.batch) || std::holds_alternative<SparseRows<float>>(rows.batch);
     return make_points(rows.width, sparse, single);
 }
 
@@ -22,7 +22,8 @@ nb::ndarray<nb::numpy, double> kernel_matrix(nb::handle program, nb::handle left
     const Rows x = rows_from(left), y = rows_from(right);
     if (x.width != y.width)
         throw nb::value_error(("X and Y must have the same number of features, got " + std::to_string(x.width) +
-                               " and " + std::to_string(y.width)).c_str());
+                               " and " + std::to_string(y.width))
+                                  .c_str());
     if (x.batch.index() != y.batch.index()) throw nb::type_error("X and Y must be of the same kind");
     check_rows(x.batch, kernel);
     check_rows(y.batch, kernel);
@@ -73,7 +74,8 @@ class PyExpansion {
 
     void add(Array2<double> x, std::vector<double> coefs, std::int64_t id, std::optional<std::size_t> slot) {
         const Batch batch = DenseRows<double>{x.data(), 1, x.shape(1)};
-        if (x.shape(0) != 1 || coefs.size() != f_.outputs()) throw nb::value_error("one row, one coefficient an output");
+        if (x.shape(0) != 1 || coefs.size() != f_.outputs())
+            throw nb::value_error("one row, one coefficient an output");
         if (slot) {
             check_slot(*slot);
             f_.release(*slot, row_of(*slot).data());
@@ -148,13 +150,15 @@ nb::object table_of(const std::vector<std::vector<double>>& lines, std::size_t c
     return nb::cast(array_of(std::move(all), {lines.size(), columns}));
 }
 
-nb::tuple compressed(nb::handle program, nb::handle source, Array2<double> coefs, std::size_t visible, std::size_t size) {
+nb::tuple compressed(nb::handle program, nb::handle source, Array2<double> coefs, std::size_t visible,
+                     std::size_t size) {
     const bool foreign = PyCallable_Check(program.ptr());
     const Kernel kernel = foreign ? Kernel() : kernel_from(program);
     const Rows rows = rows_from(source);
     check_rows(rows.batch, kernel);
     const std::size_t n = batch_count(rows.batch), outputs = coefs.shape(0);
-    if (coefs.shape(1) != n || visible > outputs) throw nb::value_error("one line of coefficients an output, one number a point");
+    if (coefs.shape(1) != n || visible > outputs)
+        throw nb::value_error("one line of coefficients an output, one number a point");
     Compression found;
     {
         nb::gil_scoped_release release;
@@ -167,14 +171,15 @@ nb::tuple compressed(nb::handle program, nb::handle source, Array2<double> coefs
         found = compress(kernel, *points, lines, visible, size, Interrupts());
     }
     const std::size_t chosen = found.slots.size();
-    return nb::make_tuple(array_of(std::vector<std::int64_t>(found.slots.begin(), found.slots.end())), table_of(found.coefs, chosen),
-                          table_of(found.coordinates, chosen), found.norm2, found.left2);
+    return nb::make_tuple(array_of(std::vector<std::int64_t>(found.slots.begin(), found.slots.end())),
+                          table_of(found.coefs, chosen), table_of(found.coordinates, chosen), found.norm2, found.left2);
 }
 
 }  // namespace
 
 void bind_compress(nb::module_& m) {
-    m.def("compress", &compressed, nb::arg("kernel"), nb::arg("rows"), nb::arg("coefs"), nb::arg("visible"), nb::arg("size"));
+    m.def("compress", &compressed, nb::arg("kernel"), nb::arg("rows"), nb::arg("coefs"), nb::arg("visible"),
+          nb::arg("size"));
 }
 
 }  // namespace gristmill::bind

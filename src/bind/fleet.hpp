@@ -34,7 +34,8 @@ nb::dict pack_to_dict(MemberPack<T> pack, const MemberShape& shape) {
     const auto give = [&](const char* name, auto& list) {
         if (!list.empty()) out[name] = nb::cast(array_of(std::move(list)));
     };
-    if (shape.calibration()) out["calibration"] = nb::cast(array_of(std::move(pack.calibration), {n, shape.calibration()}));
+    if (shape.calibration())
+        out["calibration"] = nb::cast(array_of(std::move(pack.calibration), {n, shape.calibration()}));
     give("likeness", pack.likeness);
     give("shares", pack.shares);
     give("selves", pack.selves);
@@ -54,7 +55,8 @@ MemberPack<T> pack_from_dict(nb::dict state) {
     const auto read = [&]<class U>(const char* name, std::vector<U>& into) {
         nb::ndarray<const U, nb::c_contig, nb::device::cpu> array;
         if (!state.contains(name) || !nb::try_cast(state[name], array, false))
-            throw nb::value_error((std::string("the field '") + name + "' of a fleet is missing or has another type").c_str());
+            throw nb::value_error(
+                (std::string("the field '") + name + "' of a fleet is missing or has another type").c_str());
         into.assign(array.data(), array.data() + array.size());
     };
     read("sizes", pack.sizes);
@@ -89,29 +91,39 @@ using SingleLearner = BoundLearner<Learner<Expansion>>;
 // The methods by which members become learners alone and learners become members. fleet_of: the fleet of a core.
 template <class T, class Core, class F>
 void bind_members(nb::class_<Core>& c, F fleet_of) {
-    c.def("give_member", [fleet_of](const Core& core, nb::dict pack, SingleLearner& learner) {
-         const auto one = pack_from_dict<T>(pack);
-         MemberShape shape;
-         std::size_t classes = 0;
-         core.read([&] {
-             shape = fleet_of(core).shape();
-             classes = fleet_of(core).classes();
-         });
-         if (one.count() != 1 || one.intercept.size() != shape.outputs) throw nb::value_error("the pack is not one member of this fleet");
-         learner.write([&] { give_member(one, shape, classes, learner.learner); });
-     }, nb::arg("pack"), nb::arg("learner"), "Make a learner that has learned nothing what the only member of a pack is.")
-        .def("member_from", [fleet_of](const Core& core, const SingleLearner& learner, std::optional<Array1<double>> scaling) {
-            MemberShape shape;
-            core.read([&] { shape = fleet_of(core).shape(); });
-            MemberPack<T> one;
-            learner.read([&] {
-                one = member_from<T>(learner.learner, shape.width,
-                                     scaling ? std::vector<double>(scaling->data(), scaling->data() + scaling->shape(0)) : std::vector<double>());
-            });
-            shape.outputs = one.intercept.size();
-            shape.numbers = one.numbers.size();
-            return pack_to_dict(std::move(one), shape);
-        }, nb::arg("learner"), nb::arg("scaling").none(), "A learner as the only member of a pack.");
+    c.def(
+         "give_member",
+         [fleet_of](const Core& core, nb::dict pack, SingleLearner& learner) {
+             const auto one = pack_from_dict<T>(pack);
+             MemberShape shape;
+             std::size_t classes = 0;
+             core.read([&] {
+                 shape = fleet_of(core).shape();
+                 classes = fleet_of(core).classes();
+             });
+             if (one.count() != 1 || one.intercept.size() != shape.outputs)
+                 throw nb::value_error("the pack is not one member of this fleet");
+             learner.write([&] { give_member(one, shape, classes, learner.learner); });
+         },
+         nb::arg("pack"), nb::arg("learner"),
+         "Make a learner that has learned nothing what the only member of a pack is.")
+        .def(
+            "member_from",
+            [fleet_of](const Core& core, const SingleLearner& learner, std::optional<Array1<double>> scaling) {
+                MemberShape shape;
+                core.read([&] { shape = fleet_of(core).shape(); });
+                MemberPack<T> one;
+                learner.read([&] {
+                    one = member_from<T>(learner.learner, shape.width,
+                                         scaling
+                                             ? std::vector<double>(scaling->data(), scaling->data() + scaling->shape(0))
+                                             : std::vector<double>());
+                });
+                shape.outputs = one.intercept.size();
+                shape.numbers = one.numbers.size();
+                return pack_to_dict(std::move(one), shape);
+            },
+            nb::arg("learner"), nb::arg("scaling").none(), "A learner as the only member of a pack.");
 }
 
 void bind_fleet(nb::module_& m);

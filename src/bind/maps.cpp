@@ -1,7 +1,7 @@
 // Bindings of random feature maps.
+#include "core/features/maps.hpp"
 #include "bind/bind.hpp"
 #include "core/kernels/check.hpp"
-#include "core/features/maps.hpp"
 
 namespace gristmill::bind {
 
@@ -13,13 +13,15 @@ Features features_from(Array1<std::int32_t> degrees, Array1<double> weights) {
 
 // Fills the last columns of `out`, which NumPy allocates (in huge pages); the caller fills the first ones.
 template <class T>
-void transform(const MaclaurinMap<T>& map, nb::handle source, nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
+void transform(const MaclaurinMap<T>& map, nb::handle source,
+               nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
     const Rows rows = rows_from(source);
     if (!std::holds_alternative<DenseRows<T>>(rows.batch) && !std::holds_alternative<SparseRows<T>>(rows.batch))
         throw nb::type_error("the rows do not have the precision of the map");
     if (rows.width != map.width())
         throw nb::value_error(("X has " + std::to_string(rows.width) + " features, but the map was drawn for " +
-                               std::to_string(map.width())).c_str());
+                               std::to_string(map.width()))
+                                  .c_str());
     const std::size_t count = batch_count(rows.batch), stride = out.shape(1);
     if (out.shape(0) != count || stride < map.columns()) throw nb::value_error("the output does not fit");
     try {
@@ -54,12 +56,12 @@ template <class T>
 void bind_map(nb::module_& m, const char* name) {
     using Map = MaclaurinMap<T>;
     nb::class_<Map>(m, name)
-        .def("__init__", [](Map* self, std::size_t width, Array1<std::int32_t> degrees, Array1<double> weights,
-                            Array1<std::int32_t> pair_degrees, Array1<double> pair_weights, bool structured,
-                            std::uint64_t seed) {
-            new (self) Map(width, features_from(degrees, weights), features_from(pair_degrees, pair_weights), structured,
-                           seed);
-        })
+        .def("__init__",
+             [](Map* self, std::size_t width, Array1<std::int32_t> degrees, Array1<double> weights,
+                Array1<std::int32_t> pair_degrees, Array1<double> pair_weights, bool structured, std::uint64_t seed) {
+                 new (self) Map(width, features_from(degrees, weights), features_from(pair_degrees, pair_weights),
+                                structured, seed);
+             })
         .def("transform", &transform<T>, nb::arg("rows"), nb::arg("out"))
         .def("gradient", &gradient<T>, nb::arg("rows"), nb::arg("weights"))
         .def_prop_ro("columns", &Map::columns)

@@ -12,18 +12,22 @@ void bind_scaling(nb::module_& m);
 void bind_race(nb::module_& m);
 void bind_structured(nb::module_& m);
 void bind_pipeline(nb::module_& m);
-}
+}  // namespace gristmill::bind
 
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // a model alive at the end of Python is not a leak
     m.doc() = "The C++ core of gristmill; private.";
     gristmill::isa_name();  // an unknown GRISTMILL_ISA raises ImportError
     m.def("isa", [] { return std::string(gristmill::isa_name()); }, "The instruction set chosen at load.");
-    m.def("isas", [] {
-        const gristmill::IsaNames names = gristmill::isas();
-        return std::vector<std::string>(names.begin(), names.end());
-    }, "The instruction sets that GRISTMILL_ISA may name here, the narrowest first.");
-    m.def("allow_threads", &gristmill::allow_threads, nb::arg("count"), "How many threads this thread's calls may use.");
+    m.def(
+        "isas",
+        [] {
+            const gristmill::IsaNames names = gristmill::isas();
+            return std::vector<std::string>(names.begin(), names.end());
+        },
+        "The instruction sets that GRISTMILL_ISA may name here, the narrowest first.");
+    m.def("allow_threads", &gristmill::allow_threads, nb::arg("count"),
+          "How many threads this thread's calls may use.");
     m.def("threads_allowed", &gristmill::threads_allowed);
     nb::exception<gristmill::RowError>(m, "RowError", PyExc_ValueError);
     gristmill::bind::bind_pipeline(m);  // the base of the learners is there first

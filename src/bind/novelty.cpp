@@ -36,9 +36,10 @@ void bind_novelty(nb::module_& m) {
                 new (self) Py({}, width, memory, rate, seed);
             },
             nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"))
-        .def("score",
-             [](const Py& bound, nb::handle source) { return nb::make_tuple(scores_of(bound, bound.checked(source)), 0); })
-        .def("score_one", [](const Py& bound, Array1<double> x) { return scores_of(bound, bound.checked(x)).data()[0]; })
+        .def("score", [](const Py& bound,
+                         nb::handle source) { return nb::make_tuple(scores_of(bound, bound.checked(source)), 0); })
+        .def("score_one",
+             [](const Py& bound, Array1<double> x) { return scores_of(bound, bound.checked(x)).data()[0]; })
         .def("explain", &explain, "Part of each column in the distance, usual values, and views, by row.")
         .def("widen", [](Py& bound, std::size_t width) { bound.write([&] { bound.learner.widen(width); }); })
         .def_static(
@@ -66,7 +67,8 @@ void bind_novelty(nb::module_& m) {
         .def_prop_ro("outputs", [](const Py&) { return 1; })
         .def_prop_ro("seen", [](const Py& bound) { return bound.read_with_gil([&] { return bound.learner.seen(); }); })
         .def_prop_ro("size", [](const Py& bound) { return bound.read_with_gil([&] { return bound.learner.size(); }); })
-        .def_prop_ro("margin", [](const Py& bound) { return bound.read_with_gil([&] { return bound.learner.margin(); }); })
+        .def_prop_ro("margin",
+                     [](const Py& bound) { return bound.read_with_gil([&] { return bound.learner.margin(); }); })
         .def_prop_ro("alarms",
                      [](const Py& bound) { return bound.read_with_gil([&] { return bound.learner.alarms(); }); });
 }

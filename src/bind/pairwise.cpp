@@ -45,7 +45,8 @@ class PythonPolicy final : public ForeignPolicy {
   private:
     [[noreturn]] static void refuse(nb::handle answer) {
         const std::string got = nb::cast<std::string>(nb::repr(answer));
-        throw nb::value_error(("the buffer's offer() must return None, a position >= 0 or several, got " + got).c_str());
+        throw nb::value_error(
+            ("the buffer's offer() must return None, a position >= 0 or several, got " + got).c_str());
     }
 
     nb::object policy_;
@@ -75,8 +76,8 @@ Buffer buffer_from(nb::handle source) {
 }
 
 Ball ball_from(nb::handle source) {
-    static const std::map<std::string, BallKind> kinds = {{"none", BallKind::none}, {"l2", BallKind::l2},
-                                                          {"l1", BallKind::l1}, {"simplex", BallKind::simplex},
+    static const std::map<std::string, BallKind> kinds = {{"none", BallKind::none},   {"l2", BallKind::l2},
+                                                          {"l1", BallKind::l1},       {"simplex", BallKind::simplex},
                                                           {"group", BallKind::group}, {"trace", BallKind::trace}};
     if (source.is_none()) return {};
     const auto parts = nb::cast<nb::tuple>(source);
@@ -103,7 +104,8 @@ std::vector<double> scores_of(const BoundLearner<L>& bound, const Rows& rows, st
     std::vector<double> scores(batch_count(rows.batch));
     bound.read([&] {
         classes = bound.classes();
-        if constexpr (requires { bound.learner.score(rows.batch, scores.data()); }) bound.learner.score(rows.batch, scores.data());
+        if constexpr (requires { bound.learner.score(rows.batch, scores.data()); })
+            bound.learner.score(rows.batch, scores.data());
         else bound.learner.score(std::get<DenseRows<double>>(rows.batch), scores.data());
     });
     return scores;
@@ -142,12 +144,18 @@ Doubles weights(const BoundLearner<L>& bound) {
 
 void bind_linear(nb::module_& m) {
     using H = BoundLearner<LinearRanker>;
-    bind_ranker<LinearRanker>(m, "LinearRanker").def("__init__", [](H* self, nb::dict loss, double rate, double reg, nb::handle ball, bool average,
-                         bool opposite_only, nb::handle buffer, std::size_t width, std::uint64_t seed) {
-        new (self) H(no_parts, LinearRanker::Settings{margin_loss_from(loss), {rate, reg}, ball_from(ball), average, opposite_only},
-                     buffer_from(buffer), width, seed);
-    }, nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("ball").none(), nb::arg("average"),
-       nb::arg("opposite_only"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
+    bind_ranker<LinearRanker>(m, "LinearRanker")
+        .def(
+            "__init__",
+            [](H* self, nb::dict loss, double rate, double reg, nb::handle ball, bool average, bool opposite_only,
+               nb::handle buffer, std::size_t width, std::uint64_t seed) {
+                new (self) H(no_parts,
+                             LinearRanker::Settings{
+                                 margin_loss_from(loss), {rate, reg}, ball_from(ball), average, opposite_only},
+                             buffer_from(buffer), width, seed);
+            },
+            nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("ball").none(), nb::arg("average"),
+            nb::arg("opposite_only"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
         .def("weights", &weights<LinearRanker>)
         .def("report", [](const H& h) {
             return h.read_with_gil([&] {
@@ -163,10 +171,14 @@ void bind_linear(nb::module_& m) {
 
 void bind_two_reservoirs(nb::module_& m) {
     using H = BoundLearner<TwoReservoirRanker>;
-    bind_ranker<TwoReservoirRanker>(m, "TwoReservoirRanker").def("__init__", [](H* self, double aggressiveness, bool sequential, std::size_t size, std::size_t width,
-                         std::uint64_t seed) {
-        new (self) H(no_parts, TwoReservoirRanker::Settings{aggressiveness, sequential}, size, width, seed);
-    }, nb::arg("C"), nb::arg("sequential"), nb::arg("size"), nb::arg("width"), nb::arg("seed"))
+    bind_ranker<TwoReservoirRanker>(m, "TwoReservoirRanker")
+        .def(
+            "__init__",
+            [](H* self, double aggressiveness, bool sequential, std::size_t size, std::size_t width,
+               std::uint64_t seed) {
+                new (self) H(no_parts, TwoReservoirRanker::Settings{aggressiveness, sequential}, size, width, seed);
+            },
+            nb::arg("C"), nb::arg("sequential"), nb::arg("size"), nb::arg("width"), nb::arg("seed"))
         .def("weights", &weights<TwoReservoirRanker>)
         .def("report", [](const H& h) {
             return h.read_with_gil([&] {
@@ -183,19 +195,24 @@ void bind_matrix(nb::module_& m) {
     static const std::map<std::string, MatrixLearner::Form> forms = {{"metric", MatrixLearner::Form::metric},
                                                                      {"alignment", MatrixLearner::Form::alignment},
                                                                      {"goodness", MatrixLearner::Form::goodness}};
-    bind_bound_learner<MatrixLearner>(m, "MatrixLearner").def("__init__", [](H* self, const std::string& form, nb::dict loss, double rate, double reg, nb::handle ball,
-                         bool psd, bool average, bool identity, nb::handle buffer, std::size_t width, std::uint64_t seed) {
-        const MatrixLearner::Settings settings{forms.at(form), margin_loss_from(loss), {rate, reg}, ball_from(ball), psd,
-                                               average, identity};
-        new (self) H(no_parts, settings, buffer_from(buffer), width, seed);
-    }, nb::arg("form"), nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("ball").none(), nb::arg("psd"),
-       nb::arg("average"), nb::arg("identity"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
-        .def("matrix", [](const H& h) {
-            const std::size_t width = h.learner.width();
-            std::vector<double> w(width * width);
-            h.read([&] { h.learner.matrix(w.data()); });
-            return array_of(std::move(w), {width, width});
-        })
+    bind_bound_learner<MatrixLearner>(m, "MatrixLearner")
+        .def(
+            "__init__",
+            [](H* self, const std::string& form, nb::dict loss, double rate, double reg, nb::handle ball, bool psd,
+               bool average, bool identity, nb::handle buffer, std::size_t width, std::uint64_t seed) {
+                const MatrixLearner::Settings settings{
+                    forms.at(form), margin_loss_from(loss), {rate, reg}, ball_from(ball), psd, average, identity};
+                new (self) H(no_parts, settings, buffer_from(buffer), width, seed);
+            },
+            nb::arg("form"), nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("ball").none(), nb::arg("psd"),
+            nb::arg("average"), nb::arg("identity"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
+        .def("matrix",
+             [](const H& h) {
+                 const std::size_t width = h.learner.width();
+                 std::vector<double> w(width * width);
+                 h.read([&] { h.learner.matrix(w.data()); });
+                 return array_of(std::move(w), {width, width});
+             })
         .def_prop_ro("projections", [](const H& h) { return h.read_with_gil([&] { return h.learner.projections(); }); })
         .def("report", [](const H& h) { return h.read_with_gil([&] { return stream_report(h.learner.stream()); }); });
 }
@@ -214,28 +231,36 @@ KernelRanker::Settings settings_from(nb::dict loss, double rate, double reg, dou
 
 void bind_kernel_ranker(nb::module_& m) {
     using H = BoundLearner<KernelRanker>;
-    bind_ranker<KernelRanker>(m, "KernelRanker").def("__init__", [](H* self, nb::handle kernel, nb::dict loss, double rate, double reg,
-            double radius, bool average, bool opposite_only, const std::string& drop, std::size_t size, nb::handle buffer,
-            std::size_t width, std::uint64_t seed) {
-        const bool foreign = PyCallable_Check(kernel.ptr());
-        new (self) H(foreign ? std::vector<nb::object>{nb::borrow(kernel)} : no_parts, foreign ? Kernel() : kernel_from(kernel),
-                     foreign ? foreign_points(kernel) : make_points(width, false, false),
-                     settings_from(loss, rate, reg, radius, average, opposite_only, drop, size), buffer_from(buffer), seed);
-    }, nb::arg("kernel"), nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("radius"), nb::arg("average"),
-       nb::arg("opposite_only"), nb::arg("drop"), nb::arg("size"), nb::arg("buffer"), nb::arg("width"), nb::arg("seed"))
+    bind_ranker<KernelRanker>(m, "KernelRanker")
+        .def(
+            "__init__",
+            [](H* self, nb::handle kernel, nb::dict loss, double rate, double reg, double radius, bool average,
+               bool opposite_only, const std::string& drop, std::size_t size, nb::handle buffer, std::size_t width,
+               std::uint64_t seed) {
+                const bool foreign = PyCallable_Check(kernel.ptr());
+                new (self) H(foreign ? std::vector<nb::object>{nb::borrow(kernel)} : no_parts,
+                             foreign ? Kernel() : kernel_from(kernel),
+                             foreign ? foreign_points(kernel) : make_points(width, false, false),
+                             settings_from(loss, rate, reg, radius, average, opposite_only, drop, size),
+                             buffer_from(buffer), seed);
+            },
+            nb::arg("kernel"), nb::arg("loss"), nb::arg("rate"), nb::arg("reg"), nb::arg("radius"), nb::arg("average"),
+            nb::arg("opposite_only"), nb::arg("drop"), nb::arg("size"), nb::arg("buffer"), nb::arg("width"),
+            nb::arg("seed"))
         .def("points", [](const H& h) { return h.read_with_gil([&] { return points_of_store(stored(h.learner)); }); })
         .def("ids", [](const H& h) { return h.read_with_gil([&] { return ids_of(stored(h.learner)); }); })
         .def("dual_coef", [](const H& h) { return h.read_with_gil([&] { return coefs_of(stored(h.learner)); }); })
-        .def("report", [](const H& h) {
-            return h.read_with_gil([&] {
-                const auto& now = h.learner.now();
-                nb::dict out = stream_report(now.stream);
-                const auto n = static_cast<std::ptrdiff_t>(now.stream.filled());
-                out["slots"] = array_of(std::vector<std::int64_t>(now.slot.begin(), now.slot.begin() + n));
-                out["scores"] = array_of(std::vector<double>(now.scores.begin(), now.scores.begin() + n));
-                return out;
-            });
-        })
+        .def("report",
+             [](const H& h) {
+                 return h.read_with_gil([&] {
+                     const auto& now = h.learner.now();
+                     nb::dict out = stream_report(now.stream);
+                     const auto n = static_cast<std::ptrdiff_t>(now.stream.filled());
+                     out["slots"] = array_of(std::vector<std::int64_t>(now.slot.begin(), now.slot.begin() + n));
+                     out["scores"] = array_of(std::vector<double>(now.scores.begin(), now.scores.begin() + n));
+                     return out;
+                 });
+             })
         .def_prop_ro("norm2", [](const H& h) { return h.read_with_gil([&] { return h.learner.norm2(); }); });
 }
 
@@ -247,34 +272,40 @@ struct BoundBuffer {
 
 void bind_buffer(nb::module_& m) {
     nb::class_<BoundBuffer>(m, "BufferPolicy")
-        .def("__init__", [](BoundBuffer* self, nb::handle spec, std::uint64_t seed) {
-            new (self) BoundBuffer{buffer_from(spec), {seed, 0}};
-        })
-        .def("offer", [](BoundBuffer& h, std::optional<Array1<double>> x, double label) {
-            Change change;
-            h.buffer.offer(h.random, change, x ? std::span(x->data(), x->shape(0)) : std::span<const double>(), label);
-            return std::tuple(change.slots, change.sources);
-        }, nb::arg("x").none(), nb::arg("label"))
-        .def("run", [](BoundBuffer& h, std::size_t steps) {  // positions in the buffer after `steps` events
-            std::vector<std::int64_t> ids(h.buffer.size(), -1);
-            BufferRows rows(h.buffer.size(), 0);
-            Change change;
-            for (std::size_t t = 0; t < steps; ++t) {
-                h.buffer.offer(h.random, change);
-                rows.apply(change, nullptr, 0, static_cast<std::int64_t>(t));
-            }
-            return array_of(std::vector<std::int64_t>(rows.ids().begin(), rows.ids().end()));
-        })
+        .def("__init__", [](BoundBuffer* self, nb::handle spec,
+                            std::uint64_t seed) { new (self) BoundBuffer{buffer_from(spec), {seed, 0}}; })
+        .def(
+            "offer",
+            [](BoundBuffer& h, std::optional<Array1<double>> x, double label) {
+                Change change;
+                h.buffer.offer(h.random, change, x ? std::span(x->data(), x->shape(0)) : std::span<const double>(),
+                               label);
+                return std::tuple(change.slots, change.sources);
+            },
+            nb::arg("x").none(), nb::arg("label"))
+        .def("run",
+             [](BoundBuffer& h, std::size_t steps) {  // positions in the buffer after `steps` events
+                 std::vector<std::int64_t> ids(h.buffer.size(), -1);
+                 BufferRows rows(h.buffer.size(), 0);
+                 Change change;
+                 for (std::size_t t = 0; t < steps; ++t) {
+                     h.buffer.offer(h.random, change);
+                     rows.apply(change, nullptr, 0, static_cast<std::int64_t>(t));
+                 }
+                 return array_of(std::vector<std::int64_t>(rows.ids().begin(), rows.ids().end()));
+             })
         .def("copy", [](const BoundBuffer& h) { return BoundBuffer{h.buffer.separate(), h.random}; })
-        .def("state", [](const BoundBuffer& h) {
-            const auto s = h.buffer.state();
-            return std::vector<std::uint64_t>{s.offered, s.filled, s.next, h.random.seed, h.random.counter};
-        })
-        .def("restore", [](BoundBuffer& h, std::vector<std::uint64_t> s) {
-            if (s.size() != 5) throw nb::value_error("a buffer's state is five whole numbers");
-            h.buffer.restore({s[0], s[1], s[2]});
-            h.random = {s[3], s[4]};
-        })
+        .def("state",
+             [](const BoundBuffer& h) {
+                 const auto s = h.buffer.state();
+                 return std::vector<std::uint64_t>{s.offered, s.filled, s.next, h.random.seed, h.random.counter};
+             })
+        .def("restore",
+             [](BoundBuffer& h, std::vector<std::uint64_t> s) {
+                 if (s.size() != 5) throw nb::value_error("a buffer's state is five whole numbers");
+                 h.buffer.restore({s[0], s[1], s[2]});
+                 h.random = {s[3], s[4]};
+             })
         .def_prop_ro("filled", [](const BoundBuffer& h) { return h.buffer.filled(); })
         .def_prop_ro("offered", [](const BoundBuffer& h) { return h.buffer.offered(); });
 }
@@ -290,14 +321,17 @@ Doubles project(nb::handle source, nb::handle spec, bool psd) {
         if (ball.kind == BallKind::l1) project_l1(v.data(), n, ball.radius);
         if (ball.kind == BallKind::simplex) project_simplex(v.data(), n, ball.radius);
         if (ball.kind == BallKind::l2)
-            if (const double norm = norm_of(v); norm > ball.radius) isa_score().scale(ball.radius / norm, v.data(), v.size());
+            if (const double norm = norm_of(v); norm > ball.radius)
+                isa_score().scale(ball.radius / norm, v.data(), v.size());
         return array_of(std::vector<double>(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(n)));
     }
     const auto matrix = nb::cast<Array2<double>>(source);
     const std::size_t n = matrix.shape(0), stride = padded(n);
     if (matrix.shape(1) != n) throw nb::value_error("the matrix must be square");
     Lines<double> a(n * stride);
-    for (std::size_t i = 0; i < n; ++i) std::copy(matrix.data() + i * n, matrix.data() + (i + 1) * n, a.begin() + static_cast<std::ptrdiff_t>(i * stride));
+    for (std::size_t i = 0; i < n; ++i)
+        std::copy(matrix.data() + i * n, matrix.data() + (i + 1) * n,
+                  a.begin() + static_cast<std::ptrdiff_t>(i * stride));
     Spectrum spectrum;
     if (psd) {
         for (std::size_t i = 0; i < n; ++i)
@@ -308,7 +342,10 @@ Doubles project(nb::handle source, nb::handle spec, bool psd) {
         project_ball(a.data(), n, ball, spectrum);
     }
     std::vector<double> out(n * n);
-    for (std::size_t i = 0; i < n; ++i) std::copy(a.begin() + static_cast<std::ptrdiff_t>(i * stride), a.begin() + static_cast<std::ptrdiff_t>(i * stride + n), out.begin() + static_cast<std::ptrdiff_t>(i * n));
+    for (std::size_t i = 0; i < n; ++i)
+        std::copy(a.begin() + static_cast<std::ptrdiff_t>(i * stride),
+                  a.begin() + static_cast<std::ptrdiff_t>(i * stride + n),
+                  out.begin() + static_cast<std::ptrdiff_t>(i * n));
     return array_of(std::move(out), {n, n});
 }
 

@@ -29,7 +29,8 @@ double number_of(nb::handle step, const char* name) {
     double number = 0;
     if (!nb::try_cast<double>(value, number))
         throw nb::type_error(("the rule must return a Step or None; its " + std::string(name) + " is " +
-                              nb::cast<std::string>(nb::repr(value)).substr(0, 80)).c_str());
+                              nb::cast<std::string>(nb::repr(value)).substr(0, 80))
+                                 .c_str());
     return number;
 }
 
@@ -50,10 +51,13 @@ class PythonRule final : public ForeignRule {
         if (step.is_none()) return {};
         for (const char* name : {"coefficient", "shrink", "intercept", "radius"})
             if (!nb::hasattr(step, name))
-                throw nb::type_error(("the rule must return a Step or None, got " +
-                                      nb::cast<std::string>(nb::repr(step)).substr(0, 80)).c_str());
-        return {.coefficient = number_of(step, "coefficient"), .shrink = number_of(step, "shrink"),
-                .intercept = number_of(step, "intercept"), .radius = number_of(step, "radius")};
+                throw nb::type_error(
+                    ("the rule must return a Step or None, got " + nb::cast<std::string>(nb::repr(step)).substr(0, 80))
+                        .c_str());
+        return {.coefficient = number_of(step, "coefficient"),
+                .shrink = number_of(step, "shrink"),
+                .intercept = number_of(step, "intercept"),
+                .radius = number_of(step, "radius")};
     }
 
   private:
@@ -79,18 +83,20 @@ class PythonBudget final : public ForeignBudget {
             ids.append(f.points().id(s));
             for (std::size_t o = 0; o < f.outputs(); ++o) coefs.push_back(f.coef(s, o) * newcomer.shrink);
         }
-        const nb::object choice = budget_.attr("victim")(stored_(
-            ids, array_of(std::move(coefs), {f.size(), f.outputs()}), newcomer.id,
-            array_of(std::vector<double>(newcomer.coefs.begin(), newcomer.coefs.end()))));
+        const nb::object choice = budget_.attr("victim")(
+            stored_(ids, array_of(std::move(coefs), {f.size(), f.outputs()}), newcomer.id,
+                    array_of(std::vector<double>(newcomer.coefs.begin(), newcomer.coefs.end()))));
         if (choice.is_none()) return {};
         std::int64_t slot = 0;
         if (!nb::try_cast<std::int64_t>(choice, slot))
             throw nb::type_error(("the budget's victim() must return None, -1 or a position, got " +
-                                  nb::cast<std::string>(nb::repr(choice)).substr(0, 80)).c_str());
+                                  nb::cast<std::string>(nb::repr(choice)).substr(0, 80))
+                                     .c_str());
         if (slot == -1) return {Entry::Kind::refuse};
         if (slot < 0 || static_cast<std::size_t>(slot) >= f.size())
             throw nb::index_error(("the budget's victim() must return None, -1 or a position below " +
-                                   std::to_string(f.size()) + ", got " + std::to_string(slot)).c_str());
+                                   std::to_string(f.size()) + ", got " + std::to_string(slot))
+                                      .c_str());
         return Entry::into(static_cast<std::size_t>(slot));
     }
 
@@ -129,8 +135,7 @@ Rule rule_from(nb::handle source, const std::string& task) {
 }
 
 Budget budget_from(nb::handle source) {
-    if (!nb::isinstance<nb::dict>(source))
-        return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(source)};
+    if (!nb::isinstance<nb::dict>(source)) return ForeignBudgetPart{{}, std::make_shared<PythonBudget>(source)};
     return gristmill::budget_from(DictSettings(nb::borrow<nb::dict>(source)));
 }
 

@@ -63,12 +63,9 @@ class EventPipeline {
   public:
     EventPipeline(nb::object table, nb::object scaling, std::vector<double> weights, std::size_t width, nb::dict names,
                   nb::set left_out, nb::object seqlock, std::uint64_t quiet)
-        : owners_{table, scaling},
-          table_(nb::cast<Table&>(table)),
+        : owners_{table, scaling}, table_(nb::cast<Table&>(table)),
           rows_(table_, scaling.is_none() ? nullptr : &nb::cast<ColumnScaling&>(scaling), std::move(weights), width),
-          reader_(std::move(names), std::move(left_out)),
-          seqlock_(std::move(seqlock)),
-          quiet_(quiet),
+          reader_(std::move(names), std::move(left_out)), seqlock_(std::move(seqlock)), quiet_(quiet),
           row_(array_of(std::vector<double>(width))) {}
 
     // task: classes, numbers, or novelty. weights: of the codes. largest: of a target. target: the scale of targets, or None.
@@ -165,7 +162,8 @@ class EventPipeline {
         if (!score(x) || task_ != Task::classification) return unknown();
         thread_local std::vector<double> shares;
         const std::size_t best = best_of(found());
-        if (best >= columns_.size() || !core_->share_event(found(), shares) || shares.size() != columns_.size()) return unknown();
+        if (best >= columns_.size() || !core_->share_event(found(), shares) || shares.size() != columns_.size())
+            return unknown();
         for (std::size_t c = 0; c < columns_.size(); ++c)
             if (c != best && !(shares[columns_[c]] <= shares[columns_[best]] * (1 - 1e-9))) return unknown();
         nb::dict out;
@@ -200,7 +198,8 @@ class EventPipeline {
             return true;
         }
         if (task_ == Task::regression) {
-            if (Py_TYPE(y.ptr()) != &PyFloat_Type && Py_TYPE(y.ptr()) != &PyLong_Type && !PyFloat_Check(y.ptr())) return false;
+            if (Py_TYPE(y.ptr()) != &PyFloat_Type && Py_TYPE(y.ptr()) != &PyLong_Type && !PyFloat_Check(y.ptr()))
+                return false;
             label = PyFloat_AsDouble(y.ptr());
             if (label == -1 && PyErr_Occurred()) {
                 PyErr_Clear();
@@ -226,7 +225,8 @@ class EventPipeline {
         const auto form = reader_.read(x, learn, table_.gaps() != Gaps::zero, cells, numbers);
         if (form == CellReader::Form::neither) return nullptr;
         if (form == CellReader::Form::numbers) {
-            if (table_.is_plain() && all_finite(numbers.data(), numbers.size())) return use(std::span<const double>(numbers));
+            if (table_.is_plain() && all_finite(numbers.data(), numbers.size()))
+                return use(std::span<const double>(numbers));
             for (std::size_t c = 0; c < cells.size(); ++c)
                 cells[c] = {std::isnan(numbers[c]) ? Cell::Kind::missing : Cell::Kind::number, numbers[c], {}};
         }
@@ -289,26 +289,32 @@ void bind_target_scale(nb::module_& m) {
         .def_prop_ro("is_known", &TargetScale::is_known)
         .def_prop_ro("mean", &TargetScale::mean)
         .def("due", &TargetScale::due)
-        .def("inside", [](const TargetScale& scale, Array1<double> targets) {
-            std::vector<double> out(targets.size());
-            for (std::size_t i = 0; i < out.size(); ++i) out[i] = scale.inside(targets.data()[i]);
-            return array_of(std::move(out));
-        })
-        .def("means", [](const TargetScale& scale, Array1<double> targets) {
-            std::vector<double> out(targets.size());
-            if (!out.empty()) scale.means({targets.data(), targets.size()}, out.data());
-            return array_of(std::move(out));
-        })
-        .def("learn", [](TargetScale& scale, Array1<double> targets) -> std::optional<std::tuple<double, double>> {
-            const auto move = scale.learn({targets.data(), targets.size()});
-            return move ? std::optional(std::tuple(move->factor, move->shift)) : std::nullopt;
-        }, "Targets up to the next position at most; there, if the scale moves, factor and shift of old targets.")
+        .def("inside",
+             [](const TargetScale& scale, Array1<double> targets) {
+                 std::vector<double> out(targets.size());
+                 for (std::size_t i = 0; i < out.size(); ++i) out[i] = scale.inside(targets.data()[i]);
+                 return array_of(std::move(out));
+             })
+        .def("means",
+             [](const TargetScale& scale, Array1<double> targets) {
+                 std::vector<double> out(targets.size());
+                 if (!out.empty()) scale.means({targets.data(), targets.size()}, out.data());
+                 return array_of(std::move(out));
+             })
+        .def(
+            "learn",
+            [](TargetScale& scale, Array1<double> targets) -> std::optional<std::tuple<double, double>> {
+                const auto move = scale.learn({targets.data(), targets.size()});
+                return move ? std::optional(std::tuple(move->factor, move->shift)) : std::nullopt;
+            },
+            "Targets up to the next position at most; there, if the scale moves, factor and shift of old targets.")
         .def("take", &TargetScale::take)
         .def("settle", &TargetScale::settle)
-        .def("to", [](const TargetScale& scale, const TargetScale& other) {
-            const auto move = scale.to(other);
-            return std::tuple(move.factor, move.shift);
-        })
+        .def("to",
+             [](const TargetScale& scale, const TargetScale& other) {
+                 const auto move = scale.to(other);
+                 return std::tuple(move.factor, move.shift);
+             })
         .def("assign", [](TargetScale& scale, const TargetScale& other) { scale = other; });
 }
 
@@ -318,26 +324,28 @@ void bind_pipeline(nb::module_& m) {
     nb::class_<EventCore>(m, "EventCore");
     bind_target_scale(m);
     nb::class_<Table>(m, "Table")
-        .def("__init__", [](Table* self, const std::string& gaps, bool flags) { new (self) Table(gaps_from(gaps), flags); },
-             nb::arg("gaps"), nb::arg("flags"))
+        .def(
+            "__init__",
+            [](Table* self, const std::string& gaps, bool flags) { new (self) Table(gaps_from(gaps), flags); },
+            nb::arg("gaps"), nb::arg("flags"))
         .def("add_column", &Table::add_column)
         .def("add_gap", &Table::add_gap)
-        .def("add_kind", [](Table& table, std::size_t column, const std::string& kind, std::size_t places) {
-            table.add_kind(column, kind_from(kind), places);
-        })
+        .def("add_kind", [](Table& table, std::size_t column, const std::string& kind,
+                            std::size_t places) { table.add_kind(column, kind_from(kind), places); })
         .def("add_missing", &Table::add_missing)
-        .def("add_value", [](Table& table, std::size_t column, nb::str text) {
-            Py_ssize_t size = 0;
-            const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-            if (!utf8) {  // a lone surrogate: no event is found under it here
-                PyErr_Clear();
-                std::string none = std::to_string(table.width());
-                none.insert(none.begin(), '\xff');  // no UTF-8
-                table.add_value(column, none);
-                return;
-            }
-            table.add_value(column, {utf8, static_cast<std::size_t>(size)});
-        })
+        .def("add_value",
+             [](Table& table, std::size_t column, nb::str text) {
+                 Py_ssize_t size = 0;
+                 const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+                 if (!utf8) {  // a lone surrogate: no event is found under it here
+                     PyErr_Clear();
+                     std::string none = std::to_string(table.width());
+                     none.insert(none.begin(), '\xff');  // no UTF-8
+                     table.add_value(column, none);
+                     return;
+                 }
+                 table.add_value(column, {utf8, static_cast<std::size_t>(size)});
+             })
         .def("add_other", &Table::add_other)
         .def("truncate", &Table::truncate)
         .def_prop_ro("entries", &Table::entries)
@@ -348,15 +356,18 @@ void bind_pipeline(nb::module_& m) {
         .def_prop_ro("numbers", &Table::numbers)
         .def_prop_ro("bytes", &Table::bytes)
         .def_rw("seen", &Table::seen)
-        .def_prop_rw("means", [](Table& table) -> Means& { return table.means; },
-                     [](Table& table, const Means& means) { table.means = means; }, nb::rv_policy::reference_internal);
+        .def_prop_rw(
+            "means", [](Table& table) -> Means& { return table.means; },
+            [](Table& table, const Means& means) { table.means = means; }, nb::rv_policy::reference_internal);
     nb::class_<EventPipeline>(m, "EventPipeline")
-        .def(nb::init<nb::object, nb::object, std::vector<double>, std::size_t, nb::dict, nb::set, nb::object, std::uint64_t>(),
+        .def(nb::init<nb::object, nb::object, std::vector<double>, std::size_t, nb::dict, nb::set, nb::object,
+                      std::uint64_t>(),
              nb::arg("table"), nb::arg("scaling").none(), nb::arg("weights"), nb::arg("width"), nb::arg("names"),
              nb::arg("left_out"), nb::arg("seqlock").none(), nb::arg("quiet"))
         .def("connect", &EventPipeline::connect, nb::arg("core"), nb::arg("task"), nb::arg("codes"), nb::arg("weights"),
              nb::arg("largest"), nb::arg("target").none())
-        .def("answer", &EventPipeline::answer, nb::arg("classes"), nb::arg("labels"), nb::arg("columns"), nb::arg("sign"))
+        .def("answer", &EventPipeline::answer, nb::arg("classes"), nb::arg("labels"), nb::arg("columns"),
+             nb::arg("sign"))
         .def("count_for", &EventPipeline::count_for, nb::arg("scaler"))
         .def("close", &EventPipeline::close)
         .def("learn_one", &EventPipeline::learn_one, nb::arg("x").none(), nb::arg("y").none())

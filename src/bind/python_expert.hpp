@@ -10,7 +10,8 @@ namespace gristmill::bind {
 
 class PythonExpert final : public TrainedExpert {
   public:
-    PythonExpert(nb::object learner, std::size_t scaling, bool scales) : TrainedExpert(scaling), learner_(std::move(learner)) {
+    PythonExpert(nb::object learner, std::size_t scaling, bool scales)
+        : TrainedExpert(scaling), learner_(std::move(learner)) {
         scales_target = scales;
     }
     ~PythonExpert() override {
@@ -76,7 +77,9 @@ class PythonExpert final : public TrainedExpert {
         const double* from = rows.scaled[scaling_];
         return nb::cast(array_of(std::vector<double>(from, from + rows.count * rows.width), {rows.count, rows.width}));
     }
-    static nb::object copied(std::span<const double> labels) { return nb::cast(array_of(std::vector<double>(labels.begin(), labels.end()))); }
+    static nb::object copied(std::span<const double> labels) {
+        return nb::cast(array_of(std::vector<double>(labels.begin(), labels.end())));
+    }
     static void write(const nb::object& scores, std::size_t count, double* out) {
         const auto found = nb::cast<ArrayN<double>>(scores);
         if (found.size() != count) throw std::runtime_error("an expert returned scores of another shape");

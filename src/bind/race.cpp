@@ -139,7 +139,8 @@ Doubles probabilities(const BoundRace& h, Array2<double> scores) {
     std::size_t k = 1;
     h.read([&] {
         k = std::max<std::size_t>(h.race.state.classes(), 1);
-        if (outputs != h.race.state.outputs()) throw std::runtime_error("a class came between scores and probabilities");
+        if (outputs != h.race.state.outputs())
+            throw std::runtime_error("a class came between scores and probabilities");
     });
     std::vector<double> shares(rows * k, 1.0);
     for (std::size_t r = 0; r < rows && k > 1; ++r)
@@ -164,7 +165,9 @@ void set_relevance(BoundRace& h, std::size_t place, Array1<double> weights, nb::
     for (const nb::handle item : history) {
         const auto line = nb::cast<nb::tuple>(item);
         const auto shares = nb::cast<Array1<double>>(line[1]);
-        fresh.history.push_back({nb::cast<std::uint64_t>(line[0]), {shares.data(), shares.data() + shares.size()}, nb::cast<bool>(line[2])});
+        fresh.history.push_back({nb::cast<std::uint64_t>(line[0]),
+                                 {shares.data(), shares.data() + shares.size()},
+                                 nb::cast<bool>(line[2])});
         fresh.history.back().shares.resize(fresh.weights.size());
     }
     h.write([&] { h.expert<LearnerExpert>(place).relevance = std::move(fresh); });
@@ -173,7 +176,8 @@ void set_relevance(BoundRace& h, std::size_t place, Array1<double> weights, nb::
 nb::object learner_of(const BoundRace& h, std::size_t place) {
     return h.read_with_gil([&]() -> nb::object {
         if (const auto* python = dynamic_cast<const PythonExpert*>(&h.expert(place))) return python->learner();
-        return nb::cast(new PyLearner(std::vector<nb::object>(), h.expert<LearnerExpert>(place).learner), nb::rv_policy::take_ownership);
+        return nb::cast(new PyLearner(std::vector<nb::object>(), h.expert<LearnerExpert>(place).learner),
+                        nb::rv_policy::take_ownership);
     });
 }
 
@@ -189,7 +193,8 @@ using Races = std::vector<const BoundRace*>;
 using Codes = std::vector<std::vector<std::size_t>>;
 
 std::vector<RacePart> parts_from(const Races& races, const std::vector<double>& shares, const Codes& codes) {
-    if (races.empty() || shares.size() != races.size() || codes.size() != races.size()) throw nb::value_error("a share and codes for each race");
+    if (races.empty() || shares.size() != races.size() || codes.size() != races.size())
+        throw nb::value_error("a share and codes for each race");
     std::vector<RacePart> parts;
     for (std::size_t at = 0; at < races.size(); ++at) parts.push_back({&races[at]->race.state, shares[at], codes[at]});
     return parts;
@@ -201,45 +206,62 @@ void bind_race(nb::module_& m) {
     using Py = BoundRace;
     nb::class_<Baseline>(m, "Baseline")
         .def("__init__", [](Baseline* self, int kind) { new (self) Baseline(static_cast<Baseline::Kind>(kind)); })
-        .def("learn", [](Baseline& baseline, Array1<double> labels, std::size_t classes) {
-            ScaledRows rows;
-            rows.count = labels.size();
-            const std::size_t outputs = outputs_of(classes);
-            std::vector<double> scores(rows.count * outputs);
-            baseline.learn(rows, {labels.data(), rows.count}, classes, scores.data());
-            return array_of(std::move(scores), {rows.count, outputs});
-        }, nb::arg("labels"), nb::arg("classes"), "Scores before each sample; labels: class codes below `classes`, or targets.");
+        .def(
+            "learn",
+            [](Baseline& baseline, Array1<double> labels, std::size_t classes) {
+                ScaledRows rows;
+                rows.count = labels.size();
+                const std::size_t outputs = outputs_of(classes);
+                std::vector<double> scores(rows.count * outputs);
+                baseline.learn(rows, {labels.data(), rows.count}, classes, scores.data());
+                return array_of(std::move(scores), {rows.count, outputs});
+            },
+            nb::arg("labels"), nb::arg("classes"),
+            "Scores before each sample; labels: class codes below `classes`, or targets.");
     nb::class_<Py, EventCore>(m, "Race")
-        .def(nb::init<const std::string&, std::size_t, double, std::size_t>(), nb::arg("task"), nb::arg("experts"), nb::arg("share"),
-             nb::arg("memory"))
+        .def(nb::init<const std::string&, std::size_t, double, std::size_t>(), nb::arg("task"), nb::arg("experts"),
+             nb::arg("share"), nb::arg("memory"))
         // ---- experts, before `begin`; `scale` and `warmup` say by which scaling an expert sees its columns
-        .def("add_learner", [](Py& h, const PyLearner& fresh, std::optional<std::string> scale, std::optional<std::uint64_t> warmup,
-                               bool weighs, bool scales_target) {
-            h.add(std::make_unique<LearnerExpert>(fresh.learner, h.scaling(scale, warmup), weighs, scales_target));
-        }, nb::arg("fresh"), nb::arg("scale").none(), nb::arg("warmup").none(), nb::arg("weighs"), nb::arg("scales_target"))
-        .def("add_python", [](Py& h, nb::object learner, std::optional<std::string> scale, std::optional<std::uint64_t> warmup,
-                              bool scales_target) {
-            h.add(std::make_unique<PythonExpert>(std::move(learner), h.scaling(scale, warmup), scales_target));
-        }, nb::arg("learner"), nb::arg("scale").none(), nb::arg("warmup").none(), nb::arg("scales_target"))
-        .def("add_baseline", [](Py& h, int kind) {
-            h.race.state.experts.push_back(std::make_unique<Baseline>(static_cast<Baseline::Kind>(kind)));
-        })
-        .def("add_line", [](Py& h, bool changes) {
-            h.race.state.experts.push_back(std::make_unique<LinearExpert>(changes, h.scaling("standard", std::nullopt)));
-        })
+        .def(
+            "add_learner",
+            [](Py& h, const PyLearner& fresh, std::optional<std::string> scale, std::optional<std::uint64_t> warmup,
+               bool weighs, bool scales_target) {
+                h.add(std::make_unique<LearnerExpert>(fresh.learner, h.scaling(scale, warmup), weighs, scales_target));
+            },
+            nb::arg("fresh"), nb::arg("scale").none(), nb::arg("warmup").none(), nb::arg("weighs"),
+            nb::arg("scales_target"))
+        .def(
+            "add_python",
+            [](Py& h, nb::object learner, std::optional<std::string> scale, std::optional<std::uint64_t> warmup,
+               bool scales_target) {
+                h.add(std::make_unique<PythonExpert>(std::move(learner), h.scaling(scale, warmup), scales_target));
+            },
+            nb::arg("learner"), nb::arg("scale").none(), nb::arg("warmup").none(), nb::arg("scales_target"))
+        .def("add_baseline",
+             [](Py& h, int kind) {
+                 h.race.state.experts.push_back(std::make_unique<Baseline>(static_cast<Baseline::Kind>(kind)));
+             })
+        .def("add_line",
+             [](Py& h, bool changes) {
+                 h.race.state.experts.push_back(
+                     std::make_unique<LinearExpert>(changes, h.scaling("standard", std::nullopt)));
+             })
         .def("begin", [](Py& h, std::size_t width) { h.write([&] { h.race.begin(width); }); })
         // ---- learning and scores
-        .def("learn", &learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"), nb::arg("classes") = 0)
-        .def("learn_one", [](Py& h, Array1<double> x, double label, double) {
-            h.learn_event({x.data(), x.shape(0)}, label, 1);
-        })
-        .def("learn_batch", [](Py& h, Array2<double> rows, Array1<double> labels, std::size_t known, std::size_t passes) {
-            if (labels.shape(0) != rows.shape(0)) throw nb::value_error("rows and labels must have one length");
-            h.write([&] {
-                h.race.poll = Interrupts();
-                h.race.learn_batch(view(rows), {labels.data(), labels.shape(0)}, known, passes);
-            });
-        }, nb::arg("rows"), nb::arg("labels"), nb::arg("known"), nb::arg("passes"), "passes: 0 for as many as help.")
+        .def("learn", &learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"),
+             nb::arg("classes") = 0)
+        .def("learn_one",
+             [](Py& h, Array1<double> x, double label, double) { h.learn_event({x.data(), x.shape(0)}, label, 1); })
+        .def(
+            "learn_batch",
+            [](Py& h, Array2<double> rows, Array1<double> labels, std::size_t known, std::size_t passes) {
+                if (labels.shape(0) != rows.shape(0)) throw nb::value_error("rows and labels must have one length");
+                h.write([&] {
+                    h.race.poll = Interrupts();
+                    h.race.learn_batch(view(rows), {labels.data(), labels.shape(0)}, known, passes);
+                });
+            },
+            nb::arg("rows"), nb::arg("labels"), nb::arg("known"), nb::arg("passes"), "passes: 0 for as many as help.")
         .def("widen", [](Py& h, std::size_t width) { h.write([&] { h.race.widen(width); }); })
         .def("score", &score)
         .def("score_one", &score_one)
@@ -252,116 +274,163 @@ void bind_race(nb::module_& m) {
         .def_prop_ro("outputs", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.outputs(); }); })
         .def_prop_ro("width", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.width; }); })
         .def_prop_ro("memory_bytes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.bytes(); }); })
-        .def_prop_ro("sizes", [](const Py& h) {
-            return h.read_with_gil([&] {
-                std::vector<std::size_t> sizes;
-                for (const auto& e : h.race.state.experts) {
-                    const auto* trained = dynamic_cast<const TrainedExpert*>(e.get());
-                    sizes.push_back(trained && e->runs() ? trained->size() : 0);
-                }
-                return sizes;
-            });
-        }, "Stored points of each expert.")
-        .def_prop_ro("notes", [](const Py& h) {
-            return h.read_with_gil([&] {
-                std::vector<std::string> notes;
-                for (const auto& e : h.race.state.experts) notes.push_back(e->note);
-                return notes;
-            });
-        }, "Why each expert has left.")
-        .def_prop_ro("resting", [](const Py& h) {
-            return h.read_with_gil([&] {
-                std::vector<bool> resting;
-                for (const auto& e : h.race.state.experts) resting.push_back(e->rests);
-                return resting;
-            });
-        })
-        .def_prop_ro("shares", [](const Py& h) {
-            return h.read_with_gil([&] {
-                nb::dict shares;
-                for (const auto& [place, bytes] : h.race.state.shares.shares) shares[nb::cast(place)] = bytes;
-                return shares;
-            });
-        }, "Bytes by position of the expert, the best first.")
+        .def_prop_ro(
+            "sizes",
+            [](const Py& h) {
+                return h.read_with_gil([&] {
+                    std::vector<std::size_t> sizes;
+                    for (const auto& e : h.race.state.experts) {
+                        const auto* trained = dynamic_cast<const TrainedExpert*>(e.get());
+                        sizes.push_back(trained && e->runs() ? trained->size() : 0);
+                    }
+                    return sizes;
+                });
+            },
+            "Stored points of each expert.")
+        .def_prop_ro(
+            "notes",
+            [](const Py& h) {
+                return h.read_with_gil([&] {
+                    std::vector<std::string> notes;
+                    for (const auto& e : h.race.state.experts) notes.push_back(e->note);
+                    return notes;
+                });
+            },
+            "Why each expert has left.")
+        .def_prop_ro("resting",
+                     [](const Py& h) {
+                         return h.read_with_gil([&] {
+                             std::vector<bool> resting;
+                             for (const auto& e : h.race.state.experts) resting.push_back(e->rests);
+                             return resting;
+                         });
+                     })
+        .def_prop_ro(
+            "shares",
+            [](const Py& h) {
+                return h.read_with_gil([&] {
+                    nb::dict shares;
+                    for (const auto& [place, bytes] : h.race.state.shares.shares) shares[nb::cast(place)] = bytes;
+                    return shares;
+                });
+            },
+            "Bytes by position of the expert, the best first.")
         .def_prop_ro("mixture", &mixture_of)
         .def("learner", &learner_of, "A copy of an expert's learner, or the Python object itself.")
         .def("relevance", &relevance_of)
-        .def("line", [](const Py& h, std::size_t place) {
-            return h.read_with_gil([&] {
-                const auto& e = h.expert<LinearExpert>(place);
-                nb::object line = e.line ? nb::cast(LeastSquares(*e.line)) : nb::none();
-                return nb::make_tuple(line, e.first, e.last, array_of(std::vector<double>(e.row)));
-            });
-        })
-        .def("baseline_scores", [](const Py& h, std::size_t place) {
-            return h.read_with_gil([&] {
-                std::vector<double> scores(h.race.state.outputs());
-                ScaledRows row;
-                row.count = 1;
-                h.expert<Baseline>(place).score(row, h.race.state.classes(), scores.data());
-                return array_of(std::move(scores));
-            });
-        })
-        .def("scaling", [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup) {
-            return h.read_with_gil([&] { return copy_of(h.found_scaling(method, warmup)); });
-        }, nb::arg("method"), nb::arg("warmup").none())
-        .def_prop_ro("target", [](const Py& h) {
-            return h.read_with_gil([&] {
-                const auto& target = h.race.state.target;
-                return target ? std::optional(target->as_plain()) : std::nullopt;
-            });
-        }, nb::rv_policy::move)
-        .def("snapshot", [](const Py& h) {
-            return h.read_with_gil([&] { return nb::cast(new BoundRace(h.race.state), nb::rv_policy::take_ownership); });
-        }, "A copy of one moment.")
-        .def("state", [](const Py& h) {
-            return h.read_with_gil([&] {
-                Archive archive;
-                const_cast<Py&>(h).race.state.visit(archive);  // saving changes nothing that is learned
-                return to_dict(std::move(archive));
-            });
-        })
-        .def("restore", [](Py& h, nb::dict state) {
-            Archive archive = from_dict(state);
-            h.write([&] { h.race.state.visit(archive); });
-        }, "requires: the experts of the state, which have begun and learned nothing.")
+        .def("line",
+             [](const Py& h, std::size_t place) {
+                 return h.read_with_gil([&] {
+                     const auto& e = h.expert<LinearExpert>(place);
+                     nb::object line = e.line ? nb::cast(LeastSquares(*e.line)) : nb::none();
+                     return nb::make_tuple(line, e.first, e.last, array_of(std::vector<double>(e.row)));
+                 });
+             })
+        .def("baseline_scores",
+             [](const Py& h, std::size_t place) {
+                 return h.read_with_gil([&] {
+                     std::vector<double> scores(h.race.state.outputs());
+                     ScaledRows row;
+                     row.count = 1;
+                     h.expert<Baseline>(place).score(row, h.race.state.classes(), scores.data());
+                     return array_of(std::move(scores));
+                 });
+             })
+        .def(
+            "scaling",
+            [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup) {
+                return h.read_with_gil([&] { return copy_of(h.found_scaling(method, warmup)); });
+            },
+            nb::arg("method"), nb::arg("warmup").none())
+        .def_prop_ro(
+            "target",
+            [](const Py& h) {
+                return h.read_with_gil([&] {
+                    const auto& target = h.race.state.target;
+                    return target ? std::optional(target->as_plain()) : std::nullopt;
+                });
+            },
+            nb::rv_policy::move)
+        .def(
+            "snapshot",
+            [](const Py& h) {
+                return h.read_with_gil(
+                    [&] { return nb::cast(new BoundRace(h.race.state), nb::rv_policy::take_ownership); });
+            },
+            "A copy of one moment.")
+        .def("state",
+             [](const Py& h) {
+                 return h.read_with_gil([&] {
+                     Archive archive;
+                     const_cast<Py&>(h).race.state.visit(archive);  // saving changes nothing that is learned
+                     return to_dict(std::move(archive));
+                 });
+             })
+        .def(
+            "restore",
+            [](Py& h, nb::dict state) {
+                Archive archive = from_dict(state);
+                h.write([&] { h.race.state.visit(archive); });
+            },
+            "requires: the experts of the state, which have begun and learned nothing.")
         // ---- merging: scalings, target and column weights are set, then all else is united but the learners
-        .def("set_scaling", [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup, const ColumnScaling& scaling) {
-            h.write([&] { h.found_scaling(method, warmup).set(scaling); });
-        }, nb::arg("method"), nb::arg("warmup").none(), nb::arg("scaling"))
-        .def("set_target", [](Py& h, const TargetScale& target) {
-            h.write([&] {
-                if (TargetScale* scale = h.race.state.target ? h.race.state.target->plain() : nullptr) *scale = target;
-            });
-        })
-        .def("set_scaling", [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup, const RankScaling& scaling) {
-            h.write([&] { h.found_scaling(method, warmup).set(scaling); });
-        }, nb::arg("method"), nb::arg("warmup").none(), nb::arg("scaling"))
-        .def("unite_targets", [](Py& h, const Races& races) {
-            std::vector<const RobustTarget*> parts;
-            for (const BoundRace* race : races)
-                if (race->race.state.target && race->race.state.target->robust()) parts.push_back(race->race.state.target->robust());
-            h.write([&] {
-                if (h.race.state.target && h.race.state.target->robust()) h.race.state.target->robust()->unite(parts);
-            });
-        }, "Where targets are measured robustly.")
+        .def(
+            "set_scaling",
+            [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup, const ColumnScaling& scaling) {
+                h.write([&] { h.found_scaling(method, warmup).set(scaling); });
+            },
+            nb::arg("method"), nb::arg("warmup").none(), nb::arg("scaling"))
+        .def("set_target",
+             [](Py& h, const TargetScale& target) {
+                 h.write([&] {
+                     if (TargetScale* scale = h.race.state.target ? h.race.state.target->plain() : nullptr)
+                         *scale = target;
+                 });
+             })
+        .def(
+            "set_scaling",
+            [](Py& h, const std::string& method, std::optional<std::uint64_t> warmup, const RankScaling& scaling) {
+                h.write([&] { h.found_scaling(method, warmup).set(scaling); });
+            },
+            nb::arg("method"), nb::arg("warmup").none(), nb::arg("scaling"))
+        .def(
+            "unite_targets",
+            [](Py& h, const Races& races) {
+                std::vector<const RobustTarget*> parts;
+                for (const BoundRace* race : races)
+                    if (race->race.state.target && race->race.state.target->robust())
+                        parts.push_back(race->race.state.target->robust());
+                h.write([&] {
+                    if (h.race.state.target && h.race.state.target->robust())
+                        h.race.state.target->robust()->unite(parts);
+                });
+            },
+            "Where targets are measured robustly.")
         .def("set_relevance", &set_relevance)
-        .def("set_learner", [](Py& h, std::size_t place, const PyLearner& core) {
-            h.write([&] { h.expert<LearnerExpert>(place).learner = PointLearner(core.learner); });
-        })
-        .def_static("parts_that_ran", [](const Races& races, const std::vector<double>& shares) {
-            return parts_that_ran(parts_from(races, shares, Codes(races.size())));
-        }, "The races in which each expert runs and has learned.")
-        .def("unite", [](Py& h, const Races& races, const std::vector<double>& shares, const Codes& codes, std::size_t classes) {
-            const auto parts = parts_from(races, shares, codes);
-            std::vector<std::pair<std::size_t, std::vector<std::size_t>>> found;
-            h.write([&] {
-                for (auto& one : unite(h.race.state, parts, classes)) found.emplace_back(one.place, std::move(one.parts));
-            });
-            nb::list out;
-            for (const auto& [place, ran] : found) out.append(nb::make_tuple(place, ran));
-            return out;
-        }, "The experts that go on, and the races in which each has learned.")
+        .def("set_learner",
+             [](Py& h, std::size_t place, const PyLearner& core) {
+                 h.write([&] { h.expert<LearnerExpert>(place).learner = PointLearner(core.learner); });
+             })
+        .def_static(
+            "parts_that_ran",
+            [](const Races& races, const std::vector<double>& shares) {
+                return parts_that_ran(parts_from(races, shares, Codes(races.size())));
+            },
+            "The races in which each expert runs and has learned.")
+        .def(
+            "unite",
+            [](Py& h, const Races& races, const std::vector<double>& shares, const Codes& codes, std::size_t classes) {
+                const auto parts = parts_from(races, shares, codes);
+                std::vector<std::pair<std::size_t, std::vector<std::size_t>>> found;
+                h.write([&] {
+                    for (auto& one : unite(h.race.state, parts, classes))
+                        found.emplace_back(one.place, std::move(one.parts));
+                });
+                nb::list out;
+                for (const auto& [place, ran] : found) out.append(nb::make_tuple(place, ran));
+                return out;
+            },
+            "The experts that go on, and the races in which each has learned.")
         .def("resize_to_shares", [](Py& h) { h.write([&] { resize_to_shares(h.race.state); }); });
 }
 

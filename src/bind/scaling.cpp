@@ -1,8 +1,8 @@
 // Bindings of running means and column scaling, with undo of one event.
-#include "bind/bind.hpp"
-#include "bind/archive.hpp"
-#include "core/adapt/rank_scaling.hpp"
 #include "core/adapt/scaling.hpp"
+#include "bind/archive.hpp"
+#include "bind/bind.hpp"
+#include "core/adapt/rank_scaling.hpp"
 
 namespace gristmill::bind {
 namespace {
@@ -17,7 +17,8 @@ bool finite(const double* values, std::size_t n) {
 template <class T>
 void same_width(const T& columns, std::size_t width) {
     if (width != columns.width())
-        throw nb::value_error(("there are " + std::to_string(columns.width()) + " columns, got " + std::to_string(width)).c_str());
+        throw nb::value_error(
+            ("there are " + std::to_string(columns.width()) + " columns, got " + std::to_string(width)).c_str());
 }
 
 Doubles stacked(std::initializer_list<const std::vector<double>*> lines) {
@@ -29,7 +30,8 @@ Doubles stacked(std::initializer_list<const std::vector<double>*> lines) {
 
 void unstack(const Array2<double>& table, std::initializer_list<std::vector<double>*> lines) {
     // Sums may have overflowed, so only the first values must be finite.
-    if (table.shape(0) != lines.size() || !finite(table.data(), table.shape(1))) throw nb::value_error("its scaling is damaged");
+    if (table.shape(0) != lines.size() || !finite(table.data(), table.shape(1)))
+        throw nb::value_error("its scaling is damaged");
     const double* line = table.data();
     for (auto* to : lines) {
         to->assign(line, line + table.shape(1));
@@ -53,26 +55,32 @@ void bind_scaling(nb::module_& m) {
     nb::class_<Means>(m, "Means")
         .def(nb::init<>())
         .def_prop_ro("width", &Means::width)
-        .def_prop_ro("first", [](const Means& means) { return array_of(std::vector<double>(means.first)); },
-                     nb::rv_policy::move)
+        .def_prop_ro(
+            "first", [](const Means& means) { return array_of(std::vector<double>(means.first)); }, nb::rv_policy::move)
         .def("widen", [](Means& means, Array1<double> first) { means.widen({first.data(), first.size()}); })
-        .def("learn", [](Means& means, Array2<double> rows) {
-            same_width(means, rows.shape(1));
-            means.learn(rows.data(), rows.shape(0));
-        }, "Rows without gaps.")
-        .def("fill", [](Means& means, Array2<double> rows, Gaps missing, bool learn) {
-            same_width(means, rows.shape(1));
-            same_width(means, missing.shape(1));
-            if (missing.shape(0) != rows.shape(0)) throw nb::value_error("as many rows of gaps as of values");
-            std::vector<double> out(rows.size());
-            if (learn) {
-                means.learn(rows.data(), missing.data(), rows.shape(0), out.data());
-            } else {
-                for (std::size_t at = 0; at < rows.size(); ++at)
-                    out[at] = missing.data()[at] ? means.mean(at % means.width()) : rows.data()[at];
-            }
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        }, "Rows with the mean so far in place of each gap; taken in or not.")
+        .def(
+            "learn",
+            [](Means& means, Array2<double> rows) {
+                same_width(means, rows.shape(1));
+                means.learn(rows.data(), rows.shape(0));
+            },
+            "Rows without gaps.")
+        .def(
+            "fill",
+            [](Means& means, Array2<double> rows, Gaps missing, bool learn) {
+                same_width(means, rows.shape(1));
+                same_width(means, missing.shape(1));
+                if (missing.shape(0) != rows.shape(0)) throw nb::value_error("as many rows of gaps as of values");
+                std::vector<double> out(rows.size());
+                if (learn) {
+                    means.learn(rows.data(), missing.data(), rows.shape(0), out.data());
+                } else {
+                    for (std::size_t at = 0; at < rows.size(); ++at)
+                        out[at] = missing.data()[at] ? means.mean(at % means.width()) : rows.data()[at];
+                }
+                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+            },
+            "Rows with the mean so far in place of each gap; taken in or not.")
         .def("copy", [](const Means& means) { return Means(means); })
         .def("state", [](const Means& means) { return stacked({&means.first, &means.total, &means.count}); })
         .def("restore", [](Means& means, Array2<double> state) {
@@ -82,45 +90,57 @@ void bind_scaling(nb::module_& m) {
         });
 
     nb::class_<ColumnScaling>(m, "Scaling")
-        .def("__init__", [](ColumnScaling* self, bool by_range, std::optional<std::uint64_t> warmup) {
-            new (self) ColumnScaling(by_range, warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
-        }, nb::arg("by_range"), nb::arg("warmup").none())
+        .def(
+            "__init__",
+            [](ColumnScaling* self, bool by_range, std::optional<std::uint64_t> warmup) {
+                new (self) ColumnScaling(by_range, warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
+            },
+            nb::arg("by_range"), nb::arg("warmup").none())
         .def_prop_ro("width", &ColumnScaling::width)
         .def_prop_ro("seen", [](const ColumnScaling& scaling) { return scaling.seen; })
-        .def("widen", [](ColumnScaling& scaling, Array1<double> first, std::uint64_t events) {
-            scaling.widen({first.data(), first.size()}, events);
-        })
-        .def("learn", [](ColumnScaling& scaling, Array2<double> rows) {
-            same_width(scaling, rows.shape(1));
-            std::vector<double> out(rows.size());
-            scaling.learn(rows.data(), rows.shape(0), out.data());
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        }, "Take in rows, and scale each by what was known when it came.")
-        .def("scale", [](const ColumnScaling& scaling, Array2<double> rows) {
-            same_width(scaling, rows.shape(1));
-            std::vector<double> out(rows.size());
-            scaling.scale(rows.data(), rows.shape(0), out.data());
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        })
-        .def("learn_sparse", [](ColumnScaling& scaling, Array1<std::int64_t> starts, Array1<std::int32_t> columns, Array1<double> values) {
-            in_columns(scaling, columns, values);
-            const std::int64_t end = starts.size() ? starts.data()[starts.size() - 1] : -1;
-            if (end < 0 || static_cast<std::size_t>(end) != values.size() || starts.data()[0] != 0 ||
-                !std::is_sorted(starts.data(), starts.data() + starts.size()))
-                throw nb::value_error("rows must begin where the one before ends");
-            std::vector<double> out(values.size());
-            scaling.learn_sparse({starts.data(), starts.size()}, columns.data(), values.data(), out.data());
-            return array_of(std::move(out));
-        }, "The same of CSR rows, without centring: their values.")
-        .def("scale_sparse", [](const ColumnScaling& scaling, Array1<std::int32_t> columns, Array1<double> values) {
-            in_columns(scaling, columns, values);
-            std::vector<double> out(values.size());
-            scaling.scale_sparse(values.size(), columns.data(), values.data(), out.data());
-            return array_of(std::move(out));
-        })
+        .def("widen", [](ColumnScaling& scaling, Array1<double> first,
+                         std::uint64_t events) { scaling.widen({first.data(), first.size()}, events); })
+        .def(
+            "learn",
+            [](ColumnScaling& scaling, Array2<double> rows) {
+                same_width(scaling, rows.shape(1));
+                std::vector<double> out(rows.size());
+                scaling.learn(rows.data(), rows.shape(0), out.data());
+                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+            },
+            "Take in rows, and scale each by what was known when it came.")
+        .def("scale",
+             [](const ColumnScaling& scaling, Array2<double> rows) {
+                 same_width(scaling, rows.shape(1));
+                 std::vector<double> out(rows.size());
+                 scaling.scale(rows.data(), rows.shape(0), out.data());
+                 return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+             })
+        .def(
+            "learn_sparse",
+            [](ColumnScaling& scaling, Array1<std::int64_t> starts, Array1<std::int32_t> columns,
+               Array1<double> values) {
+                in_columns(scaling, columns, values);
+                const std::int64_t end = starts.size() ? starts.data()[starts.size() - 1] : -1;
+                if (end < 0 || static_cast<std::size_t>(end) != values.size() || starts.data()[0] != 0 ||
+                    !std::is_sorted(starts.data(), starts.data() + starts.size()))
+                    throw nb::value_error("rows must begin where the one before ends");
+                std::vector<double> out(values.size());
+                scaling.learn_sparse({starts.data(), starts.size()}, columns.data(), values.data(), out.data());
+                return array_of(std::move(out));
+            },
+            "The same of CSR rows, without centring: their values.")
+        .def("scale_sparse",
+             [](const ColumnScaling& scaling, Array1<std::int32_t> columns, Array1<double> values) {
+                 in_columns(scaling, columns, values);
+                 std::vector<double> out(values.size());
+                 scaling.scale_sparse(values.size(), columns.data(), values.data(), out.data());
+                 return array_of(std::move(out));
+             })
         .def("slopes", [](const ColumnScaling& scaling) { return array_of(scaling.slopes()); })
         .def("copy", [](const ColumnScaling& scaling) { return ColumnScaling(scaling); })
-        .def("state", [](const ColumnScaling& scaling) { return stacked({&scaling.first, &scaling.low, &scaling.high}); })
+        .def("state",
+             [](const ColumnScaling& scaling) { return stacked({&scaling.first, &scaling.low, &scaling.high}); })
         .def("restore", [](ColumnScaling& scaling, Array2<double> state, std::uint64_t seen) {
             ColumnScaling read(scaling.by_range, scaling.warmup);
             unstack(state, {&read.first, &read.low, &read.high});
@@ -129,68 +149,90 @@ void bind_scaling(nb::module_& m) {
         });
 
     nb::class_<RankScaling>(m, "RankScaling")
-        .def("__init__", [](RankScaling* self, std::optional<std::uint64_t> warmup) {
-            new (self) RankScaling(warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
-        }, nb::arg("warmup").none())
+        .def(
+            "__init__",
+            [](RankScaling* self, std::optional<std::uint64_t> warmup) {
+                new (self) RankScaling(warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
+            },
+            nb::arg("warmup").none())
         .def_prop_ro("width", &RankScaling::width)
         .def_prop_ro("seen", [](const RankScaling& scaling) { return scaling.seen; })
         .def_prop_ro("due", &RankScaling::due)
         .def_prop_ro("renewals", &RankScaling::renewals)
         .def_prop_ro("bytes", &RankScaling::bytes)
-        .def("widen", [](RankScaling& scaling, Array1<double> first, std::uint64_t events) {
-            scaling.widen({first.data(), first.size()}, events);
-        })
-        .def("learn", [](RankScaling& scaling, Array2<double> rows) {
-            same_width(scaling, rows.shape(1));
-            std::vector<double> out(rows.size());
-            scaling.learn(rows.data(), rows.shape(0), out.data());
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        }, "Take in rows, and scale each by what was known when it came.")
-        .def("scale", [](const RankScaling& scaling, Array2<double> rows) {
-            same_width(scaling, rows.shape(1));
-            std::vector<double> out(rows.size());
-            scaling.scale(rows.data(), rows.shape(0), out.data());
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        })
-        .def("follow", [](const RankScaling& scaling, Array2<double> rows) {
-            same_width(scaling, rows.shape(1));
-            std::vector<double> out(rows.size());
-            scaling.follow(rows.data(), rows.shape(0), out.data());
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        }, "Rows that were scaled before the last renewal, as they are scaled now.")
-        .def("values", [](const RankScaling& scaling, Array2<double> rows) {
-            same_width(scaling, rows.shape(1));
-            std::vector<double> out(rows.size());
-            scaling.values(rows.data(), rows.shape(0), out.data());
-            return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-        }, "Values that are scaled to these numbers.")
-        .def_static("merged", [](const std::vector<const RankScaling*>& parts) {
-            for (const RankScaling* part : parts)
-                if (part->seen == 0 || part->width() != parts[0]->width()) throw nb::value_error("scalings of one width that have seen events");
-            if (parts.empty()) throw nb::value_error("at least one scaling");
-            return RankScaling::merged(parts);
-        })
+        .def("widen", [](RankScaling& scaling, Array1<double> first,
+                         std::uint64_t events) { scaling.widen({first.data(), first.size()}, events); })
+        .def(
+            "learn",
+            [](RankScaling& scaling, Array2<double> rows) {
+                same_width(scaling, rows.shape(1));
+                std::vector<double> out(rows.size());
+                scaling.learn(rows.data(), rows.shape(0), out.data());
+                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+            },
+            "Take in rows, and scale each by what was known when it came.")
+        .def("scale",
+             [](const RankScaling& scaling, Array2<double> rows) {
+                 same_width(scaling, rows.shape(1));
+                 std::vector<double> out(rows.size());
+                 scaling.scale(rows.data(), rows.shape(0), out.data());
+                 return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+             })
+        .def(
+            "follow",
+            [](const RankScaling& scaling, Array2<double> rows) {
+                same_width(scaling, rows.shape(1));
+                std::vector<double> out(rows.size());
+                scaling.follow(rows.data(), rows.shape(0), out.data());
+                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+            },
+            "Rows that were scaled before the last renewal, as they are scaled now.")
+        .def(
+            "values",
+            [](const RankScaling& scaling, Array2<double> rows) {
+                same_width(scaling, rows.shape(1));
+                std::vector<double> out(rows.size());
+                scaling.values(rows.data(), rows.shape(0), out.data());
+                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+            },
+            "Values that are scaled to these numbers.")
+        .def_static("merged",
+                    [](const std::vector<const RankScaling*>& parts) {
+                        for (const RankScaling* part : parts)
+                            if (part->seen == 0 || part->width() != parts[0]->width())
+                                throw nb::value_error("scalings of one width that have seen events");
+                        if (parts.empty()) throw nb::value_error("at least one scaling");
+                        return RankScaling::merged(parts);
+                    })
         .def("slopes", [](const RankScaling& scaling) { return array_of(scaling.slopes()); })
-        .def_prop_ro("sample", [](const RankScaling& scaling) {
-            const auto rows = scaling.sample();
-            const std::size_t width = scaling.width();
-            return array_of(std::vector<double>(rows.begin(), rows.end()), {width ? rows.size() / width : 0, width});
-        }, "Rows of the sample that the maps are measured from.")
-        .def("maps", [](const RankScaling& scaling) {
-            nb::list found;
-            for (std::size_t c = 0; c < scaling.width(); ++c) {
-                const auto knots = scaling.map(c).knots(), scores = scaling.map(c).scores();
-                found.append(nb::make_tuple(array_of(std::vector<double>(knots.begin(), knots.end())),
-                                            array_of(std::vector<double>(scores.begin(), scores.end()))));
-            }
-            return found;
-        }, "The knots of each column's map, and what they are scaled to.")
+        .def_prop_ro(
+            "sample",
+            [](const RankScaling& scaling) {
+                const auto rows = scaling.sample();
+                const std::size_t width = scaling.width();
+                return array_of(std::vector<double>(rows.begin(), rows.end()),
+                                {width ? rows.size() / width : 0, width});
+            },
+            "Rows of the sample that the maps are measured from.")
+        .def(
+            "maps",
+            [](const RankScaling& scaling) {
+                nb::list found;
+                for (std::size_t c = 0; c < scaling.width(); ++c) {
+                    const auto knots = scaling.map(c).knots(), scores = scaling.map(c).scores();
+                    found.append(nb::make_tuple(array_of(std::vector<double>(knots.begin(), knots.end())),
+                                                array_of(std::vector<double>(scores.begin(), scores.end()))));
+                }
+                return found;
+            },
+            "The knots of each column's map, and what they are scaled to.")
         .def("copy", [](const RankScaling& scaling) { return RankScaling(scaling); })
-        .def("state", [](RankScaling& scaling) {
-            Archive archive;
-            scaling.visit(archive);
-            return to_dict(std::move(archive));
-        })
+        .def("state",
+             [](RankScaling& scaling) {
+                 Archive archive;
+                 scaling.visit(archive);
+                 return to_dict(std::move(archive));
+             })
         .def("restore", [](RankScaling& scaling, nb::dict state) {
             Archive archive = from_dict(state);
             RankScaling read(scaling.warmup);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "bind/bind.hpp"
+#include "core/additive/hypothesis.hpp"
 #include "core/expansion/expansion.hpp"
-#include "core/pairwise/kernel.hpp"
 #include "core/expansion/projected.hpp"
 #include "core/kernels/sparse_points.hpp"
-#include "core/additive/hypothesis.hpp"
+#include "core/pairwise/kernel.hpp"
 
 namespace gristmill::bind {
 
@@ -18,7 +18,8 @@ inline const Expansion& stored(const KernelRanker& ranker) { return ranker.expan
 template <class S>
 std::vector<std::int64_t> by_age(const S& store) {  // slots, oldest first
     std::vector<std::int64_t> slots;
-    for (std::size_t s = store.oldest(); s != Points::npos; s = store.newer(s)) slots.push_back(static_cast<std::int64_t>(s));
+    for (std::size_t s = store.oldest(); s != Points::npos; s = store.newer(s))
+        slots.push_back(static_cast<std::int64_t>(s));
     return slots;
 }
 
@@ -56,13 +57,17 @@ inline nb::object points_of_store(const Trees& trees) {
 }
 
 inline bool is_sparse(const Expansion& f) {
-    return dynamic_cast<const SparsePoints<double>*>(&f.points()) || dynamic_cast<const SparsePoints<float>*>(&f.points());
+    return dynamic_cast<const SparsePoints<double>*>(&f.points()) ||
+           dynamic_cast<const SparsePoints<float>*>(&f.points());
 }
 inline bool is_sparse(const Trees&) { return false; }
-inline bool keeps_doubles(const Expansion& f) { return dynamic_cast<const DensePoints<double>*>(&f.points()) != nullptr; }
+inline bool keeps_doubles(const Expansion& f) {
+    return dynamic_cast<const DensePoints<double>*>(&f.points()) != nullptr;
+}
 inline bool keeps_doubles(const Trees& trees) { return !trees.terms().single(); }
 inline bool is_single(const Expansion& f) {
-    return dynamic_cast<const DensePoints<float>*>(&f.points()) || dynamic_cast<const SparsePoints<float>*>(&f.points());
+    return dynamic_cast<const DensePoints<float>*>(&f.points()) ||
+           dynamic_cast<const SparsePoints<float>*>(&f.points());
 }
 inline bool is_single(const Trees& trees) { return trees.terms().single(); }
 

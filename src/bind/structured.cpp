@@ -18,8 +18,13 @@ JointSettings settings_from(nb::dict spec) {
     using Drop = JointSettings::Drop;
     JointSettings s;
     const auto rule = get<std::string>(spec, "rule"), drop = get<std::string>(spec, "drop");
-    s.rule = rule == "Implicit" ? Rule::implicit : rule == "MarginProjection" ? Rule::margin_projection : Rule::perceptron;
-    s.drop = drop == "DropOldest" ? Drop::oldest : drop == "DropSmallest" ? Drop::smallest : drop == "DropRandom" ? Drop::random : Drop::nothing;
+    s.rule = rule == "Implicit"           ? Rule::implicit
+             : rule == "MarginProjection" ? Rule::margin_projection
+                                          : Rule::perceptron;
+    s.drop = drop == "DropOldest"     ? Drop::oldest
+             : drop == "DropSmallest" ? Drop::smallest
+             : drop == "DropRandom"   ? Drop::random
+                                      : Drop::nothing;
     s.squared = get<bool>(spec, "squared");
     s.C = get<double>(spec, "C");
     s.rate = get<double>(spec, "rate");
@@ -64,7 +69,8 @@ struct PyJoint {
         Rows rows = rows_from(source);
         if (rows.width != f.points().width())
             throw nb::value_error(("X has " + std::to_string(rows.width) + " features, but the model expects " +
-                                   std::to_string(f.points().width())).c_str());
+                                   std::to_string(f.points().width()))
+                                      .c_str());
         check_rows(rows.batch, f.kernel());
         return rows;
     }
@@ -75,7 +81,8 @@ class PySamples {
   public:
     PySamples(PyJoint& joint, nb::handle source, Starts start)
         : f_(joint.f), rows_(joint.checked(source)), start_(start.data(), start.data() + start.shape(0)) {
-        if (start_.empty() || start_.front() != 0 || start_.back() != static_cast<std::int64_t>(batch_count(rows_.batch)))
+        if (start_.empty() || start_.front() != 0 ||
+            start_.back() != static_cast<std::int64_t>(batch_count(rows_.batch)))
             throw nb::value_error("the samples do not cover the rows");
         for (std::size_t i = 1; i < start_.size(); ++i)
             if (start_[i] <= start_[i - 1]) throw nb::value_error("a sample has no rows");
@@ -88,7 +95,8 @@ class PySamples {
     nb::ndarray<nb::numpy, double> row_scores(std::size_t symbols, bool average) {
         check(symbols);
         std::vector<double> out(samples_->rows() * symbols);
-        f_.row_scores(f_.weights(average), samples_->values(), samples_->stride(), samples_->rows(), symbols, out.data());
+        f_.row_scores(f_.weights(average), samples_->values(), samples_->stride(), samples_->rows(), symbols,
+                      out.data());
         const std::size_t rows = samples_->rows();
         return array_of(std::move(out), {rows, symbols});
     }
@@ -101,7 +109,8 @@ class PySamples {
   private:
     void check(std::size_t symbols) const {
         for (const std::int32_t symbol : f_.symbols())
-            if (static_cast<std::size_t>(symbol) >= symbols) throw nb::value_error("fewer symbols than the hypothesis has");
+            if (static_cast<std::size_t>(symbol) >= symbols)
+                throw nb::value_error("fewer symbols than the hypothesis has");
     }
     JointExpansion& f_;
     Rows rows_;
@@ -116,13 +125,16 @@ nb::object learn_all_classes(PyJoint& joint, nb::handle source, Symbols labels, 
     const Label y = label_of(labels);
     const bool fits = y.size() == count && classes >= 2 && (!weights || weights->shape(0) == count) &&
                       (!costs || (costs->shape(0) == classes && costs->shape(1) == classes)) &&
-                      std::all_of(y.begin(), y.end(), [&](std::int32_t c) { return c >= 0 && static_cast<std::size_t>(c) < classes; });
+                      std::all_of(y.begin(), y.end(),
+                                  [&](std::int32_t c) { return c >= 0 && static_cast<std::size_t>(c) < classes; });
     if (!fits) throw nb::value_error("rows, labels, weights and costs do not fit together");
     std::vector<double> scores(want ? count * classes : 0);
     {
         nb::gil_scoped_release release;
         Interrupts interrupts;
-        const auto span_of = [](const auto& a) { return a ? std::span(a->data(), a->size()) : std::span<const double>(); };
+        const auto span_of = [](const auto& a) {
+            return a ? std::span(a->data(), a->size()) : std::span<const double>();
+        };
         learn_classes(joint.f, rows.batch, y, span_of(weights), span_of(costs), classes, want ? scores.data() : nullptr,
                       [&] { interrupts(); });
     }
@@ -168,8 +180,9 @@ nb::dict state_of(const PyJoint& joint) {
 }
 
 // requires: the arrays fit together, which Python has checked.
-void restore(PyJoint& joint, nb::handle source, Starts ids, Starts first_row, Starts of, Starts first_symbol, Symbols symbols,
-             Array1<double> coef, Array1<double> total, Array2<double> factor, Array1<std::uint64_t> counters) {
+void restore(PyJoint& joint, nb::handle source, Starts ids, Starts first_row, Starts of, Starts first_symbol,
+             Symbols symbols, Array1<double> coef, Array1<double> total, Array2<double> factor,
+             Array1<std::uint64_t> counters) {
     JointExpansion& f = joint.f;
     if (f.has_points()) {
         const Rows rows = joint.checked(source);
@@ -202,55 +215,77 @@ void restore(PyJoint& joint, nb::handle source, Starts ids, Starts first_row, St
 
 void bind_structured(nb::module_& m) {
     nb::class_<PyJoint>(m, "JointExpansion")
-        .def("__init__", [](PyJoint* self, nb::dict settings, nb::object program, std::size_t width, bool sparse, bool single,
-                            std::uint64_t seed) {
-            const bool given = program.is_none();
-            new (self) PyJoint{JointExpansion(settings_from(settings), given ? Kernel() : kernel_from(program),
-                                              given ? nullptr : make_points(width, sparse, single), seed)};
-        }, nb::arg("settings"), nb::arg("program").none(), nb::arg("width"), nb::arg("sparse"), nb::arg("single"), nb::arg("seed"))
+        .def(
+            "__init__",
+            [](PyJoint* self, nb::dict settings, nb::object program, std::size_t width, bool sparse, bool single,
+               std::uint64_t seed) {
+                const bool given = program.is_none();
+                new (self) PyJoint{JointExpansion(settings_from(settings), given ? Kernel() : kernel_from(program),
+                                                  given ? nullptr : make_points(width, sparse, single), seed)};
+            },
+            nb::arg("settings"), nb::arg("program").none(), nb::arg("width"), nb::arg("sparse"), nb::arg("single"),
+            nb::arg("seed"))
         .def("copy", [](const PyJoint& self) { return PyJoint{JointExpansion(self.f)}; })
         .def("learn_classes", &learn_all_classes, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(),
              nb::arg("costs").none(), nb::arg("classes"), nb::arg("want_scores"))
-        .def("learn_given", [](PyJoint& self, nb::handle row, nb::handle cross, std::int32_t y, std::int32_t rival, double margin,
-                               double cost, double weight) {
-            GivenSample sample(row, cross);
-            self.f.learn(sample, Label(&y, 1), Label(&rival, 1), margin, cost, weight);
-        })
+        .def("learn_given",
+             [](PyJoint& self, nb::handle row, nb::handle cross, std::int32_t y, std::int32_t rival, double margin,
+                double cost, double weight) {
+                 GivenSample sample(row, cross);
+                 self.f.learn(sample, Label(&y, 1), Label(&rival, 1), margin, cost, weight);
+             })
         .def("skip", [](PyJoint& self) { self.f.pass(); })
         .def("row_scores", &all_row_scores, nb::arg("rows"), nb::arg("symbols"), nb::arg("average"))
-        .def("transition_scores", [](const PyJoint& self, std::size_t symbols, bool average) {
-            std::vector<double> out(symbols * symbols);
-            self.f.transition_scores(self.f.weights(average), symbols, out.data());
-            return array_of(std::move(out), {symbols, symbols});
-        }, nb::arg("symbols"), nb::arg("average"))
-        .def("weights", [](const PyJoint& self, bool average) { return array_of(self.f.weights(average)); }, nb::arg("average"))
+        .def(
+            "transition_scores",
+            [](const PyJoint& self, std::size_t symbols, bool average) {
+                std::vector<double> out(symbols * symbols);
+                self.f.transition_scores(self.f.weights(average), symbols, out.data());
+                return array_of(std::move(out), {symbols, symbols});
+            },
+            nb::arg("symbols"), nb::arg("average"))
+        .def(
+            "weights", [](const PyJoint& self, bool average) { return array_of(self.f.weights(average)); },
+            nb::arg("average"))
         .def("compact", [](PyJoint& self) { return array_of(self.f.compact()); })
         .def("state", &state_of)
         .def("restore", &restore, nb::arg("points").none(), nb::arg("ids"), nb::arg("first_row"), nb::arg("of"),
-             nb::arg("first_symbol"), nb::arg("symbols"), nb::arg("coef"), nb::arg("total"), nb::arg("factor"), nb::arg("counters"))
+             nb::arg("first_symbol"), nb::arg("symbols"), nb::arg("coef"), nb::arg("total"), nb::arg("factor"),
+             nb::arg("counters"))
         .def_prop_ro("points", [](const PyJoint& self) { return points_of(self.f.points()); })
-        .def_prop_ro("slots", [](const PyJoint& self) { return array_from(self.f.slots()); }, nb::rv_policy::move)
-        .def_prop_ro("ids", [](const PyJoint& self) { return array_from(self.f.ids()); }, nb::rv_policy::move)
-        .def_prop_ro("first_row", [](const PyJoint& self) { return array_from(self.f.first_row()); }, nb::rv_policy::move)
-        .def_prop_ro("of", [](const PyJoint& self) { return array_from(self.f.of()); }, nb::rv_policy::move)
-        .def_prop_ro("symbols", [](const PyJoint& self) { return array_from(self.f.symbols()); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "slots", [](const PyJoint& self) { return array_from(self.f.slots()); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "ids", [](const PyJoint& self) { return array_from(self.f.ids()); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "first_row", [](const PyJoint& self) { return array_from(self.f.first_row()); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "of", [](const PyJoint& self) { return array_from(self.f.of()); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "symbols", [](const PyJoint& self) { return array_from(self.f.symbols()); }, nb::rv_policy::move)
         .def_prop_ro("width", [](const PyJoint& self) { return self.f.has_points() ? self.f.points().width() : 0; })
-        .def_prop_ro("is_sparse", [](const PyJoint& self) {
-            const Points* p = self.f.has_points() ? &self.f.points() : nullptr;
-            return dynamic_cast<const SparsePoints<double>*>(p) || dynamic_cast<const SparsePoints<float>*>(p);
-        })
-        .def_prop_ro("is_single", [](const PyJoint& self) {
-            const Points* p = self.f.has_points() ? &self.f.points() : nullptr;
-            return dynamic_cast<const DensePoints<float>*>(p) || dynamic_cast<const SparsePoints<float>*>(p);
-        })
+        .def_prop_ro("is_sparse",
+                     [](const PyJoint& self) {
+                         const Points* p = self.f.has_points() ? &self.f.points() : nullptr;
+                         return dynamic_cast<const SparsePoints<double>*>(p) ||
+                                dynamic_cast<const SparsePoints<float>*>(p);
+                     })
+        .def_prop_ro("is_single",
+                     [](const PyJoint& self) {
+                         const Points* p = self.f.has_points() ? &self.f.points() : nullptr;
+                         return dynamic_cast<const DensePoints<float>*>(p) ||
+                                dynamic_cast<const SparsePoints<float>*>(p);
+                     })
         .def_prop_ro("size", [](const PyJoint& self) { return self.f.size(); })
         .def_prop_ro("seen", [](const PyJoint& self) { return self.f.seen(); })
         .def_prop_ro("memory_bytes", [](const PyJoint& self) { return self.f.bytes(); });
     nb::class_<PySamples>(m, "JointSamples")
-        .def(nb::init<PyJoint&, nb::handle, Starts>(), nb::keep_alive<1, 2>(), nb::arg("hypothesis"), nb::arg("rows"), nb::arg("start"))
+        .def(nb::init<PyJoint&, nb::handle, Starts>(), nb::keep_alive<1, 2>(), nb::arg("hypothesis"), nb::arg("rows"),
+             nb::arg("start"))
         .def("at", &PySamples::at, nb::arg("sample"))
         .def("row_scores", &PySamples::row_scores, nb::arg("symbols"), nb::arg("average"))
-        .def("learn", &PySamples::learn, nb::arg("label"), nb::arg("rival"), nb::arg("margin"), nb::arg("cost"), nb::arg("weight"));
+        .def("learn", &PySamples::learn, nb::arg("label"), nb::arg("rival"), nb::arg("margin"), nb::arg("cost"),
+             nb::arg("weight"));
 }
 
 }  // namespace gristmill::bind

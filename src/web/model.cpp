@@ -58,7 +58,8 @@ class LearnerModel final : public Model {
                    static_cast<std::uint64_t>(settings.whole("seed")), Kernel(kernel_),
                    make_points(size_from(settings.whole("columns")), false, single_)) {
         if (settings.flag("balanced")) learner_.balance_classes();
-        if (settings.given("targets") && settings.whole("targets") > 1) learner_.set_targets(size_from(settings.whole("targets")));
+        if (settings.given("targets") && settings.whole("targets") > 1)
+            learner_.set_targets(size_from(settings.whole("targets")));
         if (!saved) return;
         if (single_) saved->points = DenseRows<float>{points.floats.data(), points.count, width()};
         else saved->points = DenseRows<double>{points.doubles.data(), points.count, width()};
@@ -167,7 +168,8 @@ class LearnerModel final : public Model {
         for (std::size_t s = 0; s < n; ++s) {
             for (std::size_t i = 0; i < grid.columns; ++i)
                 across[s * grid.columns + i] = factor(node, grid.x(i), all.points[2 * s]);
-            for (std::size_t j = 0; j < grid.rows; ++j) down[s * grid.rows + j] = factor(node, grid.y(j), all.points[2 * s + 1]);
+            for (std::size_t j = 0; j < grid.rows; ++j)
+                down[s * grid.rows + j] = factor(node, grid.y(j), all.points[2 * s + 1]);
         }
         for (std::size_t o = 0; o < outputs(); ++o) {
             const double offset = learner_.shown_intercept(o) - learner_.margin();
@@ -196,10 +198,12 @@ class LearnerModel final : public Model {
         for (std::size_t i = 0; i <= n; ++i)
             for (std::size_t j = 0; i + j <= n; ++j) {
                 double ways = 1;
-                for (std::size_t k = 1; k <= j; ++k) ways = ways * static_cast<double>(n - j + k) / static_cast<double>(k);
-                for (std::size_t k = 1; k <= i; ++k) ways = ways * static_cast<double>(n - j - i + k) / static_cast<double>(k);
-                share[i * side + j] =
-                    ways * std::pow(kernel.a, static_cast<double>(i + j)) * std::pow(kernel.b, static_cast<double>(n - i - j));
+                for (std::size_t k = 1; k <= j; ++k)
+                    ways = ways * static_cast<double>(n - j + k) / static_cast<double>(k);
+                for (std::size_t k = 1; k <= i; ++k)
+                    ways = ways * static_cast<double>(n - j - i + k) / static_cast<double>(k);
+                share[i * side + j] = ways * std::pow(kernel.a, static_cast<double>(i + j)) *
+                                      std::pow(kernel.b, static_cast<double>(n - i - j));
             }
         std::vector<double> terms(side * side);
         for (std::size_t o = 0; o < outputs(); ++o) {
@@ -210,7 +214,8 @@ class LearnerModel final : public Model {
                 if (kernel.normalized) c /= std::sqrt(kernel.of(x * x + y * y));
                 for (std::size_t i = 0; i <= n; ++i, c *= x) {
                     double product = c;
-                    for (std::size_t j = 0; i + j <= n; ++j, product *= y) terms[i * side + j] += share[i * side + j] * product;
+                    for (std::size_t j = 0; i + j <= n; ++j, product *= y)
+                        terms[i * side + j] += share[i * side + j] * product;
                 }
             }
             const double offset = learner_.shown_intercept(o) - learner_.margin();
@@ -238,9 +243,12 @@ class LearnerModel final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_model(const TextSettings& settings, std::optional<Archive> saved, const SavedPoints& points) {
+std::unique_ptr<Model> make_model(const TextSettings& settings, std::optional<Archive> saved,
+                                  const SavedPoints& points) {
     Budget budget = budget_from(settings);
-    if (needs_of(budget).span) return std::make_unique<LearnerModel<ProjectedExpansion>>(settings, std::move(budget), std::move(saved), points);
+    if (needs_of(budget).span)
+        return std::make_unique<LearnerModel<ProjectedExpansion>>(settings, std::move(budget), std::move(saved),
+                                                                  points);
     return std::make_unique<LearnerModel<Expansion>>(settings, std::move(budget), std::move(saved), points);
 }
 

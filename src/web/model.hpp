@@ -16,8 +16,12 @@ namespace gristmill::web {
 struct Grid {
     double left, right, top, bottom;
     std::size_t columns, rows;
-    double x(std::size_t i) const { return left + static_cast<double>(i) * (right - left) / static_cast<double>(columns - 1); }
-    double y(std::size_t j) const { return top + static_cast<double>(j) * (bottom - top) / static_cast<double>(rows - 1); }
+    double x(std::size_t i) const {
+        return left + static_cast<double>(i) * (right - left) / static_cast<double>(columns - 1);
+    }
+    double y(std::size_t j) const {
+        return top + static_cast<double>(j) * (bottom - top) / static_cast<double>(rows - 1);
+    }
 };
 
 // The stored points, oldest first.
@@ -54,6 +58,7 @@ class Model {
 };
 
 // single: points are kept as floats. Throws std::invalid_argument where the parts do not fit together or to what was saved.
-std::unique_ptr<Model> make_model(const TextSettings& settings, std::optional<Archive> saved, const SavedPoints& points);
+std::unique_ptr<Model> make_model(const TextSettings& settings, std::optional<Archive> saved,
+                                  const SavedPoints& points);
 
 }  // namespace gristmill::web

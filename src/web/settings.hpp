@@ -49,7 +49,9 @@ class TextSettings {
         for (const std::string& line : nodes_) {
             const auto words = split(line, ' ');
             if (words.size() != 6) throw std::invalid_argument("the kernel '" + line + "' has not six words");
-            auto index = [&](std::size_t at) { return static_cast<std::int32_t>(std::strtol(words[at].c_str(), nullptr, 10)); };
+            auto index = [&](std::size_t at) {
+                return static_cast<std::int32_t>(std::strtol(words[at].c_str(), nullptr, 10));
+            };
             program.push_back({op_named(words[0]), index(1), index(2), index(3), parsed(words[4]), parsed(words[5])});
         }
         return program;

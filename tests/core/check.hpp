@@ -5,13 +5,13 @@
 
 inline int failures = 0, checks = 0;
 
-#define CHECK(condition)                                                        \
-    do {                                                                        \
-        ++checks;                                                               \
-        if (!(condition)) {                                                     \
-            ++failures;                                                         \
-            std::printf("%s:%d: false: %s\n", __FILE__, __LINE__, #condition);  \
-        }                                                                       \
+#define CHECK(condition)                                                       \
+    do {                                                                       \
+        ++checks;                                                              \
+        if (!(condition)) {                                                    \
+            ++failures;                                                        \
+            std::printf("%s:%d: false: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                      \
     } while (false)
 
 // Prints the counts; returns the exit code of the test program.

@@ -10,12 +10,12 @@
 #include <fstream>
 #include <map>
 
-#include "core/expansion/expansion.hpp"
-#include "core/learner/learner.hpp"
-#include "core/features/weights.hpp"
 #include "core/additive/hypothesis.hpp"
+#include "core/expansion/expansion.hpp"
 #include "core/expansion/projected.hpp"
 #include "core/features/maps.hpp"
+#include "core/features/weights.hpp"
+#include "core/learner/learner.hpp"
 #include "core/pairwise/kernel.hpp"
 #include "core/pairwise/matrix.hpp"
 
@@ -79,7 +79,9 @@ struct Stream {
 
 // ---- parts --------------------------------------------------------------------------------------------------------
 
-Node node(Op op, double a = 0, double b = 0, int n = 0, int left = -1, int right = -1) { return {op, left, right, n, a, b}; }
+Node node(Op op, double a = 0, double b = 0, int n = 0, int left = -1, int right = -1) {
+    return {op, left, right, n, a, b};
+}
 
 std::map<std::string, Kernel> kernels() {
     std::map<std::string, Kernel> all;
@@ -93,9 +95,10 @@ std::map<std::string, Kernel> kernels() {
     one("sigmoid", node(Op::sigmoid, 0.4, 0.1));
     one("manhattan", node(Op::manhattan));
     one("squared_euclidean", node(Op::squared_euclidean));
-    all.emplace("composed", Kernel({node(Op::gaussian, 0.5), node(Op::polynomial, 1, 1, 2), node(Op::normalized, 0, 0, 0, 1),
-                                    node(Op::product, 0, 0, 0, 0, 2), node(Op::laplacian, 0.2),
-                                    node(Op::multiple, 0.6, 0, 0, 4), node(Op::sum, 0, 0, 0, 3, 5)}));
+    all.emplace("composed",
+                Kernel({node(Op::gaussian, 0.5), node(Op::polynomial, 1, 1, 2), node(Op::normalized, 0, 0, 0, 1),
+                        node(Op::product, 0, 0, 0, 0, 2), node(Op::laplacian, 0.2), node(Op::multiple, 0.6, 0, 0, 4),
+                        node(Op::sum, 0, 0, 0, 3, 5)}));
     return all;
 }
 
@@ -110,7 +113,8 @@ std::map<std::string, Rule> rules() {
     const auto logistic = [](auto& r) { r.loss.kind = LossKind::logistic; };
     return {{"perceptron", Perceptron{}},
             {"sgd_hinge", with<Sgd>([](Sgd& r) { r.loss.nu = 0.3, r.rate = 0.2, r.reg = 0.1, r.intercept = true; })},
-            {"sgd_logistic", with<Sgd>(logistic, [](Sgd& r) { r.rate = 0.3, r.reg = 0.02, r.schedule = Schedule::inv_sqrt; })},
+            {"sgd_logistic",
+             with<Sgd>(logistic, [](Sgd& r) { r.rate = 0.3, r.reg = 0.02, r.schedule = Schedule::inv_sqrt; })},
             {"implicit_hinge", with<Implicit>([](Implicit& r) { r.reg = 0.01; })},
             {"implicit_logistic", with<Implicit>(logistic, [](Implicit& r) { r.reg = 0.01; })},
             {"passive_aggressive", PassiveAggressive{}},
@@ -139,14 +143,17 @@ std::map<std::string, Budget> budgets() {
 
 // ---- learners -----------------------------------------------------------------------------------------------------
 
-void expand(const std::string& name, const Stream& stream, const Kernel& kernel, Rule rule, Budget budget, Task task = Task::classification,
-            bool average = false, bool sparse = false, bool floats = false, bool three = false) {
+void expand(const std::string& name, const Stream& stream, const Kernel& kernel, Rule rule, Budget budget,
+            Task task = Task::classification, bool average = false, bool sparse = false, bool floats = false,
+            bool three = false) {
     std::vector<double> scores;
     auto learn = [&]<class H>(H*) {
-        Learner<H> learner(std::move(rule), budget, task, average, 11, kernel, make_points(stream.width, sparse, floats));
+        Learner<H> learner(std::move(rule), budget, task, average, 11, kernel,
+                           make_points(stream.width, sparse, floats));
         learner.learn(stream.batch(sparse, floats), stream.labels(task, three), {}, &scores, three ? 3 : 2);
     };
-    std::holds_alternative<Project>(budget) ? learn(static_cast<ProjectedExpansion*>(nullptr)) : learn(static_cast<Expansion*>(nullptr));
+    std::holds_alternative<Project>(budget) ? learn(static_cast<ProjectedExpansion*>(nullptr))
+                                            : learn(static_cast<Expansion*>(nullptr));
     record("expansion " + name, scores);
 }
 
@@ -166,15 +173,19 @@ void expansions() {
         expand(basic ? "forget basic" : "forget", stream, gaussian, Perceptron{},
                with<Forget>([=](Forget& b) { b.size = 30, b.basic = basic; }));
     expand("projectron", stream, gaussian, Perceptron{}, project);
-    expand("projectron laplacian sparse", stream, kernels().at("laplacian"), Perceptron{}, project, Task::classification, false, true);
-    expand("projectron++", stream, gaussian, with<MarginProjection>([](MarginProjection& r) { r.squared = true; }), project);
+    expand("projectron laplacian sparse", stream, kernels().at("laplacian"), Perceptron{}, project,
+           Task::classification, false, true);
+    expand("projectron++", stream, gaussian, with<MarginProjection>([](MarginProjection& r) { r.squared = true; }),
+           project);
     expand("three classes", stream, gaussian, sgd, oldest, Task::classification, false, false, false, true);
-    expand("three classes averaged", stream, gaussian, sgd, Unbounded{}, Task::classification, true, false, false, true);
-    expand("three classes projectron", stream, gaussian, Perceptron{}, project, Task::classification, false, false, false, true);
-    expand("squared", stream, gaussian, with<Sgd>([](Sgd& r) { r.loss.kind = LossKind::squared, r.reg = 0.01; }), Unbounded{},
-           Task::regression, true);
-    expand("implicit squared", stream, gaussian, with<Implicit>([](Implicit& r) { r.loss.kind = LossKind::squared; }), oldest,
-           Task::regression);
+    expand("three classes averaged", stream, gaussian, sgd, Unbounded{}, Task::classification, true, false, false,
+           true);
+    expand("three classes projectron", stream, gaussian, Perceptron{}, project, Task::classification, false, false,
+           false, true);
+    expand("squared", stream, gaussian, with<Sgd>([](Sgd& r) { r.loss.kind = LossKind::squared, r.reg = 0.01; }),
+           Unbounded{}, Task::regression, true);
+    expand("implicit squared", stream, gaussian, with<Implicit>([](Implicit& r) { r.loss.kind = LossKind::squared; }),
+           oldest, Task::regression);
 }
 
 void weights() {
@@ -206,16 +217,18 @@ void trees() {
         for (std::size_t c = 0; c < stream.width; ++c) coordinates.push_back({order, 1.3, c, Coordinate::kNone, 0.25});
         Stream shifted = stream;
         for (double& value : shifted.x) value += 0.7;  // splines need non-negative numbers
-        Learner<Trees> learner(rules().at("sgd_logistic"), sized<DropOldest>(60), Task::classification, false, 11, coordinates,
-                               stream.width, false, false);
+        Learner<Trees> learner(rules().at("sgd_logistic"), sized<DropOldest>(60), Task::classification, false, 11,
+                               coordinates, stream.width, false, false);
         std::vector<double> scores;
         learner.learn(shifted.dense(), stream.labels(Task::classification, false), {}, &scores);
         record(order < 0 ? "trees laplacian" : "trees spline " + std::to_string(order), scores);
     }
 }
 
-const std::map<std::string, MarginKind> kMargins = {{"hinge", MarginKind::hinge}, {"squared_hinge", MarginKind::squared_hinge},
-                                                    {"logistic", MarginKind::logistic}, {"exponential", MarginKind::exponential}};
+const std::map<std::string, MarginKind> kMargins = {{"hinge", MarginKind::hinge},
+                                                    {"squared_hinge", MarginKind::squared_hinge},
+                                                    {"logistic", MarginKind::logistic},
+                                                    {"exponential", MarginKind::exponential}};
 
 template <class L>
 void rank(const std::string& name, L learner, const Stream& stream) {
@@ -231,7 +244,9 @@ void pairs() {
     for (const auto& [name, kind] : kMargins)
         for (std::size_t p = 0; p < std::size(policies); ++p) {
             const std::string what = name + " " + std::to_string(p);
-            rank("auc " + what, LinearRanker({{kind}, {0.3, 0}, {BallKind::l2, 2}, true, false}, policies[p], stream.width, 1), stream);
+            rank("auc " + what,
+                 LinearRanker({{kind}, {0.3, 0}, {BallKind::l2, 2}, true, false}, policies[p], stream.width, 1),
+                 stream);
             rank("auc kernel " + what,
                  KernelRanker(kernels().at("gaussian"), make_points(stream.width, false, false),
                               {{kind}, {1, 0}, 2, false, false, KernelRanker::Drop::smallest, 30}, policies[p], 3),
@@ -242,7 +257,8 @@ void pairs() {
         for (const auto form : {MatrixLearner::Form::metric, MatrixLearner::Form::goodness}) {
             const auto which = std::to_string(static_cast<int>(ball)) + " " + std::to_string(static_cast<int>(form));
             rank("matrix " + which,
-                 MatrixLearner({form, {}, {0.2, 0}, {ball, 0.5}, true, false, false}, Buffer(Policy::reservoir_x, 9), stream.width, 1),
+                 MatrixLearner({form, {}, {0.2, 0}, {ball, 0.5}, true, false, false}, Buffer(Policy::reservoir_x, 9),
+                               stream.width, 1),
                  stream);
         }
 }
@@ -255,7 +271,8 @@ int compare(const std::string& folder) {
     int wrong = kept.empty();
     for (const auto& [run, digest] : digests)
         if (const auto at = kept.find(run); at == kept.end() || at->second != digest)
-            ++wrong, std::printf("%s: %s is %s, not as kept in %s\n", isa_name(), run.c_str(), digest.c_str(), name.c_str());
+            ++wrong,
+                std::printf("%s: %s is %s, not as kept in %s\n", isa_name(), run.c_str(), digest.c_str(), name.c_str());
     for (const auto& [run, digest] : kept)
         if (!digests.contains(run)) ++wrong, std::printf("%s: no run is called %s\n", isa_name(), run.c_str());
     std::printf("digests on %s: %zu runs, %d differ from %s\n", isa_name(), digests.size(), wrong, name.c_str());

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <initializer_list>
 
-#include "core/base/random.hpp"
 #include "check.hpp"
+#include "core/base/random.hpp"
 
 using namespace gristmill;
 
@@ -29,7 +29,8 @@ void sweep(const char* name, double low, double high, F ours, G exact, double al
     double worst = 0, where = 0;
     for (int i = 0; i < 200'000; ++i) {
         const double x = low + (high - low) * random.uniform();
-        if (const double error = ulps(ours(x), exact(static_cast<long double>(x))); !(error <= worst)) worst = error, where = x;
+        if (const double error = ulps(ours(x), exact(static_cast<long double>(x))); !(error <= worst))
+            worst = error, where = x;
     }
     within(name, worst, where, allowed);
 }
@@ -70,15 +71,18 @@ void logarithms() {
 
 void powers() {
     for (const double y : {0.5, 0.6, -1.0 / 30, 1.0 / 3, 7.3, -40.0})
-        sweep("pow", 0, 1e7, [=](double x) { return elementary::pow(x, y); },
-              [=](long double x) { return std::pow(x, static_cast<long double>(y)); });
-    sweep("pow of 1.0001", -7e6, 7e6, [](double y) { return elementary::pow(1.0001, y); },
-          [](long double y) { return std::pow(static_cast<long double>(1.0001), y); });
+        sweep(
+            "pow", 0, 1e7, [=](double x) { return elementary::pow(x, y); },
+            [=](long double x) { return std::pow(x, static_cast<long double>(y)); });
+    sweep(
+        "pow of 1.0001", -7e6, 7e6, [](double y) { return elementary::pow(1.0001, y); },
+        [](long double y) { return std::pow(static_cast<long double>(1.0001), y); });
     // A window that grows as the square root of time must not step at the wrong square.
     for (int n = 1; n < 100'000; ++n) CHECK(elementary::pow(static_cast<double>(n) * n, 0.5) == n);
     for (int n = 1; n < 60; ++n) CHECK(elementary::pow(3, n) == std::round(std::pow(3.0L, n)) || n > 33);
     CHECK(elementary::pow(0, 2) == 0 && elementary::pow(0, -2) == elementary::kInf && elementary::pow(5, 0) == 1);
-    CHECK(elementary::pow(2, 1e9) == elementary::kInf && elementary::pow(2, -1e9) == 0 && std::isnan(elementary::pow(-1, 2.5)));
+    CHECK(elementary::pow(2, 1e9) == elementary::kInf && elementary::pow(2, -1e9) == 0 &&
+          std::isnan(elementary::pow(-1, 2.5)));
     CHECK(elementary::pow(2, -1074) == 0x1p-1074 && elementary::pow(elementary::kInf, -1) == 0);
 }
 

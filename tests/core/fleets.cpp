@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/expansion/expansion.hpp"
-#include "core/keyed/keyed.hpp"
-#include "core/kernels/points.hpp"
 #include "check.hpp"
+#include "core/expansion/expansion.hpp"
+#include "core/kernels/points.hpp"
+#include "core/keyed/keyed.hpp"
 
 using namespace gristmill;
 
@@ -33,7 +33,8 @@ struct Frames {
         Random random{width};
         for (std::size_t e = 0; e < kFrames * kMembers; ++e) {
             for (std::size_t j = 0; j < width; ++j)
-                rows.push_back(static_cast<T>(e % kMembers == 5 ? 0.25 : 2 * (random.uniform() + random.uniform() - 1)));
+                rows.push_back(
+                    static_cast<T>(e % kMembers == 5 ? 0.25 : 2 * (random.uniform() + random.uniform() - 1)));
             const double first = rows[e * width];
             labels.push_back(task == Task::novelty ? 1 : task == Task::regression ? first * first : first > 0 ? 1 : 0);
         }
@@ -52,7 +53,8 @@ std::vector<double> alone(const FleetParts& parts, const Frames<T>& frames, std:
                     frames.rows.begin() + static_cast<std::ptrdiff_t>((e + 1) * frames.width));
         labels.push_back(frames.labels[e]);
     }
-    learner.learn(DenseRows<T>{rows.data(), kFrames, frames.width}, labels, {}, &scores, parts.task == Task::classification ? 2 : 0);
+    learner.learn(DenseRows<T>{rows.data(), kFrames, frames.width}, labels, {}, &scores,
+                  parts.task == Task::classification ? 2 : 0);
     return scores;
 }
 
@@ -117,8 +119,11 @@ std::vector<Case> cases() {
     implicit.trade = 0.1, implicit.reg = 0.005;
     PassiveAggressive careful;
     careful.regression = true, careful.epsilon = 0.05, careful.aggressiveness = 0.3;
-    return {{"implicit", implicit, Task::novelty}, {"adaptive", adaptive, Task::novelty}, {"squared", squared, Task::regression},
-            {"passive aggressive", careful, Task::regression}, {"perceptron", Perceptron{}, Task::classification}};
+    return {{"implicit", implicit, Task::novelty},
+            {"adaptive", adaptive, Task::novelty},
+            {"squared", squared, Task::regression},
+            {"passive aggressive", careful, Task::regression},
+            {"perceptron", Perceptron{}, Task::classification}};
 }
 
 }  // namespace
@@ -128,10 +133,11 @@ int main() {
         for (const std::size_t size : {5, 16, 20, 33})
             for (const bool oldest : {false, true})
                 for (const std::size_t width : {1, 3, 6}) {
-                    FleetParts parts{{Node{.op = Op::gaussian, .a = 0.8}}, part.rule, DropSmallest{{}, size}, part.task, width};
+                    FleetParts parts{
+                        {Node{.op = Op::gaussian, .a = 0.8}}, part.rule, DropSmallest{{}, size}, part.task, width};
                     if (oldest) parts.budget = DropOldest{{}, size};
-                    const std::string where = std::string(part.name) + (oldest ? ", oldest " : ", smallest ") + std::to_string(size) +
-                                              ", " + std::to_string(width) + " columns";
+                    const std::string where = std::string(part.name) + (oldest ? ", oldest " : ", smallest ") +
+                                              std::to_string(size) + ", " + std::to_string(width) + " columns";
                     compare<double>(parts, where);
                     compare<float>(parts, where + ", float");
                 }

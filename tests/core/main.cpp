@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <random>
 
-#include "core/expansion/expansion.hpp"
-#include "core/learner/learner.hpp"
-#include "core/kernels/sparse_points.hpp"
 #include "check.hpp"
+#include "core/expansion/expansion.hpp"
+#include "core/kernels/sparse_points.hpp"
+#include "core/learner/learner.hpp"
 
 using namespace gristmill;
 
@@ -79,7 +79,8 @@ void dots_of_every_shape() {
                             sum += double(at[r][j]) * double(y[s * width + j]);
                             distance += std::abs(double(at[r][j]) - double(y[s * width + j]));
                         }
-                        fine &= close(dot[r * stride + s], sum, tolerance) && close(l1[r * stride + s], distance, tolerance);
+                        fine &= close(dot[r * stride + s], sum, tolerance) &&
+                                close(l1[r * stride + s], distance, tolerance);
                         bits &= dot[r * stride + s] == alone[s];
                     }
                 }
@@ -126,8 +127,12 @@ void sparse_and_dense_agree() {
     const auto x = numbers<T>(random, count * width, 0.7);
     const Batch dense = DenseRows<T>{x.data(), count, width};
     const Sparse<T> narrow(x, width), wide(x, width, 100);
-    const Kernel sum({{Op::gaussian, -1, -1, 0, 0.5, 0}, {Op::laplacian, -1, -1, 0, 0.3, 0}, {Op::sum, 0, 1, 0, 0, 0},
-                      {Op::polynomial, -1, -1, 2, 1, 1}, {Op::normalized, 3, -1, 0, 0, 0}, {Op::product, 2, 4, 0, 0, 0}});
+    const Kernel sum({{Op::gaussian, -1, -1, 0, 0.5, 0},
+                      {Op::laplacian, -1, -1, 0, 0.3, 0},
+                      {Op::sum, 0, 1, 0, 0, 0},
+                      {Op::polynomial, -1, -1, 2, 1, 1},
+                      {Op::normalized, 3, -1, 0, 0, 0},
+                      {Op::product, 2, 4, 0, 0, 0}});
     const auto a = make_points(width, false, sizeof(T) == 4), b = make_points(width, true, sizeof(T) == 4),
                c = make_points(width * 100, true, sizeof(T) == 4);
     CHECK(dynamic_cast<SparsePoints<T>*>(c.get()) != nullptr);
@@ -310,13 +315,15 @@ bool same(PointLearner& a, PointLearner& b) {
     a.visit(left);
     b.visit(right);
     bool alike = left.fields.size() == right.fields.size();
-    for (std::size_t i = 0; alike && i < left.fields.size(); ++i) alike = left.fields[i].second.values == right.fields[i].second.values;
+    for (std::size_t i = 0; alike && i < left.fields.size(); ++i)
+        alike = left.fields[i].second.values == right.fields[i].second.values;
     return alike && by_age(a.hypothesis().points()) == by_age(b.hypothesis().points());
 }
 
 void chunks_give_the_same_bits() {
     const Stream stream;
-    const Budget budgets[] = {Unbounded{}, window(40), window(0, 0.1), sized<DropOldest>(33), sized<DropSmallest>(33), sized<DropRandom>(33)};
+    const Budget budgets[] = {
+        Unbounded{}, window(40), window(0, 0.1), sized<DropOldest>(33), sized<DropSmallest>(33), sized<DropRandom>(33)};
     for (const Budget& budget : budgets)
         for (const std::size_t step : {1u, 3u, 50u, 699u}) {
             PointLearner whole = learner(stream, hinge(), budget), cut = learner(stream, hinge(), budget);
@@ -343,13 +350,16 @@ struct Fragile final : ForeignRule {
 
 void a_failed_chunk_is_undone() {
     const Stream stream;
-    const Budget budgets[] = {Unbounded{}, window(25), sized<DropOldest>(20), sized<DropSmallest>(20), sized<DropRandom>(20)};
+    const Budget budgets[] = {Unbounded{}, window(25), sized<DropOldest>(20), sized<DropSmallest>(20),
+                              sized<DropRandom>(20)};
     for (const Budget& budget : budgets)
         for (const int fails_after : {0, 1, 17, 150}) {
             auto rule = std::make_shared<Fragile>();
             auto calm = std::make_shared<Fragile>();
-            PointLearner tried = learner(stream, foreign(rule), budget), spared = learner(stream, foreign(calm), budget);
-            for (PointLearner* one : {&tried, &spared}) one->learn(stream.rows(0, 300), stream.labels(0, 300), {}, nullptr);
+            PointLearner tried = learner(stream, foreign(rule), budget),
+                         spared = learner(stream, foreign(calm), budget);
+            for (PointLearner* one : {&tried, &spared})
+                one->learn(stream.rows(0, 300), stream.labels(0, 300), {}, nullptr);
             rule->left = fails_after;
             bool threw = false;
             try {
@@ -360,7 +370,8 @@ void a_failed_chunk_is_undone() {
             CHECK(threw);
             CHECK(same(tried, spared));
             rule->left = 1 << 30;
-            for (PointLearner* one : {&tried, &spared}) one->learn(stream.rows(300, 400), stream.labels(300, 400), {}, nullptr);
+            for (PointLearner* one : {&tried, &spared})
+                one->learn(stream.rows(300, 400), stream.labels(300, 400), {}, nullptr);
             CHECK(same(tried, spared));
             CHECK(close(tried.hypothesis().norm2(), tried.hypothesis().exact_inner()[0], 1e-9));
         }
@@ -373,9 +384,11 @@ void bad_steps_are_refused() {
     };
     const Stream stream;
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    for (const Step& step : {Step{nan}, Step{1, nan}, Step{1, 1, nan}, Step{1, 1, 0, -1}, Step{1, 1, 0, nan}, Step{1e200}}) {
+    for (const Step& step :
+         {Step{nan}, Step{1, nan}, Step{1, 1, nan}, Step{1, 1, 0, -1}, Step{1, 1, 0, nan}, Step{1e200}}) {
         auto rule = std::make_shared<Given>();
-        PointLearner one = learner(stream, foreign(rule), sized<DropOldest>(5)), other = learner(stream, foreign(rule), sized<DropOldest>(5));
+        PointLearner one = learner(stream, foreign(rule), sized<DropOldest>(5)),
+                     other = learner(stream, foreign(rule), sized<DropOldest>(5));
         rule->step = Step{0.5, 0.9};
         for (PointLearner* l : {&one, &other}) l->learn(stream.rows(0, 20), stream.labels(0, 20), {}, nullptr);
         rule->step = step;
@@ -430,9 +443,11 @@ void a_third_class_keeps_the_scores() {
 void a_class_enters_at_its_event() {
     const Stream stream;
     std::vector<double> classes(stream.count);
-    for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<double>(i < 2 ? i : i < 90 ? i % 2 : i < 200 ? i % 3 : i % 5);
+    for (std::size_t i = 0; i < classes.size(); ++i)
+        classes[i] = static_cast<double>(i < 2 ? i : i < 90 ? i % 2 : i < 200 ? i % 3 : i % 5);
     for (const std::size_t step : {1u, 7u, 95u, 300u}) {
-        PointLearner whole = learner(stream, hinge(), sized<DropOldest>(30)), cut = learner(stream, hinge(), sized<DropOldest>(30));
+        PointLearner whole = learner(stream, hinge(), sized<DropOldest>(30)),
+                     cut = learner(stream, hinge(), sized<DropOldest>(30));
         std::vector<double> scores, piece;
         whole.learn(stream.rows(0, stream.count), classes, {}, &scores);
         CHECK(whole.outputs() == 5 && scores.size() == 5 * stream.count);

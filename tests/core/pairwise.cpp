@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <random>
 
+#include "check.hpp"
 #include "core/pairwise/kernel.hpp"
 #include "core/pairwise/matrix.hpp"
-#include "check.hpp"
 
 using namespace gristmill;
 
@@ -20,7 +20,9 @@ struct Stream {
         for (double& v : x) v = normal(random);
         for (std::size_t i = 0; i < count; ++i) y[i] = x[i * width] > 0 ? 1 : -1;
     }
-    DenseRows<double> rows(std::size_t from, std::size_t to) const { return {x.data() + from * width, to - from, width}; }
+    DenseRows<double> rows(std::size_t from, std::size_t to) const {
+        return {x.data() + from * width, to - from, width};
+    }
     std::span<const double> labels(std::size_t from, std::size_t to) const { return {y.data() + from, to - from}; }
     std::size_t count() const { return y.size(); }
 };
@@ -31,7 +33,8 @@ template <class L>
 std::vector<double> scores_in_pieces(L& learner, const Stream& stream) {
     std::vector<double> scores(stream.count());
     for (std::size_t k = 0; k + 1 < std::size(kCuts); ++k)
-        learner.learn(stream.rows(kCuts[k], kCuts[k + 1]), stream.labels(kCuts[k], kCuts[k + 1]), scores.data() + kCuts[k], nullptr);
+        learner.learn(stream.rows(kCuts[k], kCuts[k + 1]), stream.labels(kCuts[k], kCuts[k + 1]),
+                      scores.data() + kCuts[k], nullptr);
     return scores;
 }
 
@@ -104,14 +107,15 @@ void kernel_rankers_keep_their_budget() {
                 const Stream stream(300, 4);
                 auto make = [&] {
                     const KernelRanker::Settings settings{{}, {2.0, 0.0}, 1.5, false, false, drop, size};
-                    return KernelRanker(Kernel({{Op::gaussian, -1, -1, 0, 0.5, 0}}), make_points(4, false, false), settings,
-                                        Buffer(policy, 10), 3);
+                    return KernelRanker(Kernel({{Op::gaussian, -1, -1, 0, 0.5, 0}}), make_points(4, false, false),
+                                        settings, Buffer(policy, 10), 3);
                 };
                 KernelRanker whole = make(), cut = make();
                 std::vector<double> one(300), two(300);
                 whole.learn(stream.rows(0, 300), stream.labels(0, 300), one.data(), nullptr);
                 for (std::size_t k = 0; k + 1 < std::size(kCuts); ++k)
-                    cut.learn(stream.rows(kCuts[k], kCuts[k + 1]), stream.labels(kCuts[k], kCuts[k + 1]), two.data() + kCuts[k], nullptr);
+                    cut.learn(stream.rows(kCuts[k], kCuts[k + 1]), stream.labels(kCuts[k], kCuts[k + 1]),
+                              two.data() + kCuts[k], nullptr);
                 CHECK(one == two);
                 CHECK(whole.expansion().size() <= 10 + size);
                 CHECK(whole.norm2() <= 1.5 * 1.5 * (1 + 1e-9));
@@ -122,7 +126,8 @@ void kernel_rankers_keep_their_budget() {
 // A policy that fails in mid-chunk: nothing has changed.
 struct Failing final : ForeignPolicy {
     int left = 20;
-    void offer(std::uint64_t, std::span<const double>, double, std::size_t filled, std::vector<std::size_t>& slots) override {
+    void offer(std::uint64_t, std::span<const double>, double, std::size_t filled,
+               std::vector<std::size_t>& slots) override {
         if (left-- == 0) throw std::runtime_error("enough");
         slots.push_back(filled < 5 ? filled : 0);
     }

@@ -69,9 +69,9 @@ class AlarmRate {
 
   private:
     static constexpr double kFarthest = 1e6;  // no margin is farther from 0
-    static constexpr double kTail = 0.05;     // of the last scores: lower ones are compared by distance
-    static constexpr double kPull = 0.2;      // by so much an alarm too many lowers the level at which one begins
-    static constexpr double kReach = 3;       // levels that are farther from that of the rate stay as they are
+    static constexpr double kTail = 0.05;  // of the last scores: lower ones are compared by distance
+    static constexpr double kPull = 0.2;  // by so much an alarm too many lowers the level at which one begins
+    static constexpr double kReach = 3;  // levels that are farther from that of the rate stay as they are
 
     double level_of(double score) const {
         if (scores_.size() < 2) return 0;

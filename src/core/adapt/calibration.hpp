@@ -110,9 +110,11 @@ class Calibration {
     // Whether the state is a possible result of learning.
     bool is_valid() const {
         const auto finite = [](double x) { return std::isfinite(x); };
-        return finite(count_) && finite(slope_) && finite(curvature_) && finite(cross_) && count_ >= 0 && square_ >= 0 &&
-               square_ < kLargest && slope_ >= 0 && curvature_ >= 0 && std::all_of(offsets_.begin(), offsets_.end(), finite) &&
-               std::all_of(curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0 && std::isfinite(c); }) &&
+        return finite(count_) && finite(slope_) && finite(curvature_) && finite(cross_) && count_ >= 0 &&
+               square_ >= 0 && square_ < kLargest && slope_ >= 0 && curvature_ >= 0 &&
+               std::all_of(offsets_.begin(), offsets_.end(), finite) &&
+               std::all_of(
+                   curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0 && std::isfinite(c); }) &&
                cross_ * cross_ <= (curvature_ + kRidge) * (curvatures_[0] + kRidge);
     }
 
@@ -130,8 +132,9 @@ class Calibration {
         curvature_ = numbers[3];
         cross_ = numbers[4];
         const bool valid = count_ >= 0 && square_ >= 0 && square_ < kLargest && slope_ >= 0 && curvature_ >= 0 &&
-                          std::all_of(curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0; }) &&
-                          cross_ * cross_ <= (curvature_ + kRidge) * (curvatures_[0] + kRidge);
+                           std::all_of(
+                               curvatures_.begin(), curvatures_.end(), [](double c) { return c >= 0; }) &&
+                           cross_ * cross_ <= (curvature_ + kRidge) * (curvatures_[0] + kRidge);
         if (!valid) archive.refuse("calibration", "holds a number out of range");
     }
 
@@ -190,8 +193,10 @@ class Calibration {
 
     void softmax(std::span<const double> scores, double* out) const {
         double top = -kLargest, sum = 0;
-        for (std::size_t c = 0; c < scores.size(); ++c) top = std::max(top, out[c] = slope_ * (scores[c] * unit_) + offsets_[c]);
-        for (std::size_t c = 0; c < scores.size(); ++c) sum += out[c] = elementary::exp(std::max(out[c] - top, -kFarthest));
+        for (std::size_t c = 0; c < scores.size(); ++c)
+            top = std::max(top, out[c] = slope_ * (scores[c] * unit_) + offsets_[c]);
+        for (std::size_t c = 0; c < scores.size(); ++c)
+            sum += out[c] = elementary::exp(std::max(out[c] - top, -kFarthest));
         for (std::size_t c = 0; c < scores.size(); ++c) out[c] /= sum;
     }
 

@@ -36,7 +36,8 @@ struct ClassBalance {
     void visit(Archive& archive, std::size_t classes) {
         if (!on) return;
         archive.numbers("class_counts", counts);
-        if (archive.loads && (counts.size() > classes || std::any_of(counts.begin(), counts.end(), [](double n) { return !(n >= 0); })))
+        if (archive.loads &&
+            (counts.size() > classes || std::any_of(counts.begin(), counts.end(), [](double n) { return !(n >= 0); })))
             archive.refuse("class_counts", "does not fit the classes");
     }
 };

@@ -82,7 +82,7 @@ class Interval {
   private:
     static constexpr Row kSteps{0.005, 0.01, 0.02, 0.05, 0.15};  // gamma
     static constexpr double kLastStep = 0.01;  // step of the factor that follows the published intervals
-    static constexpr double kMemory = 128;                       // events in the running mean error
+    static constexpr double kMemory = 128;  // events in the running mean error
     static constexpr double kRate = 0.15, kWorst = 5;  // learning rate of the shares; largest loss that counts
     static constexpr double kMixed = 0.001;  // part of the shares that is redistributed evenly at each event
     // Bounds, so that a long time without errors, or one large error, is forgotten soon.
@@ -133,7 +133,8 @@ class Interval {
         }
         const double scale = (1 - kMixed) / sum;
         for (double& share : shares_[l]) share = scale * share + kMixed / static_cast<double>(kCount);
-        corrections_[l] = std::clamp(corrections_[l] * (units > predicted ? by.last_up : by.last_down)[l], kLastLeast, kLastMost);
+        corrections_[l] =
+            std::clamp(corrections_[l] * (units > predicted ? by.last_up : by.last_down)[l], kLastLeast, kLastMost);
     }
 
     static constexpr Row same(double x) { return {x, x, x, x, x}; }

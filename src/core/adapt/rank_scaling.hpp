@@ -22,7 +22,7 @@ namespace gristmill {
 
 // The normal quantile of a share between 0 and 1 (Wichura, Algorithm AS 241, Applied Statistics 37, 1988; error below 1e-15).
 inline double normal_quantile(double share) {
-    auto ratio = [](double r, const double (&up)[8], const double (&down)[8]) {
+    auto ratio = [](double r, const double(&up)[8], const double(&down)[8]) {
         double above = up[7], below = down[7];
         for (int i = 6; i >= 0; --i) above = above * r + up[i], below = below * r + down[i];
         return above / below;
@@ -231,8 +231,8 @@ class RankScaling {
     void widen(std::span<const double> fresh, std::uint64_t events) {
         if (width() == 0) seen = events, next_ = following(std::max<std::uint64_t>(events, 1) - 1);
         const std::size_t before = width(), now = before + fresh.size();
-        const std::size_t rows =
-            before == 0 ? static_cast<std::size_t>(std::min<std::uint64_t>(events, sample_rows)) : sample_.size() / before;
+        const std::size_t rows = before == 0 ? static_cast<std::size_t>(std::min<std::uint64_t>(events, sample_rows))
+                                             : sample_.size() / before;
         std::vector<double> wider(rows * now);
         for (std::size_t r = 0; r < rows; ++r) {
             std::copy_n(sample_.begin() + static_cast<std::ptrdiff_t>(r * before), before,
@@ -283,7 +283,8 @@ class RankScaling {
             const std::size_t rows = part->sample_.size() / d;
             const double share = static_cast<double>(part->seen) / static_cast<double>(found.seen);
             const auto wanted = static_cast<std::size_t>(std::ceil(share * static_cast<double>(found.sample_rows)));
-            const std::size_t left = found.sample_rows - found.sample_.size() / d, taken = std::min({rows, wanted, left});
+            const std::size_t left = found.sample_rows - found.sample_.size() / d,
+                              taken = std::min({rows, wanted, left});
             for (std::size_t at = 0; at < taken; ++at) {
                 const auto row = part->sample_.begin() + static_cast<std::ptrdiff_t>(at * rows / taken * d);
                 found.sample_.insert(found.sample_.end(), row, row + static_cast<std::ptrdiff_t>(d));
@@ -364,7 +365,9 @@ class RankScaling {
         seen = seen_before_;
         if (!replaced_) return;
         if (replaced_->empty()) sample_.resize(sample_.size() - width());
-        else std::copy(replaced_->begin(), replaced_->end(), sample_.begin() + static_cast<std::ptrdiff_t>(slot_ * width()));
+        else
+            std::copy(replaced_->begin(), replaced_->end(),
+                      sample_.begin() + static_cast<std::ptrdiff_t>(slot_ * width()));
         replaced_.reset();
     }
 
@@ -376,7 +379,7 @@ class RankScaling {
     static constexpr std::uint64_t kRecent = 4096;  // events that the sample is drawn from
     static constexpr std::uint64_t kOften = 2048, kDense = 8192;
     static constexpr std::uint64_t kAlways = 64;  // events up to which every due renewal happens
-    static constexpr double kChanged = 0.3;       // mean change of a scaled column that is worth a renewal
+    static constexpr double kChanged = 0.3;  // mean change of a scaled column that is worth a renewal
 
     static std::uint64_t following(std::uint64_t n) { return n < kDense ? std::max(n + 1, n + n / 4) : n + kOften; }
     void save(std::vector<double>& numbers, std::vector<std::int64_t>& counts) {

@@ -101,7 +101,8 @@ class ColumnScaling {
     static constexpr std::uint64_t kEarly = 64;  // events after which the clip of the running moments is enough
 
     // robust: a few wild values among the first events are found and taken out of the moments.
-    ColumnScaling(bool by_range, std::uint64_t warmup, bool robust = false) : by_range(by_range), warmup(warmup), robust(robust) {}
+    ColumnScaling(bool by_range, std::uint64_t warmup, bool robust = false)
+        : by_range(by_range), warmup(warmup), robust(robust) {}
 
     std::size_t width() const { return first.size(); }
     std::uint64_t known() const { return std::min(seen, warmup); }
@@ -144,7 +145,8 @@ class ColumnScaling {
 
     // The same for sparse rows: a column is divided by its root mean square, or by its range including 0, and not
     // centred, so that zeros stay zeros. requires: columns that began with 0, each at most once per row.
-    void learn_sparse(std::span<const std::int64_t> starts, const std::int32_t* columns, const double* values, double* out) {
+    void learn_sparse(std::span<const std::int64_t> starts, const std::int32_t* columns, const double* values,
+                      double* out) {
         for (std::size_t r = 0; r + 1 < starts.size(); ++r, ++seen)
             for (std::int64_t at = starts[r]; at < starts[r + 1]; ++at) {
                 const auto c = static_cast<std::size_t>(columns[at]);
@@ -175,7 +177,8 @@ class ColumnScaling {
         archive.numbers("high", high, width());
         if (!robust) return;
         archive.numbers("early", early);
-        if (archive.loads && early.size() > std::min(seen, kEarly) * width()) archive.refuse("early", "does not fit the others");
+        if (archive.loads && early.size() > std::min(seen, kEarly) * width())
+            archive.refuse("early", "does not fit the others");
     }
 
     void begin() {
@@ -205,7 +208,7 @@ class ColumnScaling {
     std::vector<double> early;  // the first rows, where moments are robust; freed after kEarly events
 
   private:
-    static constexpr double kQuartiles = 3;      // quartile deviations from the median that early values count at most
+    static constexpr double kQuartiles = 3;  // quartile deviations from the median that early values count at most
     // Times the robust deviation: only wild values make moments so wide; sparse counts reach 40.
     static constexpr double kWild = 100;
     std::uint64_t saved_seen_ = 0;
@@ -255,7 +258,8 @@ class ColumnScaling {
     // Mean minus the first value, and deviation.
     void moments(double count, double* __restrict mean, double* __restrict spread) const {
         const double *sums = low.data(), *squares = high.data();
-        for (std::size_t c = 0, n = width(); c < n; ++c) outliers::moments(sums[c], squares[c], count, mean[c], spread[c]);
+        for (std::size_t c = 0, n = width(); c < n; ++c)
+            outliers::moments(sums[c], squares[c], count, mean[c], spread[c]);
     }
 
     // One value of a sparse column, which was 0 in all events without it.
@@ -272,7 +276,8 @@ class ColumnScaling {
     }
     double divided(std::size_t c, double x, std::uint64_t events) const {
         if (by_range) return x / outliers::nonzero(high[c] - low[c]);
-        const double z = outliers::compressed(x / outliers::nonzero(outliers::deviation(high[c] / static_cast<double>(events))));
+        const double z =
+            outliers::compressed(x / outliers::nonzero(outliers::deviation(high[c] / static_cast<double>(events))));
         return std::isfinite(z) ? z : 0.0;
     }
 
@@ -307,14 +312,16 @@ class ColumnScaling {
         std::vector<double> mean(width()), spread(width());
         moments(static_cast<double>(std::max<std::uint64_t>(seen, 1)), mean.data(), spread.data());
         for (std::size_t r = 0; r < n; ++r, rows += width(), out += width()) {
-            if (add(rows, outliers::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(), out)) compress(out);
+            if (add(rows, outliers::limit(seen + r), static_cast<double>(seen + r + 1), mean.data(), spread.data(),
+                    out))
+                compress(out);
         }
     }
     // Adds an event to the sums, clipped at `far` deviations from the mean so far, and scales it, in one pass over the
     // columns, so that divisions and roots overlap. Returns whether a scaled value needs compression.
     bool add(const double* row, double far, double count, double* __restrict mean, double* __restrict spread,
              double* __restrict out) {
-        double *__restrict sums = low.data(), *__restrict squares = high.data();
+        double* __restrict sums = low.data(), * __restrict squares = high.data();
         const double* begin = first.data();
         std::int64_t beyond = 0;
         for (std::size_t c = 0, n = width(); c < n; ++c) {

@@ -14,8 +14,12 @@ class Group final : public CoordinateGroup {
     using Root = typename Trees::Root;
     static constexpr std::size_t kInStep = 16;  // trees searched in lockstep
     // The result at the end of a search.
-    static constexpr auto kValue = [](const Piece& piece, const typename Trees::Walk& walk) { return Trees::finish(piece, walk); };
-    static constexpr auto kSlope = [](const Piece& piece, const typename Trees::Walk& walk) { return Trees::slope(piece, walk); };
+    static constexpr auto kValue = [](const Piece& piece, const typename Trees::Walk& walk) {
+        return Trees::finish(piece, walk);
+    };
+    static constexpr auto kSlope = [](const Piece& piece, const typename Trees::Walk& walk) {
+        return Trees::slope(piece, walk);
+    };
 
   public:
     struct Member {
@@ -50,14 +54,16 @@ class Group final : public CoordinateGroup {
     void add(std::size_t output, const double* keys, double coef) override {
         Trees trees(store_, piece_);
         for (std::size_t m = 0; m < members_.size(); ++m)
-            if (const double key = keys[members_[m].coordinate]; !std::isnan(key)) trees.add(root(output, m), key, coef);
+            if (const double key = keys[members_[m].coordinate]; !std::isnan(key))
+                trees.add(root(output, m), key, coef);
     }
     void remove(std::size_t output, const double* keys, double coef) override {
         // fetches the nodes of all trees into the cache together
         search(output, keys, kValue, [](std::size_t, double) {});
         Trees trees(store_, piece_);
         for (std::size_t m = 0; m < members_.size(); ++m)
-            if (const double key = keys[members_[m].coordinate]; !std::isnan(key)) trees.remove(root(output, m), key, coef);
+            if (const double key = keys[members_[m].coordinate]; !std::isnan(key))
+                trees.remove(root(output, m), key, coef);
     }
     void clear() override {
         Trees trees(store_, piece_);
@@ -96,8 +102,7 @@ class Group final : public CoordinateGroup {
     std::vector<TreeEntry> entries(std::size_t output, std::size_t member) const override {
         std::vector<TreeEntry> all;
         all.reserve(root(output, member).size);
-        Trees::for_each(root(output, member),
-                        [&](const TreeEntry& entry) { all.push_back(entry); });
+        Trees::for_each(root(output, member), [&](const TreeEntry& entry) { all.push_back(entry); });
         return all;
     }
     std::vector<std::uint8_t> shape(std::size_t output, std::size_t member) const override {
@@ -114,7 +119,8 @@ class Group final : public CoordinateGroup {
             compiled_[t].build(piece_, entries(t / members_.size(), t % members_.size()));
     }
     void drop_compiled() override { compiled_ = {}; }
-    void serve(std::size_t output, const double* keys, std::size_t rows, std::size_t stride, double* out) const override {
+    void serve(std::size_t output, const double* keys, std::size_t rows, std::size_t stride,
+               double* out) const override {
         constexpr std::size_t together = SortedKeys::kTogether;
         double x[together];
         std::size_t at[together];
@@ -160,7 +166,8 @@ class Group final : public CoordinateGroup {
             for (std::size_t t = copies_.size(); t < roots_.size(); ++t) trees.clear(roots_[t]);
             roots_.resize(copies_.size());
             outputs_ = roots_.size() / members_.size();
-            for (std::size_t t = 0; t < roots_.size(); ++t) trees.build(roots_[t], copies_[t].entries, copies_[t].shape);
+            for (std::size_t t = 0; t < roots_.size(); ++t)
+                trees.build(roots_[t], copies_[t].entries, copies_[t].shape);
         } else {
             store_.journal.undo();
             store_.leaves.rollback();

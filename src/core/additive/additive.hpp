@@ -52,7 +52,8 @@ class CoordinateGroup {
     virtual void compile() = 0;
     virtual void drop_compiled() = 0;
     // Adds its part to out[r] for each row of keys; requires: compiled.
-    virtual void serve(std::size_t output, const double* keys, std::size_t rows, std::size_t stride, double* out) const = 0;
+    virtual void serve(std::size_t output, const double* keys, std::size_t rows, std::size_t stride,
+                       double* out) const = 0;
     virtual std::size_t bytes() const = 0;
     virtual void begin(bool long_chunk) = 0;
     virtual void commit() = 0;
@@ -87,7 +88,8 @@ class AdditiveSum {
 
     std::vector<TreeEntry> entries(std::size_t output, std::size_t c) const;
     std::vector<std::uint8_t> shape(std::size_t output, std::size_t c) const;
-    void build(std::size_t output, std::size_t c, std::span<const TreeEntry> entries, std::span<const std::uint8_t> shape);
+    void build(std::size_t output, std::size_t c, std::span<const TreeEntry> entries,
+               std::span<const std::uint8_t> shape);
 
     // Builds sorted arrays for fast prediction; the next change discards them. They agree with the trees up to
     // rounding.

@@ -29,7 +29,8 @@ class SortedKeys {
         std::size_t length = keys_.size();
         for (; length > 1; length -= length / 2) {
             const std::size_t half = length / 2;
-            for (std::size_t r = 0; r < rows; ++r) at[r] += half * static_cast<std::size_t>(keys[at[r] + half - 1] <= x[r]);
+            for (std::size_t r = 0; r < rows; ++r)
+                at[r] += half * static_cast<std::size_t>(keys[at[r] + half - 1] <= x[r]);
         }
         if (length == 1)
             for (std::size_t r = 0; r < rows; ++r) at[r] += static_cast<std::size_t>(keys[at[r]] <= x[r]);
@@ -67,9 +68,11 @@ class Compiled<LaplacePiece> {
         keys_.assign(entries);
         sums_.assign(n, {});
         for (std::size_t j = 0; j < n; ++j)
-            sums_[j][0] = entries[j].coef + (j > 0 ? sums_[j - 1][0] * piece.factor(entries[j].key - entries[j - 1].key) : 0.0);
+            sums_[j][0] =
+                entries[j].coef + (j > 0 ? sums_[j - 1][0] * piece.factor(entries[j].key - entries[j - 1].key) : 0.0);
         for (std::size_t j = n; j-- > 0;)
-            sums_[j][1] = entries[j].coef + (j + 1 < n ? sums_[j + 1][1] * piece.factor(entries[j + 1].key - entries[j].key) : 0.0);
+            sums_[j][1] = entries[j].coef +
+                          (j + 1 < n ? sums_[j + 1][1] * piece.factor(entries[j + 1].key - entries[j].key) : 0.0);
     }
     void prefetch(std::size_t at) const { __builtin_prefetch(sums_.data() + (at > 0 ? at - 1 : 0)); }
     double value(const LaplacePiece& piece, std::size_t at, double x) const {

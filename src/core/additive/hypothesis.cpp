@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/kernels/check.hpp"
 #include "core/base/threads.hpp"
+#include "core/kernels/check.hpp"
 
 namespace gristmill {
 
@@ -263,14 +263,14 @@ void Trees::repair_norm() {
 void Trees::scores(const Batch& batch, double* scores) const {
     const std::size_t rows = batch_count(batch), coordinates = keys_.size(), block = 4096;
     auto score_rows = [&](std::size_t from, std::size_t to) {
-        std::vector<double> row(width()), keys(std::min(to - from, block) * coordinates), out(std::min(to - from, block));
+        std::vector<double> row(width()), keys(std::min(to - from, block) * coordinates),
+            out(std::min(to - from, block));
         for (std::size_t first = from; first < to; first += block) {
             const std::size_t count = std::min(block, to - first);
             for (std::size_t r = 0; r < count; ++r)
                 sum_.keys(dense_row(batch, first + r, row), keys.data() + r * coordinates);
             for (std::size_t o = 0; o < outputs(); ++o) {
-                if (sum_.compiled())
-                    sum_.serve(o, keys.data(), count, out.data());
+                if (sum_.compiled()) sum_.serve(o, keys.data(), count, out.data());
                 else
                     for (std::size_t r = 0; r < count; ++r) out[r] = sum_.score(o, keys.data() + r * coordinates);
                 for (std::size_t r = 0; r < count; ++r) scores[(first + r) * outputs() + o] = scale_ * out[r];

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "core/additive/additive.hpp"
+#include "core/additive/terms.hpp"
 #include "core/kernels/points.hpp"
 #include "core/learner/hypothesis.hpp"
-#include "core/additive/terms.hpp"
 
 namespace gristmill {
 
@@ -35,7 +35,9 @@ class Trees {
     std::size_t size() const { return terms_.size(); }
     std::int64_t id(std::size_t slot) const { return terms_.id(slot); }
     std::size_t oldest() const { return terms_.size() == 0 ? Points::npos : terms_.oldest(); }
-    std::size_t newer(std::size_t slot) const { return terms_.newer(slot) == Terms::kNone ? Points::npos : terms_.newer(slot); }
+    std::size_t newer(std::size_t slot) const {
+        return terms_.newer(slot) == Terms::kNone ? Points::npos : terms_.newer(slot);
+    }
     std::size_t smallest() const { return terms_.smallest(); }
     double magnitude(std::size_t slot) const { return std::abs(scale_) * terms_.magnitude(slot); }
 
@@ -59,7 +61,9 @@ class Trees {
         lookahead.first = first;
         lookahead.count = count;
     }
-    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return scale_ * sum_.score(output, keys(lookahead, i)); }
+    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const {
+        return scale_ * sum_.score(output, keys(lookahead, i));
+    }
     double average_score(Lookahead&, std::size_t, std::size_t) const { return kUnknown; }
     double self(Lookahead& lookahead, std::size_t i) const { return sum_.self(keys(lookahead, i)); }
     void measure(Lookahead& lookahead, std::size_t i, std::span<const double> direction, Trial& trial);
@@ -115,8 +119,8 @@ class Trees {
     std::size_t limit_;
     double scale_ = 1, norm2_ = 0, error_bound_ = 0, error_floor_ = 0;  // norm and rounding errors as in Expansion
     std::vector<double> row_, keys_;  // scratch: a stored term
-    bool filled_ = false;             // whether memory for the whole budget has been reserved
-    Numbers before_ = {};             // undo state of a transaction
+    bool filled_ = false;  // whether memory for the whole budget has been reserved
+    Numbers before_ = {};  // undo state of a transaction
 };
 
 }  // namespace gristmill

@@ -41,7 +41,9 @@ struct Entries {
     std::uint32_t times[kLeafFan];
 
     TreeEntry get(std::size_t j) const { return {key[j], coef[j], rest[j], times[j]}; }
-    void set(std::size_t j, const TreeEntry& e) { key[j] = e.key, coef[j] = e.coef, rest[j] = e.rest, times[j] = e.times; }
+    void set(std::size_t j, const TreeEntry& e) {
+        key[j] = e.key, coef[j] = e.coef, rest[j] = e.rest, times[j] = e.times;
+    }
 };
 
 // exp(-gamma |p - q|). Every sum is anchored at a key of its subtree and moved from key to key by factors exp(-gamma
@@ -56,22 +58,22 @@ struct LaplacePiece {
         static constexpr std::size_t kHot = (1 + 3 * kLeafFan) * sizeof(double);  // bytes that a search reads
     };
     struct Summary {
-        double low, high;    // smallest and largest key
+        double low, high;  // smallest and largest key
         double left, right;  // sum a exp(-gamma (high - x)), sum a exp(-gamma (x - low))
-        double span;         // exp(-gamma (high - low))
+        double span;  // exp(-gamma (high - low))
         bool same_edges(const Summary& other) const { return low == other.low && high == other.high; }
     };
     struct Links {
-        double gap[kInnerFan];                                 // factor from child i's high to child i+1's low
+        double gap[kInnerFan];  // factor from child i's high to child i+1's low
         // sums of the children before i, at the high of child i-1
         double left[kInnerFan + 1], left_span[kInnerFan + 1];
-        double right[kInnerFan], right_span[kInnerFan];        // sums of the children after i, at the low of child i+1
+        double right[kInnerFan], right_span[kInnerFan];  // sums of the children after i, at the low of child i+1
     };
     struct Carry {
-        double left = 0;                                         // sum of all keys to the left, at the node's low
-        double right = 0;                                        // sum of all keys to the right, at `next`
-        double next = std::numeric_limits<double>::infinity();   // first key to the right
-        double bridge = 0;                                       // factor from the node's high to `next`
+        double left = 0;  // sum of all keys to the left, at the node's low
+        double right = 0;  // sum of all keys to the right, at `next`
+        double next = std::numeric_limits<double>::infinity();  // first key to the right
+        double bridge = 0;  // factor from the node's high to `next`
     };
 
     double factor(double distance) const { return elementary::exp(-gamma * distance); }
@@ -141,7 +143,7 @@ struct LaplacePiece {
   private:
     struct Sides {
         double left, right;  // sums of the keys up to x, and of those beyond
-        double here;         // part of the left sum at x itself
+        double here;  // part of the left sum at x itself
     };
     Sides both(const Carry& carry, const Leaf& leaf, double x) const {
         const double *key = leaf.entry.key, *coef = leaf.entry.coef;
@@ -186,7 +188,7 @@ struct SplinePiece {
     };
     struct Links {
         double before[kInnerFan + 1][kAll];  // sums over the children before i
-        double after[kInnerFan][kSide];      // sums over the children after i
+        double after[kInnerFan][kSide];  // sums over the children after i
     };
     struct Carry {
         double left[kAll] = {}, right[kSide] = {};
@@ -246,7 +248,9 @@ struct SplinePiece {
     }
     double self(double x) const { return value(x, x); }
     const char* refusal(double x) const {
-        if (x < 0) return "is below 0, where Spline is not a kernel; scale the inputs to [0, 1], for example with MinMaxScaler";
+        if (x < 0)
+            return "is below 0, where Spline is not a kernel; scale the inputs to [0, 1], for example with "
+                   "MinMaxScaler";
         if (x > kLargest) return "is too large for Spline; scale the inputs to [0, 1], for example with MinMaxScaler";
         return nullptr;
     }

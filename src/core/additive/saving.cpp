@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/kernels/check.hpp"
 #include "core/additive/hypothesis.hpp"
+#include "core/kernels/check.hpp"
 
 namespace gristmill {
 
@@ -65,7 +65,8 @@ std::vector<TreeEntry> Trees::fresh_entries(std::size_t output, std::size_t c) c
     for (std::size_t slot = 0; slot < terms_.size(); ++slot) {
         terms_.row(slot, row.data());
         const double key = sum_.coordinates()[c].of(row.data());
-        if (!std::isnan(key) && terms_.coefs(slot)[output] != 0) order.push_back({key, static_cast<std::uint32_t>(slot)});
+        if (!std::isnan(key) && terms_.coefs(slot)[output] != 0)
+            order.push_back({key, static_cast<std::uint32_t>(slot)});
     }
     std::sort(order.begin(), order.end());
     std::vector<TreeEntry> entries;

@@ -30,10 +30,8 @@ void Terms::reserve(std::size_t slots) {
 
 void Terms::write(std::size_t slot, std::int64_t id, const double* row, const double* coefs) {
     *ids_[slot] = id;
-    if (single_)
-        std::transform(row, row + width(), floats_[slot], [](double x) { return static_cast<float>(x); });
-    else
-        std::copy(row, row + width(), rows_[slot]);
+    if (single_) std::transform(row, row + width(), floats_[slot], [](double x) { return static_cast<float>(x); });
+    else std::copy(row, row + width(), rows_[slot]);
     std::copy(coefs, coefs + outputs(), coefs_[slot]);
 }
 
@@ -64,10 +62,8 @@ void Terms::remove(std::size_t slot) {
     }
     if (slot != last) {
         *ids_[slot] = id(last);
-        if (single_)
-            std::copy_n(floats_[last], width(), floats_[slot]);
-        else
-            std::copy_n(rows_[last], width(), rows_[slot]);
+        if (single_) std::copy_n(floats_[last], width(), floats_[slot]);
+        else std::copy_n(rows_[last], width(), rows_[slot]);
         std::copy_n(coefs_[last], outputs(), coefs_[slot]);
         const Age age = *ages_[slot] = *ages_[last];
         const auto moved = static_cast<std::uint32_t>(slot);
@@ -179,7 +175,9 @@ void Terms::sink(std::size_t at) {
 
 void Terms::log(std::size_t slot) {
     if (!logging_ || slot >= size_before_) return;
-    log_.push_back({static_cast<std::uint32_t>(slot), id(slot), std::vector<double>(width()),
+    log_.push_back({static_cast<std::uint32_t>(slot),
+                    id(slot),
+                    std::vector<double>(width()),
                     {coefs_[slot], coefs_[slot] + outputs()}});
     row(slot, log_.back().row.data());
 }

@@ -43,10 +43,8 @@ class Terms {
     std::size_t width() const { return rows_.width(); }
     bool single() const { return single_; }
     void row(std::size_t slot, double* to) const {
-        if (single_)
-            std::copy_n(floats_[slot], width(), to);
-        else
-            std::copy_n(rows_[slot], width(), to);
+        if (single_) std::copy_n(floats_[slot], width(), to);
+        else std::copy_n(rows_[slot], width(), to);
     }
     std::span<const double> coefs(std::size_t slot) const { return {coefs_[slot], outputs()}; }
     std::int64_t id(std::size_t slot) const { return *ids_[slot]; }

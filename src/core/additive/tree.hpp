@@ -169,7 +169,8 @@ class Tree {
         if (shape.size() < 2 || shape[0] > 16) throw std::invalid_argument("the saved trees are damaged");
         std::size_t entry = 0, node = 1;
         void* top = build_below(shape[0], entries, entry, shape, node, true);
-        if (entry != entries.size() || node != shape.size()) throw std::invalid_argument("the saved trees do not fit the points");
+        if (entry != entries.size() || node != shape.size())
+            throw std::invalid_argument("the saved trees do not fit the points");
         root = {top, shape[0], entries.size()};
         refresh(root);
     }
@@ -282,10 +283,8 @@ class Tree {
 
     // Child i is full or less than half full. ensures: no child is, and the links are up to date.
     void rebalance(Inner& node, std::size_t height, std::size_t i) {
-        if (height == 1)
-            rebalance_child<Leaf>(node, i, store_.leaves, 0);
-        else
-            rebalance_child<Inner>(node, i, store_.inners, height - 1);
+        if (height == 1) rebalance_child<Leaf>(node, i, store_.leaves, 0);
+        else rebalance_child<Inner>(node, i, store_.inners, height - 1);
         piece_.link(node.links, node.sum, node.count, 0, node.count - 1, true);
     }
 
@@ -329,10 +328,8 @@ class Tree {
     template <class Child>
     static void balance_pair(Child& left, Child& right) {
         const std::size_t half = (left.count + right.count) / 2;
-        if (left.count > half)
-            move(left, half, left.count, right, 0);
-        else
-            move(right, 0, half - left.count, left, left.count);
+        if (left.count > half) move(left, half, left.count, right, 0);
+        else move(right, 0, half - left.count, left, left.count);
     }
 
     static void open(Leaf& leaf, std::size_t j) {

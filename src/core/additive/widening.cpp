@@ -49,7 +49,8 @@ double weight_of(std::span<const Coordinate> coordinates) {
 }
 
 // The fields of a saved learner over the coordinates `narrow`, as those of one over `wide`.
-void widen_fields(Archive& saved, std::span<const Coordinate> narrow, std::span<const Coordinate> wide, std::size_t outputs) {
+void widen_fields(Archive& saved, std::span<const Coordinate> narrow, std::span<const Coordinate> wide,
+                  std::size_t outputs) {
     const auto places = places_of(narrow, wide);
     const auto ends = list<std::int64_t>(saved, "shape_ends");
     const auto shapes = list<std::uint8_t>(saved, "shapes");

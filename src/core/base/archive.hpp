@@ -20,7 +20,9 @@
 namespace gristmill {
 
 struct Field {
-    std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<std::uint8_t>, std::vector<float>> values;
+    std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<std::uint8_t>,
+                 std::vector<float>>
+        values;
     std::vector<std::size_t> shape;
 };
 
@@ -34,7 +36,7 @@ class Archive {
 
     bool loads = false;
     std::vector<std::pair<std::string, Field>> fields;  // in the order of the visits
-    std::string scope;                                  // prefix of every name
+    std::string scope;  // prefix of every name
     std::optional<Batch> points;  // while loading: the stored points, which are kept outside the fields
 
     // One number; `otherwise`: the value when the field is absent.
@@ -77,13 +79,16 @@ class Archive {
     template <class List>
     void known(const char* name, List& list, std::size_t size) {
         if (!loads) {
-            fields.push_back({scope + name, {std::vector<double>(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size)), {size}}});
+            fields.push_back(
+                {scope + name,
+                 {std::vector<double>(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size)), {size}}});
             return;
         }
         const Field* field = find(name);
         if (!field) return list.assign(size, std::numeric_limits<double>::quiet_NaN());
         const auto* read = std::get_if<std::vector<double>>(&field->values);
-        if (!read || read->size() != size || std::any_of(read->begin(), read->end(), [](double x) { return std::isinf(x); }))
+        if (!read || read->size() != size ||
+            std::any_of(read->begin(), read->end(), [](double x) { return std::isinf(x); }))
             refuse(name, "does not fit the others");
         list.assign(read->begin(), read->end());
     }
@@ -91,7 +96,8 @@ class Archive {
     void table(const char* name, std::vector<Lines<double>>& lines, std::size_t rows, std::size_t columns) {
         if (!loads) {
             std::vector<double> all;
-            for (const auto& line : lines) all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(columns));
+            for (const auto& line : lines)
+                all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(columns));
             refuse_infinite(name, all);
             fields.push_back({scope + name, {std::move(all), {lines.size(), columns}}});
             return;
@@ -108,10 +114,12 @@ class Archive {
         const std::string outer = scope;
         scope += name;
         scope += '.';
-        std::visit([&](auto& p) {
-            p.state([&](const char* field, double& x) { number(field, x); });
-            if constexpr (requires { p.visit(*this); }) p.visit(*this);  // list-valued state
-        }, part);
+        std::visit(
+            [&](auto& p) {
+                p.state([&](const char* field, double& x) { number(field, x); });
+                if constexpr (requires { p.visit(*this); }) p.visit(*this);  // list-valued state
+            },
+            part);
         scope = outer;
     }
     // A text, kept as its bytes.
@@ -144,7 +152,8 @@ class Archive {
     // Numbers in all fields.
     std::uint64_t held() const {
         std::uint64_t sum = 0;
-        for (const auto& [name, field] : fields) sum += std::visit([](const auto& list) { return std::uint64_t{list.size()}; }, field.values);
+        for (const auto& [name, field] : fields)
+            sum += std::visit([](const auto& list) { return std::uint64_t{list.size()}; }, field.values);
         return sum;
     }
     const Field* find(const char* name) const {

@@ -46,10 +46,12 @@ struct LargePages {
 class Arena {
   public:
     explicit Arena(std::size_t record_bytes)
-        : record_bytes_(record_bytes),
-          shift_(static_cast<std::size_t>(std::countr_zero(std::bit_floor(std::max<std::size_t>(kSlabBytes / record_bytes, 1))))) {}
+        : record_bytes_(record_bytes), shift_(static_cast<std::size_t>(std::countr_zero(
+                                           std::bit_floor(std::max<std::size_t>(kSlabBytes / record_bytes, 1))))) {}
 
-    std::byte* at(std::size_t i) const { return slabs_[i >> shift_].get() + (i & ((std::size_t{1} << shift_) - 1)) * record_bytes_; }
+    std::byte* at(std::size_t i) const {
+        return slabs_[i >> shift_].get() + (i & ((std::size_t{1} << shift_) - 1)) * record_bytes_;
+    }
     std::size_t records() const { return records_; }
 
     // Makes room for `records` records. Existing records keep their address, unless all of them fit into the first

@@ -56,9 +56,7 @@ struct LineAllocator {  // aligned to cache lines, so that a block of lanes is o
     LineAllocator() = default;
     template <class U>
     LineAllocator(const LineAllocator<U>&) {}
-    T* allocate(std::size_t n) {
-        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(kLineBytes)));
-    }
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(kLineBytes))); }
     void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(kLineBytes)); }
     bool operator==(const LineAllocator&) const { return true; }
 };
@@ -69,12 +67,16 @@ using Lines = std::vector<T, LineAllocator<T>>;
 template <class T>
 struct UnsetAllocator : LineAllocator<T> {
     template <class U>
-    struct rebind { using other = UnsetAllocator<U>; };
+    struct rebind {
+        using other = UnsetAllocator<U>;
+    };
     UnsetAllocator() = default;
     template <class U>
     UnsetAllocator(const UnsetAllocator<U>&) {}
     template <class U>
-    void construct(U* p) { ::new (static_cast<void*>(p)) U; }
+    void construct(U* p) {
+        ::new (static_cast<void*>(p)) U;
+    }
 };
 template <class T>
 using UnsetLines = std::vector<T, UnsetAllocator<T>>;

@@ -62,7 +62,8 @@ namespace {
 class SpinWait {
   public:
     using Clock = std::chrono::steady_clock;
-    explicit SpinWait(Clock::duration patience) : until_(Clock::now() + std::min<Clock::duration>(patience, std::chrono::microseconds(500))) {}
+    explicit SpinWait(Clock::duration patience)
+        : until_(Clock::now() + std::min<Clock::duration>(patience, std::chrono::microseconds(500))) {}
 
     template <class Seen>
     bool wait_for(Seen seen) const {
@@ -197,7 +198,9 @@ std::size_t threads_allowed() { return at_work ? 1 : allowed; }
 std::size_t worker_index() { return current_worker; }
 void allow_threads(std::size_t count) { allowed = std::max<std::size_t>(count, 1); }
 
-void parallel(std::size_t count, const std::function<void(std::size_t)>& work) { parallel(count, threads_allowed(), work); }
+void parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+    parallel(count, threads_allowed(), work);
+}
 
 void parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work) {
     threads = at_work ? 1 : std::min(threads, count);

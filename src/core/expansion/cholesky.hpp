@@ -33,7 +33,7 @@ class CholeskySpan {
 
     double score(const double* z) const;
     double average_score(const double* z, std::uint64_t ticks) const;
-    double projected2(const double* z) const;          // ||P k(x,.)||^2
+    double projected2(const double* z) const;  // ||P k(x,.)||^2
     double residual2(const double* z, double self) const;  // squared distance of k(x,.) from the span; 0 if dependent
     double norm2() const;
 
@@ -67,13 +67,15 @@ class CholeskySpan {
 
   private:
     struct Stair {
-        Lines<double> blocks;    // rows of L left of the triangle: block, column, lane
+        Lines<double> blocks;  // rows of L left of the triangle: block, column, lane
         Lines<double> triangle;  // by columns; 0 on and above the diagonal
-        Lines<double> inverse;   // 1 / delta; 0 if there is no member yet
+        Lines<double> inverse;  // 1 / delta; 0 if there is no member yet
     };
     void grow(const double* z, double inverse, std::size_t slot);
     double& entry(std::size_t row, std::size_t column);
-    double entry(std::size_t row, std::size_t column) const { return const_cast<CholeskySpan*>(this)->entry(row, column); }
+    double entry(std::size_t row, std::size_t column) const {
+        return const_cast<CholeskySpan*>(this)->entry(row, column);
+    }
 
     std::vector<std::size_t> members_;  // slots
     std::vector<Stair> stairs_;

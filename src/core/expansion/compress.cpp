@@ -5,8 +5,8 @@
 #include <memory>
 #include <numeric>
 
-#include "core/kernels/sparse_points.hpp"
 #include "core/base/threads.hpp"
+#include "core/kernels/sparse_points.hpp"
 
 namespace gristmill {
 
@@ -42,7 +42,8 @@ struct State {
     }
     // Adds a basis vector on which the points from `first` on have the coordinates z.
     void take(const Pivot& pivot, const double* z, std::size_t first, std::size_t count) {
-        for (std::size_t o = 0; o < left.size(); ++o) isa_score().axpy(-pivot.share[o], z, left[o].data() + first, count);
+        for (std::size_t o = 0; o < left.size(); ++o)
+            isa_score().axpy(-pivot.share[o], z, left[o].data() + first, count);
         for (std::size_t i = 0; i < count; ++i) distance2[first + i] -= z[i] * z[i];
     }
     void leave(std::size_t i) {
@@ -53,8 +54,8 @@ struct State {
 
 // Coordinates on the newest basis vectors from kernel values: `sums` are the products with the earlier coordinates. z:
 // kernel values in, coordinates out; the earlier lines of the round are `stride` apart.
-void orthogonalise(const Pivot& pivot, std::size_t known, std::size_t k, const double* sums, double* lines, std::size_t stride,
-                   std::size_t count) {
+void orthogonalise(const Pivot& pivot, std::size_t known, std::size_t k, const double* sums, double* lines,
+                   std::size_t stride, std::size_t count) {
     double* z = lines + k * stride;
     for (std::size_t i = 0; i < count; ++i) z[i] -= sums[i];
     for (std::size_t l = 0; l < k; ++l) isa_score().axpy(-pivot.row[known + l], lines + l * stride, z, count);
@@ -106,9 +107,11 @@ class Greedy {
   public:
     Greedy(const Kernel& kernel, const Points& points, const std::vector<Lines<double>>& coefs, std::size_t visible,
            const std::function<void()>& poll)
-        : kernel_(kernel), points_(points), coefs_(coefs), visible_(visible), poll_(poll), slots_(padded(points.size())) {
+        : kernel_(kernel), points_(points), coefs_(coefs), visible_(visible), poll_(poll),
+          slots_(padded(points.size())) {
         for (std::size_t first = 0; first < slots_; first += kChunk) chunks_.emplace_back();
-        const bool single = dynamic_cast<const DensePoints<float>*>(&points) || dynamic_cast<const SparsePoints<float>*>(&points);
+        const bool single =
+            dynamic_cast<const DensePoints<float>*>(&points) || dynamic_cast<const SparsePoints<float>*>(&points);
         if (single) all_.dependent = kDependentSingle;
     }
 
@@ -155,7 +158,8 @@ class Greedy {
     // <f, residual>, which is the squared norm of the residual.
     double inner() const {
         double total = 0;
-        for (std::size_t o = 0; o < visible_; ++o) total += isa_score().dot(coefs_[o].data(), all_.left[o].data(), slots_);
+        for (std::size_t o = 0; o < visible_; ++o)
+            total += isa_score().dot(coefs_[o].data(), all_.left[o].data(), slots_);
         return std::max(total, 0.0);
     }
 
@@ -181,7 +185,8 @@ class Greedy {
         const std::size_t known = chosen_.size();
         Lines<double> z(padded(slots.size()) * known);
         for (std::size_t i = 0; i < slots.size(); ++i) {
-            const double* from = chunks_[slots[i] / kChunk].data() + slots[i] % kChunk / lanes * known * lanes + slots[i] % lanes;
+            const double* from =
+                chunks_[slots[i] / kChunk].data() + slots[i] % kChunk / lanes * known * lanes + slots[i] % lanes;
             double* to = z.data() + i / lanes * known * lanes + i % lanes;
             for (std::size_t j = 0; j < known; ++j) to[j * lanes] = from[j * lanes];
         }
@@ -252,12 +257,15 @@ class Greedy {
         Lines<double> sums(pivots.size() * kChunk);
         std::vector<const double*> rows;
         for (const Pivot& pivot : pivots) rows.push_back(pivot.row.data());
-        isa<double>().dots(rows.data(), rows.size(), chunks_[c].data(), count / kLanes<double>, known, sums.data(), kChunk);
+        isa<double>().dots(rows.data(), rows.size(), chunks_[c].data(), count / kLanes<double>, known, sums.data(),
+                           kChunk);
         State state;
         state.dependent = all_.dependent;
         for (std::size_t o = 0; o < visible_; ++o)
-            state.left.emplace_back(all_.left[o].begin() + as_offset(first), all_.left[o].begin() + as_offset(first + count));
-        state.distance2.assign(all_.distance2.begin() + as_offset(first), all_.distance2.begin() + as_offset(first + count));
+            state.left.emplace_back(all_.left[o].begin() + as_offset(first),
+                                    all_.left[o].begin() + as_offset(first + count));
+        state.distance2.assign(all_.distance2.begin() + as_offset(first),
+                               all_.distance2.begin() + as_offset(first + count));
         state.self.assign(all_.self.begin() + as_offset(first), all_.self.begin() + as_offset(first + count));
         const std::size_t here = std::min(count, points_.size() - std::min(first, points_.size()));
         std::size_t accepted = pivots.size();
@@ -275,7 +283,8 @@ class Greedy {
     bool is_exceeded(const Pivot& pivot, const State& state, std::size_t first, std::size_t count) const {
         for (std::size_t i = 0; i < count; ++i)
             if (const double loss = state.loss(i, visible_);
-                loss > pivot.loss || (loss == pivot.loss && first + i < pivot.slot)) return true;
+                loss > pivot.loss || (loss == pivot.loss && first + i < pivot.slot))
+                return true;
         return false;
     }
 
@@ -329,15 +338,15 @@ class Greedy {
     std::size_t slots_;
     State all_;
     std::vector<Lines<double>> chunks_;  // coordinates of all points: block, coordinate, lane
-    Lines<double> lines_;                // coordinates of the round, one line per basis vector
+    Lines<double> lines_;  // coordinates of the round, one line per basis vector
     std::vector<Pivot> chosen_;
     double norm2_ = 0;
 };
 
 }  // namespace
 
-Compression compress(const Kernel& kernel, const Points& points, const std::vector<Lines<double>>& coefs, std::size_t visible,
-                     std::size_t size, const std::function<void()>& poll) {
+Compression compress(const Kernel& kernel, const Points& points, const std::vector<Lines<double>>& coefs,
+                     std::size_t visible, std::size_t size, const std::function<void()>& poll) {
     return Greedy(kernel, points, coefs, visible, poll).run(size);
 }
 

@@ -22,7 +22,7 @@ struct Compression {
 
 // coefs: one line of padded(points.size()) numbers per output; the first `visible` outputs decide, the others follow.
 // At most `size` points are chosen, fewer if the residual is 0. poll: called now and then; may throw to stop.
-Compression compress(const Kernel& kernel, const Points& points, const std::vector<Lines<double>>& coefs, std::size_t visible,
-                     std::size_t size, const std::function<void()>& poll);
+Compression compress(const Kernel& kernel, const Points& points, const std::vector<Lines<double>>& coefs,
+                     std::size_t visible, std::size_t size, const std::function<void()>& poll);
 
 }  // namespace gristmill

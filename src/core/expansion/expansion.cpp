@@ -20,8 +20,8 @@ Expansion::Expansion(Kernel kernel, std::unique_ptr<Points> points, const Compos
     if (composition.needs.partners) keep_partners();
     const Budget& budget = composition.budget;
     inserts_only_ = !composition.needs.norm && !composition.needs.partners &&
-                 (std::holds_alternative<Unbounded>(budget) || std::holds_alternative<DropOldest>(budget) ||
-                  std::holds_alternative<DropSmallest>(budget) || std::holds_alternative<DropRandom>(budget));
+                    (std::holds_alternative<Unbounded>(budget) || std::holds_alternative<DropOldest>(budget) ||
+                     std::holds_alternative<DropSmallest>(budget) || std::holds_alternative<DropRandom>(budget));
     set_limit(limit_of(composition.budget));
 }
 
@@ -266,7 +266,8 @@ void Expansion::combine(std::size_t to, double keep, std::size_t from, double mi
     isa_score().scale(keep, coef_[to].data(), coef_[to].size());
     isa_score().axpy(mix, coef_[from].data(), coef_[to].data(), coef_[to].size());
     if (!track_norm_) return;
-    const double square = keep * keep * inner(to, to) + 2 * keep * mix * inner(to, from) + mix * mix * inner(from, from);
+    const double square =
+        keep * keep * inner(to, to) + 2 * keep * mix * inner(to, from) + mix * mix * inner(from, from);
     for (std::size_t o = 0; o < n; ++o) {
         const double value = o == to ? std::max(square, 0.0) : keep * inner(to, o) + mix * inner(from, o);
         inner_[to * n + o] = inner_[o * n + to] = value;

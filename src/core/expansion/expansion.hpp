@@ -13,19 +13,25 @@
 #include <span>
 #include <vector>
 
-#include "core/learner/hypothesis.hpp"
-#include "core/expansion/neighbours.hpp"
 #include "core/expansion/merge_partners.hpp"
-#include "core/kernels/points.hpp"
+#include "core/expansion/neighbours.hpp"
 #include "core/kernels/lookahead.hpp"
+#include "core/kernels/points.hpp"
+#include "core/learner/hypothesis.hpp"
 
 namespace gristmill {
 
 class Expansion {
   public:
     static constexpr const char* kName = "an expansion over stored points";
-    static constexpr Needs kSupports = {.norm = true, .tangent = true, .present = true, .rows = true,
-                                        .partners = true, .average = true, .mass = true, .neighbours = 1};
+    static constexpr Needs kSupports = {.norm = true,
+                                        .tangent = true,
+                                        .present = true,
+                                        .rows = true,
+                                        .partners = true,
+                                        .average = true,
+                                        .mass = true,
+                                        .neighbours = 1};
 
     Expansion(Kernel kernel, std::unique_ptr<Points> points, std::size_t outputs, bool track_norm, bool average);
     Expansion(Kernel kernel, std::unique_ptr<Points> points, const Composition& composition);
@@ -37,7 +43,7 @@ class Expansion {
     std::size_t outputs() const { return coef_.size() - hidden_; }  // without hidden ones
     std::size_t coefs_per_term() const { return coef_.size(); }
     std::size_t width() const { return points_->width(); }
-        bool averages() const { return average_; }
+    bool averages() const { return average_; }
     double scale() const { return scale_; }
     // <f_a, f_b>. requires: the norm is tracked.
     double inner(std::size_t a, std::size_t b) const { return inner_[a * coef_.size() + b]; }
@@ -101,7 +107,7 @@ class Expansion {
     // Recomputes the norm if accumulated rounding may be visible in it. Evaluates kernels, so it must run before a
     // step.
     void repair_norm();
-    void add_output();                 // adds an output that is zero, and an auxiliary one where there are any
+    void add_output();  // adds an output that is zero, and an auxiliary one where there are any
     void split_output(double factor);  // replaces the one output f by -factor f and factor f; an auxiliary one likewise
     // Whether all coefficients stay in the safe range after shrinking by `factor` and adding `coefficient`.
     bool stays_in_range(double coefficient, double factor) const;
@@ -160,8 +166,12 @@ class Expansion {
     void refresh_lookahead(Lookahead& stored) const;  // recomputes it after the columns of the points changed
     std::size_t window(std::size_t left) const { return Lookahead::length(size(), left); }
     void load(Lookahead& lookahead, std::size_t first, std::size_t count) const;
-    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return output_score(output, lookahead.row(i)); }
-    double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const { return average_score(output, lookahead.row(i)); }
+    double score(Lookahead& lookahead, std::size_t i, std::size_t output) const {
+        return output_score(output, lookahead.row(i));
+    }
+    double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const {
+        return average_score(output, lookahead.row(i));
+    }
     double self(Lookahead& lookahead, std::size_t i) const { return lookahead.self(i); }
     void measure(Lookahead& lookahead, std::size_t i, std::span<const double> direction, Trial& trial);
     bool overflows(const Trial& trial, const Step& step) const;
@@ -205,25 +215,25 @@ class Expansion {
     Kernel kernel_;
     OwnedPoints points_;
     bool track_norm_, average_;
-    bool needs_mass_ = false;     // the rule needs the mass
+    bool needs_mass_ = false;  // the rule needs the mass
     // share of stored points used by nearest-neighbour scores; labels then hold the reach of each point
     double neighbours_ = 0;
-    bool windowed_ = false;   // points are evicted only by age, and slots move
+    bool windowed_ = false;  // points are evicted only by age, and slots move
     bool inserts_only_ = false;  // neither rule nor budget reads stored points, so that background work may
     std::size_t hidden_ = 0;  // number of auxiliary outputs, stored last: 0, or one for each visible output
     std::size_t limit_ = Points::npos;
-    std::vector<Lines<double>> coef_;        // by output, then slot; padded with 0
-    std::vector<Lines<double>> lag_, sum_;   // for the average; see average_coef() and renormalize()
+    std::vector<Lines<double>> coef_;  // by output, then slot; padded with 0
+    std::vector<Lines<double>> lag_, sum_;  // for the average; see average_coef() and renormalize()
     std::vector<Lines<double>> label_ = std::vector<Lines<double>>(1);  // by target and slot
-    std::vector<double> inner_;              // <f_a, f_b> at (a, b), if tracked
+    std::vector<double> inner_;  // <f_a, f_b> at (a, b), if tracked
     double scale_ = 1;
-    double error_bound_ = 0;   // bound of the rounding error of inner_
-    double error_floor_ = 0;   // rounding error of a freshly computed norm
+    double error_bound_ = 0;  // bound of the rounding error of inner_
+    double error_floor_ = 0;  // rounding error of a freshly computed norm
     double weight_ = 0;  // sum of the scales at the ticks since the last renormalisation
     std::uint64_t ticks_ = 0;
     // with Merge; mutable, because stale partners are refreshed on demand
     mutable std::optional<MergePartners> partners_;
-    mutable std::vector<double> squares_;       // scratch: squared coefficients by slot
+    mutable std::vector<double> squares_;  // scratch: squared coefficients by slot
     std::optional<State> saved_;
 };
 

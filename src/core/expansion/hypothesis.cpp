@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/kernels/check.hpp"
 #include "core/base/threads.hpp"
+#include "core/kernels/check.hpp"
 
 namespace gristmill {
 
@@ -55,7 +55,8 @@ void Expansion::measure(Lookahead& lookahead, std::size_t i, std::span<const dou
 bool Expansion::overflows(const Trial& trial, const Step& step) const {
     const double c = step.coefficient;
     if (!stays_in_range(c, step.shrink)) return true;
-    const double grown = trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
+    const double grown =
+        trial.norm2 * step.shrink * step.shrink + std::abs(2 * c * trial.score) + c * c * std::abs(trial.self);
     return track_norm_ && !std::isfinite(grown);
 }
 
@@ -75,7 +76,8 @@ Expansion::Plan Expansion::plan(Lookahead& lookahead, std::size_t i, Term& term,
         }
     plan.entry = {};  // appends: after clearing the store is not full
     lookahead.evicted_rows.left = windowed_ ? 1 : batch_count(*lookahead.batch) - lookahead.first - i;
-    const Newcomer newcomer{term.id, term.coefs.first(outputs()), step.shrink, lookahead.row(i), term.self, &lookahead.evicted_rows};
+    const Newcomer newcomer{term.id,   term.coefs.first(outputs()), step.shrink, lookahead.row(i),
+                            term.self, &lookahead.evicted_rows};
     if (step.shrink != 0) plan.entry = choose(budget, *this, newcomer, random);
     if (plan.entry.kind == Entry::Kind::append) reserve(size() + 1);
     if (!track_norm_) return plan;  // only the norm needs the rows
@@ -161,7 +163,8 @@ void Expansion::scores(const Batch& batch, double* out) const {
         }
     };
     constexpr std::size_t kFewest = 16;  // rows that fill a register tile
-    const bool single = threads_allowed() == 1 || points_->may_fail() || rows * stride * (width() / 8 + 16) < kWorthThreads;
+    const bool single =
+        threads_allowed() == 1 || points_->may_fail() || rows * stride * (width() / 8 + 16) < kWorthThreads;
     const std::size_t pieces = single ? 1 : std::min(rows / kFewest, 4 * threads_allowed());
     if (pieces <= 1) return score_rows(0, rows);
     parallel(pieces, [&](std::size_t p) { score_rows(rows * p / pieces, rows * (p + 1) / pieces); });

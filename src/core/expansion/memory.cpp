@@ -15,7 +15,8 @@ std::size_t Expansion::bytes() const {
 
 std::size_t Expansion::points_within(std::size_t bytes, std::size_t outputs) const {
     if (points_->bytes_for(1) == 0) return 0;
-    const std::size_t lines = outputs * (hidden_ > 0 ? 2 : 1) * (average_ ? 3 : 1) + label_.size();  // coefficients and labels
+    const std::size_t lines =
+        outputs * (hidden_ > 0 ? 2 : 1) * (average_ ? 3 : 1) + label_.size();  // coefficients and labels
     auto needs = [&](std::size_t n) {
         return sizeof *this + points_->bytes_for(n) + padded(n) * lines * sizeof(double) +
                (partners_ ? MergePartners::bytes_for(padded(n)) : 0);

@@ -77,7 +77,8 @@ void MergePartners::visit(Archive& archive, std::size_t size) {
     partner_.clear();
     inverse_.clear();
     for (const auto partner : partners) {
-        if (partner < -1 || partner >= static_cast<std::int64_t>(size)) archive.refuse("partners", "does not fit the points");
+        if (partner < -1 || partner >= static_cast<std::int64_t>(size))
+            archive.refuse("partners", "does not fit the points");
         partner_.push_back(partner < 0 ? kNone : static_cast<std::size_t>(partner));
     }
     for (const double self : self_) inverse_.push_back(inverse_of(self));

@@ -45,7 +45,9 @@ class MergePartners {
     template <class P>
     void recompute(const P& points, std::span<const double> selves);
     template <class P>
-    void recompute(const P& points, std::size_t slot, const double* row) { set(slot, best(points, row, slot)); }
+    void recompute(const P& points, std::size_t slot, const double* row) {
+        set(slot, best(points, row, slot));
+    }
 
     std::uint64_t rows() const { return rows_; }  // kernel rows computed in addition to those of newcomers
 
@@ -55,7 +57,9 @@ class MergePartners {
         double likeness = 0, share = 0, self = 0;
         bool stale = false;
     };
-    PartnerState partner_state(std::size_t slot) const { return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0}; }
+    PartnerState partner_state(std::size_t slot) const {
+        return {partner_[slot], likeness_[slot], share_[slot], self_[slot], stale_[slot] != 0};
+    }
     void begin(std::uint64_t rows) { clear(), newcomer_ = {}, rows_ = rows; }
     void add(const PartnerState& one) {
         partner_.push_back(one.partner);
@@ -92,13 +96,13 @@ class MergePartners {
     void refresh(const P& points, const Kernel& kernel, std::size_t slot);
     void forget(std::size_t slot);  // marks it stale in all slots that had it as partner
 
-    std::vector<std::size_t> partner_;             // by slot; kNone: none is similar
+    std::vector<std::size_t> partner_;  // by slot; kNone: none is similar
     std::vector<double> likeness_, share_, self_;  // k(v,u)^2/k(u,u) and k(v,u)/k(u,u) of the partner, or 0; k(v,v)
-    std::vector<std::uint8_t> stale_;              // the partner was evicted: the likeness is an upper bound
+    std::vector<std::uint8_t> stale_;  // the partner was evicted: the likeness is an upper bound
     std::uint64_t rows_ = 0;
-    Best newcomer_;                                // result for the newcomer of the last choice
-    std::vector<double> inverse_;                  // 1/k(u,u), or 0
-    Lines<double> row_, numbers_;                  // scratch
+    Best newcomer_;  // result for the newcomer of the last choice
+    std::vector<double> inverse_;  // 1/k(u,u), or 0
+    Lines<double> row_, numbers_;  // scratch
 };
 
 // One vectorisable pass finds the least number, another the oldest slot that has it.
@@ -148,7 +152,7 @@ void MergePartners::refresh(const P& points, const Kernel& kernel, std::size_t s
 
 template <class P>
 std::size_t MergePartners::cheapest(const P& points, const Kernel& kernel, std::span<const double> weights2,
-                               std::span<const std::uint8_t> may_go, double most) {
+                                    std::span<const std::uint8_t> may_go, double most) {
     const std::size_t n = points.size();
     numbers_.resize(padded(n));
     for (;;) {
@@ -167,7 +171,7 @@ std::size_t MergePartners::cheapest(const P& points, const Kernel& kernel, std::
 
 template <class P>
 MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
-                                double newcomer2, const double* row, double self) {
+                                          double newcomer2, const double* row, double self) {
     newcomer_ = best(points, row, kNone);
     const double own = newcomer2 * std::max(self - newcomer_.likeness, 0.0);
     const std::size_t chosen = cheapest(points, kernel, weights2, {}, own);
@@ -177,7 +181,7 @@ MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel,
 
 template <class P>
 MergePartners::Fold MergePartners::choose(const P& points, const Kernel& kernel, std::span<const double> weights2,
-                                std::span<const std::uint8_t> may_go) {
+                                          std::span<const std::uint8_t> may_go) {
     const std::size_t chosen = cheapest(points, kernel, weights2, may_go, std::numeric_limits<double>::infinity());
     return {chosen, partner_[chosen], share_[chosen]};
 }

@@ -112,7 +112,8 @@ void ProjectedExpansion::commit(Lookahead& lookahead, std::size_t i, const Plan&
 // coordinate. In a later pass x may be stored already, for another output.
 void ProjectedExpansion::store(Lookahead& lookahead, std::size_t i, const Term& term) {
     const auto known = lookahead.slots.find(term.id);
-    const std::size_t slot = known == lookahead.slots.end() ? store_.size() : known->second, left = lookahead.count - i - 1;
+    const std::size_t slot = known == lookahead.slots.end() ? store_.size() : known->second,
+                      left = lookahead.count - i - 1;
     if (slot == store_.size()) {
         const std::vector<double> nothing(spans_.size(), 0.0);
         store_.add(slot, term.id, *lookahead.batch, lookahead.first + i, nothing, nullptr, term.self, term.labels);
@@ -204,7 +205,8 @@ void ProjectedExpansion::refresh() {
         auto of_members = span.coefficients(average_ ? span.coordinate_sum().data() : span.coordinates().data());
         std::fill(coefs.begin(), coefs.end(), 0.0);
         for (std::size_t s = 0; s < of_members.size(); ++s)
-            coefs[span.members()[s]] = average_ && ticks_ > 0 ? of_members[s] / static_cast<double>(ticks_) : of_members[s];
+            coefs[span.members()[s]] =
+                average_ && ticks_ > 0 ? of_members[s] / static_cast<double>(ticks_) : of_members[s];
         store_.assign(o, coefs);
     }
 }
@@ -254,16 +256,19 @@ void ProjectedExpansion::visit(Archive& archive, std::uint64_t seen) {
     if (!archive.loads) return;
     std::int64_t total = 0;
     for (const auto size : sizes) {
-        if (size < 0 || size > static_cast<std::int64_t>(store_.size())) archive.refuse("span_sizes", "does not fit the points");
+        if (size < 0 || size > static_cast<std::int64_t>(store_.size()))
+            archive.refuse("span_sizes", "does not fit the points");
         total += size;
     }
     for (const auto slot : members)
-        if (slot < 0 || slot >= static_cast<std::int64_t>(store_.size())) archive.refuse("members", "does not fit the points");
+        if (slot < 0 || slot >= static_cast<std::int64_t>(store_.size()))
+            archive.refuse("members", "does not fit the points");
     if (total != static_cast<std::int64_t>(members.size())) archive.refuse("members", "does not fit the others");
     rebuild(sizes, members);
     std::span<const double> g = coordinates, sum = sums;
     for (std::size_t o = 0, at = 0; o < spans_.size(); at += static_cast<std::size_t>(sizes[o]), ++o)
-        spans_[o].restore(g.subspan(at, static_cast<std::size_t>(sizes[o])), sum.subspan(at, static_cast<std::size_t>(sizes[o])));
+        spans_[o].restore(g.subspan(at, static_cast<std::size_t>(sizes[o])),
+                          sum.subspan(at, static_cast<std::size_t>(sizes[o])));
 }
 
 void ProjectedExpansion::rebuild(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& members) {

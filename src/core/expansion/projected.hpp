@@ -4,8 +4,8 @@
 // points are computed from them at the end of a chunk, for predictions.
 #pragma once
 
-#include "core/expansion/expansion.hpp"
 #include "core/expansion/cholesky.hpp"
+#include "core/expansion/expansion.hpp"
 
 namespace gristmill {
 
@@ -42,12 +42,16 @@ class ProjectedExpansion {
     };
     void check(const Batch& batch) const { store_.check(batch); }
     Lookahead make_lookahead(const Batch& batch) const { return Lookahead(store_.make_lookahead(batch)); }
-    Lookahead make_revisit_lookahead(const Batch& batch, std::int64_t start) const { return Lookahead(store_.make_revisit_lookahead(batch, start)); }
+    Lookahead make_revisit_lookahead(const Batch& batch, std::int64_t start) const {
+        return Lookahead(store_.make_revisit_lookahead(batch, start));
+    }
     std::size_t window(std::size_t left) const { return store_.window(left); }
     void load(Lookahead& lookahead, std::size_t first, std::size_t count) const;
     // Score from the coefficients, without a substitution; agrees with `score` up to rounding.
     void keep_targets(std::size_t targets) { store_.keep_targets(targets); }
-    double rough_score(Lookahead& lookahead, std::size_t output) const { return store_.score(output, lookahead.row(0)); }
+    double rough_score(Lookahead& lookahead, std::size_t output) const {
+        return store_.score(output, lookahead.row(0));
+    }
     double score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
     double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
     double self(Lookahead& lookahead, std::size_t i) const { return lookahead.self(i); }
@@ -56,7 +60,9 @@ class ProjectedExpansion {
     Plan plan(Lookahead& lookahead, std::size_t i, Term& term, Budget& budget, Random& random);
     void commit(Lookahead& lookahead, std::size_t i, const Plan& plan, const Term& term);
     void expire(Lookahead&, std::size_t, std::int64_t) {}
-    void finish(Lookahead& lookahead) { if (lookahead.changed) refresh(); }
+    void finish(Lookahead& lookahead) {
+        if (lookahead.changed) refresh();
+    }
     void tick();
     std::uint64_t ticks() const { return ticks_; }
     bool plan_is_readonly() const { return store_.plan_is_readonly(); }
@@ -64,7 +70,9 @@ class ProjectedExpansion {
     // Changes the rows of the stored points, which keep their coefficients; what becomes dependent is projected.
     void change_points(const RowChange& change);
     void scale_outputs(std::span<const double> factors);  // f_o <- factor_o f_o, including past hypotheses
-    void rescale_labels(std::span<const double> factors, std::span<const double> shifts) { store_.rescale_labels(factors, shifts); }
+    void rescale_labels(std::span<const double> factors, std::span<const double> shifts) {
+        store_.rescale_labels(factors, shifts);
+    }
     void split_output();
     void scores(const Batch& batch, double* out) const { store_.scores(batch, out); }
     void gradients(const Batch& batch, double* out) const { store_.gradients(batch, out); }

@@ -23,7 +23,8 @@ class StoredRows final : public KernelRows {
 
 // Copies kernel values of the slots [first, end) at all slots before `end` into their rows and, transposed, into the
 // rows of earlier slots.
-void scatter_symmetric(const double* fresh, std::size_t stride, std::size_t first, std::size_t end, const std::vector<double*>& rows) {
+void scatter_symmetric(const double* fresh, std::size_t stride, std::size_t first, std::size_t end,
+                       const std::vector<double*>& rows) {
     for (std::size_t slot = first; slot < end; ++slot) {
         const double* from = fresh + (slot - first) * stride;
         std::copy(from, from + slot + 1, rows[slot]);

@@ -8,8 +8,7 @@
 namespace gristmill {
 
 void Expansion::begin(std::size_t, bool) {
-    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, error_bound_, error_floor_, weight_, ticks_,
-                   partners_};
+    saved_ = State{coef_, lag_, sum_, label_, inner_, scale_, error_bound_, error_floor_, weight_, ticks_, partners_};
     points_->begin();
 }
 
@@ -40,7 +39,8 @@ void Expansion::visit(Archive& archive, std::uint64_t seen) {
     archive.numbers("ids", ids);
     const std::size_t n = ids.size(), all = coef_.size(), averaged = average_ ? all : 0;
     if (archive.loads) {
-        if (size() != 0 || !archive.points || batch_count(*archive.points) != n) archive.refuse("ids", "does not fit the points");
+        if (size() != 0 || !archive.points || batch_count(*archive.points) != n)
+            archive.refuse("ids", "does not fit the points");
         check_ids(archive, ids, seen);
         reserve(n);
         for (std::size_t s = 0; s < n; ++s) points_->put(s, ids[s], *archive.points, s, false);

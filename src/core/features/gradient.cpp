@@ -1,9 +1,9 @@
 // The derivative of sums of Maclaurin features by the product rule.
 #include <algorithm>
 
+#include "core/features/maps.hpp"
 #include "core/kernels/check.hpp"
 #include "core/kernels/gradient.hpp"
-#include "core/features/maps.hpp"
 
 namespace gristmill {
 
@@ -41,7 +41,8 @@ struct Complex {
 
 // The same for complex factors.
 template <class T>
-void leave_out(const std::vector<std::size_t>& counts, const T* re, const T* im, std::vector<Complex<T>> first, T* out_re, T* out_im) {
+void leave_out(const std::vector<std::size_t>& counts, const T* re, const T* im, std::vector<Complex<T>> first,
+               T* out_re, T* out_im) {
     std::size_t begin = 0;
     for (const std::size_t n : counts) {
         for (std::size_t f = 0; f < n; ++f) {
@@ -67,7 +68,9 @@ void leave_out(const std::vector<std::size_t>& counts, const T* re, const T* im,
 }  // namespace
 
 template <class T>
-UnsetLines<T> SignMatrix<T>::lines() const { return lines_of(blocks_.data(), slots() / kLanes<T>, width_); }
+UnsetLines<T> SignMatrix<T>::lines() const {
+    return lines_of(blocks_.data(), slots() / kLanes<T>, width_);
+}
 
 template <class T>
 void SignedHadamard<T>::pull(const T* weights, std::vector<T>& scratch, T* out) const {
@@ -101,7 +104,8 @@ class MaclaurinMap<T>::Pull {
         im_signs_ = map.pair_im_.lines();
     }
 
-    void operator()(const Batch& batch, std::size_t first, std::size_t rows, const double* weights, std::size_t row_stride, double* out) {
+    void operator()(const Batch& batch, std::size_t first, std::size_t rows, const double* weights,
+                    std::size_t row_stride, double* out) {
         const std::size_t count = rows * outputs_, width = map_.width_, stride = PointWeights<T>::filled(width);
         project(batch, first, rows);
         Lines<T> real(count * real_.stride), re(count * pairs_.stride), im(re.size()), sums(count * stride);
@@ -133,14 +137,16 @@ class MaclaurinMap<T>::Pull {
         re_.assign(rows * pairs_.stride, T(0));
         im_.assign(rows * pairs_.stride, T(0));
         if (!map_.is_structured_) {
-            if (real_.stride) map_.signs_.values(batch, first, rows, 0, map_.signs_.count(), factors_.data(), real_.stride);
+            if (real_.stride)
+                map_.signs_.values(batch, first, rows, 0, map_.signs_.count(), factors_.data(), real_.stride);
             if (!pairs_.stride) return;
             map_.pair_re_.values(batch, first, rows, 0, map_.pair_re_.count(), re_.data(), pairs_.stride);
             map_.pair_im_.values(batch, first, rows, 0, map_.pair_im_.count(), im_.data(), pairs_.stride);
             return;
         }
         for (std::size_t r = 0; r < rows; ++r) {
-            T *at = factors_.data() + r * real_.stride, *re = re_.data() + r * pairs_.stride, *im = im_.data() + r * pairs_.stride;
+            T *at = factors_.data() + r * real_.stride, *re = re_.data() + r * pairs_.stride,
+              *im = im_.data() + r * pairs_.stride;
             for (const auto& level : map_.structured_) {
                 level.values(batch, first + r, scratch_, at);
                 at += level.count();
@@ -169,7 +175,8 @@ class MaclaurinMap<T>::Pull {
         }
         return first;
     }
-    static void sum(const Lines<T>& weights, std::size_t slots, const UnsetLines<T>& points, std::size_t count, std::size_t stride, Lines<T>& sums) {
+    static void sum(const Lines<T>& weights, std::size_t slots, const UnsetLines<T>& points, std::size_t count,
+                    std::size_t stride, Lines<T>& sums) {
         if (slots == 0) return;
         std::vector<const T*> from(count);
         std::vector<T*> to(count);
@@ -179,10 +186,12 @@ class MaclaurinMap<T>::Pull {
         }
         isa_gradient<T>().points(from.data(), count, nullptr, slots, points.data(), slots, stride, to.data());
     }
-    void pull(const Lines<T>& real, const Lines<T>& re, const Lines<T>& im, std::size_t count, std::size_t stride, Lines<T>& sums) {
+    void pull(const Lines<T>& real, const Lines<T>& re, const Lines<T>& im, std::size_t count, std::size_t stride,
+              Lines<T>& sums) {
         for (std::size_t k = 0; k < count; ++k) {
             T* to = sums.data() + k * stride;
-            const T *at = real.data() + k * real_.stride, *a = re.data() + k * pairs_.stride, *b = im.data() + k * pairs_.stride;
+            const T *at = real.data() + k * real_.stride, *a = re.data() + k * pairs_.stride,
+                    *b = im.data() + k * pairs_.stride;
             for (const auto& level : map_.structured_) {
                 level.pull(at, scratch_, to);
                 at += level.count();
@@ -205,14 +214,16 @@ class MaclaurinMap<T>::Pull {
 };
 
 template <class T>
-void MaclaurinMap<T>::gradients(const Batch& batch, const double* weights, std::size_t row_stride, std::size_t outputs, double* out) const {
+void MaclaurinMap<T>::gradients(const Batch& batch, const double* weights, std::size_t row_stride, std::size_t outputs,
+                                double* out) const {
     Pull pull(*this, outputs);
     const std::size_t rows = batch_count(batch), each = outputs * width_;
     for (std::size_t first = 0; first < rows; first += kTile)
         pull(batch, first, std::min(kTile, rows - first), weights + first * row_stride, row_stride, out + first * each);
     for (std::size_t r = 0; r < rows; ++r)
         if (!all_finite(out + r * each, each))
-            throw RowError(r, "row " + std::to_string(r) + " is too large: its gradient overflows; scale the inputs down");
+            throw RowError(r,
+                           "row " + std::to_string(r) + " is too large: its gradient overflows; scale the inputs down");
 }
 
 template UnsetLines<double> SignMatrix<double>::lines() const;

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "core/kernels/check.hpp"
 #include "core/base/threads.hpp"
+#include "core/kernels/check.hpp"
 
 namespace gristmill {
 
@@ -104,8 +104,8 @@ void SignMatrix<T>::values(const Batch& batch, std::size_t first, std::size_t ro
     }
     const auto& sparse = std::get<SparseRows<T>>(batch);
     for (std::size_t r = 0; r < rows; ++r)
-        isa<T>().sparse_dots(sparse.columns(first + r), sparse.values(first + r), sparse.nonzeros(first + r), at, n_blocks,
-                             width_, out + r * stride);
+        isa<T>().sparse_dots(sparse.columns(first + r), sparse.values(first + r), sparse.nonzeros(first + r), at,
+                             n_blocks, width_, out + r * stride);
 }
 
 template <class T>
@@ -157,9 +157,9 @@ void SignedHadamard<T>::values(const Batch& batch, std::size_t row, std::vector<
 
 template <class T>
 MaclaurinMap<T>::MaclaurinMap(std::size_t width, Features real, Features pairs, bool structured, std::uint64_t seed)
-    : width_(width), real_(std::move(real)), pairs_(std::move(pairs)),
-      signs_(structured ? 0 : total(real_), width), pair_re_(structured ? 0 : total(pairs_), width),
-      pair_im_(structured ? 0 : total(pairs_), width), is_structured_(structured) {
+    : width_(width), real_(std::move(real)), pairs_(std::move(pairs)), signs_(structured ? 0 : total(real_), width),
+      pair_re_(structured ? 0 : total(pairs_), width), pair_im_(structured ? 0 : total(pairs_), width),
+      is_structured_(structured) {
     for (const Features* features : {&real_, &pairs_})
         if (features->degrees.size() != features->weights.size() ||
             !std::is_sorted(features->degrees.rbegin(), features->degrees.rend()) ||
@@ -193,7 +193,8 @@ void MaclaurinMap<T>::real_part(const Batch& batch, std::size_t first, std::size
     for (std::size_t from = 0; from < signs_.count(); from += panel) {
         signs_.values(batch, first, count, from, std::min(panel, signs_.count() - from), factor.data(), panel);
         spans.within(from, panel, [&](std::size_t feature, std::size_t at, std::size_t size) {
-            for (std::size_t r = 0; r < count; ++r) times(out + r * stride + feature, factor.data() + r * panel + at, size);
+            for (std::size_t r = 0; r < count; ++r)
+                times(out + r * stride + feature, factor.data() + r * panel + at, size);
         });
     }
 }

@@ -61,8 +61,8 @@ class SignedHadamard {
     std::size_t bytes() const { return signs_.size() * sizeof(T) + rows_.size() * sizeof rows_[0]; }
 
   private:
-    std::size_t width_, size_;         // size: length of one transform
-    std::vector<T> signs_;             // by transform, then column
+    std::size_t width_, size_;  // size: length of one transform
+    std::vector<T> signs_;  // by transform, then column
     std::vector<std::uint32_t> rows_;  // row and transform of projection i
 };
 
@@ -77,7 +77,8 @@ class MaclaurinMap {
     void transform(const Batch& batch, std::size_t first, std::size_t count, T* out, std::size_t stride) const;
     // Gradient of weighted sums of the features by x: (row, output, input) in out. weights: columns() numbers per
     // output; those of the next row are `row_stride` further on; 0: all rows have the same weights.
-    void gradients(const Batch& batch, const double* weights, std::size_t row_stride, std::size_t outputs, double* out) const;
+    void gradients(const Batch& batch, const double* weights, std::size_t row_stride, std::size_t outputs,
+                   double* out) const;
     std::size_t bytes() const;
 
   private:

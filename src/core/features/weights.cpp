@@ -34,10 +34,13 @@ const double* Weights::row(Lookahead& lookahead, std::size_t i) const {
     const std::size_t at = lookahead.first + i;
     if (lookahead.at != at) {
         lookahead.at = at;
-        std::visit([&](const auto& rows) {
-            if constexpr (requires { rows.row(at); }) std::copy(rows.row(at), rows.row(at) + rows.width, lookahead.z.begin());
-            else throw std::invalid_argument("mapped rows must be a table of numbers");
-        }, *lookahead.batch);
+        std::visit(
+            [&](const auto& rows) {
+                if constexpr (requires { rows.row(at); })
+                    std::copy(rows.row(at), rows.row(at) + rows.width, lookahead.z.begin());
+                else throw std::invalid_argument("mapped rows must be a table of numbers");
+            },
+            *lookahead.batch);
     }
     return lookahead.z.data();
 }
@@ -48,7 +51,8 @@ double Weights::score(Lookahead& lookahead, std::size_t i, std::size_t output) c
 
 double Weights::average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const {
     if (now_.ticks == 0) return 0.0;
-    return isa_score().dot(now_.sum[output].data(), row(lookahead, i), padded(width())) / static_cast<double>(now_.ticks);
+    return isa_score().dot(now_.sum[output].data(), row(lookahead, i), padded(width())) /
+           static_cast<double>(now_.ticks);
 }
 
 double Weights::self(Lookahead& lookahead, std::size_t i) const {
@@ -89,7 +93,8 @@ void Weights::rescale(double factor) {
 
 void Weights::scale_outputs(std::span<const double> factors) {
     for (auto* lines : {&now_.values, &now_.sum})
-        for (std::size_t o = 0; o < lines->size(); ++o) isa_score().scale(factors[o], (*lines)[o].data(), (*lines)[o].size());
+        for (std::size_t o = 0; o < lines->size(); ++o)
+            isa_score().scale(factors[o], (*lines)[o].data(), (*lines)[o].size());
     if (track_norm_) now_.norm2 = exact_norm2();
 }
 
@@ -112,7 +117,8 @@ void Weights::split_output() {
 void Weights::scores(const Batch& batch, double* out) const {
     Lookahead lookahead = make_lookahead(batch);
     for (std::size_t i = 0; i < batch_count(batch); ++i)
-        for (std::size_t o = 0; o < outputs(); ++o) *out++ = average_ ? average_score(lookahead, i, o) : score(lookahead, i, o);
+        for (std::size_t o = 0; o < outputs(); ++o)
+            *out++ = average_ ? average_score(lookahead, i, o) : score(lookahead, i, o);
 }
 
 void Weights::visit(Archive& archive, std::uint64_t) {

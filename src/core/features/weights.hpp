@@ -22,7 +22,9 @@ class Weights {
     std::size_t coefs_per_term() const { return outputs(); }
     double norm2() const;  // over all outputs
     double shown_coef(std::size_t output, std::size_t i) const;
-    std::size_t bytes() const { return sizeof *this + (now_.values.size() + now_.sum.size()) * padded(width()) * sizeof(double); }
+    std::size_t bytes() const {
+        return sizeof *this + (now_.values.size() + now_.sum.size()) * padded(width()) * sizeof(double);
+    }
 
     struct Lookahead {
         const Batch* batch;
@@ -32,7 +34,9 @@ class Weights {
     };
     struct Plan {};
     void check(const Batch& batch) const;
-    Lookahead make_lookahead(const Batch& batch) const { return {&batch, 0, 0, static_cast<std::size_t>(-1), Lines<double>(padded(width()))}; }
+    Lookahead make_lookahead(const Batch& batch) const {
+        return {&batch, 0, 0, static_cast<std::size_t>(-1), Lines<double>(padded(width()))};
+    }
     std::size_t window(std::size_t left) const { return std::min<std::size_t>(left, 64); }
     void load(Lookahead& lookahead, std::size_t first, std::size_t count) const {
         lookahead.first = first;
@@ -41,7 +45,9 @@ class Weights {
     double score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
     double average_score(Lookahead& lookahead, std::size_t i, std::size_t output) const;
     double self(Lookahead& lookahead, std::size_t i) const;
-    void measure(Lookahead&, std::size_t, std::span<const double>, Trial& trial) { if (track_norm_) trial.norm2 = now_.norm2; }
+    void measure(Lookahead&, std::size_t, std::span<const double>, Trial& trial) {
+        if (track_norm_) trial.norm2 = now_.norm2;
+    }
     bool overflows(const Trial&, const Step& step) const { return !(std::abs(step.coefficient) <= 1e150); }
     Plan plan(Lookahead&, std::size_t, Term&, Budget&, Random&) { return {}; }
     // w <- shrink w + sum_o coefs_o z in output o, then projected onto the ball.

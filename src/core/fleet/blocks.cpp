@@ -12,8 +12,14 @@ template <class T>
 Fleet<T>::Fleet(FleetParts parts, std::size_t count, std::span<const std::uint64_t> seeds)
     : parts_(std::move(parts)), kernel_(parts_.nodes), count_(count), limit_(member_limit(parts_.rule, parts_.budget)) {
     const std::vector<double> numbers = state_of(parts_.rule);
-    shape_ = {parts_.width, 1, numbers.size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
-              parts_.scaling.on(), true, std::holds_alternative<Merge>(parts_.budget)};
+    shape_ = {parts_.width,
+              1,
+              numbers.size(),
+              parts_.task,
+              std::holds_alternative<DropRandom>(parts_.budget),
+              parts_.scaling.on(),
+              true,
+              std::holds_alternative<Merge>(parts_.budget)};
     for (std::size_t i = 0; i < count; i += kWide) {
         blocks_.push_back(make(1));
         for (std::size_t l = 0; l < kWide; ++l)
@@ -65,7 +71,8 @@ std::size_t Fleet<T>::bytes() const {
 
 template <class T>
 void Fleet<T>::sizes(std::int64_t* out) const {
-    for (std::size_t i = 0; i < count_; ++i) out[i] = static_cast<std::int64_t>(view(blocks_[i / kWide], i % kWide).size());
+    for (std::size_t i = 0; i < count_; ++i)
+        out[i] = static_cast<std::int64_t>(view(blocks_[i / kWide], i % kWide).size());
 }
 
 template <class T>
@@ -105,8 +112,8 @@ void Fleet<T>::check(const FleetChunk<T>& chunk) const {
         const std::string where = "learner " + std::to_string(e % count_) + ", frame " + std::to_string(e / count_);
         for (std::size_t j = 0; j < width; ++j)
             if (!std::isfinite(x[j]))
-                throw RowError(e, where + ": Input X contains " + (std::isnan(x[j]) ? "NaN" : "infinity") + ": column " +
-                                      std::to_string(j) + "; impute or drop such rows first");
+                throw RowError(e, where + ": Input X contains " + (std::isnan(x[j]) ? "NaN" : "infinity") +
+                                      ": column " + std::to_string(j) + "; impute or drop such rows first");
         if (shape_.scaled) continue;
         const T norm2 = gristmill::norm2(x, width);
         if (kernel_.needs_dot() && !(norm2 <= std::numeric_limits<T>::max() / 4))
@@ -123,7 +130,8 @@ bool Fleet<T>::may_fail(const FleetChunk<T>& chunk) const {
     double weight = 1;
     if (chunk.weights)
         for (std::size_t e = 0; e < chunk.frames * count_; ++e) weight = std::max(weight, chunk.weights[e]);
-    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost) || seen_ + chunk.frames > kMostEvents;
+    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost) ||
+           seen_ + chunk.frames > kMostEvents;
 }
 
 template <class T>
@@ -138,7 +146,8 @@ void Fleet<T>::report(std::size_t learner, std::size_t frame, const Refusal& ref
 template <class T>
 std::size_t Fleet<T>::place(std::int64_t member) const {
     if (member < 0 || static_cast<std::size_t>(member) >= count_)
-        throw std::out_of_range("there are " + std::to_string(count_) + " members, and no number " + std::to_string(member));
+        throw std::out_of_range("there are " + std::to_string(count_) + " members, and no number " +
+                                std::to_string(member));
     return static_cast<std::size_t>(member);
 }
 

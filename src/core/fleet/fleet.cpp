@@ -2,9 +2,9 @@
 
 #include <bit>
 
+#include "core/base/threads.hpp"
 #include "core/fleet/vector_rules.hpp"
 #include "core/kernels/points.hpp"
-#include "core/base/threads.hpp"
 
 namespace gristmill {
 
@@ -103,25 +103,28 @@ void Fleet<T>::learn(const FleetChunk<T>& chunk, std::size_t classes, std::vecto
 }
 
 template <class T>
-void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs) {
+void Fleet<T>::learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out,
+                            std::size_t jobs) {
     LaneSettings lanes;
     if (shape_.outputs == 1 && limit_ <= kMostLaneSlots && seen_ + to <= kMostEvents)
         lanes = lane_settings(parts_.rule, parts_.budget, parts_.task);
     lanes.width = shape_.width;
     lanes.slots = limit_;
     lanes.unit = parts_.nodes.back().op == Op::gaussian || parts_.nodes.back().op == Op::laplacian;
-    std::visit([&](const auto& rule) {
-        for_each_block(blocks_.size(), jobs, work(to - from), [&](std::size_t first, std::size_t end) {
-            Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
-            for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, lanes, scratch);
-        });
-    }, parts_.rule);
+    std::visit(
+        [&](const auto& rule) {
+            for_each_block(blocks_.size(), jobs, work(to - from), [&](std::size_t first, std::size_t end) {
+                Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
+                for (std::size_t b = first; b < end; ++b) learn_block(b, rule, chunk, from, to, out, lanes, scratch);
+            });
+        },
+        parts_.rule);
 }
 
 // Loads one frame's events of a block into lanes, scaled by each member's own statistics if members scale.
 template <class T>
 void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
-                    Scratch& scratch) const {
+                           Scratch& scratch) const {
     const std::size_t width = shape_.width, first = frame * count_ + b * kWide;
     const std::size_t lanes = std::min(kWide, count_ - b * kWide);
     scratch.here = (std::uint32_t{1} << lanes) - 1;
@@ -142,7 +145,8 @@ void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T
             if (!learn && member.seen() == 0) {  // without statistics there are no stored points to compare with
                 for (std::size_t j = 0; j < width; ++j) x[j * kWide] = 0;
             } else if (!scale_row(member, parts_.scaling, width, chunk.rows + (first + l) * width, x, kWide, learn)) {
-                report(b * kWide + l, frame, {"the scaling leaves the range of numbers; scale the inputs first; column 0 is", x[0]});
+                report(b * kWide + l, frame,
+                       {"the scaling leaves the range of numbers; scale the inputs first; column 0 is", x[0]});
             }
         }
     }
@@ -150,8 +154,8 @@ void Fleet<T>::load_events(const Block& block, std::size_t b, const FleetChunk<T
 
 // Computes the kernel rows and scores (without scale and intercept) of one frame's events of a block.
 template <class T>
-void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
-                    Scratch& scratch) const {
+void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
+                              bool learn, Scratch& scratch) const {
     load_events(block, b, chunk, frame, learn, scratch);
     const std::size_t width = shape_.width;
     std::size_t slots = 0;
@@ -167,14 +171,15 @@ void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChun
         if (!(scratch.norm2[l] <= std::numeric_limits<T>::max() / 4))
             report(b * kWide + l, frame, {"the squared norm of the scaled event overflows:", scratch.norm2[l]});
         if (const auto why = kernel_.refusal(scratch.norm2[l]))
-            throw RowError(frame * count_ + b * kWide + l,
-                           "learner " + std::to_string(b * kWide + l) + ", frame " + std::to_string(frame) + " " + *why);
+            throw RowError(frame * count_ + b * kWide + l, "learner " + std::to_string(b * kWide + l) + ", frame " +
+                                                               std::to_string(frame) + " " + *why);
     }
-    vectors.values(parts_.nodes.data(), root, scratch.x.data(), scratch.norm2, reinterpret_cast<const T*>(data + at.points),
-                   reinterpret_cast<const T*>(data + at.norm2), slots, width, scratch.lines.data(), scratch.values.data());
+    vectors.values(parts_.nodes.data(), root, scratch.x.data(), scratch.norm2,
+                   reinterpret_cast<const T*>(data + at.points), reinterpret_cast<const T*>(data + at.norm2), slots,
+                   width, scratch.lines.data(), scratch.values.data());
     for (std::size_t o = 0; o < shape_.outputs; ++o)
-        vectors.scores(scratch.values.data(), reinterpret_cast<const double*>(data + at.coef) + o * at.slots * kWide, slots,
-                       scratch.raw.data() + o * kWide);
+        vectors.scores(scratch.values.data(), reinterpret_cast<const double*>(data + at.coef) + o * at.slots * kWide,
+                       slots, scratch.raw.data() + o * kWide);
     const Op op = parts_.nodes.back().op;
     if (op != Op::gaussian && op != Op::laplacian)  // otherwise k(x, x) is 1, which scratch.self holds
         isa<T>().transform_self(parts_.nodes.data(), root, scratch.norm2, kWide, scratch.lines.data(), scratch.self);
@@ -182,7 +187,8 @@ void Fleet<T>::compute_scores(const Block& block, std::size_t b, const FleetChun
 
 // Prefetches a share of the next block and its events per frame while this block is learned.
 template <class T>
-void Fleet<T>::prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const {
+void Fleet<T>::prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from,
+                             std::size_t to) const {
     if (b + 1 >= blocks_.size()) return;
     const auto& next = blocks_[b + 1].data;
     const std::size_t lines = next.size() / kLineBytes, frames = to - from, t = frame - from;
@@ -227,7 +233,8 @@ void Fleet<T>::calibrate_lane(Block& block, std::size_t b, std::size_t l, const 
                               bool alone, Scratch& scratch) {
     const std::size_t e = frame * count_ + b * kWide + l;
     if (chunk.weights && chunk.weights[e] == 0) return;
-    for (std::size_t o = 0; o < shape_.outputs; ++o) scratch.scores[o] = alone ? scratch.raw[o * kWide + l] : scratch.shown[l];
+    for (std::size_t o = 0; o < shape_.outputs; ++o)
+        scratch.scores[o] = alone ? scratch.raw[o * kWide + l] : scratch.shown[l];
     calibrate(view(block, l), shape_, scratch.calibration, scratch.scores, chunk.labels[e]);
 }
 
@@ -237,9 +244,17 @@ LaneBlock<T> Fleet<T>::memory(Block& block) const {
     std::byte* data = block.data.data();
     const auto real = [&](std::size_t offset) { return reinterpret_cast<double*>(data + offset); };
     const auto count = [&](std::size_t offset) { return reinterpret_cast<std::uint32_t*>(data + offset); };
-    return {real(at.scale), real(at.intercept), shape_.numbers ? real(at.numbers) : nullptr, real(at.coef),
-            shape_.task == Task::regression ? real(at.target) : nullptr, reinterpret_cast<T*>(data + at.points),
-            reinterpret_cast<T*>(data + at.norm2), count(at.ids), count(at.size), count(at.seen), count(at.steps),
+    return {real(at.scale),
+            real(at.intercept),
+            shape_.numbers ? real(at.numbers) : nullptr,
+            real(at.coef),
+            shape_.task == Task::regression ? real(at.target) : nullptr,
+            reinterpret_cast<T*>(data + at.points),
+            reinterpret_cast<T*>(data + at.norm2),
+            count(at.ids),
+            count(at.size),
+            count(at.seen),
+            count(at.steps),
             shape_.task == Task::classification ? reinterpret_cast<std::uint16_t*>(data + at.code) : nullptr};
 }
 
@@ -262,15 +277,20 @@ std::uint32_t Fleet<T>::learn_whole(std::size_t b, const FleetChunk<T>& chunk, s
                                     const LaneSettings& lanes, double* out, Scratch& scratch) {
     const std::size_t first = frame * count_ + b * kWide;
     const Lines<std::byte>* next = b + 1 < blocks_.size() ? &blocks_[b + 1].data : nullptr;
-    const LaneFrames<T> frames{chunk.rows + first * shape_.width, to - frame, count_, chunk.labels != nullptr, chunk.weights != nullptr,
-                               next ? next->data() : nullptr, next ? next->size() / kLineBytes : 0};
+    const LaneFrames<T> frames{chunk.rows + first * shape_.width,
+                               to - frame,
+                               count_,
+                               chunk.labels != nullptr,
+                               chunk.weights != nullptr,
+                               next ? next->data() : nullptr,
+                               next ? next->size() / kLineBytes : 0};
     scratch.here = (std::uint32_t{1} << kWide) - 1;
     LaneEvents<T> events = scratch.events(out ? out + first : nullptr);
     if (chunk.labels) events.label = chunk.labels + first;
     if (chunk.weights) events.weight = chunk.weights + first;
     const auto root = static_cast<std::int32_t>(parts_.nodes.size()) - 1;
-    const LaneStop stop = isa_fleet<T>().frames(lanes, memory(blocks_[b]), frames, parts_.nodes.data(), root, events, scratch.lines.data(),
-                                                scratch.values.data());
+    const LaneStop stop = isa_fleet<T>().frames(lanes, memory(blocks_[b]), frames, parts_.nodes.data(), root, events,
+                                                scratch.lines.data(), scratch.values.data());
     frame += stop.frame;
     return stop.left;
 }
@@ -296,16 +316,24 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
         if (!std::isfinite(score))
             report(learner, frame, {"the score is not finite (kernel values too large, or learning diverged):", score});
         if (out)
-            out[e * shape_.outputs + o] = score - (parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0);
+            out[e * shape_.outputs + o] =
+                score - (parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0);
     }
-    const MemberEvent<T> event{scratch.x.data() + l, kWide, scratch.norm2[l], scratch.self[l],
-                               chunk.labels ? chunk.labels[e] : 1.0, chunk.weights ? chunk.weights[e] : 1.0,
-                               scratch.raw.data() + l, kWide, scratch.row.data()};
+    const MemberEvent<T> event{scratch.x.data() + l,
+                               kWide,
+                               scratch.norm2[l],
+                               scratch.self[l],
+                               chunk.labels ? chunk.labels[e] : 1.0,
+                               chunk.weights ? chunk.weights[e] : 1.0,
+                               scratch.raw.data() + l,
+                               kWide,
+                               scratch.row.data()};
     try {
         learn_member(member, event, shape_, parts, scratch.coefs, [&] {
             if (!drops || scratch.evictions.known || member.size() < drops->size) return;
-            isa_fleet<T>().smallest(reinterpret_cast<const double*>(block.data.data() + at.coef), shape_.outputs, at.slots * kWide,
-                                    member.size(), reinterpret_cast<const double*>(block.data.data() + at.scale),
+            isa_fleet<T>().smallest(reinterpret_cast<const double*>(block.data.data() + at.coef), shape_.outputs,
+                                    at.slots * kWide, member.size(),
+                                    reinterpret_cast<const double*>(block.data.data() + at.scale),
                                     scratch.evictions.slot, scratch.evictions.tied);
             scratch.evictions.known = true;
         });
@@ -317,33 +345,37 @@ void Fleet<T>::learn_lane(std::size_t b, std::size_t l, const R& rule, const Fle
 template <class T>
 void Fleet<T>::score(const FleetChunk<T>& chunk, bool shares, double* out, std::size_t jobs) const {
     const std::size_t columns = shares ? std::max<std::size_t>(classes_, 1) : shape_.outputs;
-    std::visit([&](const auto& rule) {
-        for_each_block(blocks_.size(), jobs, work(chunk.frames), [&](std::size_t first, std::size_t end) {
-            Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
-            for (std::size_t b = first; b < end; ++b)
-                for (std::size_t t = 0; t < chunk.frames; ++t) {
-                    compute_scores(blocks_[b], b, chunk, t, false, scratch);
-                    for (std::size_t l = 0; l < std::min(kWide, count_ - b * kWide); ++l) {
-                        const View member = view(blocks_[b], l);
-                        const std::size_t learner = b * kWide + l;
-                        const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
-                        double* to = out + (t * count_ + learner) * columns;
-                        std::fill(to, to + columns, kUnknown);
-                        if (!scratch.is_here(l)) continue;
-                        for (std::size_t o = 0; o < shape_.outputs; ++o) {
-                            double& score = scratch.scores[o];
-                            score = member.scale() * scratch.raw[o * kWide + l] + member.intercept(o) - margin;
-                            if (!std::isfinite(score))
-                                report(learner, t, {"the score is not finite (kernel values too large):", score});
-                            if (!shares) to[o] = score;
+    std::visit(
+        [&](const auto& rule) {
+            for_each_block(blocks_.size(), jobs, work(chunk.frames), [&](std::size_t first, std::size_t end) {
+                Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
+                for (std::size_t b = first; b < end; ++b)
+                    for (std::size_t t = 0; t < chunk.frames; ++t) {
+                        compute_scores(blocks_[b], b, chunk, t, false, scratch);
+                        for (std::size_t l = 0; l < std::min(kWide, count_ - b * kWide); ++l) {
+                            const View member = view(blocks_[b], l);
+                            const std::size_t learner = b * kWide + l;
+                            const double margin =
+                                parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
+                            double* to = out + (t * count_ + learner) * columns;
+                            std::fill(to, to + columns, kUnknown);
+                            if (!scratch.is_here(l)) continue;
+                            for (std::size_t o = 0; o < shape_.outputs; ++o) {
+                                double& score = scratch.scores[o];
+                                score = member.scale() * scratch.raw[o * kWide + l] + member.intercept(o) - margin;
+                                if (!std::isfinite(score))
+                                    report(learner, t, {"the score is not finite (kernel values too large):", score});
+                                if (!shares) to[o] = score;
+                            }
+                            if (!shares) continue;
+                            scratch.calibration.load(shape_.outputs,
+                                                     [&](std::size_t i) { return member.calibration(i); });
+                            scratch.calibration.probabilities(scratch.scores, classes_, to);
                         }
-                        if (!shares) continue;
-                        scratch.calibration.load(shape_.outputs, [&](std::size_t i) { return member.calibration(i); });
-                        scratch.calibration.probabilities(scratch.scores, classes_, to);
                     }
-                }
-        });
-    }, parts_.rule);
+            });
+        },
+        parts_.rule);
 }
 
 template class Fleet<double>;

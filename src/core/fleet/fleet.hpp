@@ -8,15 +8,16 @@
 #include <memory>
 #include <optional>
 
-#include "core/simd/fleet_dispatch.hpp"
 #include "core/fleet/pack.hpp"
+#include "core/simd/fleet_dispatch.hpp"
 
 namespace gristmill {
 
 // Whether every number is finite and small enough that the squared norm of a row cannot overflow.
 template <class T>
 bool all_small(const T* rows, std::size_t count, std::size_t width) {
-    return isa_fleet<T>().small(rows, count * width, std::sqrt(std::numeric_limits<T>::max() / T(16)) / std::sqrt(static_cast<T>(width)));
+    return isa_fleet<T>().small(rows, count * width,
+                                std::sqrt(std::numeric_limits<T>::max() / T(16)) / std::sqrt(static_cast<T>(width)));
 }
 
 // The parts of every fleet.
@@ -89,22 +90,25 @@ class Fleet {
     // Approximate number of multiplications for this many frames.
     std::size_t work(std::size_t frames) const { return frames * count_ * limit_ * (shape_.width + 16); }
     void learn_frames(const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out, std::size_t jobs);
-    void prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from, std::size_t to) const;
+    void prefetch_next(std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, std::size_t from,
+                       std::size_t to) const;
     template <class R>
-    void learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to, double* out,
-                     const LaneSettings& lanes, Scratch& scratch);
+    void learn_block(std::size_t b, const R& rule, const FleetChunk<T>& chunk, std::size_t from, std::size_t to,
+                     double* out, const LaneSettings& lanes, Scratch& scratch);
     template <class R>
-    void learn_lane(std::size_t b, std::size_t l, const R& rule, const FleetChunk<T>& chunk, std::size_t frame, Budget& budget,
-                    double* out, Scratch& scratch);
+    void learn_lane(std::size_t b, std::size_t l, const R& rule, const FleetChunk<T>& chunk, std::size_t frame,
+                    Budget& budget, double* out, Scratch& scratch);
     std::uint32_t learn_lanes(Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame,
                               const LaneSettings& lanes, double* out, Scratch& scratch);
     std::uint32_t learn_whole(std::size_t b, const FleetChunk<T>& chunk, std::size_t& frame, std::size_t to,
                               const LaneSettings& lanes, double* out, Scratch& scratch);
     LaneBlock<T> memory(Block& block) const;
-    void load_events(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
-    void calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame, bool alone,
-                        Scratch& scratch);
-    void compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn, Scratch& scratch) const;
+    void load_events(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
+                     Scratch& scratch) const;
+    void calibrate_lane(Block& block, std::size_t b, std::size_t l, const FleetChunk<T>& chunk, std::size_t frame,
+                        bool alone, Scratch& scratch);
+    void compute_scores(const Block& block, std::size_t b, const FleetChunk<T>& chunk, std::size_t frame, bool learn,
+                        Scratch& scratch) const;
     std::size_t place(std::int64_t member) const;
     [[noreturn]] void report(std::size_t learner, std::size_t frame, const Refusal& refusal) const;
 

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/learner/hypothesis.hpp"
-#include "core/simd/fleet_dispatch.hpp"
-#include "core/learner/learner.hpp"
 #include "core/fleet/merging.hpp"
 #include "core/fleet/scaling.hpp"
+#include "core/learner/hypothesis.hpp"
+#include "core/learner/learner.hpp"
+#include "core/simd/fleet_dispatch.hpp"
 
 namespace gristmill {
 
@@ -39,7 +39,8 @@ struct MemberLayout {
     std::size_t slots, size, seen, steps, scale, intercept, numbers, scaling, calibration, coef, points, norm2, hot;
     std::size_t seed, counter, target, likeness, share, self, partner_rows, ids, partner, code, stale, bytes;
 
-    MemberLayout(const MemberShape& shape, std::size_t number_bytes, std::size_t slots, std::size_t lanes) : slots(slots) {
+    MemberLayout(const MemberShape& shape, std::size_t number_bytes, std::size_t slots, std::size_t lanes)
+        : slots(slots) {
         std::size_t at = 0;
         auto take = [&](std::size_t count, std::size_t each) {
             const std::size_t start = at;
@@ -114,7 +115,8 @@ class Member {
         return found;
     }
     std::size_t smallest() const {
-        if (evictions && evictions->known && !evictions->tied[lane_]) return static_cast<std::size_t>(evictions->slot[lane_]);
+        if (evictions && evictions->known && !evictions->tied[lane_])
+            return static_cast<std::size_t>(evictions->slot[lane_]);
         const std::uint32_t* ids = count(at_->ids);
         std::size_t found = 0;
         double least = magnitude(0);
@@ -144,8 +146,9 @@ class Member {
     std::uint64_t& partner_rows() const { return *word(at_->partner_rows); }
     MergePartners::PartnerState partner_state(std::size_t slot) const {
         const std::uint16_t partner = at<std::uint16_t>(at_->partner)[slot * Lanes];
-        return {partner == kNoCode ? MergePartners::kNone : partner, real(at_->likeness)[slot * Lanes], real(at_->share)[slot * Lanes],
-                real(at_->self)[slot * Lanes], at<std::uint8_t>(at_->stale)[slot * Lanes] != 0};
+        return {partner == kNoCode ? MergePartners::kNone : partner, real(at_->likeness)[slot * Lanes],
+                real(at_->share)[slot * Lanes], real(at_->self)[slot * Lanes],
+                at<std::uint8_t>(at_->stale)[slot * Lanes] != 0};
     }
     void set_partner_state(std::size_t slot, const MergePartners::PartnerState& known) const {
         at<std::uint16_t>(at_->partner)[slot * Lanes] =
@@ -184,17 +187,20 @@ class Member {
     void set_label(std::size_t slot, double label) const {
         if (shape_->task == Task::regression) real(at_->target)[slot * Lanes] = label;
         if (shape_->task == Task::classification)
-            at<std::uint16_t>(at_->code)[slot * Lanes] = std::isnan(label) ? kNoCode : static_cast<std::uint16_t>(label);
+            at<std::uint16_t>(at_->code)[slot * Lanes] =
+                std::isnan(label) ? kNoCode : static_cast<std::uint16_t>(label);
     }
     void copy_norms(const Member& from) const {
-        for (std::size_t s = 0; shape_->norms && s < from.size(); ++s) set_norm2(s, from.template at<T>(from.at_->norm2)[s * Lanes]);
+        for (std::size_t s = 0; shape_->norms && s < from.size(); ++s)
+            set_norm2(s, from.template at<T>(from.at_->norm2)[s * Lanes]);
     }
     // Initialises a member. requires: zeroed memory.
     void clear_to(std::uint64_t seed, std::span<const double> numbers) const {
         scale() = 1;
         for (std::size_t i = 0; i < numbers.size(); ++i) number(i) = numbers[i];
         set_random({seed, 0});
-        if (shape_->calibration()) Calibration::of(shape_->outputs).save([&](std::size_t i) -> double& { return calibration(i); });
+        if (shape_->calibration())
+            Calibration::of(shape_->outputs).save([&](std::size_t i) -> double& { return calibration(i); });
     }
     void set_size(std::size_t n) const { *count(at_->size) = static_cast<std::uint32_t>(n); }
 
@@ -263,7 +269,9 @@ class Member {
         scale() = 1;
     }
     template <class U>
-    U* at(std::size_t offset) const { return reinterpret_cast<U*>(base_ + offset) + lane_; }
+    U* at(std::size_t offset) const {
+        return reinterpret_cast<U*>(base_ + offset) + lane_;
+    }
     double* real(std::size_t offset) const { return at<double>(offset); }
     std::uint32_t* count(std::size_t offset) const { return at<std::uint32_t>(offset); }
     std::uint64_t* word(std::size_t offset) const { return at<std::uint64_t>(offset); }
@@ -289,8 +297,10 @@ struct MemberEvent {
 
 // The trial of an event, and the outputs that the step raises and lowers.
 template <class T>
-[[gnu::always_inline]] inline Trial member_trial(const MemberShape& shape, const MemberEvent<T>& event, std::uint64_t step, std::size_t& own, std::size_t& rival) {
-    Trial trial{.score = event.score(0), .label = event.label, .self = event.self, .step = step, .weight = event.weight};
+[[gnu::always_inline]] inline Trial member_trial(const MemberShape& shape, const MemberEvent<T>& event,
+                                                 std::uint64_t step, std::size_t& own, std::size_t& rival) {
+    Trial trial{
+        .score = event.score(0), .label = event.label, .self = event.self, .step = step, .weight = event.weight};
     own = rival = 0;
     if (shape.task != Task::classification) return trial;
     if (shape.outputs == 1) {
@@ -324,8 +334,9 @@ template <class M, class R>
 }
 
 template <class M, class T, class R>
-[[gnu::always_inline]] inline void enter(const M& member, const MemberEvent<T>& event, const MemberShape& shape, Budget& budget, const Step& step,
-           std::span<double> coefs, std::size_t own, std::size_t rival, const R& find_evictions) {
+[[gnu::always_inline]] inline void enter(const M& member, const MemberEvent<T>& event, const MemberShape& shape,
+                                         Budget& budget, const Step& step, std::span<double> coefs, std::size_t own,
+                                         std::size_t rival, const R& find_evictions) {
     Entry entry{Entry::Kind::refuse};
     if (step.coefficient != 0) {
         entry = {};  // appends: after clearing the store is not full
@@ -354,9 +365,11 @@ template <class M, class T, class R>
     }
     const std::size_t slot = entry.kind == Entry::Kind::replace ? entry.slot : member.size();
     if (entry.kind == Entry::Kind::replace && entry.onto != Points::npos)
-        for (std::size_t o = 0; o < shape.outputs; ++o) member.coef(o, entry.onto) += entry.share * member.coef(o, slot);
+        for (std::size_t o = 0; o < shape.outputs; ++o)
+            member.coef(o, entry.onto) += entry.share * member.coef(o, slot);
     member.put(slot, event.label, event.x, event.stride, event.norm2);
-    for (std::size_t o = 0; o < shape.outputs; ++o) member.coef(o, slot) = 0.0 + coefs[o] * entry.factor / member.scale();
+    for (std::size_t o = 0; o < shape.outputs; ++o)
+        member.coef(o, slot) = 0.0 + coefs[o] * entry.factor / member.scale();
     if (!member.merging) return;
     if (step.shrink == 0) member.merging->reset(member.partner_rows());  // all other points were cleared
     member.merging->stored(member, slot, event.row, event.self);
@@ -365,9 +378,11 @@ template <class M, class T, class R>
 
 // Learns and counts one scored event. Throws Refusal before anything has changed.
 template <class M, class T, class R, class V>
-[[gnu::always_inline]] inline void learn_member(const M& member, const MemberEvent<T>& event, const MemberShape& shape, const MemberParts<R>& parts,
-                  std::span<double> coefs, const V& find_evictions) {
-    if (member.seen() == kMostEvents) throw Refusal{"a member of a fleet counts so many events and no more:", double(kMostEvents)};
+[[gnu::always_inline]] inline void learn_member(const M& member, const MemberEvent<T>& event, const MemberShape& shape,
+                                                const MemberParts<R>& parts, std::span<double> coefs,
+                                                const V& find_evictions) {
+    if (member.seen() == kMostEvents)
+        throw Refusal{"a member of a fleet counts so many events and no more:", double(kMostEvents)};
     if (event.weight != 0) {
         if (!std::isfinite(event.self))
             throw Refusal{"k(x, x) is not finite (scale the inputs, or choose another kernel):", event.self};
@@ -379,7 +394,8 @@ template <class M, class T, class R, class V>
             throw Refusal{"the rule proposed a step that is not finite (learning diverged; a smaller rate may help):",
                           step.coefficient};
         if (!member.stays_in_range(step.coefficient, step.shrink))
-            throw Refusal{"the coefficients would overflow (learning diverged; a smaller rate may help):", step.coefficient};
+            throw Refusal{"the coefficients would overflow (learning diverged; a smaller rate may help):",
+                          step.coefficient};
         std::size_t i = 0;
         rule.state([&](const char*, double& x) { member.number(i++) = x; });
         enter(member, event, shape, parts.budget, step, coefs, own, rival, find_evictions);
@@ -393,7 +409,8 @@ template <class M, class T, class R, class V>
 
 // Updates the member's probabilities with the scores of an event before it was learned.
 template <class M>
-void calibrate(const M& member, const MemberShape& shape, Calibration& scratch, std::span<const double> scores, double label) {
+void calibrate(const M& member, const MemberShape& shape, Calibration& scratch, std::span<const double> scores,
+               double label) {
     scratch.load(shape.outputs, [&](std::size_t i) { return member.calibration(i); });
     scratch.learn(scores, static_cast<std::size_t>(label));
     scratch.save([&](std::size_t i) -> double& { return member.calibration(i); });
@@ -408,7 +425,8 @@ inline std::size_t member_limit(const Rule& rule, const Budget& budget) {
         throw std::invalid_argument(std::string("a fleet cannot serve this rule and budget, which need ") + what);
     if (std::holds_alternative<Foreign>(rule) || std::holds_alternative<ForeignBudgetPart>(budget))
         throw std::invalid_argument("a fleet cannot serve rules and budgets written in Python");
-    if (!state_of(budget).empty()) throw std::invalid_argument("a fleet cannot serve a budget that counts, as uniform=True does");
+    if (!state_of(budget).empty())
+        throw std::invalid_argument("a fleet cannot serve a budget that counts, as uniform=True does");
     const std::size_t limit = limit_of(budget);
     if (limit == kNoLimit) throw std::invalid_argument("a fleet needs a budget with a fixed number of points");
     if (merges && limit >= 0xffff) throw std::invalid_argument("a fleet has room for 65534 points a member with Merge");
@@ -418,15 +436,18 @@ inline std::size_t member_limit(const Rule& rule, const Budget& budget) {
 // The largest |coefficient| of a step for an event of weight 1 under a kernel with values in [0, 1]; infinity if the
 // rule has no bound. With a bound nothing can diverge, and a chunk needs no copy for a rollback.
 inline double step_bound(const Rule& rule) {
-    return std::visit([](const auto& r) -> double {
-        using R = std::decay_t<decltype(r)>;
-        if constexpr (std::is_same_v<R, Perceptron>) return 1;
-        if constexpr (std::is_same_v<R, Sgd>)
-            return r.loss.kind != LossKind::squared && std::abs(1 - r.rate * r.reg) <= 1 ? r.rate : kInfinity;
-        if constexpr (std::is_same_v<R, PassiveAggressive>) return r.variant == 1 ? r.aggressiveness : kInfinity;
-        if constexpr (std::is_same_v<R, Implicit>) return r.loss.kind != LossKind::squared ? r.rate * r.trade : kInfinity;
-        return kInfinity;
-    }, rule);
+    return std::visit(
+        [](const auto& r) -> double {
+            using R = std::decay_t<decltype(r)>;
+            if constexpr (std::is_same_v<R, Perceptron>) return 1;
+            if constexpr (std::is_same_v<R, Sgd>)
+                return r.loss.kind != LossKind::squared && std::abs(1 - r.rate * r.reg) <= 1 ? r.rate : kInfinity;
+            if constexpr (std::is_same_v<R, PassiveAggressive>) return r.variant == 1 ? r.aggressiveness : kInfinity;
+            if constexpr (std::is_same_v<R, Implicit>)
+                return r.loss.kind != LossKind::squared ? r.rate * r.trade : kInfinity;
+            return kInfinity;
+        },
+        rule);
 }
 
 }  // namespace gristmill

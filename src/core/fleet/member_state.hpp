@@ -25,7 +25,8 @@ class MemberFields {
     const std::vector<T>& get(const std::string& name) const {
         const Field* field = find(name);
         const auto* list = field ? std::get_if<std::vector<T>>(&field->values) : nullptr;
-        if (!list) throw std::invalid_argument("the saved field '" + name + "' is missing or has another type of number");
+        if (!list)
+            throw std::invalid_argument("the saved field '" + name + "' is missing or has another type of number");
         return *list;
     }
     // Fields of the rule, in the order in which it names them.
@@ -55,7 +56,9 @@ void give_member(const MemberPack<T>& one, const MemberShape& shape, std::size_t
     Archive archive;
     learner.visit(archive);
     MemberFields fields(archive);
-    const auto unsigned_of = [](std::int64_t value) { return std::vector<std::uint64_t>{static_cast<std::uint64_t>(value)}; };
+    const auto unsigned_of = [](std::int64_t value) {
+        return std::vector<std::uint64_t>{static_cast<std::uint64_t>(value)};
+    };
     fields.set("seen", unsigned_of(one.seen[0]));
     fields.set("steps", unsigned_of(one.steps[0]));
     if (shape.random) {
@@ -70,7 +73,8 @@ void give_member(const MemberPack<T>& one, const MemberShape& shape, std::size_t
     fields.drop("intervals");
     if (shape.calibration()) {
         constexpr std::ptrdiff_t kShared = Calibration::kShared;
-        const auto first = one.calibration.begin(), offsets = first + kShared, curvatures = offsets + static_cast<std::ptrdiff_t>(outputs);
+        const auto first = one.calibration.begin(), offsets = first + kShared,
+                   curvatures = offsets + static_cast<std::ptrdiff_t>(outputs);
         fields.set("calibration", std::vector<double>(first, offsets));
         fields.set("calibration_offsets", std::vector<double>(offsets, curvatures));
         fields.set("calibration_curvatures", std::vector<double>(curvatures, one.calibration.end()));
@@ -104,11 +108,13 @@ MemberPack<T> member_from(const Learner<Expansion>& learner, std::size_t width, 
     const Expansion& f = learner.hypothesis();
     const Points& points = f.points();
     const auto* dense = dynamic_cast<const DensePoints<T>*>(&points);
-    const bool other = dynamic_cast<const DensePoints<float>*>(&points) || dynamic_cast<const DensePoints<double>*>(&points);
+    const bool other =
+        dynamic_cast<const DensePoints<float>*>(&points) || dynamic_cast<const DensePoints<double>*>(&points);
     if ((!dense && !other) || points.width() != width)
         throw std::invalid_argument("the learner does not have dense points of " + std::to_string(width) + " features");
     if (!dense)
-        throw std::invalid_argument(std::string("the learner keeps ") + (sizeof(T) == 8 ? "float32" : "float64") + ", and this fleet does not");
+        throw std::invalid_argument(std::string("the learner keeps ") + (sizeof(T) == 8 ? "float32" : "float64") +
+                                    ", and this fleet does not");
     Archive archive;
     const_cast<Learner<Expansion>&>(learner).visit(archive);  // saving does not modify the learner
     const MemberFields fields(archive);

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "core/expansion/merge_partners.hpp"
+#include "core/kernels/kernels.hpp"
 #include "core/parts/budgets.hpp"
 #include "core/simd/fleet_dispatch.hpp"
-#include "core/kernels/kernels.hpp"
-#include "core/expansion/merge_partners.hpp"
 
 namespace gristmill {
 
@@ -17,8 +17,8 @@ template <class T>
 class Merging {
   public:
     Merging(const Kernel& kernel, std::size_t width, std::size_t slots)
-        : kernel_(&kernel), width_(width), stride_(padded(slots + 1)), points_(width * stride_), x_(width), dots_(stride_), l1s_(stride_),
-          norms_(stride_), lines_(kernel.scratch_rows() * stride_) {}
+        : kernel_(&kernel), width_(width), stride_(padded(slots + 1)), points_(width * stride_), x_(width),
+          dots_(stride_), l1s_(stride_), norms_(stride_), lines_(kernel.scratch_rows() * stride_) {}
 
     void reset(std::uint64_t rows) { partners_.begin(rows); }
     template <class M>
@@ -41,7 +41,8 @@ class Merging {
         for (double& x : squares_) x *= square;
         double own = 0;
         for (const double c : newcomer.coefs) own += c * c;
-        const auto fold = partners_.choose(View<M>{*this, member}, *kernel_, squares_, own, newcomer.row, newcomer.self);
+        const auto fold =
+            partners_.choose(View<M>{*this, member}, *kernel_, squares_, own, newcomer.row, newcomer.self);
         if (fold.slot == MergePartners::kNone) return {Entry::Kind::fold, 0, 1, fold.partner, fold.share};
         return {Entry::Kind::replace, fold.slot, 1, fold.partner, fold.share};
     }
@@ -58,7 +59,9 @@ class Merging {
         const M& member;
         std::size_t size() const { return member.size(); }
         std::int64_t id(std::size_t slot) const { return member.id(slot); }
-        void stored_row(const Kernel& kernel, std::size_t slot, double* out) const { merging.row(kernel, member, slot, out); }
+        void stored_row(const Kernel& kernel, std::size_t slot, double* out) const {
+            merging.row(kernel, member, slot, out);
+        }
     };
 
     template <class M>
@@ -72,7 +75,8 @@ class Merging {
         vectors.record_norms(points_.data(), stride_, slots, width_, norms_.data());
         if (kernel.needs_dot()) vectors.record_dots(x_.data(), points_.data(), stride_, slots, width_, dots_.data());
         if (kernel.needs_l1()) vectors.record_l1s(x_.data(), points_.data(), stride_, slots, width_, l1s_.data());
-        kernel.values(Pairs<T>{dots_.data(), l1s_.data(), gristmill::norm2(x_.data(), width_), norms_.data(), slots}, lines_.data(), out);
+        kernel.values(Pairs<T>{dots_.data(), l1s_.data(), gristmill::norm2(x_.data(), width_), norms_.data(), slots},
+                      lines_.data(), out);
     }
 
     const Kernel* kernel_;

@@ -27,7 +27,9 @@ struct MemberPack {
     std::vector<std::uint64_t> partner_rows;
 
     std::size_t count() const { return sizes.size(); }
-    static std::size_t scaling_numbers(const MemberShape& shape) { return shape.scaled ? Scaling::kNumbers * shape.width : 0; }
+    static std::size_t scaling_numbers(const MemberShape& shape) {
+        return shape.scaled ? Scaling::kNumbers * shape.width : 0;
+    }
 
     template <class M>
     void add(const M& member, const MemberShape& shape) {
@@ -79,8 +81,8 @@ struct MemberPack {
         if (shape.merges) member.partner_rows() = partner_rows[k];
         for (std::size_t s = 0; shape.merges && s < size; ++s) {
             const std::size_t i = first + s;
-            member.set_partner_state(s, {partners[i] < 0 ? MergePartners::kNone : static_cast<std::size_t>(partners[i]), likeness[i], shares[i],
-                                 selves[i], stale[i] != 0});
+            member.set_partner_state(s, {partners[i] < 0 ? MergePartners::kNone : static_cast<std::size_t>(partners[i]),
+                                         likeness[i], shares[i], selves[i], stale[i] != 0});
         }
         for (std::size_t s = 0; s < size; ++s, ++first) {
             member.id(s) = static_cast<std::uint32_t>(ids[first]);
@@ -152,7 +154,8 @@ struct MemberPack {
             std::vector<std::int64_t> own(ids.begin() + static_cast<std::ptrdiff_t>(first),
                                           ids.begin() + static_cast<std::ptrdiff_t>(first + size));
             std::sort(own.begin(), own.end());
-            if (std::adjacent_find(own.begin(), own.end()) != own.end() || (size > 0 && (own[0] < 0 || own.back() >= seen[k])))
+            if (std::adjacent_find(own.begin(), own.end()) != own.end() ||
+                (size > 0 && (own[0] < 0 || own.back() >= seen[k])))
                 refuse("ids", "does not hold distinct positions of the stream");
             for (std::size_t s = first; s < first + size; ++s)
                 for (std::size_t o = 0; o < shape.outputs; ++o)
@@ -179,9 +182,11 @@ struct MemberPack {
     void check_labels(const MemberShape& shape, std::size_t classes) const {
         if (shape.task == Task::novelty) return;
         for (const double label : labels) {
-            if (shape.task == Task::regression && std::isinf(label)) refuse("labels", "holds a number that is not finite");
+            if (shape.task == Task::regression && std::isinf(label))
+                refuse("labels", "holds a number that is not finite");
             if (shape.task == Task::classification && !std::isnan(label) &&
-                !(label >= 0 && label < static_cast<double>(std::max<std::size_t>(classes, 1)) && label == std::floor(label)))
+                !(label >= 0 && label < static_cast<double>(std::max<std::size_t>(classes, 1)) &&
+                  label == std::floor(label)))
                 refuse("labels", "holds a class that is not there");
         }
     }

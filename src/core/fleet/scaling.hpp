@@ -32,11 +32,12 @@ inline double scaled_number(Scaling::Method method, double x, double first, doub
 // Scales x, after updating the statistics with it if `learn`; `stride`: distance of numbers in out. Returns false if a
 // number has left its range.
 template <class M>
-bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const double* x, double* out, std::size_t stride,
-               bool learn) {
+bool scale_row(const M& member, const Scaling& scaling, std::size_t width, const double* x, double* out,
+               std::size_t stride, bool learn) {
     const std::uint64_t seen = member.seen();
     const bool standard = scaling.method == Scaling::Method::standard, takes = learn && seen < scaling.warmup;
-    const std::uint64_t known = std::max<std::uint64_t>(std::min<std::uint64_t>(seen + (learn ? 1 : 0), scaling.warmup), 1);
+    const std::uint64_t known =
+        std::max<std::uint64_t>(std::min<std::uint64_t>(seen + (learn ? 1 : 0), scaling.warmup), 1);
     bool fine = true;
     for (std::size_t j = 0; j < width; ++j) {
         double &first = member.scaling(0, j), &a = member.scaling(1, j), &b = member.scaling(2, j);

@@ -1,8 +1,8 @@
 // Which rules and budgets have a vector implementation (simd/fleet.cpp), and its parameters.
 #pragma once
 
-#include "core/simd/fleet_dispatch.hpp"
 #include "core/learner/learner.hpp"
+#include "core/simd/fleet_dispatch.hpp"
 
 namespace gristmill {
 

@@ -45,8 +45,9 @@ void check(const DenseRows<T>& rows, const Kernel& kernel) {
 }
 
 [[noreturn]] void bad_index(std::size_t row, std::int64_t column, std::size_t width) {
-    throw RowError(row, "row " + std::to_string(row) + ": the sparse rows are damaged: column index " + std::to_string(column) +
-                            " is not above the one before it and below the number of features, " + std::to_string(width));
+    throw RowError(
+        row, "row " + std::to_string(row) + ": the sparse rows are damaged: column index " + std::to_string(column) +
+                 " is not above the one before it and below the number of features, " + std::to_string(width));
 }
 
 template <class T>
@@ -73,10 +74,12 @@ void check(const ForeignRows&, const Kernel&) {}
 }  // namespace
 
 void check_width(const Batch& batch, std::size_t width) {
-    const std::size_t got = std::visit([&](const auto& rows) {
-        if constexpr (requires { rows.width; }) return rows.width;
-        else return width;  // objects have no features
-    }, batch);
+    const std::size_t got = std::visit(
+        [&](const auto& rows) {
+            if constexpr (requires { rows.width; }) return rows.width;
+            else return width;  // objects have no features
+        },
+        batch);
     if (got != width)
         throw std::invalid_argument("X has " + std::to_string(got) + " features, but the model was started with " +
                                     std::to_string(width));

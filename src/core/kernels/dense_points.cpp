@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/base/threads.hpp"
 #include "core/kernels/gradient.hpp"
 #include "core/kernels/sparse_points.hpp"
-#include "core/base/threads.hpp"
 
 namespace gristmill {
 
@@ -107,7 +107,9 @@ void Points::rescale_data(std::size_t, std::span<const double>) {
     throw std::invalid_argument("points that are kept sparse, or that are objects, cannot be rescaled by columns");
 }
 
-std::unique_ptr<Points> Points::clone() const { throw std::invalid_argument("points that are objects cannot be copied"); }
+std::unique_ptr<Points> Points::clone() const {
+    throw std::invalid_argument("points that are objects cannot be copied");
+}
 
 std::unique_ptr<Points> Points::widened(std::size_t) const {
     throw std::invalid_argument("points that are objects cannot get more columns");
@@ -225,7 +227,8 @@ void DensePoints<T>::shrink_to_limit() {
 
 template <class T>
 std::size_t DensePoints<T>::bytes() const {
-    return Points::bytes() + (blocks_.capacity() + norm2_.capacity() + norm1_.capacity()) * sizeof(T) + sparse_.capacity();
+    return Points::bytes() + (blocks_.capacity() + norm2_.capacity() + norm1_.capacity()) * sizeof(T) +
+           sparse_.capacity();
 }
 
 template <class T>
@@ -352,8 +355,8 @@ class DenseKernelRows final : public KernelRows {
         Workspace& workspace = workspaces_[worker];
         const std::size_t panels = (slots_ + kPanel - 1) / kPanel;
         const std::size_t from = panels * piece / pieces_ * kPanel, to = panels * (piece + 1) / pieces_ * kPanel;
-        run(workspace, 0, count_, points_.blocks_.data(), from, std::min(to, slots_), points_.norm2_.data(), points_.norm1_.data(),
-            [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+        run(workspace, 0, count_, points_.blocks_.data(), from, std::min(to, slots_), points_.norm2_.data(),
+            points_.norm1_.data(), [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
                 kernel_.values(pairs, workspace.scratch.data(), out + r * stride + s);
             });
     }
@@ -364,7 +367,8 @@ class DenseKernelRows final : public KernelRows {
         constexpr std::size_t lanes = kLanes<T>;
         std::vector<std::uint8_t> wanted(padded(others.count_) / lanes + 1);
         for (const StoredRow& t : stored) wanted[t.i / lanes] = 1;
-        const std::size_t all = padded(others.count_), pieces = std::min<std::size_t>(count_ / 16 + 1, 2 * threads_allowed());
+        const std::size_t all = padded(others.count_),
+                          pieces = std::min<std::size_t>(count_ / 16 + 1, 2 * threads_allowed());
         make_workspaces(threads_allowed());
         // the threads are still awake
         const bool single = stored.size() * count_ * (points_.width_ / (dense_ ? 1 : 8) + 16) < kWorthThreads / 4;
@@ -372,11 +376,14 @@ class DenseKernelRows final : public KernelRows {
             const std::size_t from = count_ * p / pieces, to = count_ * (p + 1) / pieces;
             Lines<double> values((to - from) * all);
             for (std::size_t b = 0, e; b < all / lanes; b = e + 1) {
-                for (e = b; wanted[e]; ++e) {}
+                for (e = b; wanted[e]; ++e) {
+                }
                 if (e > b)
-                    run(workspaces_[worker_index()], from, to, others.lanes_.data(), b * lanes, e * lanes, others.lane_norm2_.data(),
-                        others.lane_norm1_.data(), [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
-                            kernel_.values(pairs, workspaces_[worker_index()].scratch.data(), values.data() + r * all + s);
+                    run(workspaces_[worker_index()], from, to, others.lanes_.data(), b * lanes, e * lanes,
+                        others.lane_norm2_.data(), others.lane_norm1_.data(),
+                        [&](std::size_t r, std::size_t s, const Pairs<T>& pairs) {
+                            kernel_.values(pairs, workspaces_[worker_index()].scratch.data(),
+                                           values.data() + r * all + s);
                         });
             }
             for (std::size_t r = from; r < to; ++r)
@@ -389,7 +396,9 @@ class DenseKernelRows final : public KernelRows {
         Workspace& workspace = workspaces_[0];
         workspace.scratch.resize(kernel_.scratch_rows() * kPanel);
         run(workspace, i, i + 1, lanes_.data(), 0, padded(count_), lane_norm2_.data(), lane_norm1_.data(),
-            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) { kernel_.values(pairs, workspace.scratch.data(), out + s); });
+            [&](std::size_t, std::size_t s, const Pairs<T>& pairs) {
+                kernel_.values(pairs, workspace.scratch.data(), out + s);
+            });
     }
 
     double self(std::size_t i) override { return kernel_.self(norm2_[i]); }
@@ -417,7 +426,8 @@ class DenseKernelRows final : public KernelRows {
         std::vector<T> spread(dense_ ? 0 : count_ * width);
         for (std::size_t r = 0; sparse_ && r < count_; ++r) {
             T* to = spread.data() + r * width;
-            for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k) to[sparse_->columns(first_ + r)[k]] = rows_[r][k];
+            for (std::size_t k = 0; k < sparse_->nonzeros(first_ + r); ++k)
+                to[sparse_->columns(first_ + r)[k]] = rows_[r][k];
             rows[r] = to;
         }
         weights.gather(rows, blocks, width, out);
@@ -459,8 +469,8 @@ class DenseKernelRows final : public KernelRows {
     // the sums and the kernel function: use(row, first slot, pairs).
     static constexpr std::size_t kPanel = 24 * kLanes<T>;
     template <class Use>
-    void run(Workspace& workspace, std::size_t from, std::size_t to, const T* blocks, std::size_t begin, std::size_t end, const T* norm2,
-             const T* norm1, Use use) const {
+    void run(Workspace& workspace, std::size_t from, std::size_t to, const T* blocks, std::size_t begin,
+             std::size_t end, const T* norm2, const T* norm1, Use use) const {
         constexpr std::size_t lanes = kLanes<T>, panel = kPanel;
         const std::size_t width = points_.width_, count = to - from;
         if (workspace.dots.size() < count * panel) workspace.dots.resize(count * panel);
@@ -468,12 +478,15 @@ class DenseKernelRows final : public KernelRows {
         for (std::size_t s = begin; s < end; s += panel) {
             const std::size_t size = std::min(panel, end - s);
             const T* at = blocks + s * width;
-            if (kernel_.needs_dot()) dense_ ? dense_dots(workspace, from, count, at, size) : sparse_dots(workspace, from, count, at, size);
+            if (kernel_.needs_dot())
+                dense_ ? dense_dots(workspace, from, count, at, size) : sparse_dots(workspace, from, count, at, size);
             if (kernel_.needs_l1())
                 dense_ ? isa<T>().l1s(rows_.data() + from, count, at, size / lanes, width, workspace.l1s.data(), panel)
                        : sparse_l1s(workspace, from, count, at, size, norm1 + s);
             for (std::size_t r = 0; r < count; ++r) {
-                use(r, s, Pairs<T>{workspace.dots.data() + r * panel, workspace.l1s.data() + r * panel, norm2_[from + r], norm2 + s, size});
+                use(r, s,
+                    Pairs<T>{workspace.dots.data() + r * panel, workspace.l1s.data() + r * panel, norm2_[from + r],
+                             norm2 + s, size});
             }
         }
     }
@@ -495,7 +508,8 @@ class DenseKernelRows final : public KernelRows {
             }
     }
 
-    void sparse_l1s(Workspace& workspace, std::size_t from, std::size_t count, const T* at, std::size_t size, const T* norm1) const {
+    void sparse_l1s(Workspace& workspace, std::size_t from, std::size_t count, const T* at, std::size_t size,
+                    const T* norm1) const {
         for (std::size_t r = 0; r < count; ++r) {
             const std::size_t i = first_ + from + r;
             T* to = workspace.l1s.data() + r * kPanel;
@@ -516,7 +530,7 @@ class DenseKernelRows final : public KernelRows {
     std::vector<const T*> rows_;
     std::vector<T> norm2_;
     Lines<T> lanes_, lane_norm1_, lane_norm2_;
-    UnsetLines<T> table_;                     // the points with contiguous features
+    UnsetLines<T> table_;  // the points with contiguous features
     std::optional<PointWeights<T>> weights_;  // for gradients
     std::vector<Workspace> workspaces_ = std::vector<Workspace>(1);
 };
@@ -527,11 +541,13 @@ std::unique_ptr<KernelRows> DensePoints<T>::kernel_rows(const Kernel& kernel, co
 }
 
 template <class T>
-void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out, std::size_t stride,
-                                 std::size_t end) const {
-    const bool sums_differ = kernel.needs_l1() && std::any_of(slots.begin(), slots.end(), [&](auto s) { return sparse_[s]; });
+void DensePoints<T>::stored_rows(const Kernel& kernel, std::span<const std::size_t> slots, double* out,
+                                 std::size_t stride, std::size_t end) const {
+    const bool sums_differ =
+        kernel.needs_l1() && std::any_of(slots.begin(), slots.end(), [&](auto s) { return sparse_[s]; });
     if (sums_differ && slots.size() > 1) {
-        for (std::size_t r = 0; r < slots.size(); ++r) stored_rows(kernel, slots.subspan(r, 1), out + r * stride, stride, end);
+        for (std::size_t r = 0; r < slots.size(); ++r)
+            stored_rows(kernel, slots.subspan(r, 1), out + r * stride, stride, end);
         return;
     }
     std::vector<T> rows(slots.size() * width_);

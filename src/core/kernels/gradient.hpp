@@ -31,10 +31,12 @@ class PointWeights {
   public:
     // coefs: one line of `slots` numbers per output; slots: a multiple of kPad; rows: the largest number of rows at
     // once; panel: number of slots that are weighted before their points are summed.
-    PointWeights(const Kernel& kernel, std::span<const Lines<double>> coefs, std::size_t rows, std::size_t slots, std::size_t panel)
+    PointWeights(const Kernel& kernel, std::span<const Lines<double>> coefs, std::size_t rows, std::size_t slots,
+                 std::size_t panel)
         : coefs_(coefs), slots_(slots), panel_(std::max(std::min(panel, slots), kPad)), by_dot_(kernel.needs_dot()),
           by_norm_(kernel.needs_norm()), by_l1_(kernel.needs_l1()), dot_(by_dot_ ? rows * coefs.size() * panel_ : 0),
-          l1_(by_l1_ ? rows * coefs.size() * slots : 0), norm_(rows * coefs.size()), slopes_(panel_), places_(coefs.size()) {
+          l1_(by_l1_ ? rows * coefs.size() * slots : 0), norm_(rows * coefs.size()), slopes_(panel_),
+          places_(coefs.size()) {
         if constexpr (!std::is_same_v<T, double>)
             for (const auto& line : coefs) short_.emplace_back(line.begin(), line.end());
         for (std::size_t o = 0; o < coefs.size(); ++o)
@@ -101,9 +103,11 @@ class PointWeights {
         }
         if (by_l1_) {
             sign_scratch_.resize(sign_scratch_size<T>(n_blocks, count));
-            isa_gradient<T>().signs(l1s.data(), xs.data(), count, outputs > 1, blocks, n_blocks, width, sign_scratch_.data(), to.data());
+            isa_gradient<T>().signs(l1s.data(), xs.data(), count, outputs > 1, blocks, n_blocks, width,
+                                    sign_scratch_.data(), to.data());
         }
-        for (std::size_t k = 0; k < count; ++k, out += width) isa_gradient<T>().plus(to[k], norm_[k], xs[k], width, out);
+        for (std::size_t k = 0; k < count; ++k, out += width)
+            isa_gradient<T>().plus(to[k], norm_[k], xs[k], width, out);
     }
 
   private:

@@ -11,8 +11,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "core/kernels/points.hpp"
 #include "core/kernels/evicted_rows.hpp"
+#include "core/kernels/points.hpp"
 
 namespace gristmill {
 
@@ -37,7 +37,9 @@ struct Lookahead {
         Lines<double> values = {};
         bool begun = false;
         BackgroundWork others = {};
-        ~Next() { if (begun) points.settle(); }
+        ~Next() {
+            if (begun) points.settle();
+        }
     };
     std::unique_ptr<Next> next;
     std::vector<StoredRow> stored_since;  // rows stored since the next block was started
@@ -55,7 +57,8 @@ struct Lookahead {
     }
     // Starts computing rows [from, from + rows) in the background. requires: the points are not read until these rows
     // are loaded; inserting new points is allowed.
-    void start_next(Points& points, const Kernel& kernel, std::size_t from, std::size_t rows, std::size_t slots_wanted) {
+    void start_next(Points& points, const Kernel& kernel, std::size_t from, std::size_t rows,
+                    std::size_t slots_wanted) {
         if (!next) next.reset(new Next{points, points.kernel_rows(kernel, *batch)});
         Next& to = *next;
         stored_since.clear();
@@ -70,8 +73,11 @@ struct Lookahead {
         to.count = rows;
         to.stride = padded(slots_wanted);
         if (to.values.size() < rows * to.stride) to.values.resize(rows * to.stride);
-        for (std::size_t r = 0; r < rows; ++r) std::fill_n(to.values.data() + r * to.stride + known, to.stride - known, 0.0);
-        to.begun = to.others.start(pieces, [&to](std::size_t p) { to.kernel_rows->rows_of_piece(p, worker_index(), to.values.data(), to.stride); });
+        for (std::size_t r = 0; r < rows; ++r)
+            std::fill_n(to.values.data() + r * to.stride + known, to.stride - known, 0.0);
+        to.begun = to.others.start(pieces, [&to](std::size_t p) {
+            to.kernel_rows->rows_of_piece(p, worker_index(), to.values.data(), to.stride);
+        });
         if (to.begun) points.lend(to.others);
     }
     // Returns whether these rows were computed in the background, and loads them if so.

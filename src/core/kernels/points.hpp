@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/base/batch.hpp"
-#include "core/kernels/kernels.hpp"
 #include "core/base/threads.hpp"
+#include "core/kernels/kernels.hpp"
 
 namespace gristmill {
 
@@ -194,8 +194,12 @@ class DensePoints final : public Points {
                      std::size_t end = npos) const override;
     double stored_self(const Kernel& kernel, std::size_t slot) const override;
     void copy_out(std::size_t slot, T* to) const;
-    std::vector<std::uint8_t> came_sparse() const override { return {sparse_.begin(), sparse_.begin() + static_cast<std::ptrdiff_t>(size())}; }
-    void set_came_sparse(std::span<const std::uint8_t> flags) override { std::copy(flags.begin(), flags.end(), sparse_.begin()); }
+    std::vector<std::uint8_t> came_sparse() const override {
+        return {sparse_.begin(), sparse_.begin() + static_cast<std::ptrdiff_t>(size())};
+    }
+    void set_came_sparse(std::span<const std::uint8_t> flags) override {
+        std::copy(flags.begin(), flags.end(), sparse_.begin());
+    }
 
   protected:
     void put_data(std::size_t slot, const Batch& batch, std::size_t row) override;
@@ -219,7 +223,7 @@ class DensePoints final : public Points {
     const T* lane(std::size_t slot) const { return const_cast<DensePoints*>(this)->lane(slot); }
 
     std::size_t width_;
-    Lines<T> blocks_;         // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
+    Lines<T> blocks_;  // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
     Lines<T> norm2_, norm1_;  // by slot; 0 if unused
     std::vector<std::uint8_t> sparse_;  // by slot: whether it arrived as a sparse row
 };

@@ -23,7 +23,8 @@ template <class T>
 std::size_t SparsePoints<T>::bytes() const {
     std::size_t total = Points::bytes() + (norm2_.capacity() + norm1_.capacity()) * sizeof(T);
     for (const Row& row : rows_) total += sizeof(Row) + row.columns.size() * (sizeof(std::int32_t) + sizeof(T));
-    for (const auto& [feature, entries] : index_) total += sizeof(feature) + 4 * sizeof(void*) + entries.size() * sizeof(Entry);
+    for (const auto& [feature, entries] : index_)
+        total += sizeof(feature) + 4 * sizeof(void*) + entries.size() * sizeof(Entry);
     return total;
 }
 
@@ -149,7 +150,8 @@ class SparseKernelRows final : public KernelRows {
             for (T& x : l1_) x = std::max(x, T(0));
             scratch_.resize(kernel_.slope_rows() * slots);
             if (slots > 0) {
-                kernel_.slopes(Pairs<T>{dot_.data(), l1_.data(), norm2_[r], point_norm2_.data(), slots}, scratch_.data());
+                kernel_.slopes(Pairs<T>{dot_.data(), l1_.data(), norm2_[r], point_norm2_.data(), slots},
+                               scratch_.data());
                 weights.take(0, 0, slots, scratch_.data());
             }
             std::vector<T> x(width);
@@ -215,7 +217,8 @@ class SparseKernelRows final : public KernelRows {
     // The loaded rows against row `own`, which is scattered into a dense vector once.
     void add_scattered(std::size_t own) {
         scattered_.resize(points_.width());
-        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k) scattered_[batch_.columns(own)[k]] = batch_.values(own)[k];
+        for (std::size_t k = 0; k < batch_.nonzeros(own); ++k)
+            scattered_[batch_.columns(own)[k]] = batch_.values(own)[k];
         for (std::size_t r = 0; r < count_; ++r)
             for (std::size_t k = 0; k < batch_.nonzeros(first_ + r); ++k)
                 add_product(r, scattered_[batch_.columns(first_ + r)[k]], batch_.values(first_ + r)[k]);
@@ -229,7 +232,8 @@ class SparseKernelRows final : public KernelRows {
             const auto* theirs = batch_.columns(first_ + r);
             for (std::size_t k = 0, m = 0; k < batch_.nonzeros(first_ + r) && m < count; ++k) {
                 while (m < count && mine[m] < theirs[k]) ++m;
-                if (m < count && mine[m] == theirs[k]) add_product(r, batch_.values(own)[m], batch_.values(first_ + r)[k]);
+                if (m < count && mine[m] == theirs[k])
+                    add_product(r, batch_.values(own)[m], batch_.values(first_ + r)[k]);
             }
         }
     }

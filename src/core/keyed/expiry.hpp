@@ -22,7 +22,9 @@ class KeyExpiry {
         }
     }
     double last(std::uint32_t record) const { return on_ ? last_[record] : 0; }
-    std::size_t bytes() const { return last_.capacity() * sizeof(double) + queued_.capacity() + queue_.capacity() * sizeof(QueueEntry); }
+    std::size_t bytes() const {
+        return last_.capacity() * sizeof(double) + queued_.capacity() + queue_.capacity() * sizeof(QueueEntry);
+    }
 
     // Precondition: time is non-decreasing, or rebuild() is called afterwards.
     void record_event(std::uint32_t record, double time) {

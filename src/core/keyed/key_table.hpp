@@ -54,9 +54,12 @@ class KeyTable {
     std::size_t live() const { return live_; }
     std::size_t records() const { return values_.size(); }  // number of records, used or free
     bool used(std::uint32_t record) const { return state_[record] != 0; }
-    Key key(std::uint32_t record) const { return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()}; }
+    Key key(std::uint32_t record) const {
+        return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()};
+    }
     std::size_t bytes() const {
-        std::size_t total = values_.capacity() * 8 + state_.capacity() + cells_.capacity() * sizeof(Cell) + free_.capacity() * 4;
+        std::size_t total =
+            values_.capacity() * 8 + state_.capacity() + cells_.capacity() * sizeof(Cell) + free_.capacity() * 4;
         for (const auto& name : names_) total += sizeof name + (name.capacity() > 15 ? name.capacity() + 1 : 0);
         return total;
     }
@@ -64,7 +67,8 @@ class KeyTable {
     std::uint32_t find(const Key& key) const {
         for (std::size_t at = key.hash & mask();; at = (at + 1) & mask()) {
             const Cell& cell = cells_[at];
-            if (cell.record == kNone || (cell.value == key.value && (!texts_ || names_[cell.record] == key.name))) return cell.record;
+            if (cell.record == kNone || (cell.value == key.value && (!texts_ || names_[cell.record] == key.name)))
+                return cell.record;
         }
     }
     void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.hash & mask()]); }

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/kernels/check.hpp"
-#include "core/keyed/prefetch.hpp"
 #include "core/kernels/points.hpp"
+#include "core/keyed/prefetch.hpp"
 
 namespace gristmill {
 
@@ -18,8 +18,9 @@ struct Keyed<T>::Scratch {
     Calibration calibration;
 
     Scratch(const MemberShape& shape, std::size_t slots, std::size_t nodes, const Kernel& kernel)
-        : dots(padded(slots)), l1s(padded(slots)), norms(padded(slots)), lines((nodes + 2) * padded(slots)), scaled(shape.width), values(padded(slots + 1)),
-          coefs(padded(slots)), scores(shape.outputs), steps(shape.outputs), merging(kernel, shape.width, slots) {}
+        : dots(padded(slots)), l1s(padded(slots)), norms(padded(slots)), lines((nodes + 2) * padded(slots)),
+          scaled(shape.width), values(padded(slots + 1)), coefs(padded(slots)), scores(shape.outputs),
+          steps(shape.outputs), merging(kernel, shape.width, slots) {}
 };
 
 template <class T>
@@ -28,7 +29,8 @@ void Keyed<T>::check(const KeyedChunk<T>& chunk) const {
     // Scaled rows are checked by the kernel while learning.
     check_rows(DenseRows<T>{chunk.rows, chunk.count(), shape_.width}, shape_.scaled ? Kernel() : kernel_);
     if (!kernel_.needs_dot() || shape_.scaled) return;
-    for (std::size_t e = 0; e < chunk.count(); ++e) refuse_too_long(e, gristmill::norm2(chunk.rows + e * shape_.width, shape_.width));
+    for (std::size_t e = 0; e < chunk.count(); ++e)
+        refuse_too_long(e, gristmill::norm2(chunk.rows + e * shape_.width, shape_.width));
 }
 
 template <class T>
@@ -40,12 +42,14 @@ bool Keyed<T>::may_fail(const KeyedChunk<T>& chunk) const {
     for (std::size_t e = 0; chunk.offsets && e < chunk.count() * chunk.offset_columns; ++e)
         offset = std::max(offset, std::abs(chunk.offsets[e]));
     // Events of all keys are counted instead of those of one key.
-    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost && offset <= kBoundedMost) ||
+    return !(step_bound(parts_.rule) * weight * static_cast<double>(kMostEvents) <= kBoundedMost &&
+             offset <= kBoundedMost) ||
            now_ + static_cast<double>(chunk.count()) > static_cast<double>(kMostEvents);
 }
 
 template <class T>
-void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found, std::vector<double>* scores) {
+void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spilled& found,
+                     std::vector<double>* scores) {
     const std::size_t count = chunk.count();
     const bool labelled = parts_.task == Task::classification;
     const auto known = [&] { return static_cast<double>(std::max<std::size_t>(classes_, 2)); };
@@ -59,7 +63,8 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
         if (scores) scores->assign(count * outputs(), 0.0);
         for (std::size_t from = 0; from < count;) {
             const std::size_t had = outputs();
-            if (labelled && chunk.labels[from] >= known()) add_classes(static_cast<std::size_t>(chunk.labels[from]) + 1);
+            if (labelled && chunk.labels[from] >= known())
+                add_classes(static_cast<std::size_t>(chunk.labels[from]) + 1);
             if (scores && outputs() != had) {
                 std::vector<double> wider(count * outputs());
                 for (std::size_t e = 0; e < from; ++e) {
@@ -78,9 +83,11 @@ void Keyed<T>::learn(const KeyedChunk<T>& chunk, std::size_t classes, const Spil
             while (to < count && !(labelled && chunk.labels[to] >= known())) ++to;
             for (std::size_t e = from; labelled && e < to; ++e)
                 classes_ = std::max(classes_, static_cast<std::size_t>(chunk.labels[e]) + 1);
-            std::visit([&](const auto& rule) {
-                learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, undo_log_.get());
-            }, parts_.rule);
+            std::visit(
+                [&](const auto& rule) {
+                    learn_events(rule, chunk, from, to, found, scores ? scores->data() : nullptr, undo_log_.get());
+                },
+                parts_.rule);
             from = to;
         }
     } catch (...) {
@@ -138,16 +145,20 @@ void Keyed<T>::compute_scores(const View& member, const std::byte* at, const T* 
         isa_fleet<T>().record_norms(points, layout_.slots, size, shape_.width, norm2);
         if (kernel_.needs_dot())
             isa_fleet<T>().record_dots(x, points, layout_.slots, size, shape_.width, scratch.dots.data());
-        if (kernel_.needs_l1()) isa_fleet<T>().record_l1s(x, points, layout_.slots, size, shape_.width, scratch.l1s.data());
-        kernel_.values(Pairs<T>{scratch.dots.data(), scratch.l1s.data(), scratch.norm2, norm2, slots}, scratch.lines.data(),
-                       scratch.values.data());
-        std::fill(scratch.values.begin() + static_cast<std::ptrdiff_t>(size), scratch.values.begin() + static_cast<std::ptrdiff_t>(slots), 0.0);
+        if (kernel_.needs_l1())
+            isa_fleet<T>().record_l1s(x, points, layout_.slots, size, shape_.width, scratch.l1s.data());
+        kernel_.values(Pairs<T>{scratch.dots.data(), scratch.l1s.data(), scratch.norm2, norm2, slots},
+                       scratch.lines.data(), scratch.values.data());
+        std::fill(scratch.values.begin() + static_cast<std::ptrdiff_t>(size),
+                  scratch.values.begin() + static_cast<std::ptrdiff_t>(slots), 0.0);
     }
     const auto* coef = reinterpret_cast<const double*>(at + layout_.coef);
     for (std::size_t o = 0; o < shape_.outputs; ++o) {
         std::copy_n(coef + o * layout_.slots, size, scratch.coefs.begin());
-        std::fill(scratch.coefs.begin() + static_cast<std::ptrdiff_t>(size), scratch.coefs.begin() + static_cast<std::ptrdiff_t>(slots), 0.0);
-        scratch.scores[o] = member.intercept(o) + member.scale() * isa_score().dot(scratch.coefs.data(), scratch.values.data(), slots);
+        std::fill(scratch.coefs.begin() + static_cast<std::ptrdiff_t>(size),
+                  scratch.coefs.begin() + static_cast<std::ptrdiff_t>(slots), 0.0);
+        scratch.scores[o] =
+            member.intercept(o) + member.scale() * isa_score().dot(scratch.coefs.data(), scratch.values.data(), slots);
     }
 }
 
@@ -167,8 +178,8 @@ double offset_of(const KeyedChunk<T>& chunk, std::size_t e, std::size_t o, std::
 
 template <class T>
 template <class R>
-void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to, const Spilled& found,
-                            double* out, UndoLog* undo_log) {
+void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size_t from, std::size_t to,
+                            const Spilled& found, double* out, UndoLog* undo_log) {
     Budget budget = parts_.budget;
     const MemberParts<R> parts{rule, budget};
     Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
@@ -205,55 +216,67 @@ void Keyed<T>::learn_events(const R& rule, const KeyedChunk<T>& chunk, std::size
         for (std::size_t o = 0; o < shape_.outputs; ++o) {
             double& score = scratch.scores[o];
             if (chunk.offsets) score += offset_of(chunk, e, o, shape_.outputs);
-            if (!std::isfinite(score)) fail(e, "the score is not finite (kernel values too large, or learning diverged):", score);
+            if (!std::isfinite(score))
+                fail(e, "the score is not finite (kernel values too large, or learning diverged):", score);
             if (out) out[e * shape_.outputs + o] = score - (novelty ? own_rule(member, rule).novelty_margin() : 0.0);
         }
-        const MemberEvent<T> event{x, 1, scratch.norm2, kernel_.self(scratch.norm2), chunk.labels ? chunk.labels[e] : 1.0,
-                                   chunk.weights ? chunk.weights[e] : 1.0, scratch.scores.data(), 1, scratch.values.data()};
+        const MemberEvent<T> event{x,
+                                   1,
+                                   scratch.norm2,
+                                   kernel_.self(scratch.norm2),
+                                   chunk.labels ? chunk.labels[e] : 1.0,
+                                   chunk.weights ? chunk.weights[e] : 1.0,
+                                   scratch.scores.data(),
+                                   1,
+                                   scratch.values.data()};
         try {
             learn_member(member, event, shape_, parts, scratch.steps, [] {});
         } catch (const Refusal& refusal) {
             fail(e, refusal.what, refusal.value);
         }
-        if (shape_.calibration() && event.weight != 0) calibrate(member, shape_, scratch.calibration, scratch.scores, event.label);
+        if (shape_.calibration() && event.weight != 0)
+            calibrate(member, shape_, scratch.calibration, scratch.scores, event.label);
     }
 }
 
 template <class T>
 void Keyed<T>::score(const KeyedChunk<T>& chunk, const Spilled& found, bool shares, double* out) const {
     const std::size_t columns = shares ? std::max<std::size_t>(classes_, 1) : shape_.outputs;
-    std::visit([&](const auto& rule) {
-        Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
-        Lines<std::byte> start(layout_.bytes + kLineBytes), other(layout_.bytes + kLineBytes);
-        view(start.data()).clear_to(0, start_);
-        Prefetcher prefetcher(*this, chunk.keys, 0);
-        for (std::size_t e = 0; e < chunk.count(); ++e) {
-            std::uint32_t i;
-            const Key& key = prefetcher(e, i);
-            const std::byte* at = start.data();
-            if (i != KeyTable::kNone) {
-                if (!expiry_.on() || !is_expired(expiry_.last(i), event_time(chunk, e))) at = record(i);
-            } else if (settings_.spills) {
-                if (const std::string* blob = find_spilled(text_of(key), found)) {
-                    const std::string record = decode(*blob);
-                    std::memcpy(other.data(), record.data(), layout_.bytes);
-                    if (!is_expired(last_of(record), event_time(chunk, e))) at = other.data();
+    std::visit(
+        [&](const auto& rule) {
+            Scratch scratch(shape_, limit_, parts_.nodes.size(), kernel_);
+            Lines<std::byte> start(layout_.bytes + kLineBytes), other(layout_.bytes + kLineBytes);
+            view(start.data()).clear_to(0, start_);
+            Prefetcher prefetcher(*this, chunk.keys, 0);
+            for (std::size_t e = 0; e < chunk.count(); ++e) {
+                std::uint32_t i;
+                const Key& key = prefetcher(e, i);
+                const std::byte* at = start.data();
+                if (i != KeyTable::kNone) {
+                    if (!expiry_.on() || !is_expired(expiry_.last(i), event_time(chunk, e))) at = record(i);
+                } else if (settings_.spills) {
+                    if (const std::string* blob = find_spilled(text_of(key), found)) {
+                        const std::string record = decode(*blob);
+                        std::memcpy(other.data(), record.data(), layout_.bytes);
+                        if (!is_expired(last_of(record), event_time(chunk, e))) at = other.data();
+                    }
                 }
+                const View member = view(const_cast<std::byte*>(at));
+                compute_scores(member, at, scaled_event(member, chunk.rows + e * shape_.width, e, false, scratch),
+                               scratch);
+                const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
+                for (std::size_t o = 0; o < shape_.outputs; ++o) {
+                    double& score = scratch.scores[o];
+                    score = score + offset_of(chunk, e, o, shape_.outputs) - margin;
+                    if (!std::isfinite(score)) fail(e, "the score is not finite (kernel values too large):", score);
+                    if (!shares) out[e * columns + o] = score;
+                }
+                if (!shares) continue;
+                scratch.calibration.load(shape_.outputs, [&](std::size_t i) { return member.calibration(i); });
+                scratch.calibration.probabilities(scratch.scores, classes_, out + e * columns);
             }
-            const View member = view(const_cast<std::byte*>(at));
-            compute_scores(member, at, scaled_event(member, chunk.rows + e * shape_.width, e, false, scratch), scratch);
-            const double margin = parts_.task == Task::novelty ? own_rule(member, rule).novelty_margin() : 0.0;
-            for (std::size_t o = 0; o < shape_.outputs; ++o) {
-                double& score = scratch.scores[o];
-                score = score + offset_of(chunk, e, o, shape_.outputs) - margin;
-                if (!std::isfinite(score)) fail(e, "the score is not finite (kernel values too large):", score);
-                if (!shares) out[e * columns + o] = score;
-            }
-            if (!shares) continue;
-            scratch.calibration.load(shape_.outputs, [&](std::size_t i) { return member.calibration(i); });
-            scratch.calibration.probabilities(scratch.scores, classes_, out + e * columns);
-        }
-    }, parts_.rule);
+        },
+        parts_.rule);
 }
 
 template class Keyed<double>;

@@ -114,9 +114,7 @@ class Keyed {
     struct UndoLog;
     struct Scratch;
 
-    std::byte* record(std::uint32_t i) const {
-        return records_.at(i);
-    }
+    std::byte* record(std::uint32_t i) const { return records_.at(i); }
     View view(std::byte* at) const { return View(at, 0, shape_, layout_); }
     void initialize(std::uint32_t i, const Key& key);
     std::string blob(const std::byte* record, double last) const;
@@ -132,7 +130,9 @@ class Keyed {
         now_ = !time ? now_ + 1 : clock_started_ ? std::max(now_, *time) : *time;
         clock_started_ = true;
     }
-    double event_time(const KeyedChunk<T>& chunk, std::size_t e) const { return chunk.times ? std::max(now_, chunk.times[e]) : now_; }
+    double event_time(const KeyedChunk<T>& chunk, std::size_t e) const {
+        return chunk.times ? std::max(now_, chunk.times[e]) : now_;
+    }
     void begin(bool grows);
     struct Prefetcher;
     const T* scaled_event(const View& member, const T* x, std::size_t e, bool learn, Scratch& scratch) const;
@@ -159,7 +159,7 @@ class Keyed {
     std::vector<double> start_;  // initial state of the rule
     KeyTable table_;
     Arena records_;
-    KeyExpiry expiry_;    // used if there is a ttl
+    KeyExpiry expiry_;  // used if there is a ttl
     double now_ = 0;  // events so far, or the caller's clock
     bool clock_started_ = false, bounded_ = true;
     std::uint64_t dropped_ = 0, expired_ = 0, changes_ = 0;

@@ -14,7 +14,7 @@ namespace gristmill {
 template <class T>
 struct Keyed<T>::Prefetcher {
     static constexpr std::size_t kBatch = 64, kRing = 4 * kBatch;
-    static constexpr std::size_t kSoon = 2;        // distance at which a record is prefetched into the L1 cache
+    static constexpr std::size_t kSoon = 2;  // distance at which a record is prefetched into the L1 cache
     static constexpr std::size_t kMostLines = 64;  // larger records are prefetched only up to this many lines
     struct Event {
         Key key;
@@ -22,7 +22,8 @@ struct Keyed<T>::Prefetcher {
         std::uint64_t version = 0;
     };
 
-    Prefetcher(const Keyed& keyed, const Keys& keys, std::size_t first) : keyed(keyed), keys(keys), count(keys.count()), start(first) {
+    Prefetcher(const Keyed& keyed, const Keys& keys, std::size_t first)
+        : keyed(keyed), keys(keys), count(keys.count()), start(first) {
         hash(first, first + 2 * kBatch);
         find(first, first + kBatch);
     }
@@ -47,7 +48,8 @@ struct Keyed<T>::Prefetcher {
 
   private:
     void hash(std::size_t from, std::size_t to) {
-        for (std::size_t e = from; e < std::min(to, count); ++e) keyed.table_.prefetch(ring[e % kRing].key = Key::of(keys, e));
+        for (std::size_t e = from; e < std::min(to, count); ++e)
+            keyed.table_.prefetch(ring[e % kRing].key = Key::of(keys, e));
     }
     void find(std::size_t from, std::size_t to) {
         for (std::size_t e = from; e < std::min(to, count); ++e) {
@@ -65,7 +67,9 @@ struct Keyed<T>::Prefetcher {
         const std::byte* at = keyed.record(event.record);
         for (std::size_t line = 0; line < count_lines; ++line) __builtin_prefetch(at + line * kLineBytes, 0, Locality);
     }
-    static std::size_t lines_of(std::size_t bytes) { return std::min((bytes + kLineBytes - 1) / kLineBytes, kMostLines); }
+    static std::size_t lines_of(std::size_t bytes) {
+        return std::min((bytes + kLineBytes - 1) / kLineBytes, kMostLines);
+    }
 
     const Keyed& keyed;
     const Keys& keys;

@@ -29,13 +29,14 @@ struct Keyed<T>::UndoLog {
 
     explicit UndoLog(const Keyed& keyed)
         : records(keyed.table_.records()), hand(keyed.table_.hand()), dropped(keyed.dropped_), expired(keyed.expired_),
-          now(keyed.now_), clock_started(keyed.clock_started_), shape(keyed.shape_), layout(keyed.layout_), classes(keyed.classes_),
-          evicted(keyed.evicted_), expired_keys(keyed.expired_keys_) {}
+          now(keyed.now_), clock_started(keyed.clock_started_), shape(keyed.shape_), layout(keyed.layout_),
+          classes(keyed.classes_), evicted(keyed.evicted_), expired_keys(keyed.expired_keys_) {}
 
     void touch(const Keyed& keyed, std::uint32_t i) {
         if (i >= records || before.count(i)) return;
         pass(keyed, i);
-        before.emplace(i, Before{keyed.table_.snapshot(i), std::string(reinterpret_cast<const char*>(keyed.record(i)), keyed.layout_.bytes),
+        before.emplace(i, Before{keyed.table_.snapshot(i),
+                                 std::string(reinterpret_cast<const char*>(keyed.record(i)), keyed.layout_.bytes),
                                  keyed.table_.used(i) ? keyed.expiry_.last(i) : 0});
     }
     void pass(const Keyed& keyed, std::uint32_t i) {
@@ -46,10 +47,16 @@ struct Keyed<T>::UndoLog {
 template <class T>
 Keyed<T>::Keyed(FleetParts parts, const KeyedSettings& settings)
     : parts_(std::move(parts)), settings_(settings), kernel_(parts_.nodes),
-      shape_{parts_.width, 1, state_of(parts_.rule).size(), parts_.task, std::holds_alternative<DropRandom>(parts_.budget),
-             parts_.scaling.on(), false, std::holds_alternative<Merge>(parts_.budget)},
-      limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1), start_(state_of(parts_.rule)),
-      table_(settings.texts), records_(layout_.bytes) {
+      shape_{parts_.width,
+             1,
+             state_of(parts_.rule).size(),
+             parts_.task,
+             std::holds_alternative<DropRandom>(parts_.budget),
+             parts_.scaling.on(),
+             false,
+             std::holds_alternative<Merge>(parts_.budget)},
+      limit_(member_limit(parts_.rule, parts_.budget)), layout_(shape_, sizeof(T), limit_, 1),
+      start_(state_of(parts_.rule)), table_(settings.texts), records_(layout_.bytes) {
     expiry_.enable(std::isfinite(settings.ttl));
 }
 
@@ -154,12 +161,12 @@ void Keyed<T>::evict(UndoLog* undo_log) {
 template <class T>
 void Keyed<T>::expire(UndoLog* undo_log) {
     expiry_.sweep([&](double last) { return is_expired(last, now_); }, [&](std::uint32_t i) { return table_.used(i); },
-                [&](std::uint32_t i) {
-                    if (undo_log) undo_log->touch(*this, i);
-                    if (settings_.spills) expired_keys_.insert(text_of(table_.key(i)));
-                    table_.remove(i);
-                    ++expired_;
-                });
+                  [&](std::uint32_t i) {
+                      if (undo_log) undo_log->touch(*this, i);
+                      if (settings_.spills) expired_keys_.insert(text_of(table_.key(i)));
+                      table_.remove(i);
+                      ++expired_;
+                  });
 }
 
 template <class T>
@@ -271,7 +278,8 @@ void Keyed<T>::add_classes(std::size_t classes) {
     records.grow(table_.records());
     for (std::uint32_t i = 0; i < table_.records(); ++i) {
         std::memset(records.at(i), 0, layout.bytes);
-        if (table_.used(i)) copy_member(View(record(i), 0, old, layout_), old, View(records.at(i), 0, shape, layout), shape);
+        if (table_.used(i))
+            copy_member(View(record(i), 0, old, layout_), old, View(records.at(i), 0, shape, layout), shape);
     }
     records_ = std::move(records);
     shape_ = shape;
@@ -288,7 +296,8 @@ std::vector<std::string> Keyed<T>::missing(const Keys& keys) const {
         const Key key = Key::of(keys, e);
         if (table_.find(key) != KeyTable::kNone) continue;
         std::string text = text_of(key);
-        if (!evicted_.count(text) && !expired_keys_.count(text) && seen.insert(text).second) out.push_back(std::move(text));
+        if (!evicted_.count(text) && !expired_keys_.count(text) && seen.insert(text).second)
+            out.push_back(std::move(text));
     }
     return out;
 }
@@ -343,8 +352,10 @@ MemberPack<T> Keyed<T>::members(const Keys& keys, const Spilled& found, std::vec
 }
 
 template <class T>
-void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const Spilled& found) {
-    if (pack.count() != keys.count() || last.size() != keys.count()) throw std::invalid_argument("there are not as many states as keys");
+void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last,
+                           const Spilled& found) {
+    if (pack.count() != keys.count() || last.size() != keys.count())
+        throw std::invalid_argument("there are not as many states as keys");
     rollback();
     bounded_ = pack.check(shape_, limit_, classes_) && bounded_;
     if (settings_.spills) begin(false);
@@ -364,10 +375,12 @@ void Keyed<T>::set_members(const Keys& keys, const MemberPack<T>& pack, std::spa
 }
 
 template <class T>
-void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last, const KeyOrder& order) {
+void Keyed<T>::restore(const Keys& keys, const MemberPack<T>& pack, std::span<const double> last,
+                       const KeyOrder& order) {
     const auto refuse = [] { throw std::invalid_argument("the order of the keys of a fleet does not fit them"); };
     const std::size_t count = keys.count();
-    if (pack.count() != count || last.size() != count || order.slots.size() != count || order.touched.size() != count) refuse();
+    if (pack.count() != count || last.size() != count || order.slots.size() != count || order.touched.size() != count)
+        refuse();
     bounded_ = pack.check(shape_, limit_, classes_) && bounded_;
     // There may be many free records in between, but no number may request much more memory than the file itself takes.
     const std::size_t most = 64 * count + 1024;

@@ -89,7 +89,8 @@ class Learner<H>::Single {
         if (calibrated_) learner.update_calibration(chunk_, 0);
         learner.count_event(chunk_, 0, counts_ ? 1 : 0);
         if (const auto* window = std::get_if<Window>(&learner.budget_))
-            learner.hypothesis_.expire(chunk_.lookahead, 0, window->horizon(static_cast<std::int64_t>(learner.counts_.seen)));
+            learner.hypothesis_.expire(chunk_.lookahead, 0,
+                                       window->horizon(static_cast<std::int64_t>(learner.counts_.seen)));
     }
 
   private:
@@ -154,7 +155,8 @@ template <Hypothesis H>
 std::size_t Learner<H>::points_within(std::size_t memory, std::size_t outputs) const {
     if constexpr (requires { hypothesis_.points_within(memory, outputs); }) {
         const std::size_t fixed = fixed_bytes();
-        const std::size_t points = memory <= fixed ? 0 : hypothesis_.points_within(memory - fixed, outputs ? outputs : this->outputs());
+        const std::size_t points =
+            memory <= fixed ? 0 : hypothesis_.points_within(memory - fixed, outputs ? outputs : this->outputs());
         if (points > 0 || memory <= fixed + 4096) return points;
     }
     throw std::invalid_argument("a size in bytes needs stored points of a fixed width; give a number of points");
@@ -198,7 +200,8 @@ void Learner<H>::resize(std::size_t memory) {
 
 template <Hypothesis H>
 void Learner<H>::set_targets(std::size_t targets) {
-    if (task_ != Task::regression || needs_.norm || needs_.tangent || needs_.present || std::holds_alternative<Foreign>(rule_))
+    if (task_ != Task::regression || needs_.norm || needs_.tangent || needs_.present ||
+        std::holds_alternative<Foreign>(rule_))
         throw std::invalid_argument("this rule cannot serve several targets: its steps would not share one shrink");
     other_rules_.assign(targets - 1, first_rule_);
     while (outputs() < targets) {
@@ -230,7 +233,8 @@ void Learner<H>::learn_targets(Chunk& chunk, std::size_t i) {
     for (std::size_t o = 0; o < outputs(); ++o) {
         trial.score = chunk.scores[o];
         trial.label = labels[o];
-        const Step step = std::visit([&](auto& r) { return r(trial); }, o == 0 ? decision.rule : chunk.other_rules[o - 1]);
+        const Step step =
+            std::visit([&](auto& r) { return r(trial); }, o == 0 ? decision.rule : chunk.other_rules[o - 1]);
         check_step(at, trial, step);
         chunk.coefs[o] = step.coefficient;
         chunk.offsets[o] = step.intercept;
@@ -248,7 +252,8 @@ void Learner<H>::rescale_targets(std::span<const double> factors, std::span<cons
     requires requires(H h) { h.scale_outputs(factors); }
 {
     hypothesis_.scale_outputs(factors);
-    if constexpr (requires { hypothesis_.rescale_labels(factors, shifts); }) hypothesis_.rescale_labels(factors, shifts);
+    if constexpr (requires { hypothesis_.rescale_labels(factors, shifts); })
+        hypothesis_.rescale_labels(factors, shifts);
     const double ticks = static_cast<double>(hypothesis_.ticks());
     for (std::size_t o = 0; o < factors.size(); ++o) {
         intercept_[o] = factors[o] * intercept_[o] + shifts[o];

@@ -12,11 +12,11 @@
 #include <cstdio>
 #include <functional>
 
-#include "core/adapt/class_balance.hpp"
 #include "core/adapt/calibration.hpp"
+#include "core/adapt/class_balance.hpp"
+#include "core/adapt/intervals.hpp"
 #include "core/kernels/check.hpp"
 #include "core/learner/hypothesis.hpp"
-#include "core/adapt/intervals.hpp"
 
 namespace gristmill {
 
@@ -47,9 +47,10 @@ class Learner {
     // parts: arguments of the hypothesis. Throws std::invalid_argument if it cannot serve rule or budget.
     template <class... Parts>
     Learner(Rule rule, Budget budget, Task task, bool average, std::uint64_t seed, Parts&&... parts)
-        : first_rule_(rule), rule_(std::move(rule)), budget_(std::move(budget)), needs_(supported(needs_of(rule_) | needs_of(budget_), average)),
-          task_(task), average_(average), hypothesis_(std::forward<Parts>(parts)..., Composition{needs_, budget_, average}),
-          intercept_(1), intercept_sum_(1), intervals_(task == Task::regression ? 1 : 0) {
+        : first_rule_(rule), rule_(std::move(rule)), budget_(std::move(budget)),
+          needs_(supported(needs_of(rule_) | needs_of(budget_), average)), task_(task), average_(average),
+          hypothesis_(std::forward<Parts>(parts)..., Composition{needs_, budget_, average}), intercept_(1),
+          intercept_sum_(1), intervals_(task == Task::regression ? 1 : 0) {
         counts_.random.seed = seed;
         fit_memory();
     }
@@ -83,7 +84,8 @@ class Learner {
     }
 
     // Another pass over earlier events, the first of them at position `start` of the stream.
-    void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights, std::int64_t start)
+    void revisit(const Batch& batch, std::span<const double> labels, std::span<const double> weights,
+                 std::int64_t start)
         requires requires(const H h) { h.make_revisit_lookahead(batch, start); }
     {
         Chunk chunk{batch, labels, weights, nullptr, hypothesis_.make_revisit_lookahead(batch, start)};
@@ -173,7 +175,9 @@ class Learner {
     const Rule& rule() const { return rule_; }
     const Budget& budget() const { return budget_; }
     std::size_t bytes() const { return hypothesis_.bytes() + fixed_bytes(); }
-    std::size_t fixed_bytes() const { return sizeof *this - sizeof hypothesis_ + rule_bytes(rule_) + intervals_.bytes(); }
+    std::size_t fixed_bytes() const {
+        return sizeof *this - sizeof hypothesis_ + rule_bytes(rule_) + intervals_.bytes();
+    }
 
     // Saves or loads all state that changes while learning, but the points. requires, to load: a new learner.
     void visit(Archive& archive);
@@ -209,18 +213,18 @@ class Learner {
     // Counters that change while learning.
     struct Counts {
         std::uint64_t seen = 0, steps = 0;  // events; events learned (weight > 0)
-        std::size_t classes = 0;            // seen or announced; one output serves the first two
+        std::size_t classes = 0;  // seen or announced; one output serves the first two
         Random random;
-        double margins = 0;                 // novelty: sum of the margins of the averaged hypotheses
+        double margins = 0;  // novelty: sum of the margins of the averaged hypotheses
     };
     struct Chunk {
         const Batch& batch;
         std::span<const double> labels, weights;
         std::vector<double>* out;
         typename H::Lookahead lookahead;
-        std::size_t first = 0;               // index of the first loaded row
+        std::size_t first = 0;  // index of the first loaded row
         std::optional<std::int64_t> start = {};  // position of the first row, in a later pass
-        std::size_t targets = 1;             // labels per row
+        std::size_t targets = 1;  // labels per row
         std::vector<double> scores = {}, coefs = {}, shown = {}, offsets = {};
         std::vector<Rule> other_rules = {};
 
@@ -243,7 +247,8 @@ class Learner {
     static Needs supported(Needs needs, bool average) {
         needs.average |= average;
         if (const char* what = H::kSupports.lacks(needs))
-            throw std::invalid_argument(std::string(H::kName) + " cannot serve this rule and budget, which need " + what);
+            throw std::invalid_argument(std::string(H::kName) + " cannot serve this rule and budget, which need " +
+                                        what);
         return needs;
     }
     static std::size_t outputs_for(std::size_t classes) { return classes > 2 ? classes : 1; }
@@ -261,7 +266,10 @@ class Learner {
         ClassBalance class_balance;
         Intervals intervals;
     };
-    Snapshot snapshot() const { return {rule_, other_rules_, budget_, counts_, intercept_, intercept_sum_, calibration_, class_balance_, intervals_}; }
+    Snapshot snapshot() const {
+        return {rule_,          other_rules_, budget_,        counts_,   intercept_,
+                intercept_sum_, calibration_, class_balance_, intervals_};
+    }
     void rollback(const Snapshot& snapshot);
     void transact(std::size_t rows, bool grows, const std::function<void()>& work);
 
@@ -297,7 +305,8 @@ class Learner {
     }
 
     bool new_output(const Chunk& chunk, std::size_t at) const {
-        return task_ == Task::classification && chunk.labels[at] >= static_cast<double>(std::max<std::size_t>(counts_.classes, 2));
+        return task_ == Task::classification &&
+               chunk.labels[at] >= static_cast<double>(std::max<std::size_t>(counts_.classes, 2));
     }
 
     // Adds classes up to the given number; `at`: the rows before it have been reported.
@@ -326,7 +335,8 @@ class Learner {
         for (std::size_t o = 0; o < outputs(); ++o) {
             chunk.scores[o] = intercept_[o] + hypothesis_.score(chunk.lookahead, i, o);
             if (!std::isfinite(chunk.scores[o]))
-                fail(chunk.first + i, "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
+                fail(chunk.first + i,
+                     "the score is not finite (kernel values too large, or learning diverged):", chunk.scores[o]);
         }
     }
 
@@ -373,9 +383,13 @@ class Learner {
     Trial trial(Chunk& chunk, std::size_t i, Decision& decision) const {
         const std::size_t at = chunk.first + i;
         const double label = chunk.label(at);
-        Trial trial{.score = chunk.scores[0], .label = label, .self = hypothesis_.self(chunk.lookahead, i),
-                    .step = counts_.steps + 1, .weight = chunk.weight(at)};
-        if (!std::isfinite(trial.self)) fail(at, "k(x, x) is not finite (scale the inputs, or choose another kernel):", trial.self);
+        Trial trial{.score = chunk.scores[0],
+                    .label = label,
+                    .self = hypothesis_.self(chunk.lookahead, i),
+                    .step = counts_.steps + 1,
+                    .weight = chunk.weight(at)};
+        if (!std::isfinite(trial.self))
+            fail(at, "k(x, x) is not finite (scale the inputs, or choose another kernel):", trial.self);
         if (task_ != Task::classification) return trial;
         trial.weight *= class_balance_.weight(static_cast<std::size_t>(label), !chunk.start);
         if (outputs() == 1) {

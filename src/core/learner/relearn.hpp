@@ -21,7 +21,8 @@ struct Learner<H>::Replay {
     std::vector<double> scores(const H& hypothesis) {
         std::vector<double> scores;
         for (std::size_t i = 0; i < weights.size(); ++i)
-            for (std::size_t o = 0; o < hypothesis.outputs(); ++o) scores.push_back(hypothesis.score(chunk.lookahead, i, o));
+            for (std::size_t o = 0; o < hypothesis.outputs(); ++o)
+                scores.push_back(hypothesis.score(chunk.lookahead, i, o));
         return scores;
     }
     Batch batch;
@@ -39,11 +40,13 @@ double Learner<H>::error_of(std::span<const double> scores, std::span<const doub
         return sum;
     }
     if (scores.size() == 1) return (scores[0] > 0) == (label > 0) ? 0.0 : 1.0;
-    return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
+    return std::max_element(scores.begin(), scores.end()) - scores.begin() == static_cast<std::ptrdiff_t>(label) ? 0.0
+                                                                                                                 : 1.0;
 }
 
 // (1 - share) a + share b
-inline std::vector<std::vector<double>> interpolate(std::vector<std::vector<double>> a, const std::vector<std::vector<double>>& b, double share) {
+inline std::vector<std::vector<double>> interpolate(std::vector<std::vector<double>> a,
+                                                    const std::vector<std::vector<double>>& b, double share) {
     for (std::size_t o = 0; o < a.size(); ++o)
         for (std::size_t s = 0; s < a[o].size(); ++s) a[o][s] += share * (b[o][s] - a[o][s]);
     return a;

@@ -21,13 +21,15 @@ void Learner<H>::visit(Archive& archive) {
         // it has.
         std::vector<double> offsets;
         archive.numbers("intercept", offsets);
-        if (task_ == Task::regression && classes != 0) archive.refuse("classes", "is not 0, and numbers have no classes");
+        if (task_ == Task::regression && classes != 0)
+            archive.refuse("classes", "is not 0, and numbers have no classes");
         if (task_ == Task::regression && offsets.size() > 1) set_targets(offsets.size());
         else if (offsets.size() != outputs_for(classes)) archive.refuse("classes", "does not fit the others");
         while (counts_.classes < classes) add_class();
     }
     archive.part("rule", rule_);
-    for (std::size_t o = 0; o < other_rules_.size(); ++o) archive.part(("rule" + std::to_string(o + 1)).c_str(), other_rules_[o]);
+    for (std::size_t o = 0; o < other_rules_.size(); ++o)
+        archive.part(("rule" + std::to_string(o + 1)).c_str(), other_rules_[o]);
     archive.part("budget", budget_);
     archive.numbers("intercept", intercept_, outputs());
     archive.numbers("intercept_sum", intercept_sum_, outputs());

@@ -16,7 +16,8 @@ namespace gristmill {
 
 class LeastSquares {
   public:
-    LeastSquares(std::size_t width, double forget) : width_(width), forget_(forget), weights_(width), inverse_(width * width), gain_(width) {
+    LeastSquares(std::size_t width, double forget)
+        : width_(width), forget_(forget), weights_(width), inverse_(width * width), gain_(width) {
         for (std::size_t i = 0; i < width; ++i) inverse_[i * width + i] = 1;
     }
 

@@ -57,7 +57,8 @@ void Hedge::visit(Archive& archive) {
     archive.numbers("hedge_weights", weights_);
     if (!archive.loads) return;
     if (weights_.size() != variants) archive.refuse("hedge_weights", "does not fit the others");
-    const bool valid = gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
+    const bool valid =
+        gap_ >= 0 && std::all_of(weights_.begin(), weights_.end(), [](double w) { return w >= 0 && w <= 1; });
     if (!valid) archive.refuse("hedge_weights", "holds a number out of range");
 }
 
@@ -85,7 +86,8 @@ std::vector<double> Mixture::weights() const {
 
 std::vector<double> Mixture::recent() const {
     std::vector<double> least(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(experts()));
-    for (std::size_t v = experts(); v < variants(); ++v) least[v - experts()] = std::min(least[v - experts()], recent_[v]);
+    for (std::size_t v = experts(); v < variants(); ++v)
+        least[v - experts()] = std::min(least[v - experts()], recent_[v]);
     return least;
 }
 
@@ -126,7 +128,8 @@ void Mixture::expert_prediction(std::size_t variant, const double* scores, doubl
 }
 
 Mixture::RowLoss Mixture::loss_of(const double* shares, std::size_t label) const {
-    const double error = std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
+    const double error =
+        std::max_element(shares, shares + columns()) - shares == static_cast<std::ptrdiff_t>(label) ? 0.0 : 1.0;
     const double log_loss = std::min(kMaxLogLoss, -elementary::quick_log(std::max(shares[label], kUnseenProbability)));
     return {error, (1 - kLogLossShare) * error + kLogLossShare * log_loss};
 }
@@ -151,13 +154,15 @@ void Mixture::mix(std::span<const ExpertScores> expert_scores, std::size_t rows,
     }
 }
 
-void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels, std::size_t known_classes, double* out) {
+void Mixture::learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels,
+                    std::size_t known_classes, double* out) {
     const std::size_t k = columns();
     for (std::size_t r = 0; r < rows; ++r, out += k) {
         find_active(expert_scores, r);
         mix_row(expert_scores, r, out);
         if (r == 0 && kind_ == Kind::classes) discount_new_classes(out, std::max<std::size_t>(known_classes, 2));
-        const double error = kind_ == Kind::classes ? loss_of(out, static_cast<std::size_t>(labels[r])).error : error_of(out[0], labels[r]);
+        const double error = kind_ == Kind::classes ? loss_of(out, static_cast<std::size_t>(labels[r])).error
+                                                    : error_of(out[0], labels[r]);
         if (seen_++ == 0) first_error_ = error;
         own_errors_ += error;
         update_experts(expert_scores, r, labels[r]);
@@ -211,7 +216,8 @@ void Mixture::discount_new_classes(double* out, std::size_t known) const {
 void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::size_t row, double label) {
     losses_.assign(variants(), 0.0);
     // The first event is not scored: no expert has seen a target yet.
-    const double most = seen_ == 1 ? first_error_ : kMaxErrorRatio * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
+    const double most =
+        seen_ == 1 ? first_error_ : kMaxErrorRatio * (own_errors_ - first_error_) / static_cast<double>(seen_ - 1);
     for (const ExpertScores& one : expert_scores) {
         const std::size_t e = one.expert;
         if (!active_[e]) continue;
@@ -222,7 +228,8 @@ void Mixture::update_experts(std::span<const ExpertScores> expert_scores, std::s
             RowLoss found{off, std::min(off, most)};
             if (kind_ == Kind::classes) {
                 found = loss_of(shares, static_cast<std::size_t>(label));
-                calibrations_[v].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label), shares);
+                calibrations_[v].learn({one.scores + row * outputs(), outputs()}, static_cast<std::size_t>(label),
+                                       shares);
             }
             losses_[v] = found.loss;
             recent_[v] += found.loss;
@@ -244,7 +251,8 @@ void Mixture::append_history() {
         step_ *= 2;
     }
     if (static_cast<double>(seen_) < step_ * static_cast<double>(history_.size() / line() + 1)) return;
-    if (history_.capacity() < history_.size() + line()) history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
+    if (history_.capacity() < history_.size() + line())
+        history_.reserve(std::min(2 * history_.size() + line(), kLines * line()));
     history_.push_back(static_cast<float>(seen_));
     const auto mean = [](double sum, double count) {  // a float that is finite
         return static_cast<float>(std::min(sum / count, static_cast<double>(std::numeric_limits<float>::max())));
@@ -255,11 +263,12 @@ void Mixture::append_history() {
         each_variant(e, [&](std::size_t v) { weight += hedge_.weights()[v]; });
         history_.push_back(static_cast<float>(weight));
     }
-    for (std::size_t e = 0; e < experts(); ++e)
-        history_.push_back(mean(errors_[e], std::max(events_[e], 1.0)));
+    for (std::size_t e = 0; e < experts(); ++e) history_.push_back(mean(errors_[e], std::max(events_[e], 1.0)));
 }
 
-std::size_t Mixture::bytes() const { return bytes_for(classes_) - (kLines * line() - history_.capacity()) * sizeof(float); }
+std::size_t Mixture::bytes() const {
+    return bytes_for(classes_) - (kLines * line() - history_.capacity()) * sizeof(float);
+}
 
 std::size_t Mixture::bytes_for(std::size_t classes) const {
     const std::size_t outputs = kind_ == Kind::classes && classes > 2 ? classes : 1;
@@ -287,7 +296,8 @@ void Mixture::unite(std::span<const Part> parts, std::size_t classes) {
         gap += part.share * own.hedge_.gap();
         if (own.seen_ > 0 && !begun) first_error_ = own.first_error_, begun = true;
         const auto weights = own.hedge_.weights();
-        const auto alive = static_cast<double>(std::count_if(weights.begin(), weights.end(), [](double w) { return w > 0; }));
+        const auto alive =
+            static_cast<double>(std::count_if(weights.begin(), weights.end(), [](double w) { return w > 0; }));
         for (std::size_t v = 0; v < variants(); ++v) {
             const bool ran = part.runs[v % experts()] != 0;
             runs[v] |= ran;
@@ -310,7 +320,9 @@ void Mixture::unite_calibration(std::size_t variant, std::span<const Part> parts
     const std::size_t all = std::max<std::size_t>(classes_, 2), count = Calibration::count(outputs());
     std::vector<double> sums(count), own(count);
     double total = 0, samples = 0;
-    auto counts = [&](const Part& part) { return part.codes.size() == all && part.runs[variant % experts()] && part.share > 0; };
+    auto counts = [&](const Part& part) {
+        return part.codes.size() == all && part.runs[variant % experts()] && part.share > 0;
+    };
     for (const Part& part : parts)
         if (counts(part)) total += part.share;
     if (total == 0) return;
@@ -335,7 +347,8 @@ void Mixture::visit(Archive& archive) {
     const std::size_t m = experts();
     std::uint64_t classes = classes_;
     archive.things("classes", classes);
-    if (archive.loads && kind_ == Kind::numbers && classes != 0) archive.refuse("classes", "is not 0, and numbers have no classes");
+    if (archive.loads && kind_ == Kind::numbers && classes != 0)
+        archive.refuse("classes", "is not 0, and numbers have no classes");
     archive.count("seen", seen_);
     archive.numbers("recent", recent_);
     archive.numbers("counted", counted_, m);

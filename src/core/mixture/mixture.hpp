@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
-#include "core/base/archive.hpp"
 #include "core/adapt/calibration.hpp"
+#include "core/base/archive.hpp"
 
 namespace gristmill {
 
@@ -80,7 +80,8 @@ class Mixture {
     // One pass over a chunk. labels: class codes below classes(), or targets. Scores have 1 column for two classes and
     // for numbers, otherwise classes(). known_classes: number of classes known before the first row. out: classes()
     // probabilities per row (at least two), or one number per row.
-    void learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels, std::size_t known_classes, double* out);
+    void learn(std::span<const ExpertScores> expert_scores, std::size_t rows, std::span<const double> labels,
+               std::size_t known_classes, double* out);
     // Allocates what learning one more row needs, so that it cannot fail.
     void make_room();
     // Mixes rows without learning.
@@ -94,7 +95,7 @@ class Mixture {
     // A mixture that learned apart from others.
     struct Part {
         const Mixture* mixture;
-        double share;                    // of the result
+        double share;  // of the result
         std::vector<std::uint8_t> runs;  // by expert
         std::vector<std::size_t> codes;  // the position of each of its classes among those of the result
     };
@@ -109,11 +110,11 @@ class Mixture {
     std::vector<double> weights() const;  // sum over the variants
     // Whether an expert's scores have any weight in `mix`.
     bool counts(std::size_t expert) const;
-    std::vector<double> recent() const;   // sum of losses since reset_recent(), of the better variant
-    std::span<const double> counted() const { return counted_; } // events since reset_recent()
+    std::vector<double> recent() const;  // sum of losses since reset_recent(), of the better variant
+    std::span<const double> counted() const { return counted_; }  // events since reset_recent()
     // all mistakes (without a shift), or the sum of absolute errors
     std::span<const double> errors() const { return errors_; }
-    std::span<const double> events() const { return events_; }   // events of each expert
+    std::span<const double> events() const { return events_; }  // events of each expert
     double own_errors() const { return own_errors_; }
     std::uint64_t seen() const { return seen_; }
     // Lines of position, mean error so far, then the weights and the mean errors of the experts.
@@ -125,14 +126,14 @@ class Mixture {
     void visit(Archive& archive);
 
   private:
-    static constexpr double kUnseenProbability = 1e-9;    // probability of a class not seen yet
+    static constexpr double kUnseenProbability = 1e-9;  // probability of a class not seen yet
     static constexpr std::size_t kLines = 128;  // lines of the history, which is thinned when full
     static constexpr double kMinGap = 10;  // lower bound for class losses of at most about 1; that of numbers adapts
-    static constexpr double kMaxErrorRatio = 20;      // largest loss of a number, in mean errors of the mixture
+    static constexpr double kMaxErrorRatio = 20;  // largest loss of a number, in mean errors of the mixture
     // share of the logarithmic loss in the loss of a class; the rest is the mistake
     static constexpr double kLogLossShare = 0.3;
-    static constexpr double kMaxLogLoss = 5;    // largest logarithmic loss that counts
-    static constexpr double kFirstStep = 8;     // initial number of events between two lines
+    static constexpr double kMaxLogLoss = 5;  // largest logarithmic loss that counts
+    static constexpr double kFirstStep = 8;  // initial number of events between two lines
     static constexpr double kMaxError = 1e280;  // the largest absolute error that counts
 
     struct RowLoss {
@@ -146,7 +147,9 @@ class Mixture {
     }
     RowLoss loss_of(const double* shares, std::size_t label) const;
     // Of a number; a sum over any stream stays finite.
-    static double error_of(double predicted, double target) { return std::min(std::abs(predicted - target), kMaxError); }
+    static double error_of(double predicted, double target) {
+        return std::min(std::abs(predicted - target), kMaxError);
+    }
     void find_active(std::span<const ExpertScores> expert_scores, std::size_t row);
     void mix_row(std::span<const ExpertScores> expert_scores, std::size_t row, double* out);
     void discount_new_classes(double* out, std::size_t known) const;

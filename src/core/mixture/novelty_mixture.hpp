@@ -47,7 +47,9 @@ class NoveltyMixture {
 
     std::size_t experts() const { return logs_.size(); }
     std::uint64_t seen() const { return seen_; }
-    std::size_t bytes() const { return sizeof *this + experts() * (sizeof(Logs) + Logs::bytes()) + QuantileWindow::bytes(); }
+    std::size_t bytes() const {
+        return sizeof *this + experts() * (sizeof(Logs) + Logs::bytes()) + QuantileWindow::bytes();
+    }
     void leave(std::size_t expert) { active_[expert] = 0; }
     bool is_active(std::size_t expert) const { return active_[expert] != 0; }
     double alarms() const { return alarms_; }
@@ -93,7 +95,8 @@ class NoveltyMixture {
             window = {};
             for (const double value : interleaved(lists)) window.push(value);
         };
-        for (std::size_t e = 0; e < experts(); ++e) refill(logs_[e], [e](const NoveltyMixture& part) -> const Logs& { return part.logs_[e]; });
+        for (std::size_t e = 0; e < experts(); ++e)
+            refill(logs_[e], [e](const NoveltyMixture& part) -> const Logs& { return part.logs_[e]; });
         refill(scores_, [](const NoveltyMixture& part) -> const QuantileWindow& { return part.scores_; });
     }
 
@@ -109,12 +112,12 @@ class NoveltyMixture {
 
   private:
     using Logs = BasicQuantileWindow<250>;
-    static constexpr std::size_t kQuiet = 50;   // first events, which never raise an alarm
-    static constexpr double kFarthest = 1e6;    // largest |score|
-    static constexpr double kLeast = 1e-290;    // lower bound of densities
-    static constexpr double kNarrow = 1e-9;     // lower bound of spreads
-    static constexpr double kPull = 0.35;       // decrease of the log share at which an alarm begins, per surplus alarm
-    static constexpr double kReach = 3;         // log shares farther from the rate are unchanged
+    static constexpr std::size_t kQuiet = 50;  // first events, which never raise an alarm
+    static constexpr double kFarthest = 1e6;  // largest |score|
+    static constexpr double kLeast = 1e-290;  // lower bound of densities
+    static constexpr double kNarrow = 1e-9;  // lower bound of spreads
+    static constexpr double kPull = 0.35;  // decrease of the log share at which an alarm begins, per surplus alarm
+    static constexpr double kReach = 3;  // log shares farther from the rate are unchanged
 
     static double logarithm(double density) { return elementary::quick_log(std::max(density, kLeast)); }
 
@@ -128,8 +131,12 @@ class NoveltyMixture {
         return count == 0 ? 0.0 : sum / count;
     }
     // Logarithmic beyond one unit.
-    static double compressed(double x) { return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::quick_log(std::abs(x)), x); }
-    double share(double view) const { return scores_.size() < 2 ? 0.0 : elementary::quick_log(scores_.share(view, 1.0)); }
+    static double compressed(double x) {
+        return std::abs(x) <= 1 ? x : std::copysign(1 + elementary::quick_log(std::abs(x)), x);
+    }
+    double share(double view) const {
+        return scores_.size() < 2 ? 0.0 : elementary::quick_log(scores_.share(view, 1.0));
+    }
     double reach() const { return std::min(-level_, kReach); }
     // The surplus is bounded, so that alarms resume soon after a long unusual phase.
     double bounded(double surplus) const { return std::clamp(surplus, -reach() / 2 / kPull, reach() / 2 / kPull); }

@@ -18,10 +18,8 @@ double Nearest::mean(std::size_t k, double step) const {
 CodedSample::CodedSample(std::size_t width, std::size_t capacity, bool as_bytes)
     : width_(width), capacity_(capacity), as_bytes_(as_bytes), centre_(width), unit_(width) {
     stride_ = as_bytes ? (width + 15) / 16 * 16 : padded_slots();
-    if (as_bytes)
-        bytes_.assign(capacity * stride_, 128);
-    else
-        codes_.assign(width * stride_, 0);
+    if (as_bytes) bytes_.assign(capacity * stride_, 128);
+    else codes_.assign(width * stride_, 0);
 }
 
 std::size_t CodedSample::bytes_per_event(std::size_t width, bool as_bytes) {
@@ -86,10 +84,8 @@ void CodedSample::coded(std::size_t slot, Coded& out) const {
 }
 
 void CodedSample::set(std::size_t slot, std::size_t column, std::int32_t code) {
-    if (as_bytes_)
-        bytes_[slot * stride_ + column] = static_cast<std::uint8_t>(code + 128);
-    else
-        codes_[column * stride_ + slot] = code;
+    if (as_bytes_) bytes_[slot * stride_ + column] = static_cast<std::uint8_t>(code + 128);
+    else codes_[column * stride_ + slot] = code;
 }
 
 void CodedSample::put(std::size_t slot, const double* row, Coded& event) {
@@ -104,10 +100,8 @@ void CodedSample::put(std::size_t slot, const double* row, Coded& event) {
 }
 
 void CodedSample::distances(const Coded& event, std::uint32_t* out) const {
-    if (as_bytes_)
-        isa_codes().bytes(event.bytes.data(), bytes_.data(), size_, stride_, out);
-    else
-        isa_codes().fine(event.codes.data(), codes_.data(), width_, stride_, out);
+    if (as_bytes_) isa_codes().bytes(event.bytes.data(), bytes_.data(), size_, stride_, out);
+    else isa_codes().fine(event.codes.data(), codes_.data(), width_, stride_, out);
 }
 
 void CodedSample::nearest(const std::uint32_t* distances, std::size_t without, Nearest& out) const {

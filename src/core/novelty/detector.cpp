@@ -24,17 +24,17 @@ constexpr std::size_t kNear = 10;        // events that a distance is the mean o
 constexpr double kLeast = 1e-9;          // spreads: a distance that is less is this
 constexpr double kWeight[Detector::kViews] = {1, 1, 0.5}, kWeights = 2.5;  // of the views
 constexpr double kNarrow[Detector::kViews] = {
-    0.01, 0.01, 0.4};                    // a spread of a view that is less is this: trees that hardly differ say little
-constexpr double kSharp = 1.5;           // of the soft minimum
-constexpr double kPatience = 600;        // events of the running share that would not have been admitted
-constexpr double kMoved = 0.25;          // share from which on the stream has moved
-constexpr std::uint64_t kLonger = 5;     // times the sample: how many events it is drawn from
-constexpr std::uint64_t kOften = 50;     // events after which views are measured and some trees grow anew
+    0.01, 0.01, 0.4};  // a spread of a view that is less is this: trees that hardly differ say little
+constexpr double kSharp = 1.5;  // of the soft minimum
+constexpr double kPatience = 600;  // events of the running share that would not have been admitted
+constexpr double kMoved = 0.25;  // share from which on the stream has moved
+constexpr std::uint64_t kLonger = 5;  // times the sample: how many events it is drawn from
+constexpr std::uint64_t kOften = 50;  // events after which views are measured and some trees grow anew
 constexpr std::uint64_t kColumns = 500;  // events after which columns are measured
 constexpr std::uint64_t kLastDoubling = 800;  // event at which everything is measured anew for the last time
-constexpr std::size_t kSafe = 256;            // rows from which on a copy of everything costs less than learning them
-constexpr std::uint64_t kPoll = 64;           // rows
-constexpr std::size_t kPiece = 64;            // rows that one thread scores at a time
+constexpr std::size_t kSafe = 256;  // rows from which on a copy of everything costs less than learning them
+constexpr std::uint64_t kPoll = 64;  // rows
+constexpr std::size_t kPiece = 64;  // rows that one thread scores at a time
 
 std::uint64_t neighbours_often(const Plan& plan) { return plan.as_bytes ? 4 : 2; }
 

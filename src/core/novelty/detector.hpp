@@ -28,7 +28,7 @@ namespace gristmill::novelty {
 struct Plan {
     std::size_t width = 0, memory = 0;
     std::size_t events = 0;  // of the sample
-    std::size_t first = 0;   // events before anything is scored
+    std::size_t first = 0;  // events before anything is scored
     std::size_t trees = 0;
     std::size_t window = 0;  // last values of each view
     bool as_bytes = false;
@@ -110,11 +110,11 @@ class Detector {
     double middle_[kViews] = {}, spread_[kViews] = {1, 1, 1};
     double thresholds_[kThresholds] =
         {};  // of the distance, below which nothing is admitted: of the last thousand events, the newest last
-    std::size_t known_ = 0;       // of them
-    double late_ = 0;             // running share of events that would not have been admitted a thousand events ago
+    std::size_t known_ = 0;  // of them
+    double late_ = 0;  // running share of events that would not have been admitted a thousand events ago
     std::uint64_t admitted_ = 0;  // bounded: how much the sample still changes
-    std::uint64_t next_ = 0;      // slot whose neighbours are measured next
-    Scratch scratch_;             // of what is learned
+    std::uint64_t next_ = 0;  // slot whose neighbours are measured next
+    Scratch scratch_;  // of what is learned
 };
 
 }  // namespace gristmill::novelty

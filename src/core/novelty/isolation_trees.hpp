@@ -79,7 +79,7 @@ class IsolationTrees {
 
   private:
     static constexpr std::int32_t kUnit = 1 << 12;  // of one step
-    static constexpr std::size_t kTries = 16;       // columns looked at for one in which the events of a node differ
+    static constexpr std::size_t kTries = 16;  // columns looked at for one in which the events of a node differ
 
     void grow(std::size_t tree, const CodedSample& sample, Random& random) {
         std::uint32_t slots[kEvents];

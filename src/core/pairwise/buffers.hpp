@@ -58,12 +58,9 @@ class Buffer {
     void offer(Random& random, Change& change, std::span<const double> x = {}, double label = 0) {
         change.clear();
         const std::uint64_t step = offered_ + 1;  // t
-        if (policy_ == Policy::foreign)
-            ask(step, x, label, change.slots);
-        else if (filled_ < size_)
-            change.slots.push_back(filled_++);
-        else
-            overflow(step, random, change);
+        if (policy_ == Policy::foreign) ask(step, x, label, change.slots);
+        else if (filled_ < size_) change.slots.push_back(filled_++);
+        else overflow(step, random, change);
         offered_ = step;
     }
 
@@ -114,7 +111,8 @@ class Buffer {
     // P[no slot is replaced in t+1 .. T] = (t/T)^s, solved for T.
     std::uint64_t next_after(std::uint64_t step, Random& random) const {
         const double u = 1.0 - random.uniform();
-        const double next = std::ceil(static_cast<double>(step) * elementary::pow(u, -1.0 / static_cast<double>(size_)));
+        const double next =
+            std::ceil(static_cast<double>(step) * elementary::pow(u, -1.0 / static_cast<double>(size_)));
         if (!(next < 0x1.0p62)) return std::uint64_t{1} << 62;
         return std::max(step + 1, static_cast<std::uint64_t>(next));
     }
@@ -169,7 +167,7 @@ class Buffer {
     Draw draw_ = Draw::skip;
     std::size_t size_ = 1, filled_ = 0;
     std::uint64_t offered_ = 0;  // t
-    std::uint64_t next_ = 0;     // position of the next replacement of RS-x
+    std::uint64_t next_ = 0;  // position of the next replacement of RS-x
     std::shared_ptr<ForeignPolicy> foreign_;
 };
 
@@ -247,7 +245,7 @@ class BufferRows {
     }
 
     std::size_t width_ = 0;
-    Lines<double> lanes_;   // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
+    Lines<double> lanes_;  // block b, feature j, lane l at (b * width + j) * lanes + l; unused lanes are 0
     Lines<double> labels_;
     std::vector<std::int64_t> ids_;
 };
@@ -325,7 +323,8 @@ class SplitRows {
         for (auto& owners : owner_) owners.clear();
         std::size_t counts[2] = {0, 0};
         for (const std::int64_t side : side_) {
-            if (side < -1 || side > 1) throw std::invalid_argument("the saved buffer names a class that is not one of two");
+            if (side < -1 || side > 1)
+                throw std::invalid_argument("the saved buffer names a class that is not one of two");
             if (side >= 0) ++counts[side];
         }
         for (int side = 0; side < 2; ++side) owner_[side].assign(counts[side], side_.size());
@@ -339,10 +338,10 @@ class SplitRows {
         }
     }
 
-    BufferRows sides_[2];                  // negative, positive
-    std::vector<std::int64_t> place_;      // place of a slot within its side
-    std::vector<std::int64_t> side_;       // side of a slot; -1: empty
-    std::vector<std::size_t> owner_[2];    // slot at a place
+    BufferRows sides_[2];  // negative, positive
+    std::vector<std::int64_t> place_;  // place of a slot within its side
+    std::vector<std::int64_t> side_;  // side of a slot; -1: empty
+    std::vector<std::size_t> owner_[2];  // slot at a place
 };
 
 }  // namespace gristmill

@@ -194,8 +194,7 @@ void project_trace(double* a, std::size_t n, double radius, Spectrum& spectrum) 
     const double theta = largest_theta(sizes, radius);
     if (theta == 0) return;
     std::vector<double> weights;
-    for (const double x : spectrum.values())
-        weights.push_back(std::copysign(std::max(std::abs(x) - theta, 0.0), x));
+    for (const double x : spectrum.values()) weights.push_back(std::copysign(std::max(std::abs(x) - theta, 0.0), x));
     std::fill(both.begin(), both.end(), 0.0);
     spectrum.add_outer(weights, both.data());
     for (std::size_t i = 0; i < n; ++i)

@@ -18,7 +18,9 @@ KernelRanker::KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const 
 void KernelRanker::learn(const Batch& batch, std::span<const double> labels, double* scores, const Poll& poll) {
     Chunk chunk{f_.make_lookahead(batch), labels, scores};
     const std::size_t rows = batch_count(batch);
-    auto load = [&](std::size_t first, std::size_t count) { chunk.lookahead.load(f_.points(), first, count, f_.size() + count); };
+    auto load = [&](std::size_t first, std::size_t count) {
+        chunk.lookahead.load(f_.points(), first, count, f_.size() + count);
+    };
     if (rows == 1 && f_.plan_is_readonly()) {
         load(0, 1);
         return event(chunk, 0);
@@ -81,8 +83,7 @@ void KernelRanker::commit_scores() {
     now_.norm2 = std::max(norm_after_, 0.0);
     if (keep_ == 0)
         for (std::size_t slot = 0; slot < f_.size(); ++slot) f_.adjust(slot, 0, -f_.coef(slot, 0));
-    else
-        f_.shrink(keep_);
+    else f_.shrink(keep_);
     for (std::size_t j = 0; j < now_.stream.filled(); ++j)
         if (coefs_[j] != 0) f_.adjust(now_.slot[j], 0, coefs_[j]);
     const double factor = stay_inside();
@@ -118,11 +119,12 @@ void KernelRanker::event(Chunk& chunk, std::size_t i) {
     order_.commit(stream, label);
     commit_scores();
     const auto& change = stream.change;
-    const bool enters = !change.slots.empty() ||
-                        std::find(change.sources.begin(), change.sources.end(), change.sources.size()) != change.sources.end();
+    const bool enters = !change.slots.empty() || std::find(change.sources.begin(), change.sources.end(),
+                                                           change.sources.size()) != change.sources.end();
     if (enters || newcomer_ != 0) {
         const std::size_t slot = f_.size();
-        f_.add(slot, static_cast<std::int64_t>(stream.seen), *lookahead.batch, at, {&newcomer_, 1}, row, self, {&label, 1});
+        f_.add(slot, static_cast<std::int64_t>(stream.seen), *lookahead.batch, at, {&newcomer_, 1}, row, self,
+               {&label, 1});
         now_.uses.push_back(0);
         lookahead.row(i)[slot] = self;
         lookahead.stored(i, slot);
@@ -196,10 +198,8 @@ void KernelRanker::keep_budget(Lookahead& lookahead, std::size_t i) {
     for (std::size_t slot = f_.size(); slot-- > 0;) {
         if (now_.uses[slot] > 0) continue;
         const bool idle = f_.coef(slot, 0) == 0 && (!f_.averages() || f_.average_coef(slot, 0) == 0);
-        if (idle)
-            drop(lookahead, i, {slot});  // the last slot moves here; it has been checked already
-        else
-            ++outside;
+        if (idle) drop(lookahead, i, {slot});  // the last slot moves here; it has been checked already
+        else ++outside;
     }
     if (settings_.drop == Drop::nothing) return;
     for (; outside > settings_.size; --outside) drop(lookahead, i, choose_evicted(outside));
@@ -246,7 +246,8 @@ void KernelRanker::score(const Batch& batch, double* scores) const { f_.scores(b
 
 std::size_t KernelRanker::bytes() const {
     std::size_t total = sizeof *this + f_.bytes() + now_.stream.rows.bytes();
-    for (const auto* v : {&now_.scores, &now_.gram, &slopes_, &coefs_, &moved_}) total += v->capacity() * sizeof(double);
+    for (const auto* v : {&now_.scores, &now_.gram, &slopes_, &coefs_, &moved_})
+        total += v->capacity() * sizeof(double);
     return total + (now_.slot.capacity() + f_.size()) * sizeof(std::size_t);
 }
 

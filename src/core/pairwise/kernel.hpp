@@ -17,10 +17,10 @@ class KernelRanker {
     struct Settings {
         MarginLoss loss;
         Pace pace;
-        double radius = 0;           // bound of ||f||; 0: no bound
+        double radius = 0;  // bound of ||f||; 0: no bound
         bool average = false;
         bool opposite_only = false;
-        Drop drop = Drop::merge;     // which point outside the buffer is evicted beyond `size` points
+        Drop drop = Drop::merge;  // which point outside the buffer is evicted beyond `size` points
         std::size_t size = 0;
     };
     KernelRanker(Kernel kernel, std::unique_ptr<Points> points, const Settings& settings, Buffer buffer,
@@ -38,11 +38,11 @@ class KernelRanker {
 
     // All state outside the expansion: a plain value, for rollback.
     struct Now {
-        PairStream stream;             // labels and positions of the buffer; its rows are in the expansion
-        std::vector<std::size_t> slot; // slot of each buffer entry
-        std::vector<std::size_t> uses; // number of buffer entries that use a slot
-        Lines<double> scores;          // f at the buffer's points
-        Lines<double> gram;            // of the buffer, one line of padded(size) numbers per entry
+        PairStream stream;  // labels and positions of the buffer; its rows are in the expansion
+        std::vector<std::size_t> slot;  // slot of each buffer entry
+        std::vector<std::size_t> uses;  // number of buffer entries that use a slot
+        Lines<double> scores;  // f at the buffer's points
+        Lines<double> gram;  // of the buffer, one line of padded(size) numbers per entry
         double norm2 = 0;
     };
     const Now& now() const { return now_; }

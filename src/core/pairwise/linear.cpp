@@ -5,14 +5,16 @@
 namespace gristmill {
 
 void diverged(std::size_t row) {
-    throw RowError(row, "row " + std::to_string(row) +
-                            ": the hypothesis is no longer finite (learning diverged); use a smaller rate (or C), a radius, or "
-                            "smaller inputs");
+    throw RowError(
+        row, "row " + std::to_string(row) +
+                 ": the hypothesis is no longer finite (learning diverged); use a smaller rate (or C), a radius, or "
+                 "smaller inputs");
 }
 
 void check_dense(const Batch& batch, std::size_t width) {
     check_width(batch, width);
-    if (!std::holds_alternative<DenseRows<double>>(batch)) throw std::invalid_argument("rows must be a table of float64");
+    if (!std::holds_alternative<DenseRows<double>>(batch))
+        throw std::invalid_argument("rows must be a table of float64");
     check_rows(batch, Kernel({Node{Op::linear}}));
 }
 
@@ -70,13 +72,13 @@ void LinearRanker::event(const double* row, double label, std::size_t at, double
     if (keep != 1) isa.scale(keep, next_.data(), next_.size());
     if (slope_sum != 0) {
         // gradient = mean of slope_j y (x - x_j)
-        const double step = settings_.pace.step(t) * label / static_cast<double>(settings_.opposite_only ? count : filled);
+        const double step =
+            settings_.pace.step(t) * label / static_cast<double>(settings_.opposite_only ? count : filled);
         others.sums(slopes_.data(), count, pull_.data());
         isa.axpy(step, pull_.data(), next_.data(), next_.size());
         isa.axpy(-step * slope_sum, x_.data(), next_.data(), next_.size());
     }
-    if (const double norm = norm_of(next_); !std::isfinite(norm))
-        diverged(at);
+    if (const double norm = norm_of(next_); !std::isfinite(norm)) diverged(at);
     else if (settings_.ball.kind == BallKind::l2 && norm > settings_.ball.radius)
         isa.scale(settings_.ball.radius / norm, next_.data(), next_.size());
     if (settings_.ball.kind == BallKind::l1) project_l1(next_.data(), width, settings_.ball.radius);

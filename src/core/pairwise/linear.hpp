@@ -11,9 +11,9 @@
 #include <limits>
 #include <string>
 
+#include "core/base/elementary.hpp"
 #include "core/pairwise/buffers.hpp"
 #include "core/pairwise/convex.hpp"
-#include "core/base/elementary.hpp"
 
 namespace gristmill {
 
@@ -58,7 +58,7 @@ struct MarginLoss {
 // Step size at event t, and the factor that the regulariser leaves of the old hypothesis.
 struct Pace {
     double rate = 1;  // eta
-    double reg = 0;   // sigma of a strongly convex regulariser sigma/2 |w|^2; the rate then falls as 1/t
+    double reg = 0;  // sigma of a strongly convex regulariser sigma/2 |w|^2; the rate then falls as 1/t
     double step(std::uint64_t t) const {
         const auto n = static_cast<double>(t);
         return reg > 0 ? rate / (reg * n) : rate / std::sqrt(n);
@@ -75,7 +75,7 @@ struct PairStream {
     BufferRows rows;
     Random random;
     std::uint64_t seen = 0;
-    std::uint64_t pairs = 0;      // pairs of opposite labels so far
+    std::uint64_t pairs = 0;  // pairs of opposite labels so far
     // Events of the negative and the positive class that were compared with the other class, and the sum of the shares
     // of their pairs in the right order.
     double right[2] = {}, asked[2] = {};
@@ -162,9 +162,9 @@ class LinearRanker {
     struct Settings {
         MarginLoss loss;
         Pace pace;
-        Ball ball;                    // the set that contains w
+        Ball ball;  // the set that contains w
         bool average = false;
-        bool opposite_only = false;   // mean over the pairs of opposite labels instead of the buffer
+        bool opposite_only = false;  // mean over the pairs of opposite labels instead of the buffer
     };
     LinearRanker(const Settings& settings, Buffer buffer, std::size_t width, std::uint64_t seed);
 
@@ -190,9 +190,9 @@ class LinearRanker {
     double shown(const double* x) const;
 
     Settings settings_;
-    PairStream stream_;               // labels and positions of the buffer; the rows are in rows_
+    PairStream stream_;  // labels and positions of the buffer; the rows are in rows_
     SplitRows rows_;
-    Lines<double> w_, sum_;           // padded(width); the sum of all hypotheses that were updated by a pair
+    Lines<double> w_, sum_;  // padded(width); the sum of all hypotheses that were updated by a pair
     std::uint64_t steps_ = 0;
     Lines<double> x_, next_, scores_, slopes_, pull_;  // scratch
 };
@@ -203,7 +203,7 @@ class TwoReservoirRanker {
     static constexpr bool kRanks = true;  // labels are signs
     struct Settings {
         double aggressiveness = 1;  // C
-        bool sequential = false;    // one passive-aggressive step per pair; otherwise one gradient step
+        bool sequential = false;  // one passive-aggressive step per pair; otherwise one gradient step
     };
     TwoReservoirRanker(const Settings& settings, std::size_t size, std::size_t width, std::uint64_t seed);
 

@@ -15,10 +15,8 @@ MatrixLearner::MatrixLearner(const Settings& settings, Buffer buffer, std::size_
         for (std::size_t i = 0; i < width; ++i) w_[i * stride_ + i] = 1;
     interior_ = settings.identity && settings.psd;
     if (settings.ball.kind != BallKind::none) {
-        if (settings.psd)
-            project_psd(w_.data(), width, settings.ball, spectrum_);
-        else
-            project_ball(w_.data(), width, settings.ball, spectrum_);
+        if (settings.psd) project_psd(w_.data(), width, settings.ball, spectrum_);
+        else project_ball(w_.data(), width, settings.ball, spectrum_);
     }
 }
 
@@ -76,8 +74,7 @@ double MatrixLearner::metric_step(double step, double label) {
     }
     for (std::size_t i = 0; i < width; ++i)
         for (std::size_t j = 0; j < i; ++j)
-            next_[i * stride_ + j] = next_[j * stride_ + i] =
-                0.5 * (next_[i * stride_ + j] + next_[j * stride_ + i]);
+            next_[i * stride_ + j] = next_[j * stride_ + i] = 0.5 * (next_[i * stride_ + j] + next_[j * stride_ + i]);
     return loss;
 }
 
@@ -179,7 +176,8 @@ void MatrixLearner::event(const double* row, double label, std::size_t at, doubl
     w_.swap(next_);
 }
 
-void MatrixLearner::learn(const DenseRows<double>& x, std::span<const double> labels, double* scores, const Poll& poll) {
+void MatrixLearner::learn(const DenseRows<double>& x, std::span<const double> labels, double* scores,
+                          const Poll& poll) {
     transact(*this, x.count, poll,
              [&](std::size_t i) { event(x.row(i), labels[i], i, scores ? scores + i : nullptr); });
 }

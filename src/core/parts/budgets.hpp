@@ -13,9 +13,9 @@
 #include <variant>
 
 #include "core/base/elementary.hpp"
-#include "core/parts/needs.hpp"
 #include "core/base/random.hpp"
 #include "core/kernels/evicted_rows.hpp"
+#include "core/parts/needs.hpp"
 
 namespace gristmill {
 
@@ -39,7 +39,7 @@ struct Newcomer {
     std::span<const double> coefs;  // one per output
     double shrink;
     const double* row;  // kernel values at the stored points
-    double self;        // k(x, x)
+    double self;  // k(x, x)
     EvictedRows* evicted_rows = nullptr;  // kernel rows of points to be evicted, for budgets that need them
 
     double magnitude() const {
@@ -53,7 +53,7 @@ struct Entry {
     // fold: the newcomer is added to a stored point
     enum class Kind { append, replace, refuse, fold } kind = Kind::append;
     std::size_t slot = 0;  // the slot that is replaced
-    double factor = 1;     // on all coefficients, including the newcomer's
+    double factor = 1;  // on all coefficients, including the newcomer's
     // The point that takes over a share of the coefficients of the evicted point, or of the newcomer; npos: none.
     std::size_t onto = Points::npos;
     double share = 0;
@@ -113,8 +113,8 @@ struct DropSmallest : BudgetBase {
 
 struct DropRandom : BudgetBase {
     std::size_t size = 1;
-    bool uniform = false;    // the stored points are a uniform sample of all candidates
-    double candidates = 0;   // candidates so far, if counted
+    bool uniform = false;  // the stored points are a uniform sample of all candidates
+    double candidates = 0;  // candidates so far, if counted
     Entry choose(const Store auto& store, const Newcomer&, Random& random) {
         if (uniform) candidates += 1;
         if (store.size() < size) return {};
@@ -166,8 +166,7 @@ struct Forget : BudgetBase {
         const double* row = newcomer.evicted_rows->row(f.points(), f.kernel(), entry.slot);
         const double oldest = f.coef(entry.slot, 0), sigma = std::abs(oldest);
         // mu = y_r f'(x_r), where f' includes the newcomer
-        const double mu =
-            std::copysign(1.0, oldest) * (f.score(0, row) + newcomer.coefs[0] * newcomer.row[entry.slot]);
+        const double mu = std::copysign(1.0, oldest) * (f.score(0, row) + newcomer.coefs[0] * newcomer.row[entry.slot]);
         entry.factor = basic ? basic_factor(f, newcomer) : tuned_factor(sigma, mu);
         const double phi = entry.factor;
         damage += phi * sigma * (phi * sigma + 2 - 2 * phi * mu);
@@ -199,7 +198,7 @@ struct Forget : BudgetBase {
 // A new point within `tolerance` of the span of the stored ones is projected onto it, any other is stored. The
 // hypothesis ProjectedExpansion (expansion/projected.hpp) does that; it reads only the tolerance.
 struct Project : BudgetBase {
-    double tolerance = 0;         // eta
+    double tolerance = 0;  // eta
     std::size_t size = kNoLimit;  // a full store projects every new point
     Needs needs() const { return {.span = true}; }
     Entry choose(const Store auto&, const Newcomer&, Random&) { return {}; }
@@ -218,8 +217,8 @@ struct ForeignBudgetPart : BudgetBase {
     std::size_t limit() const { return kNoLimit; }
 };
 
-using Budget = std::variant<Unbounded, Window, DropOldest, DropSmallest, DropRandom, Merge, Forget, Project,
-                            ForeignBudgetPart>;
+using Budget =
+    std::variant<Unbounded, Window, DropOldest, DropSmallest, DropRandom, Merge, Forget, Project, ForeignBudgetPart>;
 
 inline Needs needs_of(const Budget& budget) {
     return std::visit([](const auto& b) { return b.needs(); }, budget);
@@ -232,25 +231,33 @@ inline std::size_t bytes_of(const Budget& budget) {
     return std::visit([](const auto& b) { return b.bytes; }, budget);
 }
 inline void set_size(Budget& budget, std::size_t size) {
-    std::visit([&](auto& b) { if constexpr (requires { b.size; }) b.size = size; }, budget);
+    std::visit(
+        [&](auto& b) {
+            if constexpr (requires { b.size; }) b.size = size;
+        },
+        budget);
 }
 inline void set_bytes(Budget& budget, std::size_t bytes) {
     std::visit([&](auto& b) { b.bytes = bytes; }, budget);
 }
 // The entry to evict when the size is reduced.
 Entry leave(const Budget& budget, const Store auto& store, Random& random) {
-    return std::visit([&](const auto& b) -> Entry {
-        if constexpr (requires { b.leave(store, random); }) return b.leave(store, random);
-        else throw std::logic_error("the budget has no size");
-    }, budget);
+    return std::visit(
+        [&](const auto& b) -> Entry {
+            if constexpr (requires { b.leave(store, random); }) return b.leave(store, random);
+            else throw std::logic_error("the budget has no size");
+        },
+        budget);
 }
 
 // requires: the hypothesis supports what the budget needs.
 Entry choose(Budget& budget, const Store auto& store, const Newcomer& newcomer, Random& random) {
-    return std::visit([&](auto& b) -> Entry {
-        if constexpr (requires { b.choose(store, newcomer, random); }) return b.choose(store, newcomer, random);
-        else throw std::logic_error("the budget cannot work on this store");
-    }, budget);
+    return std::visit(
+        [&](auto& b) -> Entry {
+            if constexpr (requires { b.choose(store, newcomer, random); }) return b.choose(store, newcomer, random);
+            else throw std::logic_error("the budget cannot work on this store");
+        },
+        budget);
 }
 
 }  // namespace gristmill

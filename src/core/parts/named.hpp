@@ -34,11 +34,20 @@ T named(const std::array<std::pair<std::string_view, T>, N>& list, std::string_v
 }
 
 inline Op op_named(std::string_view name) {
-    static constexpr auto ops = std::to_array<std::pair<std::string_view, Op>>(
-        {{"linear", Op::linear}, {"polynomial", Op::polynomial}, {"gaussian", Op::gaussian}, {"laplacian", Op::laplacian},
-         {"exponential", Op::exponential}, {"vovk", Op::vovk}, {"sigmoid", Op::sigmoid}, {"manhattan", Op::manhattan},
-         {"squared_euclidean", Op::squared_euclidean}, {"normalized", Op::normalized}, {"sum", Op::sum},
-         {"product", Op::product}, {"multiple", Op::multiple}});
+    static constexpr auto ops =
+        std::to_array<std::pair<std::string_view, Op>>({{"linear", Op::linear},
+                                                        {"polynomial", Op::polynomial},
+                                                        {"gaussian", Op::gaussian},
+                                                        {"laplacian", Op::laplacian},
+                                                        {"exponential", Op::exponential},
+                                                        {"vovk", Op::vovk},
+                                                        {"sigmoid", Op::sigmoid},
+                                                        {"manhattan", Op::manhattan},
+                                                        {"squared_euclidean", Op::squared_euclidean},
+                                                        {"normalized", Op::normalized},
+                                                        {"sum", Op::sum},
+                                                        {"product", Op::product},
+                                                        {"multiple", Op::multiple}});
     return named(ops, name, "kernel");
 }
 
@@ -49,9 +58,13 @@ inline std::size_t size_from(std::int64_t number) {
 
 template <Settings S>
 Loss loss_from(const S& settings, std::string_view task) {
-    static constexpr auto kinds = std::to_array<std::pair<std::string_view, LossKind>>(
-        {{"Hinge", LossKind::hinge}, {"Logistic", LossKind::logistic}, {"Squared", LossKind::squared},
-         {"EpsilonInsensitive", LossKind::epsilon_insensitive}, {"Huber", LossKind::huber}, {"Pinball", LossKind::pinball}});
+    static constexpr auto kinds =
+        std::to_array<std::pair<std::string_view, LossKind>>({{"Hinge", LossKind::hinge},
+                                                              {"Logistic", LossKind::logistic},
+                                                              {"Squared", LossKind::squared},
+                                                              {"EpsilonInsensitive", LossKind::epsilon_insensitive},
+                                                              {"Huber", LossKind::huber},
+                                                              {"Pinball", LossKind::pinball}});
     Loss loss;
     loss.kind = named(kinds, settings.text("loss"), "loss");
     if (settings.given("width")) loss.width = settings.number("width");
@@ -71,9 +84,11 @@ Rule rule_from(const S& settings, std::string_view task) {
     auto schedule = [&] { return settings.text("schedule") == "constant" ? Schedule::constant : Schedule::inv_sqrt; };
     if (name == "Perceptron") return Perceptron{};
     if (name == "SGD")
-        return Sgd{{}, loss_from(settings, task), number("rate"), number("reg"), schedule(), settings.flag("intercept")};
+        return Sgd{{},         loss_from(settings, task), number("rate"), number("reg"),
+                   schedule(), settings.flag("intercept")};
     if (name == "PassiveAggressive")
-        return PassiveAggressive{{}, number("C"), static_cast<int>(settings.whole("variant")), number("epsilon"), regression};
+        return PassiveAggressive{
+            {}, number("C"), static_cast<int>(settings.whole("variant")), number("epsilon"), regression};
     if (name == "FeasibleSet")
         return FeasibleSet{{}, optional("epsilon", 0.0), optional("radius", kInfinity), regression};
     if (name == "Implicit")
@@ -86,8 +101,13 @@ Rule rule_from(const S& settings, std::string_view task) {
     if (name == "MarginProjection") return MarginProjection{{}, settings.flag("squared")};
     if (name == "Adatron") return Adatron{{}, number("rate"), number("C")};
     if (name == "StepSizeAdaptation")
-        return StepSizeAdaptation{{}, loss_from(settings, task), number("rate"), number("reg"), number("meta_rate"),
-                                  number("decay"), settings.text("form") == "linear"};
+        return StepSizeAdaptation{{},
+                                  loss_from(settings, task),
+                                  number("rate"),
+                                  number("reg"),
+                                  number("meta_rate"),
+                                  number("decay"),
+                                  settings.text("form") == "linear"};
     if (name == "Density") return Density{{}, number("decay"), number("nu"), number("neighbours")};
     throw std::invalid_argument("unknown rule " + name);
 }
@@ -99,7 +119,8 @@ Budget budget_from(const S& settings) {
     auto size = [&] { return size_from(settings.whole("size")); };
     if (name == "Unbounded") return Unbounded{};
     if (name == "Window")
-        return Window{{}, settings.given("steps") ? settings.whole("steps") : 0,
+        return Window{{},
+                      settings.given("steps") ? settings.whole("steps") : 0,
                       settings.given("growth") ? settings.number("growth") : 0.0};
     if (name == "DropOldest") return DropOldest{base, size()};
     if (name == "DropSmallest") return DropSmallest{base, size()};

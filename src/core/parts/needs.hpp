@@ -21,7 +21,8 @@ struct Needs {
     // Description of the first need of `asked` that is not supported; nullptr if all are.
     const char* lacks(const Needs& asked) const {
         if (asked.norm && !norm) return "the norm of f at every step";
-        if (asked.projection && !projection) return "the projection of a new point onto the stored ones (budget Project)";
+        if (asked.projection && !projection)
+            return "the projection of a new point onto the stored ones (budget Project)";
         if (asked.tangent && !tangent) return "a second function beside f";
         if (asked.present && !present) return "points that it comes back to";
         if (asked.rows && !rows) return "stored points that can be looked at one by one";

@@ -13,9 +13,9 @@
 #include <memory>
 #include <variant>
 
+#include "core/base/quantile_window.hpp"
 #include "core/parts/losses.hpp"
 #include "core/parts/needs.hpp"
-#include "core/base/quantile_window.hpp"
 
 namespace gristmill {
 
@@ -85,7 +85,9 @@ struct Sgd : RuleBase {  // NORMA
         return {.coefficient = push, .shrink = 1 - rate_now * reg, .intercept = intercept ? push : 0.0};
     }
     template <class F>
-    void state(F&& f) { f("width", loss.width); }
+    void state(F&& f) {
+        f("width", loss.width);
+    }
     double novelty_margin() const { return loss.width; }
 };
 
@@ -178,7 +180,9 @@ struct Alma : RuleBase {  // ALMA_2
         return {.coefficient = trial.label * trial.weight * size / root, .radius = 1.0};
     }
     template <class F>
-    void state(F&& f) { f("corrections", corrections); }
+    void state(F&& f) {
+        f("corrections", corrections);
+    }
 };
 
 struct Romma : RuleBase {  // the smallest w that classifies this event correctly and keeps the earlier constraints
@@ -244,7 +248,9 @@ struct StepSizeAdaptation : RuleBase {  // SVMD: stochastic gradient descent wit
                 .tangent_mix = -rate * reg};
     }
     template <class F>
-    void state(F&& f) { f("rate", rate); }
+    void state(F&& f) {
+        f("rate", rate);
+    }
     double novelty_margin() const { return loss.width; }
 };
 
@@ -267,7 +273,9 @@ struct Density : RuleBase {
     }
     void settle() { scores.push(latest); }
     template <class F>
-    void state(F&& f) { f("total", total); }
+    void state(F&& f) {
+        f("total", total);
+    }
     template <class A>
     void visit(A& archive) {
         std::vector<double> recent = scores.values();

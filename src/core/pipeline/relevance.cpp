@@ -79,7 +79,8 @@ double median_distance(const std::vector<T>& rows, std::size_t width, bool by_co
 }
 
 template <class T>
-void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T>& points, std::uint64_t position, bool always) {
+void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T>& points, std::uint64_t position,
+                bool always) {
     const Expansion& f = learner.hypothesis();
     const std::size_t size = f.size(), width = f.width();
     const std::size_t count = std::min(size, learner.outputs() == 1 ? kPoints : kPoints / 2);
@@ -87,7 +88,8 @@ void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T
     std::vector<std::size_t> order;
     for (std::size_t slot = f.oldest(); slot != Points::npos; slot = f.newer(slot)) order.push_back(slot);
     std::vector<T> sample(count * width);
-    for (std::size_t place = 0; place < count; ++place) points.copy_out(order[place * size / count], sample.data() + place * width);
+    for (std::size_t place = 0; place < count; ++place)
+        points.copy_out(order[place * size / count], sample.data() + place * width);
     std::vector<double> gradient(count * learner.outputs() * width);
     learner.gradient(DenseRows<T>{sample.data(), count, width}, gradient.data());
     const std::vector<double> shares = shares_of(gradient, relevance.weights);
@@ -108,7 +110,8 @@ void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T
             stretched.push_back(static_cast<double>(few.back()) * (fresh[c] / relevance.weights[c]));
         }
     const bool by_coordinates = f.kernel().needs_l1();
-    const double before = median_distance(few, width, by_coordinates), after = median_distance(stretched, width, by_coordinates);
+    const double before = median_distance(few, width, by_coordinates),
+                 after = median_distance(stretched, width, by_coordinates);
     if (!(before > 0 && after > 0)) return;
     std::vector<double> factors(width);
     for (std::size_t c = 0; c < width; ++c) {
@@ -155,8 +158,10 @@ double exact_sum(std::span<const double> numbers) {
 
 void Relevance::relearn(PointLearner& learner, std::uint64_t position, bool always) {
     const Points& points = learner.hypothesis().points();
-    if (const auto* single = dynamic_cast<const DensePoints<float>*>(&points)) renew_over(*this, learner, *single, position, always);
-    else if (const auto* dense = dynamic_cast<const DensePoints<double>*>(&points)) renew_over(*this, learner, *dense, position, always);
+    if (const auto* single = dynamic_cast<const DensePoints<float>*>(&points))
+        renew_over(*this, learner, *single, position, always);
+    else if (const auto* dense = dynamic_cast<const DensePoints<double>*>(&points))
+        renew_over(*this, learner, *dense, position, always);
     else throw std::invalid_argument("only dense points have columns that can be weighed");
 }
 
@@ -179,7 +184,8 @@ void Relevance::visit(Archive& archive, std::size_t width) {
     archive.numbers("renewals_taken", taken, positions.size());
     archive.numbers("renewals_shares", shares, positions.size() * width);
     if (!archive.loads) return;
-    if (!std::all_of(weights.begin(), weights.end(), [](double w) { return w > 0; })) archive.refuse("weights", "holds a number out of range");
+    if (!std::all_of(weights.begin(), weights.end(), [](double w) { return w > 0; }))
+        archive.refuse("weights", "holds a number out of range");
     history.clear();
     for (std::size_t at = 0; at < positions.size(); ++at) {
         const auto from = shares.begin() + static_cast<std::ptrdiff_t>(at * width);

@@ -20,9 +20,10 @@ class Relevance {
     struct RelearnResult {
         std::uint64_t position;
         std::vector<double> shares;  // of the mean square of the gradient by each column; they add up to 1
-        bool taken;                  // whether the weights followed
+        bool taken;  // whether the weights followed
     };
-    static constexpr std::uint64_t kFirst = 500;  // events before the first renewal; each later one waits for as many again
+    static constexpr std::uint64_t kFirst =
+        500;  // events before the first renewal; each later one waits for as many again
 
     // Events until the next renewal, which comes right after the last of them.
     static std::uint64_t due(std::uint64_t seen) {

@@ -52,13 +52,16 @@ class RobustTarget {
         return most;
     }
     // Whether the scale may move after this target.
-    bool may_move(double target) const { return count_ + 1 >= next_ || far_ + (is_far(target) - far_) * kForget > kMoved; }
+    bool may_move(double target) const {
+        return count_ + 1 >= next_ || far_ + (is_far(target) - far_) * kForget > kMoved;
+    }
 
     // requires: as many targets as `run` allows. How the scale moves after the last of them, if it was known and does.
     std::optional<Move> learn(std::span<const double> targets) {
         for (const double target : targets) take(target);
         if (far_ > kMoved) {
-            sample_.assign(newest_.begin(), newest_.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count_, kNewest)));
+            sample_.assign(newest_.begin(),
+                           newest_.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count_, kNewest)));
             far_ = 0;
             if (count_ == next_) next_ *= 2;
             return measure();
@@ -95,7 +98,8 @@ class RobustTarget {
         archive.numbers("newest", newest, kNewest);
         if (!archive.loads) return;
         if (!(spread_ >= 0) || !(reach >= 0) || !(far_ >= 0 && far_ <= 1)) archive.refuse("spread", "is out of range");
-        if (sample_.size() > kSample || (count_ > 0) != !sample_.empty()) archive.refuse("sample", "does not fit the others");
+        if (sample_.size() > kSample || (count_ > 0) != !sample_.empty())
+            archive.refuse("sample", "does not fit the others");
         reach_ = reach < std::numeric_limits<double>::max() ? reach : std::numeric_limits<double>::infinity();
         std::copy(newest.begin(), newest.end(), newest_.begin());
         for (next_ = kFirst; next_ <= count_;) next_ *= 2;
@@ -104,12 +108,14 @@ class RobustTarget {
   private:
     static constexpr std::size_t kSample = 128, kNewest = 32;
     static constexpr std::uint64_t kRecent = 4096;  // targets that the sample is drawn from
-    static constexpr double kClip = 5;              // quartile deviations in the spread; spreads that are not far
-    static constexpr double kOutermost = 1.0 / 32;   // share of the targets, where more than half are equal
-    static constexpr double kReach = 8;             // times the largest usual distance: what is farther is clipped
+    static constexpr double kClip = 5;  // quartile deviations in the spread; spreads that are not far
+    static constexpr double kOutermost = 1.0 / 32;  // share of the targets, where more than half are equal
+    static constexpr double kReach = 8;  // times the largest usual distance: what is farther is clipped
     static constexpr double kForget = 1.0 / 32, kMoved = 0.5;
 
-    double is_far(double target) const { return spread_ > 0 && std::abs(target - centre_) > kClip * spread_ ? 1.0 : 0.0; }
+    double is_far(double target) const {
+        return spread_ > 0 && std::abs(target - centre_) > kClip * spread_ ? 1.0 : 0.0;
+    }
 
     void take(double target) {
         far_ += (is_far(target) - far_) * kForget;

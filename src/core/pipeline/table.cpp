@@ -22,7 +22,8 @@ bool is_ascii(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
 }
 bool equals_lower(std::string_view text, std::string_view word) {
-    return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) { return lower(a) == b; });
+    return text.size() == word.size() &&
+           std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) { return lower(a) == b; });
 }
 std::string_view stripped(std::string_view text) {
     while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
@@ -33,7 +34,8 @@ std::string_view stripped(std::string_view text) {
 bool is_missing(std::string_view text) {
     if (text.size() >= kLongestMissing) return false;
     text = stripped(text);
-    return std::any_of(kMissing.begin(), kMissing.end(), [&](std::string_view word) { return equals_lower(text, word); });
+    return std::any_of(kMissing.begin(), kMissing.end(),
+                       [&](std::string_view word) { return equals_lower(text, word); });
 }
 std::optional<double> truth(std::string_view text) {
     if (!is_ascii(text)) return std::nullopt;
@@ -130,7 +132,8 @@ void Table::truncate(std::size_t entries) {
 }
 
 std::size_t Table::bytes() const {
-    std::size_t total = log_.size() * sizeof(Entry) + columns_.size() * sizeof(Column) + 3 * sizeof(double) * slots_.size();
+    std::size_t total =
+        log_.size() * sizeof(Entry) + columns_.size() * sizeof(Column) + 3 * sizeof(double) * slots_.size();
     for (const Column& c : columns_)
         for (const auto& value : c.values) total += sizeof(value) + value.first.size() + 2 * sizeof(void*);
     return total;
@@ -155,7 +158,8 @@ bool Table::read(std::span<const Cell> cells, bool learn, std::size_t width, Eve
     for (std::size_t at = 0; at < columns_.size(); ++at) {
         const Column& column = columns_[at];
         Cell cell = cells[at];
-        if (cell.kind == Cell::Kind::text && is_ascii(cell.text) && is_missing(cell.text)) cell.kind = Cell::Kind::missing;
+        if (cell.kind == Cell::Kind::text && is_ascii(cell.text) && is_missing(cell.text))
+            cell.kind = Cell::Kind::missing;
         if (column.kind == Kind::unknown) {
             if (learn && !(cell.kind == Cell::Kind::missing && column.gap)) return false;
             continue;
@@ -166,7 +170,8 @@ bool Table::read(std::span<const Cell> cells, bool learn, std::size_t width, Eve
         }
         double& number = event.numbers[column.slot];
         if (cell.kind == Cell::Kind::missing) {
-            if (gaps_ == Gaps::error || (learn && gaps_ == Gaps::mean && flags_ && column.missing == kNone)) return false;
+            if (gaps_ == Gaps::error || (learn && gaps_ == Gaps::mean && flags_ && column.missing == kNone))
+                return false;
             number = 0;
             event.gone[column.slot] = event.has_gaps = true;
             if (column.missing != kNone) event.row[column.missing] = 1;
@@ -178,8 +183,9 @@ bool Table::read(std::span<const Cell> cells, bool learn, std::size_t width, Eve
             number = *found;
             continue;
         }
-        if (column.kind == Kind::boolean ? cell.number != 0 && cell.number != 1
-                                         : (cell.kind == Cell::Kind::boolean && gaps_ != Gaps::zero) || !std::isfinite(cell.number))
+        if (column.kind == Kind::boolean
+                ? cell.number != 0 && cell.number != 1
+                : (cell.kind == Cell::Kind::boolean && gaps_ != Gaps::zero) || !std::isfinite(cell.number))
             return false;
         number = cell.number;
     }
@@ -205,7 +211,8 @@ bool Table::read_category(const Column& column, const Cell& cell, bool learn, Ev
         }
         case Cell::Kind::text:
             // Names are kept in the form that category() gives them, so that most are found as they are.
-            if (const auto known = column.values.find(cell.text); known != column.values.end()) return set(known->second);
+            if (const auto known = column.values.find(cell.text); known != column.values.end())
+                return set(known->second);
             if (!is_ascii(cell.text)) return false;
             name = category(cell.text);
             break;

@@ -20,7 +20,7 @@ namespace gristmill {
 struct Cell {
     enum class Kind : std::uint8_t { missing, number, boolean, text };
     Kind kind = Kind::missing;
-    double number = 0;      // 0 or 1 of a boolean
+    double number = 0;  // 0 or 1 of a boolean
     std::string_view text;  // UTF-8; must outlive the call
 };
 
@@ -40,9 +40,9 @@ class Table {
 
     void add_column();
     // requires in the following: there is such a column, and the entry is new.
-    void add_gap(std::size_t column);                                  // a value is missing before the kind is known
+    void add_gap(std::size_t column);  // a value is missing before the kind is known
     void add_kind(std::size_t column, Kind kind, std::size_t places);  // places: columns of the row from the beginning
-    void add_missing(std::size_t column);                              // a flag, or the value "missing" of a category
+    void add_missing(std::size_t column);  // a flag, or the value "missing" of a category
     void add_value(std::size_t column, std::string_view text);
     void add_other(std::size_t column);  // one column for all further values
     // As after the first `entries` calls of the above.
@@ -56,7 +56,9 @@ class Table {
     // Whether events can be encoded: no column has values of another kind.
     bool is_readable() const { return others_ == 0; }
     // Whether the rows are the table: numbers only, and none was ever missing.
-    bool is_plain() const { return width_ > 0 && slots_.size() == columns_.size() && slots_.size() == width_ && booleans_ == 0; }
+    bool is_plain() const {
+        return width_ > 0 && slots_.size() == columns_.size() && slots_.size() == width_ && booleans_ == 0;
+    }
     std::size_t numbers() const { return slots_.size(); }
     std::size_t scaled() const { return slots_.size() - booleans_; }  // numbers that have a unit
 
@@ -93,7 +95,7 @@ class Table {
             event.row[columns_[slots_[slot]].place] = is_scaled(slot) ? event.scaled[next++] : event.filled[slot];
     }
 
-    Means means;             // of the numbers
+    Means means;  // of the numbers
     std::uint64_t seen = 0;  // events
 
   private:

@@ -75,20 +75,22 @@ class TargetScale {
     std::uint64_t count = 0;
     double sum = 0, squares = 0;
     double centre = 0, spread = 0;  // 0: not known yet
-    std::uint64_t next = kFirst;    // the position at which it may move
+    std::uint64_t next = kFirst;  // the position at which it may move
 
     static constexpr std::uint64_t kFirst = 2;  // events before the spread is looked at
 
   private:
-    static constexpr double kShift = 0.1;   // spreads: a mean that moved less is left where it was
+    static constexpr double kShift = 0.1;  // spreads: a mean that moved less is left where it was
     static constexpr double kRatio = 1.25;  // a spread that grew or shrank less is left as it was
 
     std::optional<Move> move(bool always = false) {
         const double n = static_cast<double>(count), middle = sum / n;
-        const double square = squares / n - middle * middle, wide = std::sqrt(square > 0 ? square : 0.0), now = first + middle;
+        const double square = squares / n - middle * middle, wide = std::sqrt(square > 0 ? square : 0.0),
+                     now = first + middle;
         const double before = spread, old = centre;
         if (!(wide > 0 && std::isfinite(wide))) return std::nullopt;
-        if (!always && before > 0 && std::abs(now - old) <= kShift * before && before / kRatio <= wide && wide <= before * kRatio)
+        if (!always && before > 0 && std::abs(now - old) <= kShift * before && before / kRatio <= wide &&
+            wide <= before * kRatio)
             return std::nullopt;
         centre = now, spread = wide;
         if (!(before > 0)) return std::nullopt;

@@ -22,7 +22,8 @@ void as_scores(const double* shares, std::size_t classes, double* out) {
 std::string left_at(std::uint64_t seen, const RowError& error) {
     const std::string text = error.what();
     const std::size_t colon = text.find(": ");
-    return "left at event " + std::to_string(seen) + ": " + (colon == std::string::npos ? text : text.substr(colon + 2));
+    return "left at event " + std::to_string(seen) + ": " +
+           (colon == std::string::npos ? text : text.substr(colon + 2));
 }
 
 }  // namespace
@@ -92,7 +93,14 @@ void LearnerExpert::learn(const ScaledRows& rows, std::span<const double> labels
         const std::size_t good = error.row;
         std::fill(out, out + rows.count * outputs, elementary::kNaN);
         const std::string why = error.what();
-        if (good) some(std::visit([&](auto view) -> Batch { view.count = good; return view; }, batch), good);
+        if (good)
+            some(std::visit(
+                     [&](auto view) -> Batch {
+                         view.count = good;
+                         return view;
+                     },
+                     batch),
+                 good);
         note = left_at(learner.seen(), RowError(good, why));
     }
 }
@@ -107,7 +115,9 @@ bool LearnerExpert::plan(const ScaledRows& row, double label, std::size_t classe
     auto fill = [&](auto& to) {
         to.resize(row.width);
         if (relevance) relevance->weigh(scaled, 1, to.data());
-        else for (std::size_t c = 0; c < row.width; ++c) to[c] = static_cast<std::remove_reference_t<decltype(to[c])>>(scaled[c]);
+        else
+            for (std::size_t c = 0; c < row.width; ++c)
+                to[c] = static_cast<std::remove_reference_t<decltype(to[c])>>(scaled[c]);
     };
     single_ ? fill(buffer.singles) : fill(buffer.doubles);
     if (!planned_.sample) {
@@ -151,12 +161,15 @@ void LearnerExpert::pass_over(const ScaledRows& rows) {
 void LearnerExpert::revisit(const ScaledRows& rows, std::span<const double> labels) {
     const std::size_t seen = learner.seen(), missed = rows.count > seen ? rows.count - seen : 0;
     if (missed == rows.count) return;
-    const Batch batch = std::visit([&](auto view) -> Batch {
-        if constexpr (requires { view.data + 0; }) view.data += missed * rows.width;
-        view.count -= missed;
-        return view;
-    }, batch_of(rows, chunk_));
-    const auto start = static_cast<std::int64_t>(seen) - static_cast<std::int64_t>(rows.count) + static_cast<std::int64_t>(missed);
+    const Batch batch = std::visit(
+        [&](auto view) -> Batch {
+            if constexpr (requires { view.data + 0; }) view.data += missed * rows.width;
+            view.count -= missed;
+            return view;
+        },
+        batch_of(rows, chunk_));
+    const auto start =
+        static_cast<std::int64_t>(seen) - static_cast<std::int64_t>(rows.count) + static_cast<std::int64_t>(missed);
     try {
         learner.check(batch);
         learner.revisit(batch, labels.subspan(missed), {}, start);
@@ -209,7 +222,8 @@ void LearnerExpert::visit(Archive& archive, std::size_t width, std::size_t class
             for (std::size_t s = 0; s < dense.size(); ++s) dense.copy_out(s, values.data() + s * width);
             archive.fields.push_back({archive.scope + "points", {std::move(values), {dense.size(), width}}});
         };
-        single_ ? rows(static_cast<const DensePoints<float>&>(points)) : rows(static_cast<const DensePoints<double>&>(points));
+        single_ ? rows(static_cast<const DensePoints<float>&>(points))
+                : rows(static_cast<const DensePoints<double>&>(points));
         learner.visit(archive);
         archive.points.reset();
         // An expert that rested may know fewer classes than the race.
@@ -257,7 +271,8 @@ void Baseline::predict(std::size_t classes, double* out) const {
         for (std::size_t c = 0; c < k; ++c) shares[c] = ((c < numbers.size() ? numbers[c] : 0.0) + 0.5) / total;
     } else {
         const double last = numbers[0], same = numbers[1], other = numbers[2];
-        std::fill(shares, shares + k, last < 0 ? 1.0 / static_cast<double>(k) : other / (same + other) / static_cast<double>(k - 1));
+        std::fill(shares, shares + k,
+                  last < 0 ? 1.0 / static_cast<double>(k) : other / (same + other) / static_cast<double>(k - 1));
         if (last >= 0) shares[static_cast<std::size_t>(last)] = same / (same + other);
     }
     as_scores(shares, k, out);
@@ -314,11 +329,14 @@ void Baseline::visit(Archive& archive, std::size_t width, std::size_t classes) {
     archive.numbers("numbers", numbers);
     if (!archive.loads) return;
     auto counts = [&](std::size_t from) {
-        return std::all_of(numbers.begin() + static_cast<std::ptrdiff_t>(from), numbers.end(), [](double n) { return n >= 0; });
+        return std::all_of(numbers.begin() + static_cast<std::ptrdiff_t>(from), numbers.end(),
+                           [](double n) { return n >= 0; });
     };
     bool fine = kind == Kind::majority ? numbers.size() == least : numbers.size() == before;
     if (fine && kind == Kind::majority) fine = counts(0);
-    if (fine && kind == Kind::no_change) fine = counts(1) && numbers[0] >= -1 && numbers[0] < static_cast<double>(least) && numbers[0] == std::floor(numbers[0]);
+    if (fine && kind == Kind::no_change)
+        fine = counts(1) && numbers[0] >= -1 && numbers[0] < static_cast<double>(least) &&
+               numbers[0] == std::floor(numbers[0]);
     if (fine && kind == Kind::mean) fine = counts(2);
     if (!fine) archive.refuse("numbers", "does not fit the others");
 }
@@ -352,7 +370,8 @@ double LinearExpert::take(const double* x, std::size_t width, double target) {
 }
 
 void LinearExpert::learn(const ScaledRows& rows, std::span<const double> labels, std::size_t, double* out) {
-    for (std::size_t r = 0; r < rows.count; ++r) out[r] = take(rows.scaled[scaling_] + r * rows.width, rows.width, labels[r]);
+    for (std::size_t r = 0; r < rows.count; ++r)
+        out[r] = take(rows.scaled[scaling_] + r * rows.width, rows.width, labels[r]);
 }
 
 bool LinearExpert::plan(const ScaledRows& rows, double label, std::size_t, double* out) {

@@ -50,8 +50,8 @@ class Expert {
     virtual void visit(Archive& archive, std::size_t width, std::size_t classes);
 
     bool runs() const { return note.empty() && !rests; }
-    std::string note;            // why it has left the race
-    bool rests = false;          // its memory is used by other experts
+    std::string note;  // why it has left the race
+    bool rests = false;  // its memory is used by other experts
     bool scales_target = false;  // whether it learns targets centred and scaled
 };
 
@@ -118,7 +118,9 @@ class LearnerExpert final : public TrainedExpert {
     bool is_window() const override { return std::holds_alternative<DropOldest>(learner.budget()); }
     std::size_t size() const override { return learner.hypothesis().size(); }
     std::uint64_t seen() const override { return learner.seen(); }
-    void rescale_targets(const TargetScale::Move& move) override { learner.rescale_targets({&move.factor, 1}, {&move.shift, 1}); }
+    void rescale_targets(const TargetScale::Move& move) override {
+        learner.rescale_targets({&move.factor, 1}, {&move.shift, 1});
+    }
     void follow(const RowChange& change) override;
     bool weighs() const override { return relevance.has_value(); }
     std::size_t weighing_bytes() const override;

@@ -12,7 +12,8 @@ namespace gristmill {
 
 namespace {
 
-constexpr std::uint64_t kFirst = 100;    // the first position at which losses are compared; no expert rests before the second
+constexpr std::uint64_t kFirst =
+    100;    // the first position at which losses are compared; no expert rests before the second
 constexpr std::size_t kLeast = 12;       // points that a single expert must have memory for
 constexpr std::size_t kFewest = 50;      // points that each of several must have memory for
 constexpr std::size_t kEnough = 300;     // points that the leader has before it shares memory with others
@@ -59,7 +60,8 @@ bool MemoryShares::is_due(std::uint64_t seen) const {
 }
 
 // Memory for the points of these.
-std::int64_t MemoryShares::free(const RaceState& race, const std::vector<std::size_t>& running, std::size_t classes) const {
+std::int64_t MemoryShares::free(const RaceState& race, const std::vector<std::size_t>& running,
+                                std::size_t classes) const {
     std::size_t taken = race.scaling_bytes() + race.mixture_bytes_for(classes) + race.errors.bytes();
     for (std::size_t place = 0; place < race.experts.size(); ++place) {
         if (!race.is_trained(place)) taken += race.experts[place]->bytes();
@@ -90,7 +92,8 @@ Parts MemoryShares::parts(const RaceState& race, const std::vector<std::size_t>&
     if (begun == 0) return parts;
     for (auto& [place, bytes] : parts)  // a window stays as short as it began
         if (race.trained(place).is_window()) bytes = std::min(bytes, static_cast<std::int64_t>(begun));
-    const auto steady = std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return !race.trained(part.first).is_window(); });
+    const auto steady = std::find_if(parts.begin(), parts.end(),
+                                     [&](const auto& part) { return !race.trained(part.first).is_window(); });
     if (steady == parts.end()) return parts;
     std::int64_t sum = 0;
     for (const auto& part : parts) sum += part.second;
@@ -99,7 +102,8 @@ Parts MemoryShares::parts(const RaceState& race, const std::vector<std::size_t>&
 }
 
 // Bytes for these, the best first, or for as many of them as there is memory for.
-Parts MemoryShares::shared_out(const RaceState& race, const std::vector<std::size_t>& running, std::size_t classes) const {
+Parts MemoryShares::shared_out(const RaceState& race, const std::vector<std::size_t>& running,
+                               std::size_t classes) const {
     Parts found = parts(race, running, classes);
     while (found.size() > 1) {
         // Left out is the last of those that have too little memory, else the last of all while the leader has too little.
@@ -139,13 +143,16 @@ void MemoryShares::share(RaceState& race, const std::vector<std::size_t>& runnin
         return part.second - (before == shares.end() ? 0 : static_cast<std::int64_t>(before->second));
     };
     std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return grows(a) < grows(b); });
-    for (const auto& [place, bytes] : order) race.trained(place).resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+    for (const auto& [place, bytes] : order)
+        race.trained(place).resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
     shares.clear();
-    for (const auto& [place, bytes] : found) shares.push_back({place, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0))});
+    for (const auto& [place, bytes] : found)
+        shares.push_back({place, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0))});
 }
 
-std::vector<MemoryShares::Share> MemoryShares::shared_among(const RaceState& race, const std::vector<std::size_t>& running,
-                                                             std::size_t classes) const {
+std::vector<MemoryShares::Share> MemoryShares::shared_among(const RaceState& race,
+                                                            const std::vector<std::size_t>& running,
+                                                            std::size_t classes) const {
     std::vector<Share> found;
     for (const auto& [place, bytes] : shared_out(race, running, classes))
         found.push_back({place, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0))});
@@ -165,7 +172,8 @@ void MemoryShares::visit(Archive& archive, const RaceState& race) {
     shares.clear();
     for (std::size_t at = 0; at < places.size(); ++at) {
         const bool twice = std::count(places.begin(), places.end(), places[at]) > 1;
-        if (!is_trained(places[at]) || twice) archive.refuse("experts", "holds shares of experts that the race does not have");
+        if (!is_trained(places[at]) || twice)
+            archive.refuse("experts", "holds shares of experts that the race does not have");
         if (bytes[at] > memory) archive.refuse("bytes", "is more than the memory of the race");
         shares.push_back({places[at], bytes[at]});
     }
@@ -188,12 +196,13 @@ void MemoryShares::check(const RaceState& race, std::size_t classes) const {
 void MemoryShares::refuse(const RaceState& race, std::size_t place, std::size_t classes) const {
     const std::int64_t available = free(race, {place}, classes), all = static_cast<std::int64_t>(memory);
     std::int64_t least = all;
-    while (points_of(race, place, least - all + available, outputs_of(classes)) < kLeast) least += std::max<std::int64_t>(1000, least / 20);
+    while (points_of(race, place, least - all + available, outputs_of(classes)) < kLeast)
+        least += std::max<std::int64_t>(1000, least / 20);
     least += least / 20;  // other experts may run in a larger race
-    throw std::invalid_argument("memory=" + std::to_string(memory) + " bytes are too few for " + std::to_string(race.width) +
-                                " columns and " + std::to_string(std::max<std::size_t>(classes, 1)) +
-                                " classes: it takes at least " + std::to_string(least) + " bytes" +
-                                (race.width > kWide ? kInstead : ""));
+    throw std::invalid_argument("memory=" + std::to_string(memory) + " bytes are too few for " +
+                                std::to_string(race.width) + " columns and " +
+                                std::to_string(std::max<std::size_t>(classes, 1)) + " classes: it takes at least " +
+                                std::to_string(least) + " bytes" + (race.width > kWide ? kInstead : ""));
 }
 
 void MemoryShares::begin(RaceState& race) {
@@ -250,7 +259,8 @@ void MemoryShares::move(RaceState& race) {
     const double best = running.empty() ? 0.0 : recent[running[0]] / counted[running[0]];
     auto lost = [&](std::size_t p) {
         const double mean = recent[p] / counted[p];
-        const double noise = race.task == Task::classification ? std::sqrt(mean / counted[p]) : 1.5 * mean / std::sqrt(counted[p]);
+        const double noise =
+            race.task == Task::classification ? std::sqrt(mean / counted[p]) : 1.5 * mean / std::sqrt(counted[p]);
         return mean - best > kClear * noise;
     };
     race.mixture().reset_recent();
@@ -261,7 +271,8 @@ void MemoryShares::move(RaceState& race) {
             const auto keep = static_cast<std::size_t>(std::nearbyint(static_cast<double>(running.size()) * kKeep));
             running.resize(std::min(running.size(), std::max(kLast, keep)));
         } else if (seen >= kSettled) {
-            std::vector<std::size_t> stay(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(std::min(kLast, running.size())));
+            std::vector<std::size_t> stay(
+                running.begin(), running.begin() + static_cast<std::ptrdiff_t>(std::min(kLast, running.size())));
             for (std::size_t at = kLast; at < running.size(); ++at)
                 if (!lost(running[at])) stay.push_back(running[at]);
             running = std::move(stay);
@@ -289,7 +300,8 @@ bool MemoryShares::is_full(const RaceState& race, std::size_t place) const {
 }
 
 // Of those that rest the one that has waited longest; one that never came back has waited since the beginning.
-std::optional<std::size_t> MemoryShares::returning(const RaceState& race, const std::vector<std::size_t>& running) const {
+std::optional<std::size_t> MemoryShares::returning(const RaceState& race,
+                                                   const std::vector<std::size_t>& running) const {
     std::optional<std::size_t> found;
     std::ptrdiff_t waited = 0;
     for (std::size_t place = 0; place < race.experts.size(); ++place) {

@@ -31,26 +31,29 @@ class MemoryShares {
     // Throws with the memory that the expert at `place` alone would need.
     [[noreturn]] void refuse(const RaceState& race, std::size_t place, std::size_t classes) const;
     void begin(RaceState& race);
-    void fit(RaceState& race);                               // rows are wider than before
+    void fit(RaceState& race);  // rows are wider than before
     void add_classes(RaceState& race, std::size_t classes);  // every stored point gets more coefficients
     void move(RaceState& race);
     // Shares of these experts, the best first, or of as many of them as there is memory for; the race is not changed.
-    std::vector<Share> shared_among(const RaceState& race, const std::vector<std::size_t>& running, std::size_t classes) const;
+    std::vector<Share> shared_among(const RaceState& race, const std::vector<std::size_t>& running,
+                                    std::size_t classes) const;
     void visit(Archive& archive, const RaceState& race);
 
     static constexpr std::size_t kLast = 3;  // so many experts go on, if the best has enough points beside them
 
     std::size_t memory;
     bool moves;
-    std::vector<Share> shares;       // the best first
-    std::size_t begun = 0;           // of each expert at first
+    std::vector<Share> shares;  // the best first
+    std::size_t begun = 0;  // of each expert at first
     std::vector<std::size_t> tried;  // positions of those that came back, oldest first
 
   private:
     std::int64_t free(const RaceState& race, const std::vector<std::size_t>& running, std::size_t classes) const;
-    std::vector<std::pair<std::size_t, std::int64_t>> parts(const RaceState& race, const std::vector<std::size_t>& running,
+    std::vector<std::pair<std::size_t, std::int64_t>> parts(const RaceState& race,
+                                                            const std::vector<std::size_t>& running,
                                                             std::size_t classes) const;
-    std::vector<std::pair<std::size_t, std::int64_t>> shared_out(const RaceState& race, const std::vector<std::size_t>& running,
+    std::vector<std::pair<std::size_t, std::int64_t>> shared_out(const RaceState& race,
+                                                                 const std::vector<std::size_t>& running,
                                                                  std::size_t classes) const;
     void share(RaceState& race, const std::vector<std::size_t>& running, std::size_t classes);
     std::vector<std::size_t> ranked(const RaceState& race) const;

@@ -74,13 +74,15 @@ Table pseudo_inverse(Table a, std::size_t n) {
 // ---- baselines and linear models ----------------------------------------------------------------------------------------------
 
 // Counts add up; the last sample is that of the last part that has one.
-void unite(Baseline& into, const std::vector<const Baseline*>& each, std::span<const RacePart> parts, std::size_t classes) {
+void unite(Baseline& into, const std::vector<const Baseline*>& each, std::span<const RacePart> parts,
+           std::size_t classes) {
     auto& numbers = into.numbers;
     switch (into.kind) {
         case Baseline::Kind::majority:
             numbers.assign(std::max<std::size_t>(classes, 2), 0.0);
             for (std::size_t at = 0; at < parts.size(); ++at)
-                for (std::size_t c = 0; c < parts[at].codes.size(); ++c) numbers[parts[at].codes[c]] += each[at]->numbers[c];
+                for (std::size_t c = 0; c < parts[at].codes.size(); ++c)
+                    numbers[parts[at].codes[c]] += each[at]->numbers[c];
             break;
         case Baseline::Kind::no_change:
             numbers = {-1, 1, 1};
@@ -116,8 +118,8 @@ struct Affine {
 };
 
 // Sums of squares and products add up, each brought into the united scaling.
-void unite(LinearExpert& into, const std::vector<const LinearExpert*>& each, const std::vector<const ColumnScaling*>& old,
-           const ColumnScaling& united, std::size_t width) {
+void unite(LinearExpert& into, const std::vector<const LinearExpert*>& each,
+           const std::vector<const ColumnScaling*>& old, const ColumnScaling& united, std::size_t width) {
     const std::size_t n = width + (into.changes ? 0 : 1);
     Table squares(n * n), products(n);
     const LinearExpert* first = nullptr;
@@ -138,7 +140,8 @@ void unite(LinearExpert& into, const std::vector<const LinearExpert*>& each, con
             back[(c + shift) * n + c + shift] = now.slope[c] != 0 ? then.slope[c] / now.slope[c] : 1.0;
             if (!into.changes) back[(c + 1) * n] = (now.centre[c] - then.centre[c]) * then.slope[c];
         }
-        const Table sums = pseudo_inverse({own.line->inverse().begin(), own.line->inverse().end()}, n), turned = transposed(back, n);
+        const Table sums = pseudo_inverse({own.line->inverse().begin(), own.line->inverse().end()}, n),
+                    turned = transposed(back, n);
         const Table square = product(turned, product(sums, back, n, n, n), n, n, n);
         const Table part = product(turned, product(sums, weights, n, n, 1), n, n, 1);
         for (std::size_t i = 0; i < n * n; ++i) squares[i] += square[i];
@@ -180,25 +183,29 @@ std::vector<std::size_t> going_on(const RaceState& into, std::span<const RacePar
     const Mixture& mixture = into.mixture();
     auto recent = mixture.recent();
     std::vector<double> counted(mixture.counted().begin(), mixture.counted().end());
-    if (std::all_of(counted.begin(), counted.end(), [](double n) { return n == 0; })) {  // memory moved at the last sample
+    if (std::all_of(counted.begin(), counted.end(),
+                    [](double n) { return n == 0; })) {  // memory moved at the last sample
         recent.assign(mixture.errors().begin(), mixture.errors().end());
         counted.assign(mixture.events().begin(), mixture.events().end());
     }
     auto mean = [&](std::size_t place) {
-        return counted[place] > 0 ? recent[place] / std::max(counted[place], 1.0) : std::numeric_limits<double>::infinity();
+        return counted[place] > 0 ? recent[place] / std::max(counted[place], 1.0)
+                                  : std::numeric_limits<double>::infinity();
     };
     std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
         const bool few_a = spread[a] < 0.5, few_b = spread[b] < 0.5;
         return few_a != few_b ? few_b : mean(a) < mean(b);
     });
-    const auto enough = static_cast<std::size_t>(std::count_if(places.begin(), places.end(), [&](std::size_t p) { return spread[p] >= 0.5; }));
+    const auto enough = static_cast<std::size_t>(
+        std::count_if(places.begin(), places.end(), [&](std::size_t p) { return spread[p] >= 0.5; }));
     places.resize(std::max(std::min(most, enough), std::min(MemoryShares::kLast, places.size())));
     return places;
 }
 
 void rest(RaceState& into, std::size_t place, std::span<const RacePart> parts) {
     Expert& expert = *into.experts[place];
-    const bool left = std::all_of(parts.begin(), parts.end(), [&](const RacePart& part) { return !part.race->experts[place]->note.empty(); });
+    const bool left = std::all_of(parts.begin(), parts.end(),
+                                  [&](const RacePart& part) { return !part.race->experts[place]->note.empty(); });
     expert.note = left ? parts[0].race->experts[place]->note : "";
     expert.rests = !left;
     into.trained(place).begin(into.width);
@@ -208,7 +215,8 @@ void rest(RaceState& into, std::size_t place, std::span<const RacePart> parts) {
 void unite_simple(RaceState& into, std::size_t place, std::span<const RacePart> parts, std::size_t classes) {
     if (auto* baseline = dynamic_cast<Baseline*>(into.experts[place].get())) {
         std::vector<const Baseline*> each;
-        for (const RacePart& part : parts) each.push_back(static_cast<const Baseline*>(part.race->experts[place].get()));
+        for (const RacePart& part : parts)
+            each.push_back(static_cast<const Baseline*>(part.race->experts[place].get()));
         unite(*baseline, each, parts, classes);
         return;
     }
@@ -230,7 +238,8 @@ std::vector<std::vector<std::size_t>> parts_that_ran(std::span<const RacePart> p
     for (std::size_t place = 0; place < ran.size(); ++place)
         for (std::size_t at = 0; at < parts.size(); ++at) {
             const RaceState& race = *parts[at].race;
-            const bool learned = race.is_trained(place) && race.experts[place]->runs() && race.trained(place).seen() > 0;
+            const bool learned =
+                race.is_trained(place) && race.experts[place]->runs() && race.trained(place).seen() > 0;
             if (learned && parts[at].share > 0) ran[place].push_back(at);
         }
     return ran;
@@ -277,7 +286,8 @@ std::vector<MergedExpert> unite(RaceState& into, std::span<const RacePart> parts
         std::vector<std::size_t> kept_running;
         for (const std::size_t place : running) {
             const auto& kept = into.shares.shares;
-            if (std::none_of(kept.begin(), kept.end(), [&](const auto& one) { return one.first == place; })) rest(into, place, parts);
+            if (std::none_of(kept.begin(), kept.end(), [&](const auto& one) { return one.first == place; }))
+                rest(into, place, parts);
             else kept_running.push_back(place);
         }
         running = std::move(kept_running);

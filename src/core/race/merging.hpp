@@ -10,7 +10,7 @@ namespace gristmill {
 
 struct RacePart {
     const RaceState* race;
-    double share;                    // of the result
+    double share;  // of the result
     std::vector<std::size_t> codes;  // the position of each of its classes among those of the result
 };
 

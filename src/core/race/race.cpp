@@ -59,11 +59,13 @@ std::variant<Mixture, NoveltyMixture> mixture_of(Task task, std::size_t experts,
 // ---- the state ------------------------------------------------------------------------------------------------------------
 
 RaceState::RaceState(Task task, std::size_t experts, double share, std::size_t memory)
-    : task(task), mixed(mixture_of(task, experts, share)), errors(intervals_of(task)), shares(memory, task != Task::novelty) {}
+    : task(task), mixed(mixture_of(task, experts, share)), errors(intervals_of(task)),
+      shares(memory, task != Task::novelty) {}
 
 RaceState::RaceState(const RaceState& other)
     : task(other.task), width(other.width), scalings(other.scalings), mixed(other.mixed), errors(other.errors),
-      target(other.target), held_rows(other.held_rows), held_labels(other.held_labels), shares(other.shares), quiet(other.quiet) {
+      target(other.target), held_rows(other.held_rows), held_labels(other.held_labels), shares(other.shares),
+      quiet(other.quiet) {
     for (const auto& expert : other.experts) experts.push_back(expert->clone());
 }
 
@@ -101,21 +103,24 @@ void RaceState::set_width(std::size_t columns) {
 void RaceState::visit(Archive& archive) {
     std::uint64_t columns = width, known = classes();
     archive.count("width", columns);
-    if (archive.loads && (columns < width || columns >= kWidest)) archive.refuse("width", "is no number of columns of this race");
+    if (archive.loads && (columns < width || columns >= kWidest))
+        archive.refuse("width", "is no number of columns of this race");
     for (std::size_t s = 0; s < scalings.size(); ++s)
         archive.within("scaling" + std::to_string(s), [&] { scalings[s].visit(archive, columns); });
     archive.within("mixture", [&] { std::visit([&](auto& m) { m.visit(archive); }, mixed); });
     archive.count("classes", known);
     if (archive.loads && known != classes()) archive.refuse("classes", "does not fit the others");
     errors.visit(archive);
-    if (target) archive.within("target", [&] {
-        target->visit(archive);
-        if (!target->is_robust()) return;
-        archive.numbers("held_rows", held_rows);
-        archive.numbers("held_labels", held_labels);
-        if (archive.loads && (held_labels.size() >= RobustTarget::kFirst || held_rows.size() != held_labels.size() * columns))
-            archive.refuse("held_rows", "does not fit the others");
-    });
+    if (target)
+        archive.within("target", [&] {
+            target->visit(archive);
+            if (!target->is_robust()) return;
+            archive.numbers("held_rows", held_rows);
+            archive.numbers("held_labels", held_labels);
+            if (archive.loads &&
+                (held_labels.size() >= RobustTarget::kFirst || held_rows.size() != held_labels.size() * columns))
+                archive.refuse("held_rows", "does not fit the others");
+        });
     archive.within("shares", [&] { shares.visit(archive, *this); });
     if (archive.loads) {
         if (columns > width) set_width(columns);
@@ -130,7 +135,8 @@ void RaceState::visit(Archive& archive) {
 
 std::size_t Race::scaling(RaceScaling::Method method, std::uint64_t warmup) {
     auto& all = state.scalings;
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.method == method && s.warmup == warmup; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.method == method && s.warmup == warmup; });
     if (found == all.end()) {
         all.emplace_back(method, warmup);
         return all.size();
@@ -174,8 +180,8 @@ void Race::widen(std::size_t width) {
 
 void Race::check(const DenseRows<double>& rows) const {
     if (rows.width != state.width)
-        throw std::invalid_argument("X has " + std::to_string(rows.width) + " features, but the model was started with " +
-                                    std::to_string(state.width));
+        throw std::invalid_argument("X has " + std::to_string(rows.width) +
+                                    " features, but the model was started with " + std::to_string(state.width));
     const std::size_t numbers = rows.count * rows.width;
     double largest = 0, doubt = 0;
     for (std::size_t i = 0; i < numbers; ++i) {
@@ -188,7 +194,8 @@ void Race::check(const DenseRows<double>& rows) const {
         if (std::abs(value) < kLargest) continue;
         const char* kind = std::isnan(value) ? "NaN" : std::isinf(value) ? "infinity" : "a number that is too large";
         char text[160];
-        std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g", kind, i / rows.width, i % rows.width, value);
+        std::snprintf(text, sizeof text, "Input X contains %s: row %zu, column %zu is %g", kind, i / rows.width,
+                      i % rows.width, value);
         throw std::invalid_argument(text);
     }
 }
@@ -250,7 +257,8 @@ void Race::apply_scalings(const DenseRows<double>& rows, Scaled& out) const {
 std::uint64_t Race::due() const {
     std::uint64_t least = state.shares.due(state.seen()).value_or(kNever);
     for (std::size_t place = 0; place < state.experts.size(); ++place)
-        if (state.is_trained(place) && state.trained(place).weighs()) least = std::min(least, Relevance::due(state.seen()));
+        if (state.is_trained(place) && state.trained(place).weighs())
+            least = std::min(least, Relevance::due(state.seen()));
     if (state.target && state.target->plain()) least = std::min(least, state.target->plain()->due());
     for (const auto& scaling : state.scalings) least = std::min(least, scaling.run());
     return least;
@@ -270,8 +278,8 @@ Race::Step Race::cut(std::span<const double> labels, std::size_t start, std::siz
     return {stop, classes};
 }
 
-void Race::learn_expert(Expert& expert, const ScaledRows& rows, std::span<const double> labels, std::span<const double> inside,
-                std::size_t classes, double* out) {
+void Race::learn_expert(Expert& expert, const ScaledRows& rows, std::span<const double> labels,
+                        std::span<const double> inside, std::size_t classes, double* out) {
     if (!state.target || !expert.scales_target) return expert.learn(rows, labels, classes, out);
     if (!state.target->is_known()) {  // samples are counted and not learned before the target scale is known
         static_cast<TrainedExpert&>(expert).pass_over(rows);
@@ -281,7 +289,8 @@ void Race::learn_expert(Expert& expert, const ScaledRows& rows, std::span<const 
     for (std::size_t r = 0; r < rows.count; ++r) out[r] = state.target->outside(out[r]);
 }
 
-void Race::step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes, std::vector<double>& out) {
+void Race::step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes,
+                std::vector<double>& out) {
     const std::size_t met = state.classes();
     if (classes > std::max<std::size_t>(met, 2)) state.shares.add_classes(state, classes);
     if (state.task == Task::classification) state.mixture().add_classes(classes);
@@ -299,7 +308,8 @@ void Race::step(const DenseRows<double>& rows, std::span<const double> labels, s
     const std::size_t outputs = outputs_of(classes), each = rows.count * outputs;
     scores_.resize(places.size() * each);
     auto work = [&](std::size_t line) {
-        learn_expert(*state.experts[places[line]], scaled_.rows, labels, targets_, classes, scores_.data() + line * each);
+        learn_expert(*state.experts[places[line]], scaled_.rows, labels, targets_, classes,
+                     scores_.data() + line * each);
     };
     if (threads_allowed() > 1 && rows.count >= 8) {
         // The slowest first, so that the last to finish is a small one; each writes its own part, so the order does not matter.
@@ -321,7 +331,8 @@ void Race::step(const DenseRows<double>& rows, std::span<const double> labels, s
         }
     } else {
         expert_scores_.clear();
-        for (std::size_t line = 0; line < places.size(); ++line) expert_scores_.push_back({places[line], scores_.data() + line * each});
+        for (std::size_t line = 0; line < places.size(); ++line)
+            expert_scores_.push_back({places[line], scores_.data() + line * each});
         mixed_.resize(rows.count * state.mixture().columns());
         state.mixture().learn(expert_scores_, rows.count, labels, met, mixed_.data());
         out.resize(each);
@@ -374,7 +385,8 @@ void Race::finish_step(std::span<const double> labels) {
     if (state.target) moved = state.target->learn(labels);
     for (std::size_t place = 0; moved && place < state.experts.size(); ++place) {
         Expert& expert = *state.experts[place];
-        if (state.is_trained(place) && expert.runs() && expert.scales_target) state.trained(place).rescale_targets(*moved);
+        if (state.is_trained(place) && expert.runs() && expert.scales_target)
+            state.trained(place).rescale_targets(*moved);
     }
     if (!state.held_labels.empty() && !state.target->holds()) learn_held();
     state.quiet -= std::min<std::uint64_t>(state.quiet, labels.size());
@@ -395,12 +407,14 @@ std::vector<std::size_t> Race::experts_to_weigh() const {
             places.push_back(place);
     if (state.shares.memory == 0 || in_batch_ || state.task == Task::novelty) return places;
     const auto weights = state.mixture().weights();
-    std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
     places.resize(std::min<std::size_t>(places.size(), state.task == Task::classification ? 2 : 3));
     return places;
 }
 
-void Race::learn_steps(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>* out, std::size_t known) {
+void Race::learn_steps(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>* out,
+                       std::size_t known) {
     std::vector<std::pair<std::size_t, std::vector<double>>> parts;
     std::vector<double> part;
     for (std::size_t start = 0; start < labels.size();) {
@@ -418,7 +432,8 @@ void Race::learn_steps(const DenseRows<double>& rows, std::span<const double> la
     }
 }
 
-std::vector<double> Race::learn(const DenseRows<double>& rows, std::span<const double> labels, bool want, std::size_t known) {
+std::vector<double> Race::learn(const DenseRows<double>& rows, std::span<const double> labels, bool want,
+                                std::size_t known) {
     check(rows);
     if (state.task == Task::classification) {
         std::size_t classes = known;
@@ -447,7 +462,8 @@ void Race::learn_one(const double* row, std::size_t width, double label) {
 // A single sample without a new class and after which nothing is due: planned by all experts, then committed by all. False, and
 // nothing is changed, if it has to be learned as a chunk.
 bool Race::learn_single(const double* row, double label) {
-    if (state.quiet < 2 || state.seen() == 0 || (state.target && (!state.target->is_known() || state.target->may_move(label))))
+    if (state.quiet < 2 || state.seen() == 0 ||
+        (state.target && (!state.target->is_known() || state.target->may_move(label))))
         return false;
     std::size_t classes = 0;
     if (state.task == Task::classification) {
@@ -501,7 +517,8 @@ bool Race::learn_single(const double* row, double label) {
 
 // ---- batches --------------------------------------------------------------------------------------------------------------
 
-void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known, std::size_t passes) {
+void Race::learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known,
+                       std::size_t passes) {
     const bool automatic = passes == 0;
     const std::size_t count = labels.size(), tail = automatic ? std::min(kMostKept, count / 5) : 0, head = count - tail;
     in_batch_ = true;
@@ -552,7 +569,9 @@ double Race::tail_error(const DenseRows<double>& rows, std::span<const double> l
     for (std::size_t r = 0; r < rows.count; ++r) {
         const double* row = scores.data() + r * outputs;
         if (state.task == Task::regression) total += std::abs(row[0] - labels[r]);
-        else total += static_cast<double>(outputs == 1 ? row[0] >= 0 : std::max_element(row, row + outputs) - row) != labels[r];
+        else
+            total += static_cast<double>(outputs == 1 ? row[0] >= 0 : std::max_element(row, row + outputs) - row) !=
+                     labels[r];
     }
     return total / static_cast<double>(rows.count);
 }
@@ -609,7 +628,8 @@ void Race::score(const DenseRows<double>& rows, double* out) const {
         for (std::size_t line = 0; line < places.size(); ++line) work(line);
     if (mixture) {
         std::vector<Mixture::ExpertScores> expert_scores;
-        for (std::size_t line = 0; line < places.size(); ++line) expert_scores.push_back({places[line], scores.data() + line * each});
+        for (std::size_t line = 0; line < places.size(); ++line)
+            expert_scores.push_back({places[line], scores.data() + line * each});
         std::vector<double> mixed(rows.count * mixture->columns());
         mixture->mix(expert_scores, rows.count, mixed.data());
         scores_of(*mixture, mixed.data(), rows.count, out);

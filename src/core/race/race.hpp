@@ -40,17 +40,23 @@ struct RaceState {
 
     Mixture& mixture() { return std::get<Mixture>(mixed); }
     const Mixture& mixture() const { return std::get<Mixture>(mixed); }
-    bool is_trained(std::size_t place) const { return dynamic_cast<const TrainedExpert*>(experts[place].get()) != nullptr; }
+    bool is_trained(std::size_t place) const {
+        return dynamic_cast<const TrainedExpert*>(experts[place].get()) != nullptr;
+    }
     TrainedExpert& trained(std::size_t place) { return static_cast<TrainedExpert&>(*experts[place]); }
     const TrainedExpert& trained(std::size_t place) const { return static_cast<const TrainedExpert&>(*experts[place]); }
-    std::uint64_t seen() const { return std::visit([](const auto& m) { return m.seen(); }, mixed); }
+    std::uint64_t seen() const {
+        return std::visit([](const auto& m) { return m.seen(); }, mixed);
+    }
     std::size_t classes() const { return task == Task::classification ? mixture().classes() : 0; }
     std::size_t outputs() const { return outputs_of(classes()); }
     std::size_t mixture_bytes_for(std::size_t classes) const;
-    void leave(std::size_t expert) { std::visit([&](auto& m) { m.leave(expert); }, mixed); }
+    void leave(std::size_t expert) {
+        std::visit([&](auto& m) { m.leave(expert); }, mixed);
+    }
     std::size_t bytes() const;
     std::size_t scaling_bytes() const;  // of scalings and targets, at most
-    std::size_t early_bytes() const;    // of these, what the first samples take
+    std::size_t early_bytes() const;  // of these, what the first samples take
     // Rows have this width from now on; memory is not shared out again.
     void set_width(std::size_t columns);
     // Saves or loads everything but the kind of the experts. requires, to load: the same experts, which have begun and learned
@@ -74,10 +80,12 @@ class Race {
     void check(const DenseRows<double>& rows) const;
     // One pass over a chunk; known: classes that are known beforehand. Returns the scores of each sample before it was learned,
     // `outputs()` numbers each, if `want`.
-    std::vector<double> learn(const DenseRows<double>& rows, std::span<const double> labels, bool want, std::size_t known);
+    std::vector<double> learn(const DenseRows<double>& rows, std::span<const double> labels, bool want,
+                              std::size_t known);
     void learn_one(const double* row, std::size_t width, double label);
     // passes: 0 for as many as lower the error on a tail that is held out.
-    void learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known, std::size_t passes);
+    void learn_batch(const DenseRows<double>& rows, std::span<const double> labels, std::size_t known,
+                     std::size_t passes);
     void score(const DenseRows<double>& rows, double* out) const;
     // Scores of one expert, in the units of the targets.
     void score_expert(const Expert& expert, const DenseRows<double>& rows, double* out) const;
@@ -103,15 +111,17 @@ class Race {
     void set_views(const DenseRows<double>& rows, Scaled& out) const;
     std::uint64_t due() const;
     Step cut(std::span<const double> labels, std::size_t start, std::size_t known);
-    void step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes, std::vector<double>& out);
-    void learn_expert(Expert& expert, const ScaledRows& rows, std::span<const double> labels, std::span<const double> inside,
-              std::size_t classes, double* out);
+    void step(const DenseRows<double>& rows, std::span<const double> labels, std::size_t classes,
+              std::vector<double>& out);
+    void learn_expert(Expert& expert, const ScaledRows& rows, std::span<const double> labels,
+                      std::span<const double> inside, std::size_t classes, double* out);
     void hold(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>& out);
     void learn_held();
     void set_targets(std::span<const double> labels);
     void finish_step(std::span<const double> labels);
     std::vector<std::size_t> experts_to_weigh() const;
-    void learn_steps(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>* out, std::size_t known);
+    void learn_steps(const DenseRows<double>& rows, std::span<const double> labels, std::vector<double>* out,
+                     std::size_t known);
     void revisit(const DenseRows<double>& rows, std::span<const double> labels);
     std::size_t passes_that_help(const DenseRows<double>& rows, std::span<const double> labels, std::size_t head);
     double tail_error(const DenseRows<double>& rows, std::span<const double> labels) const;

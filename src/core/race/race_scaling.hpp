@@ -14,7 +14,8 @@ class RaceScaling {
   public:
     enum class Method { standard, minmax, rank };
 
-    RaceScaling(Method method, std::uint64_t warmup) : method(method), warmup(warmup), scaling_(ColumnScaling(false, warmup)) {}
+    RaceScaling(Method method, std::uint64_t warmup)
+        : method(method), warmup(warmup), scaling_(ColumnScaling(false, warmup)) {}
 
     // memory: of the race, or 0. Moments are robust where a race shares out memory; what takes much of it is left out.
     void begin(std::size_t width, std::size_t memory) {
@@ -34,18 +35,22 @@ class RaceScaling {
     void widen(std::size_t width, std::uint64_t events) {
         const std::vector<double> fresh(width - width_);
         width_ = width;
-        std::visit([&](auto& s) {
-            if (s.seen > 0) s.widen(fresh, events);
-        }, scaling_);
+        std::visit(
+            [&](auto& s) {
+                if (s.seen > 0) s.widen(fresh, events);
+            },
+            scaling_);
     }
 
     // Whether points that were stored before have to follow: the maps of ranks were renewed before the first of these rows.
     bool learn(const double* rows, std::size_t n, double* out) {
         const std::uint64_t before = rank() ? rank()->renewals() : 0;
-        std::visit([&](auto& s) {
-            if (s.seen == 0) s.widen({rows, width_}, 0);
-            s.learn(rows, n, out);
-        }, scaling_);
+        std::visit(
+            [&](auto& s) {
+                if (s.seen == 0) s.widen({rows, width_}, 0);
+                s.learn(rows, n, out);
+            },
+            scaling_);
         return rank() && rank()->renewals() != before;
     }
     void scale(const double* rows, std::size_t n, double* out) const {
@@ -69,7 +74,9 @@ class RaceScaling {
         return 3 * width * sizeof(double) + early_bytes(width);
     }
     std::size_t early_bytes(std::size_t width) const {
-        return columns() && columns()->robust && columns()->seen < ColumnScaling::kEarly ? ColumnScaling::early_bytes(width) : 0;
+        return columns() && columns()->robust && columns()->seen < ColumnScaling::kEarly
+                   ? ColumnScaling::early_bytes(width)
+                   : 0;
     }
     // Goes on with another of the same kind.
     void set(RankScaling scaling) { scaling_ = std::move(scaling); }
@@ -85,7 +92,8 @@ class RaceScaling {
             else if (columns() && archive.has("sample_rows")) scaling_ = RankScaling(warmup);
         }
         if (auto* columns = std::get_if<ColumnScaling>(&scaling_)) columns->visit(archive, width);
-        else if (auto& rank = std::get<RankScaling>(scaling_); !archive.loads ? rank.seen > 0 : archive.has("columns")) rank.visit(archive);
+        else if (auto& rank = std::get<RankScaling>(scaling_); !archive.loads ? rank.seen > 0 : archive.has("columns"))
+            rank.visit(archive);
         if (!archive.loads) return;
         width_ = width;
         if (rank() && rank()->seen > 0 && rank()->width() != width) archive.refuse("sample", "does not fit the others");

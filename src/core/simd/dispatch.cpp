@@ -33,17 +33,29 @@ GRISTMILL_DECLARE(avx512)
 #if defined(__wasm__)
 // One set, nothing to choose; each table is named where it is asked for, so that those that a module never asks for are not linked.
 template <>
-const Isa<double>& isa<double>() { return baseline::kDouble; }
+const Isa<double>& isa<double>() {
+    return baseline::kDouble;
+}
 template <>
-const Isa<float>& isa<float>() { return baseline::kFloat; }
+const Isa<float>& isa<float>() {
+    return baseline::kFloat;
+}
 template <>
-const IsaGradient<double>& isa_gradient<double>() { return baseline::kDoubleGradient; }
+const IsaGradient<double>& isa_gradient<double>() {
+    return baseline::kDoubleGradient;
+}
 template <>
-const IsaGradient<float>& isa_gradient<float>() { return baseline::kFloatGradient; }
+const IsaGradient<float>& isa_gradient<float>() {
+    return baseline::kFloatGradient;
+}
 template <>
-const IsaFleet<double>& isa_fleet<double>() { return baseline::kFleetDouble; }
+const IsaFleet<double>& isa_fleet<double>() {
+    return baseline::kFleetDouble;
+}
 template <>
-const IsaFleet<float>& isa_fleet<float>() { return baseline::kFleetFloat; }
+const IsaFleet<float>& isa_fleet<float>() {
+    return baseline::kFleetFloat;
+}
 const IsaScore& isa_score() { return baseline::kScore; }
 const char* isa_name() { return baseline::kDouble.name; }
 IsaNames isas() { return {{isa_name()}, 1}; }
@@ -61,9 +73,11 @@ struct Choice {
     const IsaFleet<double>* double_fleet;
     const IsaFleet<float>* float_fleet;
 };
-#define GRISTMILL_CHOICE(name)                                                                                         \
-    Choice{&name::kDouble, &name::kFloat, &name::kScore, &name::kCodes, &name::kDoubleGradient, &name::kFloatGradient, \
-           &name::kFleetDouble, &name::kFleetFloat}
+#define GRISTMILL_CHOICE(name)                                                                                      \
+    Choice {                                                                                                        \
+        &name::kDouble, &name::kFloat, &name::kScore, &name::kCodes, &name::kDoubleGradient, &name::kFloatGradient, \
+            &name::kFleetDouble, &name::kFleetFloat                                                                 \
+    }
 
 // Narrowest first.
 std::vector<Choice> available() {
@@ -105,17 +119,29 @@ const Choice& chosen() {
 }  // namespace
 
 template <>
-const Isa<double>& isa<double>() { return *chosen().doubles; }
+const Isa<double>& isa<double>() {
+    return *chosen().doubles;
+}
 template <>
-const Isa<float>& isa<float>() { return *chosen().floats; }
+const Isa<float>& isa<float>() {
+    return *chosen().floats;
+}
 template <>
-const IsaGradient<double>& isa_gradient<double>() { return *chosen().double_gradient; }
+const IsaGradient<double>& isa_gradient<double>() {
+    return *chosen().double_gradient;
+}
 template <>
-const IsaGradient<float>& isa_gradient<float>() { return *chosen().float_gradient; }
+const IsaGradient<float>& isa_gradient<float>() {
+    return *chosen().float_gradient;
+}
 template <>
-const IsaFleet<double>& isa_fleet<double>() { return *chosen().double_fleet; }
+const IsaFleet<double>& isa_fleet<double>() {
+    return *chosen().double_fleet;
+}
 template <>
-const IsaFleet<float>& isa_fleet<float>() { return *chosen().float_fleet; }
+const IsaFleet<float>& isa_fleet<float>() {
+    return *chosen().float_fleet;
+}
 const IsaScore& isa_score() { return *chosen().score; }
 const IsaCodes& isa_codes() { return *chosen().codes; }
 const char* isa_name() { return chosen().doubles->name; }

@@ -22,22 +22,33 @@ inline constexpr std::size_t padded(std::size_t n) { return (n + kPad - 1) / kPa
 
 // A kernel is an expression over three quantities of a pair: the dot product, the L1 distance and the two norms.
 enum class Op : std::int32_t {
-    linear, polynomial, gaussian, laplacian, exponential, vovk, sigmoid, manhattan, squared_euclidean,
-    normalized, sum, product, multiple
+    linear,
+    polynomial,
+    gaussian,
+    laplacian,
+    exponential,
+    vovk,
+    sigmoid,
+    manhattan,
+    squared_euclidean,
+    normalized,
+    sum,
+    product,
+    multiple
 };
 struct Node {
     Op op;
     std::int32_t left = -1, right = -1;  // child nodes, for the last four operations
-    std::int32_t n = 0;                  // the degree
-    double a = 0, b = 0;                 // scale and shift
+    std::int32_t n = 0;  // the degree
+    double a = 0, b = 0;  // scale and shift
 };
 
 // The input of an expression: one row x against `size` points y (a multiple of the lanes).
 template <class T>
 struct Pairs {
-    const T* dot;      // <x, y>; may be null if the expression does not need it
-    const T* l1;       // sum |x - y|; may be null as well
-    T x_norm2;         // <x, x>
+    const T* dot;  // <x, y>; may be null if the expression does not need it
+    const T* l1;  // sum |x - y|; may be null as well
+    T x_norm2;  // <x, x>
     const T* y_norm2;  // <y, y>
     std::size_t size;
 };
@@ -81,15 +92,18 @@ struct IsaScore {
     void (*forward)(const double* triangle, const double* inverse, const double* const* values, std::size_t count,
                     double* sums, double* const* z);
     // out[j] = sum_i weights_i y_i[j] over the points y_i of one or more whole blocks: the transpose of `dots`.
-    void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights, double* out);
+    void (*lane_sums)(const double* blocks, std::size_t n_blocks, std::size_t width, const double* weights,
+                      double* out);
 };
 
 // Events stored as whole numbers, compared by the sum of |differences|.
 struct IsaCodes {
     // Columns of `lanes` numbers (a multiple of kPad), a lane a stored event; numbers differ by less than 2^31 / width.
-    void (*fine)(const std::int32_t* x, const std::int32_t* codes, std::size_t width, std::size_t lanes, std::uint32_t* out);
+    void (*fine)(const std::int32_t* x, const std::int32_t* codes, std::size_t width, std::size_t lanes,
+                 std::uint32_t* out);
     // `count` rows of `stride` bytes (a multiple of kPad).
-    void (*bytes)(const std::uint8_t* x, const std::uint8_t* rows, std::size_t count, std::size_t stride, std::uint32_t* out);
+    void (*bytes)(const std::uint8_t* x, const std::uint8_t* rows, std::size_t count, std::size_t stride,
+                  std::uint32_t* out);
 };
 
 struct SlopesWanted {  // the slopes that are not 0 for all pairs
@@ -106,14 +120,14 @@ struct IsaGradient {
     void (*lines)(const T* blocks, std::size_t n_blocks, std::size_t width, T* to);
     // out[k][j] += sum_i weights[k][i] y_i[j] over the n indices i in `places`, in their order (null: 0, ..., n - 1).
     // width: a multiple of a cache line; points: laid out by `lines`.
-    void (*points)(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
-                   std::size_t n_points, std::size_t width, T* const* out);
+    void (*points)(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n,
+                   const T* points, std::size_t n_points, std::size_t width, T* const* out);
     // out[k][j] += sum_i weights[k][i] sign(rows[k][j] - y_i[j]) with sign(0) = 0. shared: weights of the same row are
     // adjacent, and its signs are computed once for several of them. scratch: sign_scratch_size<T>() numbers.
     void (*signs)(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
                   std::size_t n_blocks, std::size_t width, T* scratch, T* const* out);
-    void (*times)(const T* a, const T* b, std::size_t n, T* out);                                // out_i = a_i b_i
-    void (*plus)(const T* a, double c, const T* b, std::size_t n, double* out);                  // out_i = a_i + c b_i
+    void (*times)(const T* a, const T* b, std::size_t n, T* out);  // out_i = a_i b_i
+    void (*plus)(const T* a, double c, const T* b, std::size_t n, double* out);  // out_i = a_i + c b_i
 };
 inline constexpr std::size_t kSlopeScratch = 6;
 inline constexpr std::size_t kSignStripe = 4;  // largest number of features copied together

@@ -2,8 +2,8 @@
 // rule: it includes only vector code.
 #include "core/simd/fleet_dispatch.hpp"
 #include "core/simd/fleet_kernels.hpp"
-#include "core/simd/keyed_kernels.hpp"
 #include "core/simd/fleet_rules.hpp"
+#include "core/simd/keyed_kernels.hpp"
 
 namespace gristmill::GRISTMILL_ISA {
 
@@ -19,8 +19,8 @@ std::uint32_t fleet_step(const LaneSettings& s, const LaneBlock<T>& block, const
 }
 
 template <LaneRule R, class T>
-LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, const LaneFrames<T>& given, const Node* nodes,
-                      std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
+LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, const LaneFrames<T>& given,
+                      const Node* nodes, std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
     // Local copies: stores through pointers cannot alias them, so the compiler keeps them in registers.
     const LaneSettings s = settings;
     const LaneBlock<T> block = memory;
@@ -30,13 +30,16 @@ LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, 
     const std::uint32_t full = full_lanes(s, block);
     std::size_t slots = 0;  // the number of stored points does not change here
     for (std::size_t l = 0; l < kLanes<T>; ++l) slots = block.size[l] > slots ? block.size[l] : slots;
-    const std::size_t row = frames.apart * s.width, share = (frames.lines + frames.count - 1) / frames.count * kLineBytes;
+    const std::size_t row = frames.apart * s.width,
+                      share = (frames.lines + frames.count - 1) / frames.count * kLineBytes;
     const std::byte *next = frames.next, *end = next + frames.lines * kLineBytes;
     const T* rows = frames.rows;
     for (std::size_t t = 0; t < frames.count; ++t, rows += row) {
         // Prefetches a share of the next block and its events per frame while this block is learned.
-        for (const std::byte* stop = next + share; next < stop && next < end; next += kLineBytes) __builtin_prefetch(next, 1);
-        for (std::size_t at = 0; at <= kLanes<T> * s.width; at += kLanes<T>) __builtin_prefetch(rows + kLanes<T> * s.width + at);
+        for (const std::byte* stop = next + share; next < stop && next < end; next += kLineBytes)
+            __builtin_prefetch(next, 1);
+        for (std::size_t at = 0; at <= kLanes<T> * s.width; at += kLanes<T>)
+            __builtin_prefetch(rows + kLanes<T> * s.width + at);
         fleet_lanes(rows, s.width, in.x);
         fleet_norms(in.x, s.width, in.norm2);
         fleet_values(nodes, root, in.x, in.norm2, block.points, block.norm2, slots, s.width, scratch, values);
@@ -55,15 +58,19 @@ LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, 
 }
 
 template <class T>
-LaneStop fleet_frames(const LaneSettings& settings, const LaneBlock<T>& block, const LaneFrames<T>& frames, const Node* nodes,
-                      std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
-    return with_rule(settings.rule, [&]<LaneRule R>() { return learn_frames<R>(settings, block, frames, nodes, root, events, scratch, values); });
+LaneStop fleet_frames(const LaneSettings& settings, const LaneBlock<T>& block, const LaneFrames<T>& frames,
+                      const Node* nodes, std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
+    return with_rule(settings.rule, [&]<LaneRule R>() {
+        return learn_frames<R>(settings, block, frames, nodes, root, events, scratch, values);
+    });
 }
 
 template <class T>
 constexpr IsaFleet<T> fleet_table() {
-    return {&fleet_lanes<T>, &fleet_small<T>, &fleet_norms<T>, &fleet_values<T>, &fleet_scores<T>, &fleet_smallest<T>, &record_sums<DotTerm, T>,
-            &record_sums<L1Term, T>, &record_norms<T>, &record_gaussian<T>, &record_oldest<T>, &fleet_step<T>, &fleet_frames<T>};
+    return {&fleet_lanes<T>,  &fleet_small<T>,     &fleet_norms<T>,          &fleet_values<T>,
+            &fleet_scores<T>, &fleet_smallest<T>,  &record_sums<DotTerm, T>, &record_sums<L1Term, T>,
+            &record_norms<T>, &record_gaussian<T>, &record_oldest<T>,        &fleet_step<T>,
+            &fleet_frames<T>};
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct LaneSettings {
     std::int32_t variant = 1;
     bool by_root = false, adapts = false, strict = false, intercept = false, regression = false;
     bool classes = false, novelty = false;  // labels are 0 and 1; scores are reported minus the margin, if `measured`
-    bool measured = false, oldest = false;     // oldest: evict the oldest point instead of the smallest
-    bool unit = false;                         // k(x, x) is 1 for every x
-    std::size_t width = 0, slots = 0;          // features of a point; points of a full store
+    bool measured = false, oldest = false;  // oldest: evict the oldest point instead of the smallest
+    bool unit = false;  // k(x, x) is 1 for every x
+    std::size_t width = 0, slots = 0;  // features of a point; points of a full store
 };
 
 // Addresses of the fields of a block of learners; null for fields that they do not have.
@@ -39,19 +39,19 @@ struct LaneEvents {
     double* raw;  // the score without scale and intercept
     const double *self, *label, *weight;
     std::uint32_t here;  // bit mask of the lanes that have an event
-    double* shown;       // scores before the update; null if not requested
+    double* shown;  // scores before the update; null if not requested
 };
 // Consecutive frames with an event in every lane. `events` holds the addresses for the first frame.
 template <class T>
 struct LaneFrames {
-    const T* rows;             // rows of the first frame, one learner after the other
+    const T* rows;  // rows of the first frame, one learner after the other
     std::size_t count, apart;  // number of frames; number of learners in a frame
-    bool labels, weights;      // given per frame, `apart` apart; otherwise shared by all frames
-    const std::byte* next;     // memory to prefetch, and its number of cache lines
+    bool labels, weights;  // given per frame, `apart` apart; otherwise shared by all frames
+    const std::byte* next;  // memory to prefetch, and its number of cache lines
     std::size_t lines;
 };
 struct LaneStop {
-    std::size_t frame;   // all frames before this one are learned
+    std::size_t frame;  // all frames before this one are learned
     std::uint32_t left;  // bit mask of its lanes that are not learned
 };
 
@@ -70,8 +70,8 @@ struct IsaFleet {
     // out[l] = sum_s coef[s * lanes + l] values[s * lanes + l], in the order of IsaScore::dot.
     void (*scores)(const T* values, const double* coef, std::size_t slots, double* out);
     // For each lane: the slot with the least |scale| max_o |coef|, and whether another slot ties with it.
-    void (*smallest)(const double* coef, std::size_t outputs, std::size_t stride, std::size_t slots, const double* scale,
-                     std::int64_t* slot, std::int64_t* tied);
+    void (*smallest)(const double* coef, std::size_t outputs, std::size_t stride, std::size_t slots,
+                     const double* scale, std::int64_t* slot, std::int64_t* tied);
     // Lanes across the slots of one record: slot s, feature j at j * stride + s. Memory behind the last slot is never
     // read; out is written up to the next whole vector.
     void (*record_dots)(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out);
@@ -86,8 +86,8 @@ struct IsaFleet {
     std::uint32_t (*step)(const LaneSettings& settings, const LaneBlock<T>& block, const LaneEvents<T>& events);
     // Scores and learns frame after frame up to the first that leaves lanes; x, norm2, values and raw then belong to
     // that frame.
-    LaneStop (*frames)(const LaneSettings& settings, const LaneBlock<T>& block, const LaneFrames<T>& frames, const Node* nodes,
-                       std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values);
+    LaneStop (*frames)(const LaneSettings& settings, const LaneBlock<T>& block, const LaneFrames<T>& frames,
+                       const Node* nodes, std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values);
 };
 
 template <class T>

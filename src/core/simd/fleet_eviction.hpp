@@ -61,7 +61,8 @@ inline void smallest(const double* coef, std::size_t slots, SmallestCoef<T>& out
         const Mask first = (Mask)lesser(least[0][p], least[1][p]);
         const Mask second = (Mask)lesser(greater(least[0][p], least[1][p]), lesser(next[0][p], next[1][p]));
         *reinterpret_cast<Counts*>(out.slot + p * kWidth<double>) = __builtin_convertvector(first & number, Counts);
-        out.tied |= bits(at_most((second >> kLaneSlotBits) - (first >> kLaneSlotBits), Mask{} + 1)) << p * kWidth<double>;
+        out.tied |= bits(at_most((second >> kLaneSlotBits) - (first >> kLaneSlotBits), Mask{} + 1))
+                    << p * kWidth<double>;
         out.high[p] = (Real)(first | number);
     }
 }
@@ -74,14 +75,22 @@ inline Halves lesser(Halves a, Halves b) { return _mm512_min_epi32(a, b); }
 inline Halves greater(Halves a, Halves b) { return _mm512_max_epi32(a, b); }
 inline Halves halves(int x) { return _mm512_set1_epi32(x); }
 // Lane order of the result: 0 1 8 9 2 3 10 11 and so on.
-inline Halves upper(const double* coef) { return (Halves)_mm512_shuffle_ps((__m512)load(coef), (__m512)load(coef + 8), 0xDD); }
-inline Halves in_order(Halves v) { return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0), v); }
-inline Halves tag_slot(Halves upper, Halves kept, Halves slot) { return _mm512_ternarylogic_epi32(upper, kept, slot, 0xEA); }
+inline Halves upper(const double* coef) {
+    return (Halves)_mm512_shuffle_ps((__m512)load(coef), (__m512)load(coef + 8), 0xDD);
+}
+inline Halves in_order(Halves v) {
+    return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0), v);
+}
+inline Halves tag_slot(Halves upper, Halves kept, Halves slot) {
+    return _mm512_ternarylogic_epi32(upper, kept, slot, 0xEA);
+}
 inline std::uint32_t within_one(Halves a, Halves b) {
-    return _mm512_cmple_epi32_mask(_mm512_sub_epi32(_mm512_srai_epi32(b, kLaneSlotBits), _mm512_srai_epi32(a, kLaneSlotBits)), halves(1));
+    return _mm512_cmple_epi32_mask(
+        _mm512_sub_epi32(_mm512_srai_epi32(b, kLaneSlotBits), _mm512_srai_epi32(a, kLaneSlotBits)), halves(1));
 }
 inline Real as_upper(Halves v, int part) {
-    return (Real)_mm512_slli_epi64(_mm512_cvtepi32_epi64(part ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v)), 32);
+    return (Real)_mm512_slli_epi64(
+        _mm512_cvtepi32_epi64(part ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v)), 32);
 }
 #else
 using Halves = __m256i;
@@ -89,15 +98,20 @@ inline Halves lesser(Halves a, Halves b) { return _mm256_min_epi32(a, b); }
 inline Halves greater(Halves a, Halves b) { return _mm256_max_epi32(a, b); }
 inline Halves halves(int x) { return _mm256_set1_epi32(x); }
 // Lane order of the result: 0 1 4 5 2 3 6 7.
-inline Halves upper(const double* coef) { return (Halves)_mm256_shuffle_ps((__m256)load(coef), (__m256)load(coef + 4), 0xDD); }
+inline Halves upper(const double* coef) {
+    return (Halves)_mm256_shuffle_ps((__m256)load(coef), (__m256)load(coef + 4), 0xDD);
+}
 inline Halves in_order(Halves v) { return _mm256_permute4x64_epi64(v, 0xD8); }
-inline Halves tag_slot(Halves upper, Halves kept, Halves slot) { return _mm256_or_si256(_mm256_and_si256(upper, kept), slot); }
+inline Halves tag_slot(Halves upper, Halves kept, Halves slot) {
+    return _mm256_or_si256(_mm256_and_si256(upper, kept), slot);
+}
 inline std::uint32_t within_one(Halves a, Halves b) {
     const Halves apart = _mm256_sub_epi32(_mm256_srai_epi32(b, kLaneSlotBits), _mm256_srai_epi32(a, kLaneSlotBits));
     return static_cast<std::uint32_t>(_mm256_movemask_ps((__m256)_mm256_cmpgt_epi32(halves(2), apart)));
 }
 inline Real as_upper(Halves v, int part) {
-    return (Real)_mm256_slli_epi64(_mm256_cvtepi32_epi64(part ? _mm256_extracti128_si256(v, 1) : _mm256_castsi256_si128(v)), 32);
+    return (Real)_mm256_slli_epi64(
+        _mm256_cvtepi32_epi64(part ? _mm256_extracti128_si256(v, 1) : _mm256_castsi256_si128(v)), 32);
 }
 #endif
 
@@ -139,7 +153,8 @@ inline void smallest_by_upper_half(const double* coef, std::size_t slots, Smalle
 
 // For the lanes in the bit mask `which`; the result of other lanes is unspecified.
 template <class T>
-inline void find_smallest(const double* coef, std::size_t slots, [[maybe_unused]] std::uint32_t which, SmallestCoef<T>& out) {
+inline void find_smallest(const double* coef, std::size_t slots, [[maybe_unused]] std::uint32_t which,
+                          SmallestCoef<T>& out) {
 #if defined(__AVX512F__) || defined(__AVX2__)
     if constexpr (sizeof(T) == 4) {
         smallest_by_upper_half(coef, slots, out);

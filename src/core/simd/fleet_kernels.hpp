@@ -15,7 +15,7 @@ namespace gristmill::GRISTMILL_ISA {
 // sorts them.
 struct Deinterleave3 {
     static constexpr int n = kWidth<float>;
-    int place[3][n] = {};           // position of number j of row k after the blends
+    int place[3][n] = {};  // position of number j of row k after the blends
     unsigned second[3] = {}, third[3] = {};  // bit masks of positions filled from the second and the third vector
     constexpr Deinterleave3() {
         for (int j = 0; j < 3; ++j)
@@ -37,7 +37,8 @@ inline Vec<float> every_third(Vec<float> a, Vec<float> b, Vec<float> c) {
     return _mm512_permutexvar_ps(_mm512_loadu_si512(kDeinterleave3.place[J]), mixed);
 #else
     const __m256 mixed = _mm256_blend_ps(_mm256_blend_ps(a, b, second), c, third);
-    return _mm256_permutevar8x32_ps(mixed, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kDeinterleave3.place[J])));
+    return _mm256_permutevar8x32_ps(mixed,
+                                    _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kDeinterleave3.place[J])));
 #endif
 }
 
@@ -141,7 +142,8 @@ inline constexpr std::size_t kSlotUnroll = kBytes >= 32 ? 5 : 1;
 
 // N consecutive slots. W: the width, if it is small; otherwise 0.
 template <std::size_t N, std::size_t W, class T>
-[[gnu::always_inline]] inline void slot_gaussian(T gamma, const T* x, const Vec<T>* mine, Vec<T> own, const T* points, const T* norm2, std::size_t given, T* out) {
+[[gnu::always_inline]] inline void slot_gaussian(T gamma, const T* x, const Vec<T>* mine, Vec<T> own, const T* points,
+                                                 const T* norm2, std::size_t given, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const std::size_t width = W ? W : given;
     Vec<T> value[N], square[N];
@@ -151,7 +153,8 @@ template <std::size_t N, std::size_t W, class T>
     }
     if constexpr (W > 0) {
         for (std::size_t j = 0; j < W; ++j)
-            for (std::size_t i = 0; i < N; ++i) value[i] = DotTerm::add(value[i], mine[j], load(points + (i * width + j) * lanes));
+            for (std::size_t i = 0; i < N; ++i)
+                value[i] = DotTerm::add(value[i], mine[j], load(points + (i * width + j) * lanes));
     } else {
         for (std::size_t i = 0; i < N; ++i) value[i] = lane_sum<DotTerm>(x, points + i * width * lanes, width);
     }
@@ -166,15 +169,18 @@ void fleet_gaussian(T gamma, const T* x, const T* x_norm2, const T* points, cons
                     std::size_t given, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const std::size_t width = W ? W : given;
-    for (int p = 0; p < kPerBlock; ++p, x += kWidth<T>, x_norm2 += kWidth<T>, points += kWidth<T>, norm2 += kWidth<T>, out += kWidth<T>) {
+    for (int p = 0; p < kPerBlock;
+         ++p, x += kWidth<T>, x_norm2 += kWidth<T>, points += kWidth<T>, norm2 += kWidth<T>, out += kWidth<T>) {
         const Vec<T> own = load(x_norm2);
         Vec<T> mine[W ? W : 1];
         for (std::size_t j = 0; j < W; ++j) mine[j] = load(x + j * lanes);
         std::size_t s = 0;
         for (; s + kSlotUnroll <= slots; s += kSlotUnroll)
-            slot_gaussian<kSlotUnroll, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
+            slot_gaussian<kSlotUnroll, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given,
+                                          out + s * lanes);
         for (; s < slots; ++s)
-            slot_gaussian<1, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given, out + s * lanes);
+            slot_gaussian<1, W>(gamma, x, mine, own, points + s * width * lanes, norm2 + s * lanes, given,
+                                out + s * lanes);
     }
 }
 
@@ -183,8 +189,11 @@ void fleet_values(const Node* nodes, std::int32_t root, const T* x, const T* x_n
                   std::size_t slots, std::size_t width, T* scratch, T* out) {
     constexpr std::size_t lanes = kLanes<T>;
     if (nodes[root].op == Op::gaussian) {
-        const auto run = width == 1 ? &fleet_gaussian<1, T> : width == 2 ? &fleet_gaussian<2, T>
-                         : width == 3 ? &fleet_gaussian<3, T> : width == 4 ? &fleet_gaussian<4, T> : &fleet_gaussian<0, T>;
+        const auto run = width == 1   ? &fleet_gaussian<1, T>
+                         : width == 2 ? &fleet_gaussian<2, T>
+                         : width == 3 ? &fleet_gaussian<3, T>
+                         : width == 4 ? &fleet_gaussian<4, T>
+                                      : &fleet_gaussian<0, T>;
         return run(static_cast<T>(nodes[root].a), x, x_norm2, points, norm2, slots, width, out);
     }
     T *dot = scratch, *l1 = scratch + lanes;
@@ -212,9 +221,11 @@ template <bool Full, std::size_t Sum, std::size_t Apart, std::size_t N, class T>
     } else {
         for (std::size_t i = 0; i < N; ++i) out[i] = Real{};
         if (Full || Sum < slots)
-            for (std::size_t i = 0; i < N; ++i) out[i] = fma(load(coef + Sum * lanes + i * few), wide(values + Sum * lanes + i * few), out[i]);
+            for (std::size_t i = 0; i < N; ++i)
+                out[i] = fma(load(coef + Sum * lanes + i * few), wide(values + Sum * lanes + i * few), out[i]);
         for (std::size_t s = Sum + kPad; s < slots; s += kPad)
-            for (std::size_t i = 0; i < N; ++i) out[i] = fma(load(coef + s * lanes + i * few), wide(values + s * lanes + i * few), out[i]);
+            for (std::size_t i = 0; i < N; ++i)
+                out[i] = fma(load(coef + s * lanes + i * few), wide(values + s * lanes + i * few), out[i]);
     }
 }
 

@@ -11,7 +11,8 @@ struct Proposal {
 };
 
 template <LaneRule R>
-[[gnu::always_inline]] inline Proposal propose(const LaneSettings& s, Real score, Real label, Real weight, Real self, Real width, Real step) {
+[[gnu::always_inline]] inline Proposal propose(const LaneSettings& s, Real score, Real label, Real weight, Real self,
+                                               Real width, Real step) {
     const Real zero = {}, one = broadcast(1.0);
     Proposal out{zero, one, width, zero};
     if constexpr (R == LaneRule::implicit_hinge) {
@@ -36,7 +37,8 @@ template <LaneRule R>
         const Real extent = s.variant == 2 ? self + 1.0 / (2.0 * limit) : self;
         const Real full = s.unit && s.variant != 2 ? loss : loss / extent;
         const Real size = s.variant == 1 ? lesser(limit, full) : full;
-        out.coefficient = choice(both(both(below(zero, loss), at_most(zero, self)), below(zero, extent)), sign * size, zero);
+        out.coefficient =
+            choice(both(both(below(zero, loss), at_most(zero, self)), below(zero, extent)), sign * size, zero);
     } else {  // Perceptron
         out.coefficient = choice(at_most(label * score, zero), label * weight, zero);
     }
@@ -46,8 +48,9 @@ template <LaneRule R>
 // Writes the events of the lanes in the bit mask `which` into the slots of the evicted points. W: the width, if it is
 // small; otherwise 0. ago: events that the lanes have seen but not counted yet.
 template <std::size_t W, class T>
-[[gnu::noinline]] void store_lanes(const LaneSettings& s, const LaneBlock<T>& to, const LaneEvents<T>& in, std::uint32_t which,
-                                   const std::uint32_t* slots, const double* coefs, std::uint32_t ago) {
+[[gnu::noinline]] void store_lanes(const LaneSettings& s, const LaneBlock<T>& to, const LaneEvents<T>& in,
+                                   std::uint32_t which, const std::uint32_t* slots, const double* coefs,
+                                   std::uint32_t ago) {
     constexpr std::size_t lanes = kLanes<T>;
     constexpr std::uint32_t all = (std::uint32_t{1} << lanes) - 1;
     const LaneBlock<T> block = to;
@@ -76,11 +79,12 @@ template <std::size_t W, class T>
 }
 
 template <class T>
-using StoreLanes = void (*)(const LaneSettings&, const LaneBlock<T>&, const LaneEvents<T>&, std::uint32_t, const std::uint32_t*,
-                            const double*, std::uint32_t);
+using StoreLanes = void (*)(const LaneSettings&, const LaneBlock<T>&, const LaneEvents<T>&, std::uint32_t,
+                            const std::uint32_t*, const double*, std::uint32_t);
 template <class T>
 inline StoreLanes<T> store_lanes_of(std::size_t width) {
-    constexpr StoreLanes<T> some[] = {&store_lanes<0, T>, &store_lanes<1, T>, &store_lanes<2, T>, &store_lanes<3, T>, &store_lanes<4, T>};
+    constexpr StoreLanes<T> some[] = {&store_lanes<0, T>, &store_lanes<1, T>, &store_lanes<2, T>, &store_lanes<3, T>,
+                                      &store_lanes<4, T>};
     return some[width <= 4 ? width : 0];
 }
 
@@ -95,14 +99,16 @@ inline std::uint32_t full_lanes(const LaneSettings& s, const LaneBlock<T>& block
 // Bit mask of the lanes of `enter` whose new coefficient is smaller than all stored ones, so that the event is not
 // stored.
 template <class T>
-[[gnu::noinline]] std::uint32_t too_small(const double* coef, const SmallestCoef<T>& smallest, std::uint32_t enter, const double* scale,
-                                          const Real* sizes, const Real* shrinks) {
+[[gnu::noinline]] std::uint32_t too_small(const double* coef, const SmallestCoef<T>& smallest, std::uint32_t enter,
+                                          const double* scale, const Real* sizes, const Real* shrinks) {
     std::uint32_t found = 0;
     for (std::uint32_t rest = enter; rest; rest &= rest - 1) {
         const auto l = static_cast<std::size_t>(__builtin_ctz(rest));
         const std::size_t p = l / kWidth<double>, k = l % kWidth<double>;
         const double least = __builtin_fabs(coef[smallest.slot[l] * kLanes<T> + l]);
-        found |= static_cast<std::uint32_t>(sizes[p][k] < __builtin_fabs(scale[l]) * least * __builtin_fabs(shrinks[p][k])) << l;
+        found |=
+            static_cast<std::uint32_t>(sizes[p][k] < __builtin_fabs(scale[l]) * least * __builtin_fabs(shrinks[p][k]))
+            << l;
     }
     return found;
 }
@@ -110,8 +116,9 @@ template <class T>
 // Learns one event per lane and returns the bit mask of the lanes left unchanged. Counters are not updated: the caller
 // has `ago` earlier events to count as well.
 template <LaneRule R, class T>
-[[gnu::always_inline]] inline std::uint32_t step_lanes(const LaneSettings& s, const LaneBlock<T>& block, const LaneEvents<T>& in,
-                                                       std::uint32_t full, std::uint32_t ago, StoreLanes<T> put) {
+[[gnu::always_inline]] inline std::uint32_t step_lanes(const LaneSettings& s, const LaneBlock<T>& block,
+                                                       const LaneEvents<T>& in, std::uint32_t full, std::uint32_t ago,
+                                                       StoreLanes<T> put) {
     constexpr std::size_t lanes = kLanes<T>, few = kWidth<double>, parts = lanes / few;
     const Real zero = {};
     Real scale[parts], after[parts], width[parts], size[parts];
@@ -131,7 +138,8 @@ template <LaneRule R, class T>
         after[p] = scale[p] * step[p].shrink;
         size[p] = magnitude(step[p].coefficient);
         const Real now = magnitude(after[p]);
-        Flags safe = both(both(is_finite(score), differs(weight, zero)), both(at_most(size[p], broadcast(1e150)), at_most(magnitude(step[p].shrink), broadcast(1.0))));
+        Flags safe = both(both(is_finite(score), differs(weight, zero)),
+                          both(at_most(size[p], broadcast(1e150)), at_most(magnitude(step[p].shrink), broadcast(1.0))));
         safe = both(safe, both(at_most(broadcast(1e-100), now), at_most(now, broadcast(1e100))));
         if (s.intercept) safe = both(safe, is_finite(step[p].intercept));
         if (!s.unit) safe = both(safe, is_finite(self));
@@ -150,7 +158,8 @@ template <LaneRule R, class T>
         std::uint32_t maybe = 0;
 #pragma GCC unroll 8
         for (std::size_t p = 0; p < parts; ++p)
-            maybe |= bits(below(size[p], magnitude(scale[p]) * smallest.high[p] * magnitude(step[p].shrink))) << p * few;
+            maybe |= bits(below(size[p], magnitude(scale[p]) * smallest.high[p] * magnitude(step[p].shrink)))
+                     << p * few;
         if (maybe & stored) {
             Real shrinks[parts];
             for (std::size_t p = 0; p < parts; ++p) shrinks[p] = step[p].shrink;
@@ -164,7 +173,9 @@ template <LaneRule R, class T>
         const Flags done = flags_of(learned >> l);
         store(block.scale + l, choice(done, after[p], scale[p]));
         if (block.number) store(block.number + l, choice(done, step[p].width, width[p]));
-        if (s.intercept) store(block.intercept + l, choice(done, load(block.intercept + l) + step[p].intercept, load(block.intercept + l)));
+        if (s.intercept)
+            store(block.intercept + l,
+                  choice(done, load(block.intercept + l) + step[p].intercept, load(block.intercept + l)));
         store(coefs + l, Real(Real{} + step[p].coefficient / after[p]));
     }
     if (stored) put(s, block, in, stored, smallest.slot, coefs, ago);

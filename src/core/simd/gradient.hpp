@@ -61,22 +61,14 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
         constant(out.l1, T(0));
     };
     switch (node.op) {
-        case Op::linear:
-            constant(out.dot, T(1));
-            return only_dot();
-        case Op::polynomial:
-            of_dot([=](Vec<T> t) { return T(n) * a * power<T>(a * t + b, n - 1); });
-            return only_dot();
-        case Op::exponential:
-            of_value(out.dot, [=](Vec<T> v) { return a * v; });
-            return only_dot();
+        case Op::linear: constant(out.dot, T(1)); return only_dot();
+        case Op::polynomial: of_dot([=](Vec<T> t) { return T(n) * a * power<T>(a * t + b, n - 1); }); return only_dot();
+        case Op::exponential: of_value(out.dot, [=](Vec<T> v) { return a * v; }); return only_dot();
         case Op::vovk:
             if (n > 0) of_dot([=](Vec<T> t) { return geometric_slope<T>(t, n); });
             else of_value(out.dot, [](Vec<T> v) { return v * v; });
             return only_dot();
-        case Op::sigmoid:
-            of_value(out.dot, [=](Vec<T> v) { return a * (T(1) - v * v); });
-            return only_dot();
+        case Op::sigmoid: of_value(out.dot, [=](Vec<T> v) { return a * (T(1) - v * v); }); return only_dot();
         case Op::gaussian:
             of_value(out.dot, [=](Vec<T> v) { return (T(2) * a) * v; });
             of_value(out.norm, [=](Vec<T> v) { return (T(-2) * a) * v; });
@@ -94,9 +86,7 @@ void leaf_slopes(const Node& node, const Pairs<T>& pairs, const Slopes<T>& out) 
             constant(out.dot, T(0));
             return constant(out.norm, T(0));
         // no slopes are implemented: refused as not finite
-        default:
-            constant(out.dot, std::numeric_limits<T>::quiet_NaN());
-            return only_dot();
+        default: constant(out.dot, std::numeric_limits<T>::quiet_NaN()); return only_dot();
     }
 }
 
@@ -114,7 +104,8 @@ void normalize_slopes(const Node* nodes, std::int32_t base, const Pairs<T>& pair
     T norms[lanes], zeros[lanes] = {};
     for (std::size_t l = 0; l < lanes; ++l) norms[l] = pairs.x_norm2;
     const Slopes<T> own(scratch + size, lanes, out.wanted());
-    slopes_of(nodes, base, Pairs<T>{norms, zeros, pairs.x_norm2, norms, lanes}, scratch + size + kSlopeRows * lanes, own);
+    slopes_of(nodes, base, Pairs<T>{norms, zeros, pairs.x_norm2, norms, lanes}, scratch + size + kSlopeRows * lanes,
+              own);
     const T x_self = own.value[0], x_slope = T(2) * ((own.dot ? own.dot[0] : T(0)) + (own.norm ? own.norm[0] : T(0)));
     for (std::size_t i = 0; i < size; ++i) {
         const T square = x_self * y_self[i];
@@ -122,7 +113,8 @@ void normalize_slopes(const Node* nodes, std::int32_t base, const Pairs<T>& pair
         out.value[i] *= scale;
         if (out.dot) out.dot[i] *= scale;
         if (out.l1) out.l1[i] *= scale;
-        if (out.norm) out.norm[i] = out.norm[i] * scale - (square > T(0) ? T(0.5) * out.value[i] * x_slope / x_self : T(0));
+        if (out.norm)
+            out.norm[i] = out.norm[i] * scale - (square > T(0) ? T(0.5) * out.value[i] * x_slope / x_self : T(0));
     }
 }
 
@@ -195,7 +187,8 @@ void lines(const T* blocks, std::size_t n_blocks, std::size_t width, T* to) {
             if (features == lanes) transpose(from, to);
             else
                 for (std::size_t l = 0; l < lanes; ++l)
-                    for (std::size_t j = 0; j < lanes; ++j) to[l * lanes + j] = j < features ? from[j * lanes + l] : T(0);
+                    for (std::size_t j = 0; j < lanes; ++j)
+                        to[l * lanes + j] = j < features ? from[j * lanes + l] : T(0);
         }
     }
 }
@@ -265,8 +258,8 @@ void sum_points(const T* const* weights, std::size_t count, const std::uint32_t*
 }
 
 template <class T>
-void weighted_points(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n, const T* points,
-                     std::size_t n_points, std::size_t width, T* const* out) {
+void weighted_points(const T* const* weights, std::size_t count, const std::uint32_t* places, std::size_t n,
+                     const T* points, std::size_t n_points, std::size_t width, T* const* out) {
     if (places) sum_points<true>(weights, count, places, n, points, n_points, width, out);
     else sum_points<false>(weights, count, places, n, points, n_points, width, out);
 }

@@ -43,9 +43,13 @@ template <class T>
 inline constexpr std::size_t kWidth = kBytes / sizeof(T);
 
 template <class T>
-inline Vec<T> load(const T* p) { return *reinterpret_cast<const Vec<T>*>(p); }
+inline Vec<T> load(const T* p) {
+    return *reinterpret_cast<const Vec<T>*>(p);
+}
 template <class T>
-inline void store(T* p, Vec<T> v) { *reinterpret_cast<Vec<T>*>(p) = v; }
+inline void store(T* p, Vec<T> v) {
+    *reinterpret_cast<Vec<T>*>(p) = v;
+}
 #if defined(__AVX512F__)
 inline Vec<double> broadcast(double x) { return _mm512_set1_pd(x); }
 inline Vec<float> broadcast(float x) { return _mm512_set1_ps(x); }
@@ -58,7 +62,9 @@ inline Vec<float> broadcast(float x) { return vdupq_n_f32(x); }
 #else
 // The vector extension broadcasts the scalar; subtracting +0 changes no number, not even -0.
 template <class T>
-inline Vec<T> broadcast(T x) { return x - Vec<T>{}; }
+inline Vec<T> broadcast(T x) {
+    return x - Vec<T>{};
+}
 #endif
 
 // a * b + c, fused in all operations of an instruction set or in none.
@@ -73,30 +79,46 @@ inline Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) { return vfm
 inline Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return vfmaq_f32(c, a, b); }
 #else
 template <class V>
-inline V fma(V a, V b, V c) { return a * b + c; }
+inline V fma(V a, V b, V c) {
+    return a * b + c;
+}
 #endif
 #if defined(__FMA__) || defined(__aarch64__)
 inline double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
 inline float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
 template <class T>
-inline T fma1(T a, T b, T c) { return a * b + c; }
+inline T fma1(T a, T b, T c) {
+    return a * b + c;
+}
 #endif
 
 // Clamps to [low, high]. NaN stays NaN, because it is the second operand.
 #if defined(__AVX512F__)
-inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) { return _mm512_min_pd(high, _mm512_max_pd(low, x)); }
-inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) { return _mm512_min_ps(high, _mm512_max_ps(low, x)); }
+inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) {
+    return _mm512_min_pd(high, _mm512_max_pd(low, x));
+}
+inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) {
+    return _mm512_min_ps(high, _mm512_max_ps(low, x));
+}
 #elif defined(__AVX2__)
-inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) { return _mm256_min_pd(high, _mm256_max_pd(low, x)); }
-inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) { return _mm256_min_ps(high, _mm256_max_ps(low, x)); }
+inline Vec<double> clamp(Vec<double> x, Vec<double> low, Vec<double> high) {
+    return _mm256_min_pd(high, _mm256_max_pd(low, x));
+}
+inline Vec<float> clamp(Vec<float> x, Vec<float> low, Vec<float> high) {
+    return _mm256_min_ps(high, _mm256_max_ps(low, x));
+}
 #else
 template <class V>
-inline V clamp(V x, V low, V high) { return x < low ? low : (x > high ? high : x); }
+inline V clamp(V x, V low, V high) {
+    return x < low ? low : (x > high ? high : x);
+}
 #endif
 
 template <class V>
-inline V max0(V v) { return v > V{} ? v : V{}; }
+inline V max0(V v) {
+    return v > V{} ? v : V{};
+}
 #if defined(__AVX512F__)
 inline Vec<double> abs(Vec<double> v) { return _mm512_abs_pd(v); }
 inline Vec<float> abs(Vec<float> v) { return _mm512_abs_ps(v); }
@@ -105,18 +127,24 @@ inline Vec<double> abs(Vec<double> v) { return _mm256_andnot_pd(_mm256_set1_pd(-
 inline Vec<float> abs(Vec<float> v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
 #else
 template <class V>
-inline V abs(V v) { return v < V{} ? -v : v; }
+inline V abs(V v) {
+    return v < V{} ? -v : v;
+}
 #endif
 
 // ---- sums over features -------------------------------------------------------------------------------------------
 
 struct DotTerm {
     template <class V>
-    static V add(V sum, V x, V y) { return fma(x, y, sum); }
+    static V add(V sum, V x, V y) {
+        return fma(x, y, sum);
+    }
 };
 struct L1Term {
     template <class V>
-    static V add(V sum, V x, V y) { return sum + abs(x - y); }
+    static V add(V sum, V x, V y) {
+        return sum + abs(x - y);
+    }
 };
 
 // One register tile: R rows by B blocks over features [from, to).
@@ -127,8 +155,7 @@ inline void tile(const T* const* rows, const T* blocks, std::size_t width, std::
     constexpr std::size_t lanes = kLanes<T>;
     Vec<T> sum[R][V];
     for (int r = 0; r < R; ++r)
-        for (int v = 0; v < V; ++v)
-            sum[r][v] = from == 0 ? Vec<T>{} : load(out + r * stride + v * kWidth<T>);
+        for (int v = 0; v < V; ++v) sum[r][v] = from == 0 ? Vec<T>{} : load(out + r * stride + v * kWidth<T>);
     for (std::size_t j = from; j < to; ++j) {
         Vec<T> y[V];
         for (int b = 0; b < B; ++b)
@@ -185,10 +212,8 @@ void feature_sums(const T* const* rows, std::size_t count, const T* blocks, std:
         T* to = out + b * kLanes<T>;
         for (std::size_t from = 0; from == 0 || from < width; from += kStrip) {
             const std::size_t end = from + kStrip < width ? from + kStrip : width;
-            if (full)
-                tile_rows<Term, kTileBlocks>(rows, count, at, width, from, end, to, stride);
-            else
-                tile_rows<Term, 1>(rows, count, at, width, from, end, to, stride);
+            if (full) tile_rows<Term, kTileBlocks>(rows, count, at, width, from, end, to, stride);
+            else tile_rows<Term, 1>(rows, count, at, width, from, end, to, stride);
         }
         b += full ? kTileBlocks : 1;
     }
@@ -248,10 +273,18 @@ struct ExpTraits<double> {
     static constexpr int mantissa = 52;
     // e^r = 1 + r + r^2/2 + r^3 q(r), highest power first; q of degree 8 has minimal relative error (2.4e-17) for |r|
     // <= ln(2)/2.
-    static constexpr double series[] = {0x1.8abafa1485258p-26, 0x1.289792fd01531p-22, 0x1.71f4b75e60bf5p-19,
-                                        0x1.a019b3747ae1cp-16, 0x1.a019f7c0d14f8p-13, 0x1.6c16c17a09cb5p-10,
-                                        0x1.11111112d40cbp-7,  0x1.5555555553af1p-5,  0x1.5555555554eaep-3,
-                                        0.5, 1.0, 1.0};
+    static constexpr double series[] = {0x1.8abafa1485258p-26,
+                                        0x1.289792fd01531p-22,
+                                        0x1.71f4b75e60bf5p-19,
+                                        0x1.a019b3747ae1cp-16,
+                                        0x1.a019f7c0d14f8p-13,
+                                        0x1.6c16c17a09cb5p-10,
+                                        0x1.11111112d40cbp-7,
+                                        0x1.5555555553af1p-5,
+                                        0x1.5555555554eaep-3,
+                                        0.5,
+                                        1.0,
+                                        1.0};
 };
 template <>
 struct ExpTraits<float> {
@@ -334,9 +367,7 @@ void leaf(const Node& node, const Pairs<T>& pairs, bool self, T* out) {
     auto of_square = [&](auto f) {  // ||x - y||^2 from norms and dot product; never negative
         if (self) return each([&](std::size_t) { return f(Vec<T>{}); });
         const Vec<T> x = broadcast(pairs.x_norm2);
-        each([&](std::size_t i) {
-            return f(max0((x + load(pairs.y_norm2 + i)) - T(2) * load(pairs.dot + i)));
-        });
+        each([&](std::size_t i) { return f(max0((x + load(pairs.y_norm2 + i)) - T(2) * load(pairs.dot + i))); });
     };
     switch (node.op) {
         case Op::linear: return of_dot([](Vec<T> t) { return t; });
@@ -450,7 +481,8 @@ inline Vec<double> sums_of_eight(const Vec<double>* v) {
     const Index low2 = {0, 1, 8, 9, 4, 5, 12, 13}, high2 = {2, 3, 10, 11, 6, 7, 14, 15};
     const Index low1 = {0, 8, 2, 10, 4, 12, 6, 14}, high1 = {1, 9, 3, 11, 5, 13, 7, 15};
     const auto fold = [](Vec<double> a, Vec<double> b, Index low, Index high) {
-        return (Vec<double>)_mm512_permutex2var_pd(a, (__m512i)low, b) + (Vec<double>)_mm512_permutex2var_pd(a, (__m512i)high, b);
+        return (Vec<double>)_mm512_permutex2var_pd(a, (__m512i)low, b) +
+               (Vec<double>)_mm512_permutex2var_pd(a, (__m512i)high, b);
     };
     const Vec<double> a = fold(v[0], v[4], low4, high4), b = fold(v[1], v[5], low4, high4);
     const Vec<double> c = fold(v[2], v[6], low4, high4), d = fold(v[3], v[7], low4, high4);
@@ -461,7 +493,8 @@ inline Vec<double> sums_of_eight(const Vec<double>* v) {
 // J features of all blocks. The first block initialises the sums: the compiler keeps sums initialised with zeros in
 // memory instead of registers.
 template <int J>
-inline void lane_sums_of(const double* at, std::size_t n_blocks, std::size_t width, const double* weights, double* out) {
+inline void lane_sums_of(const double* at, std::size_t n_blocks, std::size_t width, const double* weights,
+                         double* out) {
     constexpr std::size_t lanes = kLanes<double>;
     Vec<double> sum[J][kPerBlock];
     for (int p = 0; p < kPerBlock; ++p)

@@ -12,7 +12,8 @@ template <class Term, class T>
 void record_sums(const T* x, const T* points, std::size_t stride, std::size_t slots, std::size_t width, T* out) {
     for (std::size_t s = 0; s < slots; s += kWidth<T>) {
         Vec<T> sum = {};
-        for (std::size_t j = 0; j < width; ++j) sum = Term::add(sum, broadcast(x[j]), load_first(points + j * stride + s, slots - s));
+        for (std::size_t j = 0; j < width; ++j)
+            sum = Term::add(sum, broadcast(x[j]), load_first(points + j * stride + s, slots - s));
         store(out + s, sum);
     }
 }
@@ -35,8 +36,8 @@ inline constexpr std::size_t kRecordSlots = 2 * kPad;
 // Adds coef_s exp(-gamma ||x - y_s||^2) of N vectors of slots to the running sums; the first slot belongs to sum 0.
 // Values behind the last slot are arbitrary but finite, and their coefficients are 0.
 template <std::size_t N, class T>
-[[gnu::always_inline]] inline void record_terms(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride, std::size_t slots,
-                                                std::size_t width, const double* coef, Real* sums) {
+[[gnu::always_inline]] inline void record_terms(T gamma, const T* x, T x_norm2, const T* points, std::size_t stride,
+                                                std::size_t slots, std::size_t width, const double* coef, Real* sums) {
     constexpr std::size_t wide_lanes = kWidth<double>, few = kWidth<T> / wide_lanes;
     const auto left = [&](std::size_t first) { return slots > first ? slots - first : 0; };
     Vec<T> value[N] = {}, norm2[N] = {};
@@ -44,13 +45,15 @@ template <std::size_t N, class T>
         const Vec<T> mine = broadcast(x[j]);
 #pragma GCC unroll 8
         for (std::size_t i = 0; i < N; ++i) {
-            const Vec<T> y = i + 1 < N ? load(points + j * stride + i * kWidth<T>) : load_first(points + j * stride + i * kWidth<T>, left(i * kWidth<T>));
+            const Vec<T> y = i + 1 < N ? load(points + j * stride + i * kWidth<T>)
+                                       : load_first(points + j * stride + i * kWidth<T>, left(i * kWidth<T>));
             value[i] = fma(mine, y, value[i]);
             norm2[i] = fma(y, y, norm2[i]);
         }
     }
 #pragma GCC unroll 8
-    for (std::size_t i = 0; i < N; ++i) value[i] = -gamma * at_least0(fma(broadcast(T(-2)), value[i], broadcast(x_norm2) + norm2[i]));
+    for (std::size_t i = 0; i < N; ++i)
+        value[i] = -gamma * at_least0(fma(broadcast(T(-2)), value[i], broadcast(x_norm2) + norm2[i]));
     exp_nonpositive<N, T>(value);
     alignas(64) T values[N * kWidth<T>];
 #pragma GCC unroll 8
@@ -71,8 +74,11 @@ double record_gaussian(T gamma, const T* x, T* x_norm2, const T* points, std::si
     *x_norm2 = own;
     constexpr std::size_t most = kRecordSlots / kWidth<T>;
     Real sums[kPad / kWidth<double>] = {};
-    const auto run = [&]<std::size_t N>() __attribute__((always_inline)) { record_terms<N>(gamma, x, own, points, stride, slots, width, coef, sums); };
-    for (; slots >= kRecordSlots; slots -= kRecordSlots, points += kRecordSlots, coef += kRecordSlots) run.template operator()<most>();
+    const auto run = [&]<std::size_t N>() __attribute__((always_inline)) {
+        record_terms<N>(gamma, x, own, points, stride, slots, width, coef, sums);
+    };
+    for (; slots >= kRecordSlots; slots -= kRecordSlots, points += kRecordSlots, coef += kRecordSlots)
+        run.template operator()<most>();
     // The remaining slots, with just as many vectors as they need.
     [&]<std::size_t... N>(std::index_sequence<N...>) __attribute__((always_inline)) {
         const std::size_t vectors = (slots + kWidth<T> - 1) / kWidth<T>;

@@ -25,9 +25,13 @@ inline Vec<float> lesser(Vec<float> a, Vec<float> b) { return _mm256_min_ps(b, a
 inline Vec<double> lesser(Vec<double> a, Vec<double> b) { return _mm256_min_pd(b, a); }
 #else
 template <class V>
-inline V at_least0(V x) { return max0(x); }
+inline V at_least0(V x) {
+    return max0(x);
+}
 template <class V>
-inline V lesser(V a, V b) { return b < a ? b : a; }  // std::min
+inline V lesser(V a, V b) {
+    return b < a ? b : a;
+}  // std::min
 #endif
 
 // exp of N vectors of non-positive numbers, with the bits of exp<T>. If no result is near the smallest normal number,
@@ -53,7 +57,8 @@ template <std::size_t N, class T>
     each([&](std::size_t i) { rest[i] = fma(sum[i], broadcast(-E::ln2_low), rest[i]); });
     each([&](std::size_t i) { sum[i] = broadcast(E::series[0]); });
 #pragma GCC unroll 16
-    for (int t = 1; t < terms; ++t) each([&](std::size_t i) { sum[i] = fma(sum[i], rest[i], broadcast(E::series[t])); });
+    for (int t = 1; t < terms; ++t)
+        each([&](std::size_t i) { sum[i] = fma(sum[i], rest[i], broadcast(E::series[t])); });
     each([&](std::size_t i) { x[i] = (Vec<T>)((Ints)sum[i] + ((Ints)shifted[i] << E::mantissa)); });
 }
 #else
@@ -121,7 +126,9 @@ struct LeadingOnes {
 };
 inline constexpr LeadingOnes<std::int32_t> kIntMasks;
 inline constexpr LeadingOnes<std::int64_t> kLongMasks;
-inline Vec<float> load_first(const float* list, std::size_t count) { return _mm256_maskload_ps(list, kIntMasks.first(count)); }
+inline Vec<float> load_first(const float* list, std::size_t count) {
+    return _mm256_maskload_ps(list, kIntMasks.first(count));
+}
 inline Vec<double> load_first(const double* list, std::size_t count) {
     return _mm256_maskload_pd(list, kLongMasks.first(count));
 }

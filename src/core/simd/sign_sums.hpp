@@ -27,8 +27,8 @@ inline V interleaved(V a, V b) {
     else if constexpr (n == 8)
         return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3);
     else
-        return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3, at + 4, to + 4, at + 5, to + 5,
-                                       at + 6, to + 6, at + 7, to + 7);
+        return __builtin_shufflevector(a, b, at, to, at + 1, to + 1, at + 2, to + 2, at + 3, to + 3, at + 4, to + 4,
+                                       at + 5, to + 5, at + 6, to + 6, at + 7, to + 7);
 #endif
 }
 
@@ -62,8 +62,12 @@ inline Vec<float> add_signed(Vec<float> sum, Vec<float> w, Vec<float> d) {
 #elif defined(__AVX2__)
 inline constexpr int kSignUnit = 2;
 // As a 32-bit integer, the negated bits of 2 are the bits of -2.
-inline Vec<double> sign_of(Vec<double> d) { return (Vec<double>)_mm256_sign_epi32((__m256i)_mm256_set1_pd(2), (__m256i)d); }
-inline Vec<float> sign_of(Vec<float> d) { return (Vec<float>)_mm256_sign_epi32((__m256i)_mm256_set1_ps(2), (__m256i)d); }
+inline Vec<double> sign_of(Vec<double> d) {
+    return (Vec<double>)_mm256_sign_epi32((__m256i)_mm256_set1_pd(2), (__m256i)d);
+}
+inline Vec<float> sign_of(Vec<float> d) {
+    return (Vec<float>)_mm256_sign_epi32((__m256i)_mm256_set1_ps(2), (__m256i)d);
+}
 #else
 inline constexpr int kSignUnit = 1;
 template <class V>
@@ -88,7 +92,9 @@ inline void add_trees(const T* lines, T* out) {
     constexpr std::size_t bytes = kBytes < 32 ? kBytes : 32, n = bytes / sizeof(T), parts = kLanes<T> / n;
     typedef T V __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
     const auto fold = [](V a, V b) { return interleaved<false, V>(a, b) + interleaved<true, V>(a, b); };
-    const auto part = [&](int f, int p) { return f < J ? *reinterpret_cast<const V*>(lines + f * kLanes<T> + p * n) : V{}; };
+    const auto part = [&](int f, int p) {
+        return f < J ? *reinterpret_cast<const V*>(lines + f * kLanes<T> + p * n) : V{};
+    };
     const auto whole = [&](int f) {
         if constexpr (parts == 2) return part(f, 0) + part(f, 1);
         else return (part(f, 0) + part(f, 2)) + (part(f, 1) + part(f, 3));
@@ -107,15 +113,16 @@ inline void add_trees(const T* lines, T* out) {
 // K rows (`Shared`: K outputs of one row, whose signs are computed once) by J features over blocks [from, to); k and j
 // are the first row and feature.
 template <bool Shared, int K, int S, int J, class T>
-inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch, std::size_t k, std::size_t from, std::size_t to, bool last,
-                      std::size_t j, T* const* out) {
+inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch, std::size_t k, std::size_t from,
+                      std::size_t to, bool last, std::size_t j, T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     constexpr int P = kPerBlock;
     Vec<T> sum[K][J][P], x[Shared ? 1 : K][J];
     T* kept = scratch.sums + k * S * lanes;
     for (int i = 0; i < K; ++i)
         for (int f = 0; f < J; ++f) {
-            for (int p = 0; p < P; ++p) sum[i][f][p] = from == 0 ? Vec<T>{} : load(kept + (i * S + f) * lanes + p * kWidth<T>);
+            for (int p = 0; p < P; ++p)
+                sum[i][f][p] = from == 0 ? Vec<T>{} : load(kept + (i * S + f) * lanes + p * kWidth<T>);
             if (i == 0 || !Shared) x[i][f] = broadcast(scratch.x[(k + i) * S + f]);
         }
     const T* at = scratch.points + from * S * lanes;
@@ -146,14 +153,16 @@ inline void sign_tile(const T* const* weights, const SignScratch<S, T>& scratch,
 
 template <bool Shared, int K, int S, int J, class T>
 inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_t count, std::size_t n_blocks,
-                       const SignScratch<S, T>& scratch, std::size_t j, const T* next, std::size_t stride, T* const* out) {
+                       const SignScratch<S, T>& scratch, std::size_t j, const T* next, std::size_t stride,
+                       T* const* out) {
     constexpr std::size_t kDepth = 64;  // blocks of a stripe that stay in the L1 cache while all sums are updated
     for (std::size_t from = 0; from < n_blocks; from += kDepth) {
         const std::size_t to = from + kDepth < n_blocks ? from + kDepth : n_blocks;
         for (std::size_t k = 0, end, fetched = from; k < count; k = end) {
             end = count;
             if constexpr (Shared)  // the outputs of one row
-                for (end = k + 1; end < count && rows[end] == rows[k]; ++end) {}
+                for (end = k + 1; end < count && rows[end] == rows[k]; ++end) {
+                }
             const auto tiles = [&]<int W>() {
                 for (; k + W <= end; k += W) {
                     for (; fetched < from + (to - from) * (k + W) / count; ++fetched)  // prefetch the next stripe
@@ -172,8 +181,9 @@ inline void sign_tiles(const T* const* weights, const T* const* rows, std::size_
 
 // Features j, ..., j + J - 1; scratch rows hold S features.
 template <bool Shared, int K, int S, int J, class T>
-inline void sign_stripe(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks, std::size_t n_blocks,
-                        std::size_t width, std::size_t j, const SignScratch<S, T>& scratch, T* const* out) {
+inline void sign_stripe(const T* const* weights, const T* const* rows, std::size_t count, const T* blocks,
+                        std::size_t n_blocks, std::size_t width, std::size_t j, const SignScratch<S, T>& scratch,
+                        T* const* out) {
     constexpr std::size_t lanes = kLanes<T>;
     const T* at = blocks + j * lanes;
     for (std::size_t b = 0; b < n_blocks; ++b)
@@ -181,7 +191,8 @@ inline void sign_stripe(const T* const* weights, const T* const* rows, std::size
             store(scratch.points + b * S * lanes + l, comparable<T>(load(at + b * width * lanes + l)));
     for (std::size_t k = 0; k < count; ++k)
         for (int f = 0; f < J; ++f) scratch.x[k * S + f] = rows[k][j + f];
-    for (std::size_t i = 0; i < padded(count * S); i += kWidth<T>) store(scratch.x + i, comparable<T>(load(scratch.x + i)));
+    for (std::size_t i = 0; i < padded(count * S); i += kWidth<T>)
+        store(scratch.x + i, comparable<T>(load(scratch.x + i)));
     sign_tiles<Shared, K, S, J>(weights, rows, count, n_blocks, scratch, j, at + J * lanes, width * lanes, out);
 }
 
@@ -190,7 +201,9 @@ void sum_signs(const T* const* weights, const T* const* rows, std::size_t count,
                std::size_t width, T* scratch, T* const* out) {
     const SignScratch<S, T> in(scratch, n_blocks, count);
     std::size_t j = 0;
-    const auto stripe = [&]<int J>() { sign_stripe<Shared, K, S, J>(weights, rows, count, blocks, n_blocks, width, j, in, out); };
+    const auto stripe = [&]<int J>() {
+        sign_stripe<Shared, K, S, J>(weights, rows, count, blocks, n_blocks, width, j, in, out);
+    };
     for (; j + S <= width; j += S) stripe.template operator()<S>();
     if constexpr (S > 3)
         if (width - j == 3) stripe.template operator()<3>();
@@ -203,7 +216,8 @@ template <class T>
 void weighted_signs(const T* const* weights, const T* const* rows, std::size_t count, bool shared, const T* blocks,
                     std::size_t n_blocks, std::size_t width, T* scratch, T* const* out) {
     constexpr bool wide = kPerBlock == 1;  // the sums of a block fit into one register
-    if (shared) sum_signs<true, wide ? 5 : 2, wide ? 4 : 2>(weights, rows, count, blocks, n_blocks, width, scratch, out);
+    if (shared)
+        sum_signs<true, wide ? 5 : 2, wide ? 4 : 2>(weights, rows, count, blocks, n_blocks, width, scratch, out);
     else sum_signs<false, wide ? 2 : 1, 4>(weights, rows, count, blocks, n_blocks, width, scratch, out);
 }
 

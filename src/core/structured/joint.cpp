@@ -7,7 +7,8 @@
 
 namespace gristmill {
 
-JointExpansion::JointExpansion(const JointSettings& settings, Kernel kernel, std::unique_ptr<Points> points, std::uint64_t seed)
+JointExpansion::JointExpansion(const JointSettings& settings, Kernel kernel, std::unique_ptr<Points> points,
+                               std::uint64_t seed)
     : settings_(settings), kernel_(std::move(kernel)), points_(std::move(points)) {
     random_.seed = seed;
 }
@@ -30,8 +31,8 @@ std::size_t JointExpansion::bytes() const {
     return points + 8 * numbers + 4 * symbols_.size() + (settings_.projects ? span_.bytes() : 0);
 }
 
-void JointExpansion::row_scores(std::span<const double> weights, const double* values, std::size_t stride, std::size_t rows,
-                                std::size_t symbols, double* out) const {
+void JointExpansion::row_scores(std::span<const double> weights, const double* values, std::size_t stride,
+                                std::size_t rows, std::size_t symbols, double* out) const {
     std::fill_n(out, rows * symbols, 0.0);
     for (std::size_t t = 0; t < rows; ++t, out += symbols, values += stride)
         for (std::size_t i = 0; i < functions(); ++i) {
@@ -46,7 +47,8 @@ void JointExpansion::transition_scores(std::span<const double> weights, std::siz
     for (std::size_t i = 0; i < functions(); ++i) {
         const Label y = label(i);
         for (std::size_t t = 1; t < y.size(); ++t)
-            out[static_cast<std::size_t>(y[t - 1]) * symbols + static_cast<std::size_t>(y[t])] += settings_.transitions * weights[i];
+            out[static_cast<std::size_t>(y[t - 1]) * symbols + static_cast<std::size_t>(y[t])] +=
+                settings_.transitions * weights[i];
     }
 }
 
@@ -70,7 +72,8 @@ void JointExpansion::row(Label label, const double* values, std::size_t stride, 
         for (std::size_t t = 0; t < label.size(); ++t)
             for (std::size_t s = 0; s < other.size(); ++s)
                 if (label[t] == other[s]) sum += values[t * stride + slots[s]];
-        if (label.size() > 1 && settings_.transitions > 0) sum += settings_.transitions * shared_transitions(label, other);
+        if (label.size() > 1 && settings_.transitions > 0)
+            sum += settings_.transitions * shared_transitions(label, other);
         out[i] = sum;
     }
 }
@@ -202,10 +205,12 @@ void JointExpansion::remove(JointSample& x, std::size_t input) {
     // The functions of one input follow each other.
     const auto from = std::lower_bound(of_.begin(), of_.end(), input), to = std::upper_bound(from, of_.end(), input);
     const std::ptrdiff_t a = from - of_.begin(), b = to - of_.begin();
-    const std::size_t first = first_symbol_[static_cast<std::size_t>(a)], end = first_symbol_[static_cast<std::size_t>(b)];
+    const std::size_t first = first_symbol_[static_cast<std::size_t>(a)],
+                      end = first_symbol_[static_cast<std::size_t>(b)];
     of_.erase(from, to);
     for (std::size_t i = static_cast<std::size_t>(a); i < of_.size(); ++i) --of_[i];
-    symbols_.erase(symbols_.begin() + static_cast<std::ptrdiff_t>(first), symbols_.begin() + static_cast<std::ptrdiff_t>(end));
+    symbols_.erase(symbols_.begin() + static_cast<std::ptrdiff_t>(first),
+                   symbols_.begin() + static_cast<std::ptrdiff_t>(end));
     first_symbol_.erase(first_symbol_.begin() + a, first_symbol_.begin() + b);
     for (std::size_t i = static_cast<std::size_t>(a); i < first_symbol_.size(); ++i) first_symbol_[i] -= end - first;
     coef_.erase(coef_.begin() + a, coef_.begin() + b);
@@ -224,7 +229,8 @@ std::vector<std::int32_t> JointExpansion::compact() {
 JointExpansion::State JointExpansion::state() const {
     State s{ids_, first_row_, of_, first_symbol_, symbols_, coef_, total_, {}, seen_, ticks_, draws_, random_};
     if (settings_.projects) {
-        s.coef.assign(span_.coordinates().begin(), span_.coordinates().begin() + static_cast<std::ptrdiff_t>(functions()));
+        s.coef.assign(span_.coordinates().begin(),
+                      span_.coordinates().begin() + static_cast<std::ptrdiff_t>(functions()));
         s.factor.resize(functions() * functions());
         for (std::size_t i = 0; i < functions(); ++i) span_.copy_member(i, s.factor.data() + i * functions());
     }
@@ -291,7 +297,8 @@ std::vector<std::size_t> JointLookahead::store() {
     std::vector<std::size_t> slots;
     for (std::size_t t = 0; t < rows(); ++t) {
         const std::size_t slot = f_.points().size();
-        f_.points().put(slot, static_cast<std::int64_t>(f_.seen()), *lookahead_.batch, static_cast<std::size_t>(start_[i_]) + t);
+        f_.points().put(slot, static_cast<std::int64_t>(f_.seen()), *lookahead_.batch,
+                        static_cast<std::size_t>(start_[i_]) + t);
         lookahead_.stored(first_ + t, slot);
         slots.push_back(slot);
     }
@@ -300,8 +307,9 @@ std::vector<std::size_t> JointLookahead::store() {
 
 void JointLookahead::removed(std::size_t slot) { lookahead_.moved(first_ + rows(), f_.points().size(), slot); }
 
-void learn_classes(JointExpansion& f, const Batch& batch, std::span<const std::int32_t> labels, std::span<const double> weights,
-                   std::span<const double> costs, std::size_t classes, double* scores, const std::function<void()>& poll) {
+void learn_classes(JointExpansion& f, const Batch& batch, std::span<const std::int32_t> labels,
+                   std::span<const double> weights, std::span<const double> costs, std::size_t classes, double* scores,
+                   const std::function<void()>& poll) {
     std::vector<std::int64_t> start(labels.size() + 1);
     std::iota(start.begin(), start.end(), std::int64_t{0});
     JointLookahead samples(f, batch, start);
@@ -314,7 +322,8 @@ void learn_classes(JointExpansion& f, const Batch& batch, std::span<const std::i
         auto score = [&](bool mean, double* out) {
             std::vector<double> means;
             if (mean) means = f.weights(true);
-            f.row_scores(mean ? std::span<const double>(means) : f.coefs(), samples.values(), samples.stride(), 1, classes, out);
+            f.row_scores(mean ? std::span<const double>(means) : f.coefs(), samples.values(), samples.stride(), 1,
+                         classes, out);
             if (!std::all_of(out, out + classes, [](double s) { return std::isfinite(s); }))
                 throw RowError(i, "row " + std::to_string(i) + ": a score is not finite; scale the inputs");
         };
@@ -336,7 +345,8 @@ void learn_classes(JointExpansion& f, const Batch& batch, std::span<const std::i
         for (std::size_t c = rival + 1; c < classes; ++c)
             if (c != y && value(c) > value(rival)) rival = c;
         const std::int32_t best = static_cast<std::int32_t>(rival);
-        f.learn(samples, labels.subspan(i, 1), Label(&best, 1), table[y] - table[rival], cost ? cost[rival] : 0.0, weight);
+        f.learn(samples, labels.subspan(i, 1), Label(&best, 1), table[y] - table[rival], cost ? cost[rival] : 0.0,
+                weight);
     }
 }
 

@@ -24,10 +24,10 @@ using Label = std::span<const std::int32_t>;
 struct JointSettings {
     enum class Rule { perceptron, margin_projection, implicit } rule = Rule::perceptron;
     enum class Drop { nothing, oldest, smallest, random } drop = Drop::nothing;
-    bool squared = false;             // of margin_projection
+    bool squared = false;  // of margin_projection
     double C = 1, rate = 1, reg = 0;  // of implicit
-    std::size_t size = 0;             // largest number of stored inputs, unless nothing is dropped
-    bool uniform = false;             // of random
+    std::size_t size = 0;  // largest number of stored inputs, unless nothing is dropped
+    bool uniform = false;  // of random
     bool projects = false;
     double tolerance = 0;
     bool average = false;
@@ -40,10 +40,10 @@ class JointExpansion;
 class JointSample {
   public:
     virtual ~JointSample() = default;
-    virtual void row(Label label, double* out) = 0;      // K((x, label), .) at all functions
-    virtual double cross(Label a, Label b) = 0;          // K((x, a), (x, b))
-    virtual std::vector<std::size_t> store() = 0;        // stores the rows; returns their slots
-    virtual void removed(std::size_t slot) = 0;          // the last slot has moved into this one
+    virtual void row(Label label, double* out) = 0;  // K((x, label), .) at all functions
+    virtual double cross(Label a, Label b) = 0;  // K((x, a), (x, b))
+    virtual std::vector<std::size_t> store() = 0;  // stores the rows; returns their slots
+    virtual void removed(std::size_t slot) = 0;  // the last slot has moved into this one
 };
 
 class JointExpansion {
@@ -61,12 +61,14 @@ class JointExpansion {
     std::size_t functions() const { return of_.size(); }
     std::uint64_t seen() const { return seen_; }
     std::span<const std::int64_t> ids() const { return ids_; }
-    std::span<const std::size_t> slots() const { return slots_; }      // of all rows, input by input
+    std::span<const std::size_t> slots() const { return slots_; }  // of all rows, input by input
     std::span<const std::size_t> first_row() const { return first_row_; }  // of each input, and the end
-    std::span<const std::size_t> of() const { return of_; }            // input of each function
+    std::span<const std::size_t> of() const { return of_; }  // input of each function
     std::span<const std::int32_t> symbols() const { return symbols_; }  // of all functions, one after the other
     std::span<const std::size_t> first_symbol() const { return first_symbol_; }
-    Label label(std::size_t i) const { return Label(symbols_).subspan(first_symbol_[i], first_symbol_[i + 1] - first_symbol_[i]); }
+    Label label(std::size_t i) const {
+        return Label(symbols_).subspan(first_symbol_[i], first_symbol_[i + 1] - first_symbol_[i]);
+    }
     std::span<const double> coefs() const { return coef_; }
     // Coefficients that predict: present ones, or their mean over time.
     std::vector<double> weights(bool average) const;
@@ -132,8 +134,9 @@ class JointExpansion {
 // Learns samples of one row in order; labels are symbols below `classes`, the rival is the first symbol with the highest
 // score plus cost. costs: classes x classes, or empty. scores: null, or rows x classes, before each sample. poll: called
 // before each sample.
-void learn_classes(JointExpansion& f, const Batch& batch, std::span<const std::int32_t> labels, std::span<const double> weights,
-                   std::span<const double> costs, std::size_t classes, double* scores, const std::function<void()>& poll);
+void learn_classes(JointExpansion& f, const Batch& batch, std::span<const std::int32_t> labels,
+                   std::span<const double> weights, std::span<const double> costs, std::size_t classes, double* scores,
+                   const std::function<void()>& poll);
 
 // Samples of a chunk against a hypothesis with points: sample i has the rows [start[i], start[i + 1]).
 class JointLookahead final : public JointSample {
