@@ -43,7 +43,7 @@ _PAPERS = "tests/repository/test_papers.py"
 
 ENTRIES = [
     Entry("additive", "Figure 1", "f(x) in O(log m) by sorted prefix sums", "kernels.Laplacian, Additive",
-          "tests/learners/test_additive.py::test_scores_are_the_naive_sum"),
+          "tests/additive/test_additive.py::test_scores_are_the_naive_sum"),
     Entry("additive", "Figures 2, 3", "projection algorithms", "FeasibleSet, projection_classifier, projection_regressor",
           "tests/catalogue/test_herbster.py::test_the_core_is_the_twin"),
     Entry("additive", "Figure 4", "projections kept inside a ball", "FeasibleSet",

@@ -1,5 +1,5 @@
 #include "bind/bind.hpp"
-#include "bind/fleet.hpp"
+#include "bind/fleets/fleet.hpp"
 #include "core/base/threads.hpp"
 
 namespace gristmill::bind {

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "bind/bind.hpp"
-#include "bind/fleet.hpp"
+#include "bind/fleets/fleet.hpp"
 #include "core/expansion/expansion.hpp"
 #include "core/parts/named.hpp"
 

@@ -10,7 +10,7 @@ import pytest
 import gristmill as gm
 from gristmill.features import FeatureClassifier, RandomMaclaurin
 from gristmill.race import expert_sets
-from tests.support.race_twin import RaceTwin
+from tests.twins.race_twin import RaceTwin
 
 UNITS = np.array([1.0, 300.0, 0.01, 5.0])
 

@@ -18,7 +18,14 @@ from gristmill.evaluate import metrics
 ROOT = Path(__file__).parent.parent.parent
 MOST = 16  #: files in a folder
 PACKAGES = sorted(path.parent for path in (ROOT / "src" / "gristmill").rglob("__init__.py"))
-FOLDERS = sorted({path.parent for path in (ROOT / "src").rglob("*.[hcp]*") if "__pycache__" not in path.parts})
+FOLDERS = sorted(
+    {
+        path.parent
+        for top in ("src", "tests")
+        for path in (ROOT / top).rglob("*.[hcp]*")
+        if "__pycache__" not in path.parts
+    }
+)
 SUFFIXES = {".py", ".pyi", ".hpp", ".cpp"}
 ARCHITECTURE = (ROOT / "docs" / "develop" / "architecture.md").read_text(encoding="utf-8")
 
@@ -33,8 +40,7 @@ def files(folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name)
 def test_a_folder_is_small(folder):
-    most = MOST if folder != ROOT / "src" / "bind" else 24  # one file per topic of the core
-    assert len(files(folder)) <= most
+    assert len(files(folder)) <= MOST
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name)

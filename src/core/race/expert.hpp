@@ -2,7 +2,7 @@
 //
 // Begin with `Expert`. Each learns a chunk, or one sample in two steps, of which only the first may fail, so that a race learns a
 // sample with all of its experts or with none. `TrainedExpert` is a learner that keeps points: `LearnerExpert` in the core, or a
-// learner written in Python behind the same interface (`bind/python_expert.hpp`).
+// learner written in Python behind the same interface (`bind/race/python_expert.hpp`).
 // The bindings may include this folder; it includes pipeline/ and below.
 #pragma once
 

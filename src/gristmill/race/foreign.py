@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ForeignLearner:
-    """The methods by which the core runs an expert (`bind/python_expert.hpp`).
+    """The methods by which the core runs an expert (`bind/race/python_expert.hpp`).
 
     The race copies it before a chunk and goes on with the copy after an error. A copy holds the saved state, and becomes a
     learner when it is used.

@@ -1,7 +1,7 @@
 // The parts of a pipeline for Python: the table, the scale of targets, and the way of single events through table, scaling and
 // learner without Python in between.
-#include "bind/bound_learner.hpp"
 #include "bind/cells.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/pipeline/target_scale.hpp"
 
 namespace gristmill::bind {

@@ -8,7 +8,7 @@
 
 #include "bind/archive.hpp"
 #include "bind/bind.hpp"
-#include "bind/stored.hpp"
+#include "bind/learners/stored.hpp"
 #include "core/adapt/calibration.hpp"
 
 namespace gristmill::bind {

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "bind/bound_learner.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/pairwise/matrix.hpp"
 
 namespace gristmill::bind {

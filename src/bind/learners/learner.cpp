@@ -1,5 +1,5 @@
 // Bindings of the learners over stored points, spans, trees and explicit weights.
-#include "bind/bound_learner.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/adapt/rank_scaling.hpp"
 #include "core/additive/widening.hpp"
 #include "core/features/weights.hpp"

@@ -1,7 +1,7 @@
 // Kernel matrices, compression, and the plain expansion for tests of its invariant.
 #include "core/expansion/expansion.hpp"
 #include "bind/bind.hpp"
-#include "bind/bound_learner.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/expansion/compress.hpp"
 #include "core/kernels/check.hpp"
 

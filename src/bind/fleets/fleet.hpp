@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind/bind.hpp"
-#include "bind/bound_learner.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/fleet/member_state.hpp"
 
 namespace gristmill::bind {

@@ -1,6 +1,6 @@
 // Bindings of a race: learning and scores without Python in between, copies of its parts, saved state, and merging.
-#include "bind/bound_learner.hpp"
-#include "bind/python_expert.hpp"
+#include "bind/learners/bound_learner.hpp"
+#include "bind/race/python_expert.hpp"
 #include "core/race/merging.hpp"
 
 namespace gristmill::bind {

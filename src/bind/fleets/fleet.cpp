@@ -1,5 +1,5 @@
 // Bindings of fleets.
-#include "bind/fleet.hpp"
+#include "bind/fleets/fleet.hpp"
 
 #include "core/fleet/fleet.hpp"
 

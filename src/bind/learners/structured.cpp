@@ -1,6 +1,6 @@
 // Bindings of hypotheses over (input, label) pairs.
 #include "bind/bind.hpp"
-#include "bind/bound_learner.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/kernels/check.hpp"
 #include "core/structured/joint.hpp"
 

@@ -1,6 +1,6 @@
 // Bindings of keyed fleets. Keys are an array of integers, or a list of bytes.
 #include "core/keyed/keyed.hpp"
-#include "bind/fleet.hpp"
+#include "bind/fleets/fleet.hpp"
 
 namespace gristmill::bind {
 

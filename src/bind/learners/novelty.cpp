@@ -1,6 +1,6 @@
 // The detector of anomalies, as Python sees it.
 #include "bind/bind.hpp"
-#include "bind/bound_learner.hpp"
+#include "bind/learners/bound_learner.hpp"
 #include "core/novelty/detector.hpp"
 
 namespace gristmill::bind {
