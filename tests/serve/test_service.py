@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import io
 import json
@@ -496,6 +497,44 @@ def test_inference_in_json(client):
     expected = client.post("/v1/models/m/predict", json={"rows": ROWS[:5]}).json()["predictions"]
     assert found["outputs"][0]["data"] == expected
     assert json.dumps(client.get("/v2/models/m").json())
+
+
+def test_probabilities_of_inference_name_their_classes(client):
+    learn(client, 0, 200)
+    columns = {n: X[:5, j].tolist() for j, n in enumerate("abc")}
+    inputs = [{"name": n, "shape": [5], "datatype": "FP64", "data": values} for n, values in columns.items()]
+    for wanted in ({"name": "probability"}, {"name": "probability", "parameters": {"binary_data": True}}):
+        answer = client.post("/v2/models/m/infer", json={"inputs": inputs, "outputs": [wanted]})
+        head = answer.content[: int(answer.headers.get("inference-header-content-length", len(answer.content)))]
+        output = json.loads(head)["outputs"][0]
+        shown = client.post("/v1/models/m/predict", json={"rows": ROWS[:5], "proba": True}).json()["probabilities"]
+        assert output["parameters"]["classes"] == list(shown[0])
+        if "data" in output:
+            assert output["data"] == [value for row in shown for value in row.values()]
+    described = client.get("/v2/models/m").json()["outputs"][1]
+    assert described["parameters"]["classes"] == list(shown[0])
+    assert described["shape"] == [-1, len(shown[0])]
+
+
+def test_a_challenger_without_settings_has_the_task_of_the_model(client):
+    learn(client, 0, 50)
+    assert client.post("/v1/models/m/challenger", json={"learner": "auto"}).status_code == 200
+    learn(client, 50, 150)
+    assert client.get("/v1/models/m/challenger").json()["challenger"]["metrics"]["scored"] == 100
+
+
+def test_a_gzip_body_is_unpacked_within_the_limit_of_size(client):
+    text = json.dumps({"rows": ROWS[:50], "labels": Y[:50]}).encode()
+    path, headers = "/v1/models/m/learn", {"content-type": "application/json", "content-encoding": "gzip"}
+    assert client.post(path, content=gzip.compress(text), headers=headers).json()["learned"] == 50
+    refused = {
+        gzip.compress(text)[:-9]: 400, gzip.compress(text) + b"more": 400, text: 400,
+        gzip.compress(b" " * (served(client).settings.body_bytes + 1)): 413,
+    }  # fmt: skip
+    for body, status in refused.items():
+        assert client.post(path, content=body, headers=headers).status_code == status
+    assert client.post(path, content=text, headers={**headers, "content-encoding": "br"}).status_code == 415
+    assert client.get("/v1/models/m").json()["n_seen"] == 50
 
 
 @pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1"])

@@ -287,7 +287,7 @@ class Handlers:
 
     async def described(self, call: Call) -> Reply:
         served = self._writer(call).served
-        return as_json(inference.metadata(served.name, served.task))
+        return as_json(inference.metadata(served.name, served.task, served.champion.classes()))
 
     async def model_ready(self, call: Call) -> Reply:
         writer = self._writer(call)

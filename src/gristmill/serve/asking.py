@@ -157,9 +157,11 @@ class Asking:
         wants = any(one.name == "probability" for one in asked.outputs or ())
         _, columns = await self._asked(writer.served.champion, self._limited(batch), Query([], proba=wants))
         chances = columns.get("probabilities")
+        classes = None
         if chances is not None:
+            classes = list(chances[0])
             chances = [list(one.values()) for one in chances]
-        content, headers = inference.answer(writer.served.name, asked, columns["predictions"], chances)
+        content, headers = inference.answer(writer.served.name, asked, columns["predictions"], chances, classes)
         self.service.measured(writer.served.name, "predict", batch.count, start)
         return Response(content, 200, headers)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs
@@ -132,8 +133,9 @@ class Call:
         return kind
 
     async def body(self) -> bytes:
-        """The body, within its limits of size and time."""
+        """The body, within its limits of size and time; one compressed by gzip is unpacked within the same limit of size."""
         most = self._settings.body_bytes
+        packed = self._is_packed()
         length = self.headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > most:
             raise ServiceError(f"the body is larger than {most} bytes; send fewer rows", 413)
@@ -148,7 +150,16 @@ class Call:
             raise ServiceError(f"the body did not arrive within {self._settings.timeout:g} s", 408) from None
         finally:
             self._deadlines.remove(task)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        return unpacked(body, most) if packed else body
+
+    def _is_packed(self) -> bool:
+        """Whether the body is compressed by gzip; other encodings are refused."""
+        coding = self.headers.get(b"content-encoding", b"identity").strip().lower()
+        if coding not in (b"identity", b"gzip", b"x-gzip"):
+            text = coding.decode("latin-1")[:100]
+            raise ServiceError(f"content-encoding must be gzip or identity, got {text!r}", 415)
+        return coding != b"identity"
 
     async def _parts(self, most: int) -> list[bytes]:
         parts, size = [], 0
@@ -168,6 +179,28 @@ class Call:
         if self.kind != "json":
             raise ServiceError("this path takes application/json", 415)
         return batches.decode(decoder, await self.body())
+
+
+def unpacked(body: bytes, most: int) -> bytes:
+    """The content of a gzip body; never more than `most` bytes are unpacked.
+
+    Parameters
+    ----------
+    body : bytes
+        One gzip member.
+    most : int
+        The largest content in bytes.
+    """
+    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        found = stream.decompress(body, most + 1)
+    except zlib.error:
+        raise ServiceError("the body is not gzip, though content-encoding names it", 400) from None
+    if len(found) > most:
+        raise ServiceError(f"the unpacked body is larger than {most} bytes; send fewer rows", 413)
+    if not stream.eof or stream.unused_data:
+        raise ServiceError("the gzip body is cut off, or something follows it", 400)
+    return found
 
 
 class Endpoint:

@@ -114,8 +114,10 @@ def _strings(raw: bytes) -> list[str]:
     return found
 
 
-def answer(name: str, asked: Inference, predictions: list[Any], chances: Any) -> tuple[bytes, dict[str, str]]:
-    """The body of the answer, and its headers."""
+def answer(
+    name: str, asked: Inference, predictions: list[Any], chances: Any, classes: list[str] | None = None
+) -> tuple[bytes, dict[str, str]]:
+    """The body of the answer, and its headers; the parameters of the output "probability" list the class of each column."""
     outputs, parts = [], []
     wanted = {one.name: one.parameters or {} for one in asked.outputs or [Wanted("prediction")]}
     everything = (asked.parameters or {}).get("binary_data_output") is True
@@ -125,14 +127,17 @@ def answer(name: str, asked: Inference, predictions: list[Any], chances: Any) ->
         values = np.asarray(predictions if output == "prediction" else chances)
         kind = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP64"}.get(values.dtype.kind, "BYTES")
         entry: dict[str, Any] = {"name": output, "datatype": kind, "shape": list(values.shape)}
+        details: dict[str, Any] = {"classes": classes} if output == "probability" and classes else {}
         if parameters.get("binary_data", everything) is True:
             raw = values.tobytes() if kind != "BYTES" else b"".join(
                 struct.pack("<I", len(text)) + text for text in (str(one).encode() for one in values.ravel())
             )  # fmt: skip
-            entry["parameters"] = {"binary_data_size": len(raw)}
+            details["binary_data_size"] = len(raw)
             parts.append(raw)
         else:
             entry["data"] = [str(one) for one in values.ravel()] if kind == "BYTES" else values.ravel().tolist()
+        if details:
+            entry["parameters"] = details
         outputs.append(entry)
     head: dict[str, Any] = {"model_name": name, "model_version": "1", "outputs": outputs}
     if asked.id is not None:
@@ -145,10 +150,15 @@ def answer(name: str, asked: Inference, predictions: list[Any], chances: Any) ->
     }  # fmt: skip
 
 
-def metadata(name: str, task: str) -> dict[str, Any]:
+def metadata(name: str, task: str, classes: list[str] | None = None) -> dict[str, Any]:
+    """Inputs and outputs of a model; a classifier that has learned lists its classes in the order of the probabilities."""
     kind = "FP64" if task == "regression" else "BYTES" if task == "classification" else "INT64"
+    outputs: list[dict[str, Any]] = [{"name": "prediction", "datatype": kind, "shape": [-1]}]
+    if classes is not None:
+        outputs.append({
+            "name": "probability", "datatype": "FP64", "shape": [-1, len(classes)], "parameters": {"classes": classes}
+        })  # fmt: skip
     return {
         "name": name, "versions": ["1"], "platform": "gristmill",
-        "inputs": [{"name": "rows", "datatype": "FP64", "shape": [-1, -1]}],
-        "outputs": [{"name": "prediction", "datatype": kind, "shape": [-1]}],
+        "inputs": [{"name": "rows", "datatype": "FP64", "shape": [-1, -1]}], "outputs": outputs,
     }  # fmt: skip

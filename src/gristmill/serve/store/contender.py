@@ -110,6 +110,14 @@ class Contender:
                 self.lock.release()
         return self._size
 
+    def classes(self) -> list[str] | None:
+        """The classes in the order of the probabilities; None without probabilities, or while the model is busy."""
+        reader = self.reader() if self.is_fitted and hasattr(self.model, "predict_proba") else None
+        if reader is None:
+            return None
+        with reader as model:
+            return [str(name) for name in model.classes_.tolist()]
+
     def alarm(self, batch: Batch, place: int) -> list[dict[str, Any]]:
         """Why an event is an alarm."""
         row = batch.row(place)

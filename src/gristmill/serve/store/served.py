@@ -379,6 +379,8 @@ class Served:
 
     def challenge(self, spec: Spec) -> dict[str, Any]:
         """Let another learner learn from the next event on; it takes the place of the last challenger."""
+        if spec.learner == "auto" and spec.task is None:
+            spec = msgspec.structs.replace(spec, task=self.task)
         model = build(spec)
         task = checked(model)
         if task != self.task:
