@@ -104,10 +104,11 @@ class Columns:
                 self.values[name] = sorted([*coded.values, *([_MISSING] if (coded.codes < 0).any() else [])])
         if frame.is_records:  # what such a row lacks, or has too much, is an error of that row
             return
-        lost = [name for name in self.names if name not in frame.names]
+        here, known = set(frame.names), set(self.names)
+        lost = [name for name in self.names if name not in here]
         if lost:
             raise StreamError(f"{source}: the column {lost[0]!r} is missing; there are {listed(frame.names)}")
-        more = [name for name in frame.names if name not in self.names]
+        more = [name for name in frame.names if name not in known]
         if self.exact and more:
             raise StreamError(
                 f"{source}: the column {more[0]!r} is not in the first shard, which has {listed(self.names)}"
@@ -118,8 +119,9 @@ class Columns:
         assert self.names is not None
         errors: list[CellError] = []
         if frame.is_records:
+            known = set(self.names)
             for name, column in zip(frame.names, frame.columns, strict=True):
-                if name not in self.names and not (gone := missing_in(column)).all():
+                if name not in known and not (gone := missing_in(column)).all():
                     errors.append(CellError(int(np.argmin(gone)), name, None, "the column was not there before"))
         columns = dict(zip(frame.names, frame.columns, strict=True))
         X = np.zeros((frame.count, len(self.out_names)))
