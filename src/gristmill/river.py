@@ -46,7 +46,7 @@ class _Adapter:
     def _begin(self, model: object) -> None:
         if not hasattr(model, "learn_one") or task_of(model) != self._task:
             raise TypeError(
-                f"{type(self).__name__} wants a gristmill learner for {self._task}, got {type(model).__name__}"
+                f"{type(self).__name__} needs a gristmill learner for {self._task}, got {type(model).__name__}"
             )
         self.model = model
         self._learner = clone(model)

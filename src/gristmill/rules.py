@@ -226,7 +226,9 @@ class FeasibleSet(Rule):
     def _for_task(self, task: str) -> None:
         super()._for_task(task)
         if task != "regression" and self.epsilon is not None:
-            raise ValueError(f"FeasibleSet: epsilon={self.epsilon!r} is a tube for regression; leave it out for {task}")
+            raise ValueError(
+                f"FeasibleSet: epsilon={self.epsilon!r} is the width of a tube for regression; omit it for {task}"
+            )
 
 
 @dataclass(frozen=True)
@@ -470,7 +472,7 @@ class StepSizeAdaptation(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if getattr(self.loss, "nu", None) is not None:
-            raise ValueError(f"StepSizeAdaptation: loss must not adapt, got {self.loss!r}; leave nu out, or use SGD")
+            raise ValueError(f"StepSizeAdaptation: loss must not adapt, got {self.loss!r}; omit nu, or use SGD")
         if self.rate * self.reg >= 1:
             raise ValueError(f"StepSizeAdaptation: rate * reg must be below 1, got {self.rate!r} * {self.reg!r}")
 

@@ -94,7 +94,7 @@ def test_events_wait_within_their_time_and_space(servers, starter, tmp_path):
         assert connection.execute("SELECT count(*) FROM waiting").fetchone()[0] <= 21
     starter.start("learn", place.url, *HOW, "--model", model, log=tmp_path / "log")
     assert starter.wait() == 2
-    assert "with --labels; go on so" in (tmp_path / "log").read_text()
+    assert "with --labels; continue in the same way" in (tmp_path / "log").read_text()
     small = tmp_path / "small.safetensors"
     starter.run(
         "learn",

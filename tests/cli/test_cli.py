@@ -169,11 +169,12 @@ def test_a_messy_table(messy, tmp_path):
     assert json.loads(learned.stdout)["metrics"]["error"] < 0.3
     facts = json.loads(call("inspect", str(model), "--json").stdout)
     assert facts["kinds"] == {
-        "when": "time", "machine": "category of 3 values, with gaps", "heat": "number, with gaps", "door": "boolean",
+        "when": "time", "machine": "category of 3 values, with missing values", "heat": "number, with missing values",
+        "door": "boolean",
         "zip": "category of 2 values",
     }  # fmt: skip
     assert (facts["features"], facts["target"], facts["scaling"]) == (5, "state", "standard")
-    assert "column machine  category of 3 values, with gaps" in call("inspect", str(model)).stdout
+    assert "column machine  category of 3 values, with missing values" in call("inspect", str(model)).stdout
     whole = call("predict", str(model), str(messy), "--json").stdout
     # Other columns in another order, no label, a value that was never met, and a second half that goes on.
     lines = [line.split(",") for line in messy.read_text().splitlines()]
@@ -191,7 +192,7 @@ def test_a_messy_table(messy, tmp_path):
     assert again.exit_code == 0
     assert call("predict", str(tmp_path / "both"), str(messy), "--json").stdout == whole
     refused = call("learn", str(halves[1]), "--resume", str(tmp_path / "half"), "--column", "zip=number")
-    assert "--column is settled by the model of --resume" in refused.stderr
+    assert "--column is fixed by the model of --resume" in refused.stderr
     assert "write NAME=KIND" in call("learn", str(messy), "--column", "zip=words").stderr
 
 
@@ -278,7 +279,7 @@ BAD = {
     "no kernel": (["learn", "sea", "--kernel", "Gausian(1)"], "did you mean 'Gaussian'?"),
     "no metric": (["learn", "sea", "--metric", "eror"], "did you mean 'error'?"),
     "not a learner": (["learn", "sea", "--learner", "Gaussian(1.0)"], "is not a learner"),
-    "quarantine alone": (["learn", "sea", "--quarantine", "x"], "--quarantine goes with --skip-bad"),
+    "quarantine alone": (["learn", "sea", "--quarantine", "x"], "--quarantine needs --skip-bad"),
 }
 
 

@@ -47,7 +47,7 @@ def test_keys_that_had_to_go_are_counted(events, tmp_path):
     found = json.loads(call("learn", events, "--key", "device", "--max-keys", 4, "--json").stdout)
     assert found["keys"] == 4
     assert found["dropped"] > 8
-    said = f"4 keys; a key was dropped {found['dropped']} times for want of room (--max-keys)"
+    said = f"4 keys; a key was dropped {found['dropped']} times (--max-keys)"
     assert said in result.stdout
     assert f"A{said[9:]}, and what it had learned was lost." in page.read_text()
 
@@ -61,7 +61,7 @@ def test_dropped_keys_are_kept_on_disk_with_spill(events, model, tmp_path):
     assert "12 keys; the worst" in result.stdout
     one, two = gristmill.load(model), gristmill.load(spilled)
     assert all(one[key].to_bytes() == two[key].to_bytes() for key in one.keys_)
-    refused("--spill takes what --max-keys leaves no room for", "learn", events, "--key", "device", "--spill", "x.db")
+    refused("--spill stores the keys beyond --max-keys", "learn", events, "--key", "device", "--spill", "x.db")
     refused("there is no folder", "learn", events, "--key", "device", "--max-keys", 4, "--spill", tmp_path / "no" / "x")
 
 
@@ -94,7 +94,7 @@ def test_keys_go_by_age_in_events_or_on_a_clock(events, tmp_path):
 
 def test_a_model_goes_on_with_the_clock_that_it_has(events, tmp_path):
     for clock, other, said in [
-        (("--time", "seconds"), (), "was learned with --time: say the column again"),
+        (("--time", "seconds"), (), "was learned with --time; give the same column again"),
         ((), ("--time", "seconds"), "was learned without it"),
     ]:
         path = tmp_path / "model"
@@ -109,7 +109,7 @@ def test_what_a_saved_model_has_settled_is_not_contradicted(events, model):
     refused("was learned with the keys of column 'device'", "predict", model, events, "--key", "site")
     assert call("learn", events, "--key", "device", "--resume", model).exit_code == 0
     for option in (("--max-keys", 4), ("--ttl", 9), ("--prior",)):
-        refused(f"{option[0]} is settled by the model of --resume", "learn", events, "--resume", model, *option)
+        refused(f"{option[0]} is fixed by the model of --resume", "learn", events, "--resume", model, *option)
 
 
 def test_what_means_nothing_without_keys_is_refused(events):
@@ -117,7 +117,7 @@ def test_what_means_nothing_without_keys_is_refused(events):
         ("--max-keys", 4), ("--ttl", 9), ("--time", "seconds"), ("--spill", "x.db"), ("--worst", 3), ("--prior",),
         ("--no-prior",), ("--shards", 2),
     ):  # fmt: skip
-        refused(f"{option[0]} goes with --key", "learn", events, *option)
+        refused(f"{option[0]} needs --key", "learn", events, *option)
 
 
 def test_the_column_of_the_keys_is_not_the_target(events):
@@ -167,10 +167,10 @@ def test_keys_that_the_model_does_not_hold_are_counted(model, events, tmp_path):
     new.write_text("device,site,seconds,level\nd1,s1,1,2\nx1,s1,2,-2\nx2,s1,3,2\nx1,s1,3,2\n")
     result = call("predict", model, new)
     assert (
-        "3 rows of 2 keys that the model does not hold, such as 'x1': answered by the learner of all keys"
+        "3 rows of 2 keys that the model has not learned, such as 'x1': predicted by the model of all keys"
         in result.stderr
     )
     bare = tmp_path / "bare"
     call("learn", events, "--key", "device", "--no-prior", "--model", bare)
-    assert "answered by a model that has seen nothing" in call("predict", bare, new).stderr
+    assert "answered by an untrained model" in call("predict", bare, new).stderr
     assert call("predict", bare, events).stderr == ""

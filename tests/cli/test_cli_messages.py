@@ -56,7 +56,7 @@ def test_a_gap_is_filled_unless_one_wants_to_hear_of_it(cell, tmp_path):
     path.write_text(f"a,b,y\n1,2,p\n{cell},2,q\n1,3,p\n2,3,q\n")
     assert call("learn", str(path), "--model", str(model)).exit_code == 0
     assert json.loads(call("inspect", str(model), "--json").stdout)["kinds"] == {
-        "a": "number, with gaps",
+        "a": "number, with missing values",
         "b": "number",
     }
     refused = call("learn", str(path), "--missing", "raise")
@@ -116,7 +116,7 @@ def test_what_a_saved_model_has_settled_is_not_said_again(table, tmp_path):
     call("learn", str(table), "--model", model)
     refused = call("learn", str(table), "--resume", model, "--learner", "perceptron")
     assert refused.exit_code == 2
-    assert "--learner is settled by the model of --resume" in refused.stderr
+    assert "--learner is fixed by the model of --resume" in refused.stderr
     assert f"AutoClassifier of {model}" in call("learn", str(table), "--resume", model).stdout
 
 

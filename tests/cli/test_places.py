@@ -71,7 +71,7 @@ def test_the_data_are_not_written_over(name, option, how, table):
     before = snapshot(table.parent)
     result = call(*arguments, option, other)
     assert result.exit_code == 2
-    assert f"{option} {other}: it is the file of DATA" in result.stderr
+    assert f"{option} {other}: this would overwrite the file of DATA" in result.stderr
     assert snapshot(table.parent) == before
 
 
@@ -82,7 +82,7 @@ def test_the_data_are_not_written_over(name, option, how, table):
 def test_two_outputs_are_two_files(name, one, other, table):
     result = call(*command(name, table, one, table.with_name("x"), other, table.with_name("x")))
     assert result.exit_code == 2
-    assert "give each a file of its own" in result.stderr
+    assert "give each its own file" in result.stderr
     assert not table.with_name("x").exists()
 
 
@@ -93,7 +93,7 @@ def test_with_keys_no_file_is_written_over(option, table):
     before = snapshot(table.parent)
     result = call("learn", table, second, "--key", "k", "--max-keys", "2", "--skip-bad", option, second)
     assert result.exit_code == 2
-    assert "it is the file of MORE, which would be lost" in result.stderr
+    assert "this would overwrite the file of MORE" in result.stderr
     assert snapshot(table.parent) == before
 
 
@@ -104,10 +104,10 @@ def test_a_model_is_gone_on_with_in_its_place_and_not_written_over_by_others(tab
     for option in ("--report", "--quarantine"):
         result = call("learn", table, "--resume", model, "--skip-bad", option, model)
         assert result.exit_code == 2
-        assert "it is the file of --resume, which would be lost" in result.stderr
+        assert "this would overwrite the file of --resume" in result.stderr
     result = call("predict", model, table, "--skip-bad", "--quarantine", model)
     assert result.exit_code == 2
-    assert "it is the file of MODEL, which would be lost" in result.stderr
+    assert "this would overwrite the file of MODEL" in result.stderr
     assert snapshot(table.parent) == before
     assert call("learn", table, "--resume", model, "--model", model).exit_code == 0
 
@@ -121,11 +121,11 @@ def test_standard_input_and_named_data_are_not_written_over(table, monkeypatch):
             text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2
-    assert "it is the file of standard input" in done.stderr
+    assert "this would overwrite the file of standard input" in done.stderr
     monkeypatch.setattr(datasets, "path_of", lambda name: table)
     result = call("learn", "a9a", "--report", table)
     assert result.exit_code == 2
-    assert "it is the file of DATA" in result.stderr
+    assert "this would overwrite the file of DATA" in result.stderr
     assert snapshot(table.parent) == before
 
 

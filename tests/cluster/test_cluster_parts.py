@@ -221,7 +221,7 @@ def test_what_was_safe_when_the_log_was_closed_is_never_cut_off(tmp_path):
             Log(tmp_path / "log.db")
         assert path.read_bytes() == damage
     path.unlink()
-    with pytest.raises(LogError, match="is gone, and it holds batches that were safe"):
+    with pytest.raises(LogError, match="is missing, and it held batches that were on disk"):
         Log(tmp_path / "log.db")
     path.write_bytes(whole)
     log = Log(tmp_path / "log.db")
@@ -241,7 +241,7 @@ def test_batches_without_their_log_are_refused(tmp_path):
         if ".b0" not in path.name:
             path.unlink()
     for _ in range(2):
-        with pytest.raises(LogError, match=r"log\.db is gone or new, and batches of a log of this name are there"):
+        with pytest.raises(LogError, match=r"log\.db is missing or new, but batches of a log of this name exist"):
             Log(tmp_path / "one" / "log.db")
     (segment,) = (tmp_path / "one").glob("log.db.b*")
     segment.replace(tmp_path / "two" / segment.name)

@@ -445,7 +445,7 @@ def test_a_first_chunk_in_which_nobody_is_there(weights):
     prototype = KernelClassifier(Gaussian(0.7), Perceptron(), DropSmallest(5), random_state=0, class_weight=weights)
     fleet = Fleet(prototype, 4)
     assert np.isnan(fleet.prequential(X, y, present=np.zeros((6, 4), dtype=bool))).all()
-    with pytest.raises(NotFittedError, match="no class is known"):
+    with pytest.raises(NotFittedError, match="it has no classes"):
         fleet.predict(X[0])
     fleet.partial_fit(X, y, classes=["down", "up"])
     same(fleet[2], clone(prototype).partial_fit(X[:, 2], y[:, 2], classes=["down", "up"]))

@@ -69,7 +69,7 @@ def test_novelty_names_the_strange_column():
     why = check(model, strange, 1)
     assert int(np.argmax(why.columns)) == 2
     assert why.labels == [None] * 5
-    assert "strange columns: 2" in str(why)
+    assert "unusual columns: 2" in str(why)
     scaled = Prepared(KernelNovelty(Gaussian(0.5))).fit(X * [1, 100, 1, 1])
     assert int(np.argmax(scaled.explain(strange * [1, 100, 1, 1]).columns)) == 2
 

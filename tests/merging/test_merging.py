@@ -242,7 +242,7 @@ def test_points_go_back_by_their_own_scaling_and_forward_by_the_merged_one(scale
 def test_weights_follow_no_other_scaling():
     map_ = RandomMaclaurin(Polynomial(2), 40, random_state=0)
     models = [Prepared(FeatureLearner(map_)).fit(X[i::2], TWO[i::2]) for i in range(2)]
-    with pytest.raises(TypeError, match="live in the scaled space"):
+    with pytest.raises(TypeError, match="belong to scaled columns"):
         merge(models)
     plain = [Prepared(FeatureLearner(map_), scale=None).fit(X[i::2], TWO[i::2]) for i in range(2)]
     assert merge(plain).n_seen_ == 600

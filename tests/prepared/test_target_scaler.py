@@ -279,7 +279,7 @@ def test_compressed_and_merged_models_speak_the_same_units():
     mean = 0.5 * (apart[0].predict(X) + apart[1].predict(X))
     assert np.abs(one.predict(X) - mean).mean() < 0.2 * np.abs(mean - mean.mean()).mean() + 3
     one.partial_fit(X, y)
-    with pytest.raises(ValueError, match="told targets in different ways"):
+    with pytest.raises(ValueError, match="treat targets differently"):
         merge([apart[0], Prepared(KernelRegressor(Gaussian(0.5), budget=Merge(200)), target=None).fit(X, y)])
 
 

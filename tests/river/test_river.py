@@ -114,7 +114,7 @@ def test_batches_of_new_classes_are_learned_as_single_events():
 
 
 def test_wrong_models_and_values_are_refused():
-    with pytest.raises(TypeError, match="Regressor wants a gristmill learner for regression"):
+    with pytest.raises(TypeError, match="Regressor needs a gristmill learner for regression"):
         Regressor(passive_aggressive(Gaussian(1.0)))
     detector = AnomalyDetector(norma_novelty(Gaussian(1.0), nu=0.1, rate=0.1, size=5))
     with pytest.raises(ValueError, match="'heat' is nan, which is not finite"):

@@ -231,7 +231,7 @@ def test_truncated_archives_keep_what_came_before(tmp_path, pack, monkeypatch):
 def test_no_file_no_permission_no_format(tmp_path, monkeypatch):
     with pytest.raises(StreamError, match="there is no such file"):
         read(tmp_path / "none.csv")
-    with pytest.raises(StreamError, match="the name does not tell the format"):
+    with pytest.raises(StreamError, match="the name does not show the format"):
         read(written(tmp_path, "strange.xyz", "1,2\n"))
     with pytest.raises(StreamError, match="unknown format 'xml'"):
         read(tmp_path, "xml")

@@ -211,7 +211,7 @@ class StreamEstimator(StoredEstimator):
                 raise
             raise type(error)(
                 f"{error}: X holds {found}, and {type(self).__name__} takes numbers; "
-                f"Prepared({type(self).__name__}(...)) takes tables with text, dates and gaps, and dicts"
+                f"Prepared({type(self).__name__}(...)) takes dicts, and tables with text, dates and missing values"
             ) from error
 
     def _rows(self, core: Any, X: Any) -> Any:

@@ -16,9 +16,9 @@ from . import process
 _COMMANDS = {
     "run": ("run", "Compare a few learners on a drifting stream of handwritten digits."),
     "learn": ("learn", "Learn from a file, a pipe or a named stream"),
-    "predict": ("predict", "Print what a saved model predicts, one line an event"),
-    "compare": ("compare", "Run several learners along one stream"),
-    "search": ("search", "Try combinations of parameters on a stream and drop the worst as it goes on."),
+    "predict": ("predict", "Print the predictions of a saved model, one line per event"),
+    "compare": ("compare", "Run several learners on one stream"),
+    "search": ("search", "Compare combinations of parameters on one stream; the worst are dropped early."),
     "serve": ("serve", "Serve models that learn and predict over HTTP"),
     "inspect": ("inspect", "Show the contents of a model file"),
     "export": ("export", "Write a saved model as an ONNX graph, a C header or JSON"),
@@ -102,4 +102,4 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gristmill")
 def main(**_: Any) -> None:
-    """Kernel learning on a stream, in bounded memory and bounded time per event."""
+    """Online machine learning with kernels on data streams, in bounded memory."""

@@ -9,7 +9,9 @@ import click
 
 
 @click.command()
-@click.option("--events", default=20_000, show_default=True, type=click.IntRange(min=1000), help="In each run.")
+@click.option(
+    "--events", default=20_000, show_default=True, type=click.IntRange(min=1000), help="Number of events in each run."
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def bench(events: int, as_json: bool) -> None:
     """Measure events per second on this machine: chunks and single events, double and single precision.

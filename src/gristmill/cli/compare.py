@@ -34,7 +34,7 @@ _USUAL = {
 @options.running
 @options.scoring
 def compare(**given: Any) -> None:
-    """Run several learners along one stream, all in one pass of the data."""
+    """Run several learners on one stream, all in one pass of the data."""
     from ..evaluate.run import Run, followers_of
 
     opened = options.OpenedSource(given)

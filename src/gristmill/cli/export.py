@@ -19,11 +19,11 @@ _ENDINGS = (".onnx", ".h", ".json")
     type=click.Choice(["float64", "float32"]),
     default="float64",
     show_default=True,
-    help="The type of what is computed, in ONNX and C.",
+    help="Number type of the computation, for ONNX and C.",
 )
-@click.option("--learn", is_flag=True, help="C that goes on learning on the device.")
+@click.option("--learn", is_flag=True, help="For a C header: the device continues to learn.")
 @click.option("--name", help="Prefix of all names in C; by default the name of OUT.")
-@click.option("--force", is_flag=True, help="Replace OUT where it exists.")
+@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 def export(model: str, out: str, number: str, learn: bool, name: str | None, force: bool) -> None:
     """Write a saved model as an ONNX graph, a C header or JSON.
 

@@ -93,7 +93,7 @@ def _of_keys(fleet: Any) -> dict[str, Any]:
 def _kind(line: dict[str, Any]) -> str:
     """A column of a table in words."""
     many = f" of {line['values']} values" + (" and others" if line["others"] else "") if "values" in line else ""
-    return f"{line['kind']}{many}{', with gaps' if line['missing'] else ''}"
+    return f"{line['kind']}{many}{', with missing values' if line['missing'] else ''}"
 
 
 def _relevance(model: Any) -> dict[str, float]:

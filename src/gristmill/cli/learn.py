@@ -24,18 +24,18 @@ from .keyed import options as keyed_options
 @click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Save the model to this file.")
 @click.option("--resume", type=click.Path(exists=True, dir_okay=False), help="Continue training a saved model.")
 @options.scoring
-@click.option("--keep", is_flag=True, help="Save the model also where a bad row ends the run.")
+@click.option("--keep", is_flag=True, help="Save the model even if a bad row ends the run.")
 @keyed_options.all_of_them
 @live.saving
 def learn(**given: Any) -> None:
     """Learn from a file, a pipe or a named stream; each event is predicted before it is learned.
 
-    DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; packed or not), - for standard input, the name of
+    DATA is a file (CSV, LIBSVM, JSON lines, Parquet, Arrow; compressed or not), - for standard input, the name of
     a data set of the data home (a9a, usps, ...) or of a generator (sea, drifting_digits, ...). With --key there may be MORE
-    files of the same columns.
+    files with the same columns.
 
     DATA may be a broker: kafka://host:9092/topic?group=g, redis://host:6379/0/stream, mqtt://host/plant/+/pump. Then --model
-    is saved as the stream goes on, with the position in it, and the same command goes on from there.
+    is saved continually, together with the position in the stream, and the same command continues from there.
     """
     from .. import persist
     from ..evaluate.run import Run, followers_of
@@ -46,9 +46,7 @@ def learn(**given: Any) -> None:
         return
     live.refuse_without_broker(given)
     if given["proba"] or given["interval"]:
-        raise click.UsageError(
-            "--proba and --interval go with --to and a broker; `gristmill predict` has them for files"
-        )
+        raise click.UsageError("--proba and --interval need --to and a broker; for files use `gristmill predict`")
     model = None
     if given["resume"]:
         _refuse_with_resume(
@@ -84,7 +82,7 @@ def _refuse_with_resume(*names: str) -> None:
     for name in names:
         if options.is_said(name):
             option = "column" if name == "kinds" else name.replace("_", "-")
-            raise click.UsageError(f"--{option} is settled by the model of --resume; leave it out, or start anew")
+            raise click.UsageError(f"--{option} is fixed by the model of --resume; omit it, or start without --resume")
 
 
 def _finish(

@@ -15,30 +15,32 @@ from .keyed import defaults, report
 
 sending = options.together(
     click.option("--to", metavar="URL|FILE",
-                 help="With a broker: where the answers go, each with the position of its event."),
-    click.option("--until-end", is_flag=True, help="With a broker: stop behind the newest message that is there now."),
-    click.option("--follow", is_flag=True, help="With a broker: wait for further messages; so it is unless --until-end."),
+                 help="With a broker: destination of the predictions, each with the position of its event."),
+    click.option("--until-end", is_flag=True, help="With a broker: stop after the message that is the newest one now."),
+    click.option("--follow", is_flag=True, help="With a broker: wait for further messages (the default)."),
     click.option("--max-wait", default="50ms", show_default=True,
-                 help="With a broker: an event is learned within this time, however few have come."),
+                 help="With a broker: longest time that an event waits for others before it is learned."),
     click.option("--dead-letters", metavar="URL|FILE",
-                 help="With a broker: where messages go that cannot be learned, with the reason."),
+                 help="With a broker: destination of messages that cannot be learned, with the reason."),
 )  # fmt: skip
 saving = options.together(
     sending,
     click.option("--labels", metavar="URL", help="With a broker: labels come on this topic, after their events."),
-    click.option("--join", metavar="COLUMN", help="With --labels: the id of an event, in both topics."),
+    click.option("--join", metavar="COLUMN", help="With --labels: column with the id of an event, in both topics."),
     click.option("--wait", default="1h", show_default=True,
-                 help="With --labels: how long an event waits for its label, on disk in MODEL.waiting."),
+                 help="With --labels: how long an event waits for its label (on disk, in MODEL.waiting)."),
     click.option("--wait-space", default="1 GB", show_default=True,
-                 help="With --labels: what waiting events may take; the oldest leave first."),
-    click.option("--save-every", default="1s", show_default=True, help="With a broker: time between two savings."),
+                 help="With --labels: disk space for waiting events; the oldest are dropped first."),
+    click.option("--save-every", default="1s", show_default=True,
+                 help="With a broker: time between two saves of the model."),
     click.option("--replay", type=click.Path(exists=True, dir_okay=False), metavar="MODEL.order",
-                 help="With a broker: learn in the order of partitions that another run has recorded."),
-    click.option("--proba", is_flag=True, help="With --to: the probability of each class; events are learned one by one."),
+                 help="With a broker: learn in the order that another run has recorded."),
+    click.option("--proba", is_flag=True,
+                 help="With --to: send the probability of each class; events are learned one by one."),
     click.option("--interval", type=click.FloatRange(0.5, 0.99), metavar="COVERAGE",
-                 help="With --to: an interval that holds so many of the targets; events are learned one by one."),
+                 help="With --to: send an interval with this share of the targets; events are learned one by one."),
     click.option("--reasons", type=click.IntRange(min=1), metavar="N",
-                 help="With --to: the N largest contributions to each score; events are learned one by one."),
+                 help="With --to: send the N largest contributions to each score; events are learned one by one."),
 )  # fmt: skip
 _ONLY = ("to", "until_end", "follow", "max_wait", "dead_letters", "save_every", "replay", "reasons", "position",
          "labels", "join", "wait", "wait_space")  # fmt: skip
@@ -49,7 +51,7 @@ def refuse_without_broker(given: dict[str, Any]) -> None:
     """Options that mean something for brokers only."""
     for name in _ONLY:
         if name in given and options.is_said(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with the URL of a broker, such as kafka://...")
+            raise click.UsageError(f"--{name.replace('_', '-')} needs the URL of a broker, such as kafka://...")
 
 
 def seconds(text: str, option: str) -> float:
@@ -233,11 +235,11 @@ def learn(given: dict[str, Any]) -> None:
 
     for name in ("more", "cluster", "delay"):
         if given[name]:
-            raise click.UsageError(f"{'several files' if name == 'more' else f'--{name}'} do not go with a broker")
+            raise click.UsageError(f"{'several files' if name == 'more' else f'--{name}'} cannot be used with a broker")
     if given["follow"] and given["until_end"]:
         raise click.UsageError("--follow and --until-end: give one of them")
     if given["join"] and not given["labels"]:
-        raise click.UsageError("--join goes with --labels")
+        raise click.UsageError("--join needs --labels")
     url = parse(given["data"])
     model = _loaded(given, url.name)
     _check_labels(given, model, url.name)
@@ -252,7 +254,7 @@ def learn(given: dict[str, Any]) -> None:
     else:
         name = type(getattr(model, "model", model)).__name__
         known = position_of(model, url.name)
-        click.echo(f"going on after {known['events'] if known else 0:,} events of {url.name}", err=True)
+        click.echo(f"continuing after {known['events'] if known else 0:,} events of {url.name}", err=True)
     run = KeyedRun(model) if key else model
     follower = Follower(
         run, name, given["metrics"] or None, given["window"], given["warmup"], None, url.name, drift.wanted(None)
@@ -306,8 +308,8 @@ def _loaded(given: dict[str, Any], source: str) -> Any:
     model = persist.load(path)
     if position_of(model, source) is None:
         raise click.UsageError(
-            f"--model {path}: it holds a model that has not read {source}; --resume {path} goes on with it, "
-            "another name begins anew"
+            f"--model {path}: its model has not read {source}; --resume {path} continues with it, "
+            "another file name starts a new model"
         )
     return model
 
@@ -321,7 +323,9 @@ def _check_labels(given: dict[str, Any], model: Any, source: str) -> None:
         return
     began = "" in known["position"] and "count" in known["position"][""] and "clock" in known["position"][""]
     if began != bool(given["labels"]):
-        raise click.UsageError(f"the model has read {source} {'with' if began else 'without'} --labels; go on so")
+        raise click.UsageError(
+            f"the model has read {source} {'with' if began else 'without'} --labels; continue in the same way"
+        )
     place = f"{options.through_links(given['model_path'])}.waiting" if given["model_path"] else ""
     if began and not os.path.exists(place):
         raise click.UsageError(f"{place or 'MODEL.waiting'}: the events that wait for a label are missing")

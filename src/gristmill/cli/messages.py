@@ -62,14 +62,14 @@ def tell(comparison: Any) -> None:
         best = min(errors, key=lambda what: errors[what])
         if own is not None and result.n_events >= 100 and own >= errors[best]:
             click.echo(
-                f"warning: no better than {best!r}, which costs nothing ({own:.4g} and {errors[best]:.4g})", err=True
+                f"warning: no better than {best!r}, a trivial prediction ({own:.4g} and {errors[best]:.4g})", err=True
             )
     if hasattr(model, "report"):
         told = model.report()
         if told.experts:
             click.echo(f"led by: {leader_of(told)}", err=True)
     elif getattr(result, "stored", 1) == 0 and result.n_events >= 100:
-        click.echo("warning: nothing is stored, so that every answer is the same", err=True)
+        click.echo("warning: no point is stored, so all predictions are the same", err=True)
 
 
 def tell_baselines(comparison: Any) -> None:

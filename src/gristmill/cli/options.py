@@ -113,14 +113,14 @@ def check_places(options: dict[str, Any]) -> None:
         if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
             raise click.UsageError(f"{name} {given}: it is not a file")
         if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-            raise click.UsageError(f"{name} {given}: it may not be written to")
+            raise click.UsageError(f"{name} {given}: it is not writable")
     for place, (name, given) in enumerate(written.items()):
         for other, path in list(written.items())[:place]:
             if _same_file(given, path):
-                raise click.UsageError(f"{name} {given}: it is the file of {other}; give each a file of its own")
+                raise click.UsageError(f"{name} {given}: {other} is the same file; give each its own file")
         for other, path in _files_read(options):
             if _same_file(given, path) and (name, other) != ("--model", "--resume"):
-                raise click.UsageError(f"{name} {given}: it is the file of {other}, which would be lost; give another")
+                raise click.UsageError(f"{name} {given}: this would overwrite the file of {other}; give another")
 
 
 def _is_file(place: Any) -> bool:
@@ -192,7 +192,7 @@ class OpenedSource:
 
         check_places(options)
         if options["quarantine"] and not options["skip_bad"]:
-            raise click.UsageError("--quarantine goes with --skip-bad")
+            raise click.UsageError("--quarantine needs --skip-bad")
         self.bad = bad if bad is not None or not options["skip_bad"] else BadRows(options["quarantine"])
         self._learn, self.key = learn, key
         self.table: Any = None  # with keys: the rows that all of their learners see
@@ -545,4 +545,4 @@ def _with_advice(error: Exception) -> Exception:
         return error
     if kind_of(cause.value) not in ("category", "time"):
         return error
-    return StreamError(f"{error}; --column '{cause.column}=category' reads words, --skip-bad leaves such rows out")
+    return StreamError(f"{error}; --column '{cause.column}=category' reads words, --skip-bad skips such rows")

@@ -12,19 +12,26 @@ from . import live, options
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @options.reading
-@click.option("--json", "as_json", is_flag=True, help="One JSON object an event, with its score.")
-@click.option("--key", help="Column of the keys, of a model that was learned with --key; by default the same as then.")
-@click.option("--proba", is_flag=True, help="The probability of each class, too: CSV with a header, or in the JSON.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event, with its score.")
+@click.option(
+    "--key",
+    help="Column that names the key, for a model that was learned with --key. Default: the same column as then.",
+)
+@click.option(
+    "--proba", is_flag=True, help="Also print the probability of each class: CSV with a header, or in the JSON."
+)
 @click.option(
     "--interval",
     type=click.FloatRange(0.5, 0.99),
     metavar="COVERAGE",
-    help="Lower and upper end of an interval that holds so many of the targets, such as 0.9, too.",
+    help="Also print an interval that contains this share of the targets, such as 0.9.",
 )
 @live.sending
-@click.option("--position", type=click.Path(dir_okay=False), help="With a broker: file that keeps how far it was read.")
+@click.option(
+    "--position", type=click.Path(dir_okay=False), help="With a broker: file that keeps the position in the stream."
+)
 def predict(model: str, as_json: bool, proba: bool, interval: float | None, **given: Any) -> None:
-    """Print what a saved model predicts, one line an event; the model does not change."""
+    """Print the predictions of a saved model, one line per event; the model does not change."""
     from .. import persist
     from ..streams.files.bad_cells import good_parts
     from ..streams.tables.frame import Frame

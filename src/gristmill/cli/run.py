@@ -36,7 +36,7 @@ def line_up(seed: int) -> dict[str, Any]:
     type=click.IntRange(min=0),
     help="Random seed of the stream and the learners.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line a learner instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per learner instead of a table.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a self-contained HTML report.")
 def run(events: int, window: int, seed: int, as_json: bool, report: str | None) -> None:
     """Compare a few learners on a drifting stream of handwritten digits.

@@ -22,9 +22,9 @@ from . import messages, options
 @click.option("--jobs", default=-1, show_default=True, type=int, help="Number of processes; -1 is all cores.")
 @options.running
 @click.option("--model", "model_path", type=click.Path(dir_okay=False), help="Save the best model to this file.")
-@click.option("--keep", is_flag=True, help="Save the best model also where a bad row ends the search.")
+@click.option("--keep", is_flag=True, help="Save the best model even if a bad row ends the search.")
 def search(**given: Any) -> None:
-    """Try combinations of parameters on a stream and drop the worst as it goes on."""
+    """Compare combinations of parameters on one stream; the worst are dropped early."""
     from ..evaluate.search import tried, without_settings
 
     if bool(given["learner"]) != bool(given["grids"]):

@@ -11,22 +11,32 @@ import click
 @click.command()
 @click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "--learner", help="Create a model with this learner, if the store has none: auto, or `gristmill learners`."
+    "--learner",
+    help="Create a model with this learner unless the store has one of that name: auto, or one of `gristmill learners`.",
 )
-@click.option("--task", type=click.Choice(["classification", "regression", "novelty"]), help="For the learner auto.")
-@click.option("--memory", default="1 MB", show_default=True, help="Of the learner auto.")
-@click.option("--name", default="default", show_default=True, help="Of the model that --learner or --task creates.")
+@click.option(
+    "--task", type=click.Choice(["classification", "regression", "novelty"]), help="Task of the learner auto."
+)
+@click.option("--memory", default="1 MB", show_default=True, help="Memory limit of the learner auto.")
+@click.option(
+    "--name", default="default", show_default=True, help="Name of the model that --learner or --task creates."
+)
 @click.option(
     "--store",
     default="gristmill-store",
     show_default=True,
     type=click.Path(file_okay=False),
-    help="Folder of the models; created if it is not there.",
+    help="Folder of the models; created if it does not exist.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Any other than this machine needs --token-file.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; any but this machine needs --token-file.",
+)
 @click.option("--port", default=8764, show_default=True, type=click.IntRange(0, 65535))
 @click.option(
-    "--token-file", type=click.Path(exists=True, dir_okay=False), help="Lines 'read TOKEN' and 'write TOKEN'."
+    "--token-file", type=click.Path(exists=True, dir_okay=False), help="File with lines 'read TOKEN' and 'write TOKEN'."
 )
 @click.option(
     "--label-wait",
@@ -35,20 +45,25 @@ import click
     type=click.FloatRange(min=0, min_open=True),
     help="Days for which an event waits for its label.",
 )
-@click.option("--label-space", default="1 GB", show_default=True, help="Space of events that wait, per model.")
-@click.option("--from", "source", metavar="URL", help="Learn from this broker, too: kafka://, redis:// or mqtt://.")
-@click.option("--to", metavar="URL|FILE", help="With --from: where the predictions go.")
-@click.option("--dead-letters", metavar="URL|FILE", help="With --from: where messages go that cannot be learned.")
+@click.option("--label-space", default="1 GB", show_default=True, help="Disk space for waiting events, per model.")
+@click.option("--from", "source", metavar="URL", help="Also learn from this broker: kafka://, redis:// or mqtt://.")
+@click.option("--to", metavar="URL|FILE", help="With --from: destination of the predictions.")
+@click.option("--dead-letters", metavar="URL|FILE", help="With --from: destination of messages that cannot be learned.")
 @click.option(
-    "--max-wait", default="50ms", show_default=True, help="With --from: an event is learned within this time."
+    "--max-wait",
+    default="50ms",
+    show_default=True,
+    help="With --from: longest time that an event waits for others before it is learned.",
 )
-@click.option("--recover", is_flag=True, help="Say what a damaged journal would lose, ask, and go on without it.")
+@click.option(
+    "--recover", is_flag=True, help="Show which events a damaged journal loses, ask, and continue without them."
+)
 @click.option("--yes", is_flag=True, help="With --recover: do not ask.")
 def serve(**given: Any) -> None:
     """Serve models that learn and predict over HTTP; the page is at http://127.0.0.1:8764/.
 
-    MODEL is a model file to go on from; its name is that of the file. With --from, that model (or the one of --name) learns
-    from a broker inside the service; the position is in its journal.
+    MODEL is a model file to continue from; its name is that of the file. With --from, that model (or the one of --name)
+    learns from a broker inside the service; the position is in its journal.
     """  # fmt: skip
     from .._common.ranges import bytes_in
     from ..serve import Settings, Store, app
@@ -64,7 +79,7 @@ def serve(**given: Any) -> None:
     settings = Settings(label_wait=86400 * given["label_wait"], label_space=bytes_in(given["label_space"]))
     for name in ("to", "dead_letters"):
         if given[name] and not given["source"]:
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with --from")
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --from")
     store = Store(given["store"], settings)
     try:
         if given["recover"]:
@@ -74,7 +89,7 @@ def serve(**given: Any) -> None:
             if not losses:
                 click.echo("every journal is sound; nothing is lost", err=True)
             elif not given["yes"]:
-                click.confirm("Go on without these events?", abort=True, err=True)
+                click.confirm("Continue without these events?", abort=True, err=True)
             for loss in losses:
                 click.echo(f"the damaged file is kept as {recover(store.folder / loss.name, loss)}", err=True)
         store.open()
@@ -115,7 +130,7 @@ def _first_model(store: Any, given: dict[str, Any]) -> None:
         name = os.path.splitext(os.path.basename(given["model"]))[0]
         if name in store.names():
             click.echo(
-                f"model {name}: the store has it; it goes on from position {store.get(name).served.position}", err=True
+                f"model {name} is in the store; it continues from position {store.get(name).served.position}", err=True
             )
             return
         with open(given["model"], "rb") as file:

@@ -98,7 +98,7 @@ class Cluster:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             with contextlib.suppress(OSError):  # a standard error that cannot be written to must not keep shards open
-                print("stopping: the shards write snapshots; Ctrl-C once more leaves at once", file=sys.stderr)
+                print("stopping: the shards write snapshots; press Ctrl-C again to stop at once", file=sys.stderr)
         self.close()
 
     def close(self) -> None:

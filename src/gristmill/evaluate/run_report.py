@@ -204,5 +204,7 @@ def _calibration(report: Report, details: Details, name: str) -> None:
     ]
     error = float(np.abs(details.sure - details.right).sum() / details.count.sum())
     heads = ["probability", "predictions", "mean probability", "share right"]
-    report.heading(f"Calibration{name}").text(f"Calibration error {error:.3f}: the mean gap of the last two columns.")
+    report.heading(f"Calibration{name}").text(
+        f"Calibration error {error:.3f}: the mean difference between the last two columns."
+    )
     report.table(heads, rows)

@@ -169,7 +169,7 @@ def _fills(table: Any) -> Floats:
 def _column(column: Any, table: Any, fills: Floats) -> NumberColumn | CategoryColumn:
     if column.kind == "text":
         raise ExportError(
-            f"the column {column.name!r} is a text, whose words are hashed in Python; leave it out (columns="
+            f"the column {column.name!r} is a text, whose words are hashed in Python; drop it (columns="
             f"{{{column.name!r}: 'drop'}}) or make it a category"
         )
     if column.kind == "category":

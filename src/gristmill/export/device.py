@@ -96,7 +96,7 @@ def _changes(read: Any, learning: Learning) -> dict[str, Any]:
     if seen >= 2**62:
         raise ExportError(f"from_device: the state is damaged: it has seen {seen:,} events")
     if size > learning.capacity:
-        raise ExportError(f"from_device: the state is damaged: {size:,} points where {learning.capacity:,} have room")
+        raise ExportError(f"from_device: the state is damaged: {size:,} points where {learning.capacity:,} fit")
     ages = (np.uint64(seen) - read["stamp"][:size].astype(np.uint64)) & np.uint64(0xFFFFFFFF)
     ids = seen - ages.astype(np.int64)
     if len(set(ids.tolist())) < size or (size and (ids.min() < 0 or ids.max() >= seen)):

@@ -41,9 +41,7 @@ class DrawnInner:
         if self.transformer is None:
             return np.zeros((*weights.shape[:2], X.shape[1]))
         if not hasattr(self.transformer, "_gradient"):
-            raise TypeError(
-                f"gradient: {self.transformer!r} is a map of another library, and only it knows how its features change"
-            )
+            raise TypeError(f"gradient: {self.transformer!r} is a map of another library, whose gradient is unknown")
         shuffled = np.empty_like(weights)
         shuffled[..., self.arrays["order"]] = self.factor * weights
         return np.asarray(self.transformer._gradient(X, shuffled))

@@ -127,7 +127,7 @@ class MappedCore:
         """How the scores change with the columns, (rows, outputs, columns), and how many classes there were."""
         if not isinstance(self.map, RandomMaclaurin):
             raise TypeError(
-                f"gradient: {self.map!r} is a map of another library, and only it knows how its features change; "
+                f"gradient: {self.map!r} is a map of another library, whose gradient is unknown; "
                 "RandomMaclaurin has gradients"
             )
         self.check(rows)

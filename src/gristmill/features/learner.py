@@ -144,8 +144,8 @@ class FeatureLearner(RuleLearner):
             return copy.deepcopy(chosen)
         if not stateless(chosen):
             raise ValueError(
-                f"the map {chosen!r} looks at the data it is fitted on, so the model would "
-                "depend on how the stream is cut; "
+                f"the map {chosen!r} learns from the data it is fitted on, so the model would "
+                "depend on how the stream is cut into chunks; "
                 "fit it on a sample first (sklearn.frozen.FrozenEstimator keeps it fitted through clone)"
             )
         drawn = clone(chosen) if isinstance(chosen, BaseEstimator) else copy.deepcopy(chosen)

@@ -332,9 +332,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
     def _gradient(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How sums of the columns by weights, (outputs, columns) or (rows, outputs, columns), change with X."""
         if self._transformer is not None:
-            raise TypeError(
-                f"gradient: {self._transformer!r} is a map of another library, and only it knows how its features change"
-            )
+            raise TypeError(f"gradient: {self._transformer!r} is a map of another library, whose gradient is unknown")
         if self._inner is not None:
             return self._composed_gradient(X, weights)
         dtype = np.float32 if X.dtype == np.float32 else np.float64

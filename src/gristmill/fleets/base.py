@@ -66,7 +66,7 @@ class FleetBase(StoredEstimator):
                 "give a dict, or None"
             )
         if parts.average:
-            raise ValueError(f"{owner} has no room for average=True; use a prototype with average=False")
+            raise ValueError(f"{owner} cannot average; use a prototype with average=False")
         if parts.kernel is not None and (additive.is_additive(parts.kernel) or not parts.kernel.is_native):
             raise ValueError(f"{owner} cannot run {parts.kernel!r}; kernels such as Gaussian(gamma) work")
         for part, kind in ((parts.rule, Rule), (parts.budget, Budget)):
@@ -245,7 +245,7 @@ class FleetBase(StoredEstimator):
             return np.where(scores < 0, -1, 1)
         known = self._table.view(classes).classes
         if len(known) == 0:
-            raise NotFittedError(f"no event has come to this {type(self).__name__} yet, so that no class is known")
+            raise NotFittedError(f"this {type(self).__name__} has not learned an event yet, so it has no classes")
         if len(known) > 2:
             return known[scores.argmax(axis=-1)]
         return known[(scores >= 0).astype(int)] if len(known) == 2 else np.broadcast_to(known[0], scores.shape).copy()
@@ -279,7 +279,7 @@ class FleetBase(StoredEstimator):
         """A plain estimator as the pack of one member."""
         core, (run, scaling) = self._started(), self._run_of(model)
         if run.labels.names[: run.core.classes] != self._table.names[: core.classes]:
-            raise ValueError("the learner has not met the same classes in the same order as the fleet")
+            raise ValueError("the learner does not have the same classes in the same order as the fleet")
         found: dict[str, Any] = core.member_from(run.core, scaling)
         return found
 

@@ -35,7 +35,7 @@ class Limits(NamedTuple):
         if spill is not None:
             check_spill(spill)
             if max_keys is None:
-                raise ValueError("spill takes what max_keys leaves no room for; give max_keys too")
+                raise ValueError("spill stores the keys beyond max_keys; give max_keys too")
         return cls(int(max_keys or 0), age, spill is not None)
 
 

@@ -26,12 +26,12 @@ def scaling(owner: str, prototype: Any) -> dict[str, Any]:
     prototype._check_parameters()
     if prototype.scale not in (None, "standard", "minmax"):
         raise ValueError(
-            f"{owner} cannot run Prepared(..., scale={prototype.scale!r}): its members have no room for it; "
+            f"{owner} cannot run Prepared(..., scale={prototype.scale!r}): members cannot scale so; "
             "scale='standard', 'minmax' or None work"
         )
     if prototype.target is not None and prototype.model._retargets:
         raise ValueError(
-            f"{owner} tells its members targets as they come: it cannot run Prepared(..., target={prototype.target!r}); "
+            f"{owner} does not scale targets, so it cannot run Prepared(..., target={prototype.target!r}); "
             "use target=None, and targets around 0 of about unit spread"
         )
     usual = {name: given.default for name, given in signature(Prepared.__init__).parameters.items()}

@@ -25,7 +25,7 @@ def check_composition(rule: object, budget: object, average: bool) -> None:
         raise ValueError(f"Adatron comes back to its points, and {budget!r} drops points; use budget=Unbounded()")
     if isinstance(rule, Density) and isinstance(budget, DropSmallest):
         raise ValueError(
-            f"Density gives every event the same coefficient, and {budget!r} goes by the smallest; "
+            f"Density gives every event the same coefficient, and {budget!r} drops the smallest; "
             "use budget=Merge(...), DropRandom(..., uniform=True) or DropOldest(...)"
         )
     if average and isinstance(rule, Density) and rule.neighbours > 0:

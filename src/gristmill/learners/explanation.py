@@ -88,7 +88,7 @@ class Explanation:
             lines.append(f"  event {id_} ({label}): {_short(coef)} x k {value:.4g} = {_short(part)}")
         if self.columns is not None:
             loudest = np.argsort(-self.columns, kind="stable")[:5]
-            lines.append("strange columns: " + ", ".join(f"{j} ({self.columns[j]:+.4g})" for j in loudest))
+            lines.append("unusual columns: " + ", ".join(f"{j} ({self.columns[j]:+.4g})" for j in loudest))
         if self.relevance is not None:
             most = sorted(self.relevance, key=self.relevance.__getitem__, reverse=True)[:5]
             lines.append("columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in most))

@@ -82,13 +82,13 @@ class ScaleWarnings:
             at, what = column
             name = f"column {at}" if names is None else f"column {names[at]!r}"
             _say(
-                f"{owner}: {name} has {what} in the first {EVENTS} events, and distances want columns of about unit "
-                f"spread; Prepared({owner}(...)) scales columns on the way"
+                f"{owner}: {name} has {what} in the first {EVENTS} events, but distances need columns of about unit "
+                f"spread; Prepared({owner}(...)) scales columns as it learns"
             )
         if target is not None:
             _say(
-                f"{owner}: the target has {target[1]} in the first {EVENTS} events, and steps want targets around 0 of "
-                f"about unit spread; Prepared({owner}(...)) scales columns and targets on the way"
+                f"{owner}: the target has {target[1]} in the first {EVENTS} events, but steps need targets around 0 of "
+                f"about unit spread; Prepared({owner}(...)) scales columns and targets as it learns"
             )
 
 

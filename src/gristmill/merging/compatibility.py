@@ -41,7 +41,10 @@ def check(models: list[Any]) -> None:
         model._refuse_changed("merge")
         parts = model._run.parts
         if not isinstance(parts.rule, Rule) or not isinstance(parts.budget, Budget):
-            raise TypeError(f"merge: only they know their state: {parts.rule!r} with {parts.budget!r} cannot be merged")
+            raise TypeError(
+                f"merge: {parts.rule!r} with {parts.budget!r} cannot be merged: "
+                "parts written in Python keep state of their own"
+            )
     for at, model in enumerate(models[1:], 1):
         _check_alike(models[0], model, at)
 

@@ -72,7 +72,9 @@ def compress(model: Any, size: int | str) -> tuple[Any, float]:
     check_compressible(model, "compress")
     run = model._started()
     if getattr(run.parts.rule, "neighbours", 0.0) > 0:
-        raise TypeError("compress: a score that is measured by neighbours is no sum that fewer points could stand for")
+        raise TypeError(
+            "compress: a score by nearest neighbours is not a sum over points that fewer points could approximate"
+        )
     parts = run.parts._replace(budget=resized(run.parts, size, "compress"))
     state = run.core.state()
     terms = Terms.of(state, run.core.outputs, parts.kernel, parts.average)
@@ -94,7 +96,9 @@ def check_compressible(model: object, verb: str) -> None:
     if not isinstance(model, KernelLearner):
         raise TypeError(f"{verb}: {type(model).__name__} stores no points: its size is that of its map")
     if additive.is_additive(kernel):
-        raise TypeError(f"{verb}: {kernel!r} is kept as trees, which no few points stand for; use DropSmallest(size)")
+        raise TypeError(
+            f"{verb}: {kernel!r} is kept as trees, which fewer points cannot approximate; use DropSmallest(size)"
+        )
     if not kernel.positive_definite:
         raise ValueError(f"{verb}: {kernel!r} is not positive definite, so there is no distance to keep small")
 
@@ -114,7 +118,9 @@ def resized(parts: Parts, size: int | str, verb: str) -> Budget:
 def refuse_budget(budget: object, verb: str) -> None:
     """Raise for budgets whose points mean more than their terms."""
     if not isinstance(budget, Budget):
-        raise TypeError(f"{verb}: only it knows what {budget!r} keeps; use a budget of gristmill such as Merge(1000)")
+        raise TypeError(
+            f"{verb}: the state of {budget!r}, written in Python, is unknown; use a budget of gristmill such as Merge(1000)"
+        )
     if isinstance(budget, Window):
         raise ValueError(f"{verb}: {budget!r} forgets by age, and has no size; learn with DropOldest(size) instead")
     if isinstance(budget, Forget):

@@ -114,7 +114,8 @@ def learners(models: list[Any], size: object, shares: Floats, moves: list[Any] |
             raise TypeError(f"merge: {type(first).__name__} stores no points: its size is that of its map, got {size=}")
         if not all(shard.move is None or shard.move.stays for shard in shards):
             raise TypeError(
-                f"merge: the weights of {type(first).__name__} live in the scaled space and cannot follow another scaling; "
+                f"merge: the weights of {type(first).__name__} belong to scaled columns and "
+                "cannot be converted to another scaling; "
                 "use scale=None"
             )
         state |= _weights(shards, outputs)

@@ -25,9 +25,7 @@ def merged(models: list[Any], size: object, weights: Any) -> Any:
         if not pipelines[0].is_alike(pipelines[at]):
             raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
         if (pipelines[0].targets is None) != (pipelines[at].targets is None):
-            raise ValueError(
-                f"merge: models 0 and {at} are told targets in different ways: one scaled, one as they come"
-            )
+            raise ValueError(f"merge: models 0 and {at} treat targets differently: one scales them, one does not")
     inner = [one.model for one in pipelines]
     if isinstance(inner[0], Racing):
         return _prepared_races(first, pipelines, inner, size, weights)

@@ -446,7 +446,7 @@ class Pipeline:
         if rows.shape[1] > self.fixed_width:
             raise ValueError(
                 f"{type(self.model).__name__} cannot take a column that the first event did not have: "
-                f"{self.table.get_feature_names_out()[self.fixed_width]!r}; say the kinds (columns=), or leave it out (drop)"
+                f"{self.table.get_feature_names_out()[self.fixed_width]!r}; give the kinds (columns=), or drop it (drop)"
             )
         return padded(rows, self.fixed_width)
 

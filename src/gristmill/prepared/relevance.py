@@ -19,7 +19,7 @@ def refuse(model: Any) -> None:
     if not isinstance(model, RuleLearner):
         raise no(f"needs a kernel learner such as KernelClassifier or KernelRegressor, got {model!r}")
     if model._task.name == "novelty":
-        raise no("needs labels: what is familiar has no answer that a column could move")
+        raise no("needs labels, and a novelty detector has none")
     if not getattr(model, "stores_points", True):
         raise no(f"learns anew from the stored points, and {type(model).__name__} stores none")
     parts = model._parts()

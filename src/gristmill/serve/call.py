@@ -119,7 +119,7 @@ class Call:
         try:
             found = parse_qs(text, keep_blank_values=True, max_num_fields=20)
         except ValueError:
-            raise ServiceError("more than 20 parameters stand behind the question mark", 400) from None
+            raise ServiceError("the query string has more than 20 parameters", 400) from None
         return {name: values[-1] for name, values in found.items()}
 
     @property

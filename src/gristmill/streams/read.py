@@ -37,7 +37,7 @@ def format_of(path: Any) -> str:
         stem = stem.removesuffix(ending)
     found = _ENDINGS.get(os.path.splitext(stem)[1])
     if found is None:
-        raise StreamError(f"{path}: the name does not tell the format; say one of {', '.join(FORMATS)}")
+        raise StreamError(f"{path}: the name does not show the format; give one of {', '.join(FORMATS)}")
     return found
 
 

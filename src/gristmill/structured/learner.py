@@ -189,7 +189,7 @@ class StructuredLearner(StreamEstimator):
             if rule.schedule != "constant":
                 raise ValueError(f"StructuredLearner: Implicit needs schedule='constant', got {rule.schedule!r}")
         elif self.cost is not None:
-            raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} has no use for it; leave it out")
+            raise ValueError(f"cost belongs to the rule Implicit(), and {rule!r} does not use it; omit it")
         self._label_list()
         argmax = viterbi if self.argmax is None and isinstance(self.kernel, Sequences) else self.argmax
         assert isinstance(rule, Rule)

@@ -41,11 +41,11 @@ def over(fleet: Any, given: dict[str, Any]) -> Iterator[Any]:
     if given["cluster"] is None:
         for name in ("snapshots", "shards"):
             if given[name] is not None:
-                raise click.UsageError(f"--{name} goes with --cluster")
+                raise click.UsageError(f"--{name} needs --cluster")
         yield fleet
         return
     if given["resume"]:
-        raise click.UsageError("--resume does not go with --cluster: --snapshots FOLDER goes on where it was")
+        raise click.UsageError("--resume cannot be used with --cluster; --snapshots FOLDER continues an earlier run")
     from ...cluster import Cluster
 
     address = None if given["cluster"] == "local" else given["cluster"]
@@ -69,7 +69,7 @@ class Rest:
         self.done = int(getattr(fleet, "n_seen_", 0))  #: events that were learned before
         self.stream = stream
         if self.done:
-            click.echo(f"going on after {self.done:,} events", err=True)
+            click.echo(f"continuing after {self.done:,} events", err=True)
             self.stream = replace(stream, chunks=self._counted).skip(self.done)
 
     def _counted(self) -> Iterator[Any]:

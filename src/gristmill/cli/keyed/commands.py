@@ -20,9 +20,9 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
     from ...evaluate.run import Run, followers_of
 
     if given["delay"]:
-        raise click.UsageError("--delay does not go with --key")
+        raise click.UsageError("--delay cannot be used with --key")
     if given["spill"] and not given["max_keys"]:
-        raise click.UsageError("--spill takes what --max-keys leaves no room for; give --max-keys too")
+        raise click.UsageError("--spill stores the keys beyond --max-keys; give --max-keys too")
     if given["time"] and not (given["ttl"] or resumed is not None):
         raise click.UsageError("--time is the clock of --ttl; give --ttl too")
     opened = options.OpenedSource(given, resumed, key=_key_of(given, resumed, "--resume"))
@@ -68,16 +68,16 @@ def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
     from ...fleets.keyed import KeyedFleet
 
     if model is not None and not isinstance(model, KeyedFleet):
-        raise click.UsageError("--key goes with a model that was learned with --key; this one is a single learner")
+        raise click.UsageError("--key needs a model that was learned with --key; this one is a single learner")
     known = getattr(model, "key_column_", None)
     if given["key"] and known and given["key"] != known:
         raise click.UsageError(
             f"--key {given['key']}: the model of {where} was learned with the keys of column {known!r}; "
-            f"leave --key out, or call the column {known!r}"
+            f"omit --key, or name the column {known!r}"
         )
     key = given["key"] or known
     if key is None:
-        raise click.UsageError("the model holds a learner a key: say --key COLUMN")
+        raise click.UsageError("the model holds one learner per key; give --key COLUMN")
     return str(key)
 
 
@@ -85,12 +85,12 @@ def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chos
     """A saved model that continues with its own clock."""
     if fleet.ttl is not None and fleet._timed is not None and fleet._timed != bool(given["time"]):
         raise click.UsageError(
-            "the model of --resume was learned with --time: say the column again"
+            "the model of --resume was learned with --time; give the same column again"
             if fleet._timed
-            else "--time: the model of --resume was learned without it, and --ttl has one clock; leave it out"
+            else "--time: the model of --resume was learned without it, and the clock of --ttl cannot change; omit it"
         )
     name = f"{type(fleet).__name__} of {given['resume']}"
-    about = {"stream": opened.stream.name, "key": str(opened.key), "gone on from": str(given["resume"])}
+    about = {"stream": opened.stream.name, "key": str(opened.key), "continued from": str(given["resume"])}
     return keyed_fleet.Chosen(fleet, name, {**about, "learner of each key": repr(fleet.prototype)})
 
 
@@ -145,10 +145,10 @@ class Members:
         """On standard error, once all was predicted."""
         if not self.rows:
             return
-        by = "the learner of all keys" if self.fleet.prior_ is not None else "a model that has seen nothing"
+        by = "the model of all keys" if self.fleet.prior_ is not None else "an untrained model"
         first = next(iter(self.strangers))
         said = keyed_report.counted(self.rows, "row") + f" of {keyed_report.counted(len(self.strangers), 'key')}"
-        click.echo(f"{said} that the model does not hold, such as {first!r}: answered by {by}", err=True)
+        click.echo(f"{said} that the model has not learned, such as {first!r}: predicted by {by}", err=True)
 
 
 def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:

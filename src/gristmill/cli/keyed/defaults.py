@@ -50,9 +50,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     task = str(task_of(model))
     prior = _prior(task, model, workshop, opened, given)
     if task == "regression" and given["cluster"] is not None:
-        click.echo(
-            "note: on a cluster numbers are learned as they come: best around 0, and alike for all keys", err=True
-        )
+        click.echo("note: on a cluster targets are not centred per key; they should be around 0 for all keys", err=True)
     shared = {"max_keys": given["max_keys"], "ttl": given["ttl"], "spill": given["spill"]}
     center = task == "regression" and given["cluster"] is None
     fleet = KeyedFleet(Prepared(model, scale, target=None), prior=prior, center=center, **shared)
@@ -95,9 +93,9 @@ def _prior(task: str, model: Any, workshop: Any, opened: Any, given: dict[str, A
     if task == "novelty":
         why = "novelty has no labels for a prior to explain"
     elif given["cluster"] is not None:
-        why = "on a cluster nobody sees the events of all keys"
+        why = "on a cluster no process sees the events of all keys"
     if wanted and why:
-        raise click.UsageError(f"--prior: {why}; leave it out")
+        raise click.UsageError(f"--prior: {why}; omit it")
     if why or wanted is False:
         return None
     found = parse(PRIORS[task], seed=given["seed"])

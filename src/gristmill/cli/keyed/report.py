@@ -31,9 +31,9 @@ def gone(fleet: Any) -> list[str]:
     dropped, expired = _gone(fleet)
     said = []
     if dropped:
-        said.append(f"a key was dropped {counted(dropped, 'time')} for want of room (--max-keys)")
+        said.append(f"a key was dropped {counted(dropped, 'time')} (--max-keys)")
     if expired:
-        said.append(f"a key went by age {counted(expired, 'time')} (--ttl)")
+        said.append(f"a key expired {counted(expired, 'time')} (--ttl)")
     return said
 
 

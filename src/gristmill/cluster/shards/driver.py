@@ -155,7 +155,7 @@ class Driver:
         if isinstance(position, dict):
             return self._places_of(position, last)
         if isinstance(last, dict):
-            raise ValueError(f"position must name the place in each partition, as those before did, got {position!r}")
+            raise ValueError(f"position must give the offset in each partition, as earlier ones did, got {position!r}")
         if position is None:
             return (last or 0) + 1
         if isinstance(position, bool) or not isinstance(position, int | np.integer):
@@ -250,9 +250,7 @@ class Driver:
             raise RuntimeError(self._broken)
         if self._log is None:
             if self._feed.number != self._state.number:
-                self._broken = (
-                    "an interrupt came in the middle of a batch, and without snapshots nothing tells what is in it"
-                )
+                self._broken = "an interrupt came in the middle of a batch, and without snapshots its state is unknown"
                 raise RuntimeError(self._broken)
         elif self._feed.number != self._log.state.number:
             self._resume()
@@ -338,8 +336,8 @@ def refuse(fleet: Any) -> None:
         )
     if fleet.max_keys is not None and fleet.spill is None:
         raise ValueError(
-            "a cluster cannot run max_keys without spill: which keys go away would depend on the number of shards; "
-            "give spill= too, or leave max_keys out"
+            "a cluster cannot run max_keys without spill: which keys are dropped would depend on the number of shards; "
+            "give spill= too, or omit max_keys"
         )
     if fleet.__sklearn_is_fitted__():
         raise ValueError("a cluster takes a KeyedFleet that has not learned yet; give it one that is new")

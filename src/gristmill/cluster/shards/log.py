@@ -91,8 +91,8 @@ class Log:
             left = segments_of(self.path)
             if left:
                 raise LogError(
-                    f"{self.path} is gone or new, and batches of a log of this name are there ({left[0].name}): bring it "
-                    "back, or move them away to begin anew"
+                    f"{self.path} is missing or new, but batches of a log of this name exist ({left[0].name}): restore it, "
+                    "or move them away to start a new log"
                 )
             known = secrets.token_hex(8)
             self.say("id", known)
@@ -150,7 +150,7 @@ class Log:
             except SegmentError as error:
                 raise LogError(str(error)) from None
             if data is None:
-                raise LogError(f"{self.path} does not hold batch {number}, which a shard needs to go on")
+                raise LogError(f"{self.path} does not hold batch {number}, which a shard needs to continue")
             yield Batch.from_bytes(data)
 
     def prune(self, upto: int) -> None:

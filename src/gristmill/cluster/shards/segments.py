@@ -66,7 +66,7 @@ class Segments:
         for segment in found:
             self._refuse_foreign(segment, segment == found[-1])
         if safe[0] and (not found or found[-1].name < safe[0]):
-            raise SegmentError(f"{path.with_name(safe[0])} is gone, and it holds batches that were safe")
+            raise SegmentError(f"{path.with_name(safe[0])} is missing, and it held batches that were on disk")
         for segment in found:
             self._scan(segment, segment == found[-1])
 

@@ -70,7 +70,7 @@ class ExplanationDisplay:
     def _columns(self, ax: Any) -> Self:
         strange = self.explanation.columns
         if strange is None:
-            raise ValueError("columns=True: only the alarms of a novelty detector over columns have strange ones")
+            raise ValueError("columns=True: only the alarms of a novelty detector over columns have unusual columns")
         names = list(self.names) if self.names is not None else [f"column {j}" for j in range(len(strange))]
         loudest = np.argsort(-strange, kind="stable")[:20]
         self._bars(ax, strange[loudest].tolist(), [names[j] for j in loudest], "how much higher the score would be")
@@ -152,7 +152,9 @@ class ReliabilityDisplay:
         self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1.0, linestyle=":", label="perfectly calibrated")
         says = f"{name}, calibration error {self.calibration_error_:.3f}"
         (self.line_,) = self.ax_.plot(sure, right, "o-", color=COLOURS[0], markersize=4, label=says)
-        self.ax_.set(xlabel="probability of the answer", ylabel="share of answers that were right", ylim=(0, 1.02))
+        self.ax_.set(
+            xlabel="probability of the prediction", ylabel="share of predictions that were right", ylim=(0, 1.02)
+        )
         _legend_above(self.ax_)
         _tidy(self.ax_)
         return self

@@ -52,7 +52,7 @@ class RaceDisplay:
         """
         history, count = self.report.history, len(self.report.experts)
         if len(history) == 0:
-            raise ValueError("there is nothing to draw: the race has no history yet, or nobody is judged in it")
+            raise ValueError("there is nothing to draw: the race has no history yet, or no expert with a loss")
         if axes is None:
             _, axes = pyplot().subplots(2, 1, figsize=(7.0, 6.4), sharex=True, layout="constrained")
         self.axes_, self.figure_ = axes, axes[0].figure

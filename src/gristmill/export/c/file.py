@@ -140,7 +140,7 @@ def _refuse(found: Description) -> None:
     for column in found.rows.table or ():
         raise ExportError(
             f"{found.kind}: C takes rows of numbers, and the table holds {column.name!r} and perhaps others that are "
-            "categories, booleans, times or numbers with gaps; export it to ONNX"
+            "categories, booleans, times or numbers with missing values; export it to ONNX"
         )
 
 

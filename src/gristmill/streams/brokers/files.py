@@ -38,7 +38,7 @@ class FileWriter(Writer):
             head = file.read(len(_HEAD))
             if not _HEAD.startswith(head):
                 file.close()
-                raise ValueError(f"{self._path}: this file holds something else than answers; give another one")
+                raise ValueError(f"{self._path}: this file does not hold predictions of gristmill; give another one")
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - _TAIL))
             tail = file.read()

@@ -40,7 +40,7 @@ def _raised(url: Url, error: Any) -> Exception:
     if code in _LOST:
         return BrokerError(
             f"{url}: the messages after the saved position are no longer kept by the broker; "
-            "lost=skip goes on with the oldest that is"
+            "lost=skip continues with the oldest that is"
         )
     if error.retriable() or code in (
         KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,

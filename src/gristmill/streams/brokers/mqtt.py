@@ -82,7 +82,7 @@ class MqttReader(Reader):
             self._change.notify_all()
             lost = self._count and not reason.is_failure and not flags.session_present
         if lost:
-            self.say(f"{self.url}: the broker has lost the session; messages that it kept for this client are gone")
+            self.say(f"{self.url}: the broker has lost the session; messages that it kept for this client are lost")
         if not reason.is_failure:
             client.subscribe(self.url.path, qos=1)
 

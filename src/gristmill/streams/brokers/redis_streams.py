@@ -82,7 +82,7 @@ class RedisReader(Reader):
         if [int(part) for part in gone.split("-")] > [int(part) for part in last.split("-")]:
             raise BrokerError(
                 f"{self.url}: entries after {last} of {stream!r} were trimmed before they were read; "
-                "lost=skip goes on with the oldest that is there"
+                "lost=skip continues with the oldest that is there"
             )
 
     def start(self) -> Position:

@@ -148,7 +148,7 @@ class Columns:
             row = next((row for row in range(frame.count) if _is_word(value_at(column, row))), 0)
             raise StreamError(
                 f"{place(frame, row)}, column {name!r}: {shown(str(value_at(column, row)))} is not a number; "
-                "say categorical='onehot' or 'hash', leave the column out, or read tables (raw=True) for Prepared"
+                "give categorical='onehot' or 'hash', drop the column, or read tables (raw=True) for Prepared"
             )
         coded = categories_in(column, gone, name)
         if self.categorical == "hash":

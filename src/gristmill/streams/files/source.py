@@ -131,7 +131,7 @@ def _endless(rest: bytes) -> str:
 
 
 #: message for files whose lines end in a carriage return only
-LONE_CR = "a carriage return stands alone; lines must end in LF or CR LF (tr '\\r' '\\n' mends such a file)"
+LONE_CR = "a carriage return without a line feed; lines must end in LF or CR LF (tr '\\r' '\\n' repairs such a file)"
 
 
 def _read(file: Any, block: int, fill: bool) -> tuple[bytes, Exception | None]:
