@@ -225,7 +225,7 @@ def run(name: str, quick: bool = False, seed: int = 0) -> Outcome:
     module = import_module(f".{TARGETS[name][0]}", __name__)
     with warnings.catch_warnings():
         # Rows are as the papers have them, on purpose not scaled column by column.
-        warnings.filterwarnings("ignore", ".* in the first 100 events, and (distances|steps) want", UserWarning)
+        warnings.filterwarnings("ignore", ".* in the first 100 events, but (distances|steps) need", UserWarning)
         with watched() as found:
             outcome: Outcome = module.run(name, quick, seed)
     outcome.searched = edges(found) if found else ""
