@@ -313,7 +313,7 @@ def test_a_file_that_holds_something_else_is_not_written_to(tmp_path):
 
     mine = tmp_path / "data.csv"
     mine.write_text("a,b\n1,2")
-    with connect(mine, "out") as writer, pytest.raises(ValueError, match="this file holds something else"):
+    with connect(mine, "out") as writer, pytest.raises(ValueError, match="does not hold predictions of gristmill"):
         writer.send([Record("s", "0", 1, b"{}")])
     assert mine.read_text() == "a,b\n1,2"
 
