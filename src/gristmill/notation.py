@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from .learners.written import is_kernel, written
@@ -124,4 +124,23 @@ def _call(node: ast.Call, words: dict[str, Any], text: str, defaults: _Defaults)
         taken = list(parameters)[: len(arguments)]
         if key in parameters and key not in named and key not in taken:
             named[key] = value()
+    _check_names(name, parameters, len(arguments), named)
     return made(*arguments, **named)
+
+
+def _check_names(name: str, parameters: Mapping[str, inspect.Parameter], given: int, named: Collection[str]) -> None:
+    """Raise an error for a parameter that does not exist, and for one without a value."""
+    if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters.values()):
+        return
+    unknown = next((key for key in named if key not in parameters), None)
+    if unknown is not None:
+        raise NotationError(f"{name}: there is no parameter {unknown!r}; there are {', '.join(parameters)}")
+    missing = [
+        key
+        for key in list(parameters)[given:]
+        if key not in named and parameters[key].default is inspect.Parameter.empty
+    ]
+    if missing:
+        raise NotationError(
+            f"{name} needs {' and '.join(missing)}: {name}({', '.join(f'{key}=...' for key in missing)})"
+        )

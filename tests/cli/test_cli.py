@@ -301,13 +301,13 @@ def test_a_bad_row_is_named_and_what_came_before_is_kept_when_asked(table, tmp_p
     model = tmp_path / "model"
     refused = call("learn", str(broken), "--model", str(model))
     assert refused.exit_code == 2
-    assert "columns where there were 4" in refused.stderr
+    assert "columns, expected 4" in refused.stderr
     assert f"{broken}, line 1201: 3 columns" in refused.stderr
     assert not model.exists()
     kept = call("learn", str(broken), "--model", str(model), "--keep", "--json")
     assert kept.exit_code == 2
     stopped = json.loads(kept.stdout)
-    assert "columns where there were 4" in stopped["stopped"]
+    assert "columns, expected 4" in stopped["stopped"]
     assert json.loads(call("inspect", str(model), "--json").stdout)["events seen"] == stopped["n_events"] == 1199
     aside = tmp_path / "aside.txt"
     skipped = call("learn", str(broken), "--skip-bad", "--quarantine", str(aside), "--json")

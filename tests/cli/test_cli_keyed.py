@@ -85,7 +85,8 @@ def test_predict_asks_each_row_of_its_own_model(sensors, tmp_path):
     result = call("predict", model, new, "--key", "device")
     said = result.stdout.splitlines()
     assert (
-        "1 row of 1 key that the model has not learned, such as 'nobody': predicted by the model of all" in result.stderr
+        "1 row of 1 key that the model has not learned, such as 'nobody': predicted by the model of all"
+        in result.stderr
     )
     assert said[0] == "high"
     assert said[2] == "high"

@@ -260,3 +260,43 @@ def test_a_warning_is_one_line(table, tmp_path):
         said.stderr
         == "warning: the table lacks b, which the model was trained with; it has a; all their values count as missing\n"
     )
+
+
+def test_a_target_with_one_value_is_described(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(rows(120, lambda a, b: 7))
+    assert "the target is 7 in the first 120 rows (--task regression" in call("learn", str(path)).stderr
+    path.write_text(rows(1, lambda a, b: "ok"))
+    assert "predicting classes: the target is 'ok' (--target" in call("learn", str(path)).stderr
+
+
+def test_decimal_commas_are_refused_unless_the_column_is_said_to_hold_words(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a;y\n" + "".join(f"{k % 3},{k % 2};{k % 2}\n" for k in range(120)))
+    refused = call("learn", str(path))
+    assert refused.exit_code == 2
+    assert "data.csv, line 2, column 'a': '0,0' has a decimal comma" in refused.stderr
+    assert "--column 'a=category'" in refused.stderr
+    assert call("learn", str(path), "--column", "a=category").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "regression"], "AutoRegressor: y must hold numbers, got 'out' in row 0"),
+        (["--learner", "perceptron", "--target", "none"], "'perceptron' needs a target, and the data have none"),
+        (["--memory", "3"], "AutoClassifier: memory: write a number and one of B, kB"),
+        (
+            ["--learner", "passive_aggressive(D=3)"],
+            "passive_aggressive: there is no parameter 'D'; there are kernel, C",
+        ),
+        (["--learner", "norma_classifier"], "norma_classifier needs rate and reg: norma_classifier(rate=..., reg=...)"),
+    ],
+)
+def test_a_wrong_choice_is_named_in_one_line(arguments, message, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(rows(20, lambda a, b: "in" if a > 0 else "out"))
+    refused = call("learn", str(path), *arguments)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"Error: {message}")
+    assert refused.stderr.count("\n") == 1

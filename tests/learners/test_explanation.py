@@ -57,9 +57,26 @@ def test_regressors_say_targets():
     model = KernelRegressor(Gaussian(2.0), budget=gristmill.DropOldest(20)).fit(X, y)
     why = check(model, X[7], 1)
     assert why.labels == y[why.ids].tolist()
-    assert f"event {why.ids[0]}" in str(why)
+    first, last = str(why).splitlines()[1], str(why).splitlines()[-1]
+    assert first.split() == [
+        str(why.ids[0]),
+        str(why.labels[0]),
+        *(f"{v:.4g}" for v in (why.kernel_values[0], *why.coefficients[:1], *why.contributions[:1])),
+    ]
+    assert last.split() == ["score", f"{why.score:.4g}"]
     sparse = KernelRegressor(Gaussian(2.0), budget=gristmill.DropOldest(20)).fit(csr_array(X), y)
     np.testing.assert_allclose(sparse.explain(X[7], top=5).contributions, why.contributions)
+
+
+def test_several_classes_are_columns_of_contributions():
+    X, _ = public_learners.stream("", 90)
+    model = KINDS["points"]().fit(X, (3 * X[:, 0]).astype(int))
+    why = model.explain(X[0], top=2)
+    heads, *points, rest, intercept, score = str(why).splitlines()
+    assert heads.endswith("to score 2")
+    assert [line.split()[-3:] for line in points] == [[f"{v:.4g}" for v in row] for row in why.contributions]
+    for line, values in ((rest, why.rest), (intercept, why.intercept), (score, why.score)):
+        assert line.split()[-3:] == [f"{v:.4g}" for v in values]
 
 
 def test_novelty_names_the_strange_column():

@@ -556,7 +556,9 @@ def test_a_number_that_is_too_large_is_shown_with_its_column(client):
 def test_a_memory_out_of_range_is_refused_in_words(client, memory):
     answer = client.post("/v1/models/n", json={"learner": "auto", "task": "novelty", "memory": memory})
     assert answer.status_code == 422
-    assert "memory must be bytes or words" in answer.json()["error"]["message"]
+    message = answer.json()["error"]["message"]
+    assert "AutoNovelty: memory" in message
+    assert repr(memory) in message
 
 
 def test_a_name_that_the_store_needs_is_refused(client):

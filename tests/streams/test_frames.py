@@ -111,7 +111,7 @@ def test_rows_without_a_label_or_of_another_shape_are_bad(tmp_path):
     (tmp_path / "t.csv").write_text(text)
     seen: list[int] = []
     with pytest.raises(
-        StreamError, match=r"t.csv, line 4: 2 columns where there were 3|line 3, column 'y': the label is missing"
+        StreamError, match=r"t.csv, line 4: 2 columns, expected 3|line 3, column 'y': the label is missing"
     ):
         seen.extend(chunk.X.count for chunk in read(tmp_path / "t.csv", raw=True))
     assert seen == [1]

@@ -150,8 +150,8 @@ def test_the_target_may_be_anywhere(tmp_path):
 
 
 BAD_CSV = {
-    "columns change": ("a,b,y\n1,2,0\n1,2,3,0\n", "line 3: 4 columns where there were 3"),
-    "cut off": ("a,b,y\n1,2,0\n1,2", "line 3: 2 columns where there were 3"),
+    "columns change": ("a,b,y\n1,2,0\n1,2,3,0\n", "line 3: 4 columns, expected 3"),
+    "cut off": ("a,b,y\n1,2,0\n1,2", "line 3: 2 columns, expected 3"),
     "not a number": (
         "a,b,y\n" + "1,2,0\n" * 50 + "1,two,0\n",
         "line 52, column 'b': 'two' is not a number",

@@ -196,6 +196,14 @@ def checked_class_weight(owner: str, value: object) -> Any:
     return {_plain(owner, row, label): float(weight) for row, (label, weight) in enumerate(value.items())}
 
 
+def _is_number(value: Any) -> bool:
+    try:
+        np.float64(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 #: of a target that has a scale: a million squares of such numbers can still be added
 LARGEST = 1e140
 
@@ -218,7 +226,8 @@ def targets(owner: str, y: Any, count: int, several: bool = False, largest: floa
     try:
         numbers = np.ascontiguousarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{owner}: targets are numbers, and y holds something else: {error}") from error
+        row, shown = next((row, str(value)) for row, value in enumerate(y) if not _is_number(value))
+        raise type(error)(f"{owner}: y must hold numbers, got {shown!r} in row {row}") from error
     if not np.isfinite(numbers).all():
         row, *column = (int(place[0]) for place in np.nonzero(~np.isfinite(numbers)))
         value = numbers[(row, *column)]

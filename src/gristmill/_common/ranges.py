@@ -44,10 +44,10 @@ def bytes_in(text: str) -> int:
     """A memory in words, such as "1 MB" or "512 KiB", as bytes."""
     number, _, unit = text.strip().partition(" ")
     if unit not in _UNITS:
-        raise ValueError(f"a memory is a number and one of {', '.join(_UNITS)}, such as '1 MB', got {text!r}")
+        raise ValueError(f"write a number and one of {', '.join(_UNITS)}, such as '1 MB', got {text!r}")
     found = float(number) * _UNITS[unit]
     if not 0 < found < 2**63:
-        raise ValueError(f"a memory is above 0 and below 2^63 bytes, got {text!r}")
+        raise ValueError(f"it must be above 0 and below 2^63 bytes, got {text!r}")
     return int(found)
 
 

@@ -370,6 +370,21 @@ def _mixed(first: list[Any]) -> dict[str, str]:
     return found
 
 
+def _refuse_decimal_commas(first: list[Any], kinds: dict[str, str]) -> None:
+    """Raise an error if a column of unknown kind holds numbers with a decimal comma only."""
+    from ..streams.files.bad_cells import place
+    from ..streams.files.columns import decimal_commas
+    from ..streams.tables.frame import Frame
+
+    for frame in (chunk.X for chunk in first if isinstance(chunk.X, Frame)):
+        for name, cell in decimal_commas(frame).items():
+            if name not in kinds:
+                raise ValueError(
+                    f"{place(frame, 0)}, column {name!r}: {cell!r} has a decimal comma; write numbers with a decimal "
+                    f"point, or read the column as a category with --column '{name}=category'"
+                )
+
+
 class LearnerFactory:
     """Builds learners for a stream, behind a scaler."""
 
@@ -384,7 +399,9 @@ class LearnerFactory:
         self.labels = None if not labels or labels[0] is None else np.concatenate(labels)
         sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
         self.width = first[0].X.shape[1] if first else 0
-        kinds = {**_mixed(first), **kinds_of(options)}
+        named = kinds_of(options)
+        _refuse_decimal_commas(first[:1], named)
+        kinds = {**_mixed(first), **named}
         self._settings = {"columns": kinds or None, "missing": options["missing"]}
         said = self._said_scale = options["scale"]
         self.scale = ("none" if sparse else "standard") if said == "auto" else said
@@ -469,6 +486,11 @@ class LearnerFactory:
         if not hasattr(model, "prequential"):
             raise NotationError(f"{text!r} is not a learner; see `gristmill learners`")
         labels = self.labels
+        if labels is None and task_of(model) in ("classification", "regression"):
+            raise NotationError(
+                f"{text!r} needs a target, and the data have none; name its column with --target, or learn without one "
+                "with --task novelty"
+            )
         if task_of(model) == "classification" and labels is not None and labels.dtype.kind == "f":
             raise NotationError(
                 f"{text!r} is a classifier, and the target holds numbers such as {labels[0]:g}; for a regression "

@@ -47,16 +47,22 @@ def guess_task(labels: Any) -> TaskGuess:
     values = np.asarray(labels)
     distinct, counts = np.unique(values, return_counts=True)
     if values.dtype.kind not in "iuf":
-        return TaskGuess("classification", f"the target has {_so_many(len(distinct), 'different value')}")
+        what = _constant(labels) if len(distinct) == 1 else f"the target has {len(distinct):,} different values"
+        return TaskGuess("classification", what)
     if values.dtype.kind == "f" and not (values == np.floor(values)).all():
         return TaskGuess("regression", "the target is a number with a fraction")
     many = len(distinct) > MOST_CLASSES or (len(values) > 20 and len(distinct) > 0.5 * len(values))
-    what = f"the target has {_so_many(len(distinct), 'whole number')} from {distinct[0]:g} to {distinct[-1]:g}"
+    if len(distinct) == 1:
+        return TaskGuess("classification", _constant(values.astype(float)))
+    what = f"the target has {len(distinct):,} whole numbers from {distinct[0]:g} to {distinct[-1]:g}"
     return TaskGuess("regression" if many or _are_counts(counts) else "classification", what)
 
 
-def _so_many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def _constant(labels: Any) -> str:
+    """Of a target with one value."""
+    value = labels[0]
+    shown = f"{value:g}" if isinstance(value, float) else repr(str(value))
+    return f"the target is {shown} in the first {len(labels):,} rows" if len(labels) > 1 else f"the target is {shown}"
 
 
 def _are_counts(frequencies: npt.NDArray[np.int64]) -> bool:

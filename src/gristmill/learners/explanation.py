@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._base.predictors import score_of_one
 from .._common import inputs
-from .._common.tables import html_table
+from .._common.tables import html_table, text_table
 from .rule_learner import RuleLearner
 
 Values = npt.NDArray[np.float64]
@@ -19,31 +19,30 @@ Values = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """What the score of one event is the sum of; see `explain`.
+    """The terms whose sum is the score of one event, as a table; see `explain`.
 
     Attributes
     ----------
     score : float or array
-        As `decision_function` says it (`predict` in regression): one number, or one a class.
+        The value of `decision_function` (of `predict` in regression): one number, or one per class.
     ids, labels : arrays
-        Place in the stream of each point shown, the loudest first, and its label, target or array of targets; None where a
-        file of an earlier version does not know it, and for novelty.
+        Position in the stream of each point shown, the largest contribution first, and its label, target or array of
+        targets; the label is None for novelty, and for additive models, which do not store labels.
     kernel_values : array
         k(x, point).
-    coefficients, contributions : arrays, a row a point (and a column a class)
+    coefficients, contributions : arrays, one row per point (and one column per class)
         A contribution is coefficient times kernel value.
     intercept : float or array
-        What is not of points: the offset, less the margin for novelty.
+        The offset, minus the margin for novelty.
     rest : float or array
-        The points not shown.
+        The sum of the contributions of the points not shown.
     rounding : float or array
-        What the rounding of these sums is off. `math.fsum` of contributions, intercept, rest and rounding is the score,
-        exactly.
+        The rounding error of these sums: `math.fsum` of contributions, intercept, rest and rounding is exactly the score.
     columns : array or None
-        Novelty only: how much higher the score would be if a column had its value at the stored point that is most like the
-        event in all other columns.
+        Novelty only: how much the score would rise if a column had its value at the stored point that is most similar to
+        the event in all other columns.
     relevance : dict or None
-        Behind `Prepared(scale="relevance")` only: how much each column of the table moves the answers, by name.
+        With `Prepared(scale="relevance")` only: how much each column of the table changes the predictions, by name.
     """
 
     score: Any
@@ -79,38 +78,42 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        lines = [
-            f"score {_short(self.score)} = intercept {_short(self.intercept)} + rest {_short(self.rest)} + points:"
-        ]
-        for id_, label, value, coef, part in zip(
-            self.ids, self.labels, self.kernel_values, self.coefficients, self.contributions, strict=True
-        ):
-            lines.append(f"  event {id_} ({label}): {_short(coef)} x k {value:.4g} = {_short(part)}")
-        if self.columns is not None:
-            loudest = np.argsort(-self.columns, kind="stable")[:5]
-            lines.append("unusual columns: " + ", ".join(f"{j} ({self.columns[j]:+.4g})" for j in loudest))
-        if self.relevance is not None:
-            most = sorted(self.relevance, key=self.relevance.__getitem__, reverse=True)[:5]
-            lines.append("columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in most))
-        return "\n".join(lines)
+        return "\n".join([text_table(*self._cells()), *self._notes()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        heads = ["event", "label", "kernel value", "coefficient", "contribution"]
-        shown = zip(self.ids, self.labels, self.kernel_values, self.coefficients, self.contributions, strict=True)
-        rows = [
-            [str(id_), "" if label is None else str(label), f"{value:.4g}", _short(coef), _short(part)]
-            for id_, label, value, coef, part in shown
-        ]
-        rows += [["all other points", "", "", "", _short(self.rest)], ["intercept", "", "", "", _short(self.intercept)]]
-        return html_table(
-            heads, rows, f"The score {_short(self.score)} is the sum of the contributions of stored points."
+        heads, rows = self._cells()
+        return html_table(heads, rows, " ".join(["The rows add up to the score.", *self._notes()]))
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings, a row of texts for each point shown, and the rest of the sum."""
+        outputs = np.size(self.score)
+        heads = ["event", "label", "kernel value"]
+        heads += (
+            ["coefficient", "contribution"] if outputs == 1 else [f"to score {output}" for output in range(outputs)]
         )
+        points = zip(self.ids, self.labels, self.kernel_values, self.coefficients, self.contributions, strict=True)
+        rows = []
+        for id_, label, value, coefficient, part in points:
+            shown = [coefficient, part] if outputs == 1 else part
+            known = "" if label is None else str(label)
+            rows.append([str(id_), known, *(f"{number:.4g}" for number in (value, *shown))])
+        blank = [""] * (len(heads) - 1 - outputs)
+        for name, sums in (("all other points", self.rest), ("intercept", self.intercept), ("score", self.score)):
+            rows.append([name, *blank, *(f"{number:.4g}" for number in np.ravel(sums))])
+        return heads, rows
 
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if np.ndim(value) == 0 else "[" + ", ".join(f"{v:.4g}" for v in value) + "]"
+    def _notes(self) -> list[str]:
+        """The columns that make an anomaly, and those that matter for all predictions."""
+        notes = []
+        if self.columns is not None:
+            largest = np.argsort(-self.columns, kind="stable")[:5]
+            notes.append("unusual columns: " + ", ".join(f"{j} ({self.columns[j]:+.4g})" for j in largest))
+        if self.relevance is not None:
+            most = sorted(self.relevance, key=self.relevance.__getitem__, reverse=True)[:5]
+            notes.append("columns that matter: " + ", ".join(f"{name} ({self.relevance[name]:.2f})" for name in most))
+        return notes
 
 
 class Stored(NamedTuple):
@@ -139,7 +142,7 @@ def explained(model: RuleLearner, stored: Stored, x: object, top: int | None) ->
     rest = np.array([math.fsum(parts[others, o]) for o in range(len(scores))])
     rounding = np.array([math.fsum([s, *-parts[order, o], -offset[o], -rest[o]]) for o, s in enumerate(scores)])
     flat = len(scores) == 1
-    columns = _strange(model, x, points, values, float(scores[0])) if model._task.name == "novelty" else None
+    columns = _unusual(model, x, points, values, float(scores[0])) if model._task.name == "novelty" else None
     return Explanation(
         score=float(scores[0]) if flat else scores,
         ids=ids[order],
@@ -167,9 +170,9 @@ def _against(model: RuleLearner, x: Any, points: Any) -> Values:
 
 
 def _labels_of_points(model: RuleLearner) -> list[Any]:
-    """Label or target of each stored point, oldest first; None where it is not known."""
+    """Label or target of each stored point, oldest first; None if it is unknown."""
     run = model._started()
-    if model._task.name == "novelty" or not hasattr(run.core, "labels"):  # trees do not keep them
+    if model._task.name == "novelty" or not hasattr(run.core, "labels"):  # trees do not store them
         return [None] * int(run.core.size)
     labels, order = run.core.labels()
     kept = labels[order]
@@ -182,18 +185,18 @@ def _labels_of_points(model: RuleLearner) -> list[Any]:
     return found
 
 
-def _strange(model: RuleLearner, x: Any, points: Any, values: Values, score: float) -> Values | None:
+def _unusual(model: RuleLearner, x: Any, points: Any, values: Values, score: float) -> Values | None:
     """How much higher the score is with each column replaced by that of the point nearest in the other columns.
 
-    The point that is nearest in all of them would not do: where columns go together it is a compromise, and blames
-    a column that is right.
+    The point that is nearest in all columns does not serve: if columns are correlated, it is a compromise, and names a
+    column whose value is usual.
     """
     if isinstance(points, list) or not len(values):
         return None
     stored = np.asarray(points.toarray() if inputs.is_sparse(points) else points, dtype=np.float64)
     row = np.asarray(x.toarray() if inputs.is_sparse(x) else x, dtype=np.float64).ravel()
     squares = (stored - row) ** 2
-    nearest = np.argmin(squares.sum(axis=1, keepdims=True) - squares, axis=0)  # a point a column
+    nearest = np.argmin(squares.sum(axis=1, keepdims=True) - squares, axis=0)  # one point per column
     changed = np.tile(row, (len(row), 1))
     np.fill_diagonal(changed, stored[nearest, np.arange(len(row))])
     return np.asarray(model._scores(changed)[0] - score)

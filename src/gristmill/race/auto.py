@@ -59,7 +59,7 @@ class Auto(Racing):
         try:
             return bytes_in(self.memory)
         except ValueError as error:
-            raise ValueError(f"{name}: memory must be bytes or words such as '1 MB': {error}") from error
+            raise ValueError(f"{name}: memory: {error}") from error
 
     def _parts(self) -> Any:
         if self.passes != "auto":

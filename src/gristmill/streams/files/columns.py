@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -182,6 +183,22 @@ def words_among_numbers(frame: Frame) -> dict[str, Word]:
             continue
         row = next(row for row in range(frame.count) if _is_word(value_at(column, row)))
         found[name] = Word(value_at(column, row), row)
+    return found
+
+
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+
+
+def decimal_commas(frame: Frame) -> dict[str, str]:
+    """Columns whose cells are all numbers with a decimal comma, such as "0,5"; each with its first cell."""
+    found: dict[str, str] = {}
+    for name, column in zip(frame.names, frame.columns, strict=True):
+        if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+            continue
+        values = column.values if isinstance(column, Coded) else list(column)
+        cells = [value for value in values if not is_missing(value)]
+        if cells and all(isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) for cell in cells):
+            found[name] = cells[0]
     return found
 
 

@@ -201,7 +201,7 @@ class CsvReader:
     def _misshapen(self, line: int, row: list[str]) -> StreamError | None:
         if len(row) == len(self.names):
             return None
-        return StreamError(f"{self.name}, line {line}: {len(row)} columns where there were {len(self.names)}")
+        return StreamError(f"{self.name}, line {line}: {len(row)} columns, expected {len(self.names)}")
 
 
 def _is_infinite(column: Any) -> bool:
