@@ -408,5 +408,5 @@ def test_text_names_its_cell_and_what_takes_it():
         KernelRegressor().fit([[1.0, "blue"]], [0.5])
     with pytest.raises(TypeError, match=r"a dict in row 0.*Prepared\(KernelClassifier"):
         KernelClassifier().learn_one({"size": 1.0}, "red")
-    with pytest.raises(ValueError, match="y must hold numbers, got .some. in row 0"):
+    with pytest.raises(ValueError, match=r"y must hold numbers, got .some. in row 0"):
         KernelRegressor().fit(table[["size"]], ["some", "more"])

@@ -161,7 +161,7 @@ BAD_CSV = {
         "a,b,y\n1,2,0\n1,nan,0\n1,2,1\n" + "1,2,0\n" * 40,
         "line 3, column 'b': the value is missing",
     ),
-    "text": ("a,b,y\nx,2,0\nz,3,0\n", "column 'a': 'x' is not a number; say categorical="),
+    "text": ("a,b,y\nx,2,0\nz,3,0\n", "column 'a': 'x' is not a number; give categorical="),
     "empty": ("", "the file is empty"),
     "binary": (b"a,b\n\x00\x01\x02", "this is a binary file, not text"),
     "names twice": ("a,a,y\n1,2,0\n", "line 1: the column name 'a' comes twice"),
