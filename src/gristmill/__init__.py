@@ -9,8 +9,10 @@ from __future__ import annotations
 from ._lazy import attach, listed
 
 _NAMES = listed(__file__)
+#: modules that need an extra: `gristmill.river` works where it is installed, and `dir(gristmill)` never imports it
+_EXTRAS = ("river", "serve")
 __all__ = list(_NAMES)
-__getattr__ = attach(__name__, _NAMES)
+__getattr__ = attach(__name__, {**_NAMES, **dict.fromkeys(_EXTRAS, "")})
 
 
 def __dir__() -> list[str]:

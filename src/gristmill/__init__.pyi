@@ -7,7 +7,9 @@ from . import features as features
 from . import pairwise as pairwise
 from . import similarity as similarity
 from . import streams as streams
+from . import structured as structured
 from . import theory as theory
+from . import unsupervised as unsupervised
 from . import video as video
 from ._version import __version__ as __version__
 from .budgets import DropOldest as DropOldest
