@@ -183,7 +183,7 @@ void Trees::change_points(const RowChange& change) {
     };
     std::vector<Term> terms;  // oldest first
     for (std::size_t slot = oldest(); slot != Points::npos; slot = newer(slot)) {
-        Term& term = terms.emplace_back(terms_.id(slot), std::vector<double>(width()), std::vector<double>());
+        Term& term = terms.emplace_back(Term{terms_.id(slot), std::vector<double>(width()), {}});
         term.coefs.assign(terms_.coefs(slot).begin(), terms_.coefs(slot).end());
         terms_.row(slot, row_.data());
         term.row = row_;

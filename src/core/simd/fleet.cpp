@@ -18,6 +18,8 @@ std::uint32_t fleet_step(const LaneSettings& s, const LaneBlock<T>& block, const
     return left;
 }
 
+constexpr std::size_t kMostLinesAtOnce = 24;
+
 template <LaneRule R, class T>
 LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, const LaneFrames<T>& given,
                       const Node* nodes, std::int32_t root, const LaneEvents<T>& events, T* scratch, T* values) {
@@ -33,16 +35,29 @@ LaneStop learn_frames(const LaneSettings& settings, const LaneBlock<T>& memory, 
     const std::size_t row = frames.apart * s.width,
                       share = (frames.lines + frames.count - 1) / frames.count * kLineBytes;
     const std::byte *next = frames.next, *end = next + frames.lines * kLineBytes;
+    // A processor waits for memory while more lines are asked for than it can fetch at once: many lines are asked for
+    // in small groups between groups of slots.
+    const std::size_t group = share > kMostLinesAtOnce * kLineBytes ? kSlotUnroll : slots + !slots;
+    const std::size_t part = (share / kLineBytes / (slots / group + 1) + 1) * kLineBytes;
     const T* rows = frames.rows;
     for (std::size_t t = 0; t < frames.count; ++t, rows += row) {
         // Prefetches a share of the next block and its events per frame while this block is learned.
-        for (const std::byte* stop = next + share; next < stop && next < end; next += kLineBytes)
-            __builtin_prefetch(next, 1);
+        const std::byte* const last = static_cast<std::size_t>(end - next) < share ? end : next + share;
+        const auto prefetch = [&] {
+            for (const std::byte* stop = next + part; next < stop && next < last; next += kLineBytes)
+                __builtin_prefetch(next, 1);
+        };
         for (std::size_t at = 0; at <= kLanes<T> * s.width; at += kLanes<T>)
             __builtin_prefetch(rows + kLanes<T> * s.width + at);
         fleet_lanes(rows, s.width, in.x);
         fleet_norms(in.x, s.width, in.norm2);
-        fleet_values(nodes, root, in.x, in.norm2, block.points, block.norm2, slots, s.width, scratch, values);
+        for (std::size_t first = 0; first < slots; first += group) {
+            prefetch();
+            fleet_values(nodes, root, in.x, in.norm2, block.points + first * s.width * kLanes<T>,
+                         block.norm2 + first * kLanes<T>, slots - first < group ? slots - first : group, s.width,
+                         scratch, values + first * kLanes<T>);
+        }
+        prefetch();
         fleet_scores(values, block.coef, slots, in.raw);
         const std::uint32_t left = step_lanes<R>(s, block, in, full, static_cast<std::uint32_t>(t), put);
         if (__builtin_expect(left != 0, 0)) {
