@@ -117,9 +117,9 @@ def names() -> list[str]:
 
 def home() -> Path:
     """The data home: GRISTMILL_DATA, or the user's cache."""
-    said = os.environ.get("GRISTMILL_DATA")
-    if said:
-        return Path(said)
+    folder = os.environ.get("GRISTMILL_DATA")
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gristmill"
 
 
@@ -247,7 +247,7 @@ def fetch(name: str, url: str | None = None, sha256: str | None = None) -> Path:
         raise ValueError(f"{name}: the address must hold {entry.file}, for that of its labels to be found")
     home().mkdir(parents=True, exist_ok=True)
     ending = next((e for e in _PACKED[1:] if address.endswith(e)), "")
-    pooch.get_logger().setLevel("WARNING")  # it would tell what sum it got, as if nobody had checked
+    pooch.get_logger().setLevel("WARNING")  # it logs the checksum, which is checked here
     known = None if sha256 is None else f"sha256:{sha256}"
     got = [pooch.retrieve(address, known, fname=f"{entry.file}{ending}", path=home())]
     if entry.labels:

@@ -2,7 +2,7 @@
 
 Features may come, go and change their order from event to event. Each name gets a column when it is first
 learned; a name that an event does not have counts as 0, and a name that was never learned is passed over in
-predictions. A learner over a map, which is drawn for so many columns, has room for 64 names; later ones share those columns.
+predictions. A learner over a map, which is drawn for a fixed number of columns, has 64 columns; later names share them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Row = npt.NDArray[np.float64]
 #: River before 0.26 keeps it with its anomaly detectors
 _Detector: Any = (base if hasattr(base, "AnomalyDetector") else import_module("river.anomaly.base")).AnomalyDetector
 
-_ROOM = 64  # columns of a map
+_MAP_COLUMNS = 64  # columns of a map
 
 
 class _Adapter:
@@ -40,7 +40,7 @@ class _Adapter:
 
     _task: ClassVar[str]
     model: Any
-    #: the way of single events to the core; None until the columns are known, and where there is none
+    #: passes single events to the core; None until the columns are known, and if the core cannot take them
     _events: _core.EventPipeline | None = None
 
     def _begin(self, model: object) -> None:
@@ -67,7 +67,7 @@ class _Adapter:
         self._events = self._single_events()
 
     def _single_events(self) -> _core.EventPipeline | None:
-        """The way of events whose names are known; names that share a column have none."""
+        """Passes events whose names are known to the core; None if names share a column."""
         learner, names = self._learner, self._columns
         if not isinstance(learner, StreamEstimator) or len(names) > self._width:
             return None
@@ -86,11 +86,11 @@ class _Adapter:
 
     def _learning_row(self, x: Mapping[Any, Any]) -> Row:
         values = {name: _number(name, value) for name, value in x.items()}  # a bad one changes nothing
-        self._make_room(values)
+        self._add_columns(values)
         return self._row(values)
 
-    def _make_room(self, names: Any) -> None:
-        """Columns for new names. Room doubles, so that a growing vocabulary is copied few times."""
+    def _add_columns(self, names: Any) -> None:
+        """Columns for new names. Their number doubles, so that a growing vocabulary is copied few times."""
         fresh = [name for name in names if name not in self._columns]
         if not fresh and self._width:
             return
@@ -102,8 +102,8 @@ class _Adapter:
             self._columns[name] = (len(self._columns), 1.0)
         if len(self._columns) > self._width or not self._width:
             # The first event says how many columns there are: defaults, and widths that follow from them, go by it.
-            room = getattr(self.model.map, "n_features_in_", _ROOM) if hasattr(self.model, "map") else 0
-            self._width = max(room, len(self._columns), 2 * self._width)
+            at_least = getattr(self.model.map, "n_features_in_", _MAP_COLUMNS) if hasattr(self.model, "map") else 0
+            self._width = max(at_least, len(self._columns), 2 * self._width)
             if self._started:
                 self._learner.widen(self._width)
 
@@ -201,7 +201,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn a batch; the same as learning its rows one by one."""
         self._events = None
-        self._make_room(X.columns)
+        self._add_columns(X.columns)
         self._learner.partial_fit(self._table(X), [_plain(label) for label in y])
 
     def predict_one(self, x: dict[Any, Any], **_: object) -> Any:
@@ -272,7 +272,7 @@ class Regressor(_Adapter, base.MiniBatchRegressor):
     def learn_many(self, X: Any, y: Labels) -> None:
         """Learn a batch; the same as learning its rows one by one."""
         self._events = None
-        self._make_room(X.columns)
+        self._add_columns(X.columns)
         self._learner.partial_fit(self._table(X), np.asarray(y, dtype=float))
 
     def predict_one(self, x: dict[Any, Any]) -> float:

@@ -264,8 +264,8 @@ class StreamEstimator(StoredEstimator):
             raise
         self._run = run
         self.__dict__.pop("_learning_in", None)
-        if "told" in run.found:
-            self._tell(run, run.found.pop("told"))
+        if "due" in run.found:
+            self._warn_of(run, run.found.pop("due"))
         return None if scores is None else self._task.shown(scores, run.labels.view(len(run.labels)))
 
     def _pass(self, run: Run, X: Any, y: Labels, weights: Any, want_scores: bool, classes: Labels, passes: int) -> Any:
@@ -278,7 +278,7 @@ class StreamEstimator(StoredEstimator):
         core = self._begin(run, X) if first else run.core
         rows = self._rows(core, X)
         early = None if run.early is None else run.early.copied()
-        told = early is not None and len(numbers) > 0 and early.take(X, numbers)
+        due = early is not None and len(numbers) > 0 and early.take(X, numbers)
         run.core, run.labels = (
             core,
             labels,
@@ -291,17 +291,17 @@ class StreamEstimator(StoredEstimator):
         for _ in range(passes - 1):
             self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
-            self._look_at(run.parts, X, len(labels))
-        run.early = None if told else early
-        if told:
-            run.found["told"] = early
+            self._check_first(run.parts, X, len(labels))
+        run.early = None if due else early
+        if due:
+            run.found["due"] = early
         return scores
 
-    def _look_at(self, parts: Any, X: Table, classes: int) -> None:
+    def _check_first(self, parts: Any, X: Table, classes: int) -> None:
         """Hook: called with the first chunk; warn if the model cannot learn from it."""
 
-    def _tell(self, run: Run, early: Any) -> None:
-        """A hundred events have come and are learned: warn where something is odd about them."""
+    def _warn_of(self, run: Run, early: Any) -> None:
+        """Hook: called once the first hundred events are learned; warn if their columns are badly scaled."""
 
     def _spare(self, run: Run) -> Any:
         """A copy of parts that are Python objects, whose own state the core cannot take back."""
@@ -333,7 +333,7 @@ class StreamEstimator(StoredEstimator):
             self._learn(inputs.single(x), [y])
 
     def _learned(self, x: Any, y: Labels) -> bool:
-        """The short way of an event: a vector of numbers for a core without Python inside."""
+        """Learn a vector of numbers by one call of the core; False if the core needs Python or the event full validation."""
         run = self._run
         if run is None:
             return False
@@ -353,7 +353,7 @@ class StreamEstimator(StoredEstimator):
         early = run.early
         if early is not None and early.take(x[None], np.array([number])):
             run.early = None
-            self._tell(run, early)
+            self._warn_of(run, early)
         return True
 
     # ---- scores -------------------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class StreamEstimator(StoredEstimator):
         return self._task.shown(scores, view), view
 
     def _scores_one(self, x: object) -> tuple[Any, LabelView]:
-        """The same of one event: the short way for a vector, the long way for everything else."""
+        """`_scores` of one event: one call of the core for a vector, full validation for everything else."""
         run = self._started()
         core = run.core
         event = vector_of(x) if core.is_plain and core.outputs == 1 else None

@@ -210,11 +210,13 @@ class Regressor(RegressorMixin, StreamEstimator):
         level = checked_coverage(coverage)
         known = None if self._run is None else self._run.core.intervals()
         scores = self._learn(X, y, sample_weight, want_scores=True)
-        said = np.ascontiguousarray(scores.reshape(len(scores), -1))
-        targets = _labels.targets(type(self).__name__, y, len(said), said.shape[1] > 1).reshape(said.shape)
-        weights = None if sample_weight is None else inputs.weights(sample_weight, len(said))
-        follower = _core.Intervals(said.shape[1]) if known is None else known
-        return around(scores, follower.follow(said, targets, weights, level).reshape(scores.shape))
+        predicted = np.ascontiguousarray(scores.reshape(len(scores), -1))
+        targets = _labels.targets(type(self).__name__, y, len(predicted), predicted.shape[1] > 1).reshape(
+            predicted.shape
+        )
+        weights = None if sample_weight is None else inputs.weights(sample_weight, len(predicted))
+        follower = _core.Intervals(predicted.shape[1]) if known is None else known
+        return around(scores, follower.follow(predicted, targets, weights, level).reshape(scores.shape))
 
     def _halves(self, level: float) -> Any:
         halves = self._started().core.intervals().halves(level)

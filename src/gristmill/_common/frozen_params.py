@@ -50,7 +50,7 @@ class FrozenParams:
                 if not (type(was) is type(value) if isinstance(was, BaseEstimator) else same(was, value)):
                     raise ValueError(
                         f"{type(owner).__name__}: {old.name}{name} was {was!r} when it began to learn and is now "
-                        f"{value!r}; what is learned cannot change to it: sklearn.base.clone gives one that begins anew "
+                        f"{value!r}; what is learned cannot change to it: sklearn.base.clone gives an unfitted copy "
                         "with it, or set it back"
                     )
         self._levels = now  # others that mean the same

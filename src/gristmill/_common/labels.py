@@ -35,8 +35,8 @@ class LabelView:
 class LabelTable:
     """Labels in order of arrival. A table is immutable; new classes make a longer one.
 
-    Whoever predicts takes the number of classes that came with the scores and looks at so many labels only, so that
-    a class that another thread brings in the meantime is not seen.
+    A reader uses as many labels as it has scores, so that a class which another thread adds in the meantime does not
+    appear.
     """
 
     __slots__ = ("_views", "codes", "names")

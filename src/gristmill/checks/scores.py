@@ -58,7 +58,7 @@ def check_prequential_scores_before_it_learns(case: Case) -> None:
     With Project to 1e-9: a run is scored by coordinates, a table by coefficients, two sums of one number.
     """
     model, twin = case.new(), case.new()
-    said = case.learn(model, slice(None), "prequential")
+    scores = case.learn(model, slice(None), "prequential")
     # The scores have a column for each class, or point to the second: the comparison starts when all have come.
     places = np.unique(case.y, return_index=True)[1] if is_classifier(model) else [0]
     start = 1 + int(max(places))
@@ -67,7 +67,7 @@ def check_prequential_scores_before_it_learns(case: Case) -> None:
     for i in range(start, len(case)):
         score = twin.decision_function(case.X[i : i + 1])[0]
         # A projecting budget scores a stream by coordinates, a table by coefficients: rounded differently.
-        alike = np.array_equal(score, said[i]) or (projects and close(score, said[i], 1e-9))
+        alike = np.array_equal(score, scores[i]) or (projects and close(score, scores[i], 1e-9))
         require(alike, f"prequential agrees at event {i}")
         case.learn(twin, slice(i, i + 1))
     require(same_bits(model, twin), "prequential learns what partial_fit learns")

@@ -59,5 +59,5 @@ def compare(**given: Any) -> None:
         given["report"], comparison, f"gristmill compare {opened.stream.name}", workshop.about(),
         opened.stream.bayes_error,
     )  # fmt: skip
-    opened.say_bad()
+    opened.print_bad_rows()
     options.end(run.error, comparison[0].stopped, comparison[0].n_events)

@@ -80,7 +80,7 @@ def learn(**given: Any) -> None:
 def _refuse_with_resume(*names: str) -> None:
     """Refuse options that the saved model has fixed already."""
     for name in names:
-        if options.is_said(name):
+        if options.is_given(name):
             option = "column" if name == "kinds" else name.replace("_", "-")
             raise click.UsageError(f"--{option} is fixed by the model of --resume; omit it, or start without --resume")
 
@@ -98,7 +98,7 @@ def _finish(
     options.log_drifts(comparison)
     options.show(comparison, given["as_json"])
     if error is None:  # a bad row is one line
-        messages.tell(comparison)
+        messages.print_outcome(comparison)
     options.finish_report(given["report"], comparison, f"gristmill learn {opened.stream.name}", about)
-    opened.say_bad()
+    opened.print_bad_rows()
     options.end(error, result.stopped, result.n_events)

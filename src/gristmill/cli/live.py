@@ -1,4 +1,4 @@
-"""`gristmill learn` and `gristmill predict` on the URL of a broker: a stream without an end, gone on with after a crash."""
+"""`gristmill learn` and `gristmill predict` on the URL of a broker: an endless stream, continued after a crash."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.
 def refuse_without_broker(given: dict[str, Any]) -> None:
     """Options that mean something for brokers only."""
     for name in _ONLY:
-        if name in given and options.is_said(name):
+        if name in given and options.is_given(name):
             raise click.UsageError(f"--{name.replace('_', '-')} needs the URL of a broker, such as kafka://...")
 
 
@@ -288,10 +288,10 @@ def learn(given: dict[str, Any]) -> None:
     else:
         options.show(comparison, given["as_json"])
     if result.n_events:
-        messages.tell(comparison)
+        messages.print_outcome(comparison)
         options.finish_report(given["report"], comparison, f"gristmill learn {url.name}", {"learner": name})
     click.echo(opened.feed.counts.line(), err=True)
-    opened.say_bad()
+    opened.print_bad_rows()
     options.end(None, live.stopped, result.n_events)
 
 
@@ -418,7 +418,7 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
         for out in (writer, opened.letters):
             if out is not None:
                 out.close()
-    opened.say_bad()
+    opened.print_bad_rows()
 
 
 def _as_columns(found: dict[str, Any]) -> dict[str, list[Any]]:

@@ -10,12 +10,12 @@ _GUESSES = "gristmill.guesses"  #: lines on what was guessed, until they are pri
 _TASKS = {"classification": "classes", "regression": "numbers", "novelty": "anomalies"}
 
 
-def found_out(labels: Any, said: str) -> str:
+def found_out(labels: Any, given: str) -> str:
     """The task, guessed from the first labels unless it is given; the guess is printed once they are learned."""
     from ..evaluate.baselines import guess_task
 
-    if said != "auto":
-        return said
+    if given != "auto":
+        return given
     guess = guess_task(labels)
     other = {"classification": "regression", "regression": "classification", "novelty": ""}[guess.task]
     change = f" (--task {other} predicts {_TASKS[other]})" if other and labels.dtype.kind in "iuf" else ""
@@ -51,7 +51,7 @@ def tell_guesses() -> None:
         click.echo(line, err=True)
 
 
-def tell(comparison: Any) -> None:
+def print_outcome(comparison: Any) -> None:
     """Print the baselines, a warning if the model is no better than them, and the leader."""
     tell_guesses()
     result, errors = comparison[0], comparison.baselines
@@ -65,9 +65,9 @@ def tell(comparison: Any) -> None:
                 f"warning: no better than {best!r}, a trivial prediction ({own:.4g} and {errors[best]:.4g})", err=True
             )
     if hasattr(model, "report"):
-        told = model.report()
-        if told.experts:
-            click.echo(f"led by: {leader_of(told)}", err=True)
+        report = model.report()
+        if report.experts:
+            click.echo(f"led by: {leader_of(report)}", err=True)
     elif getattr(result, "stored", 1) == 0 and result.n_events >= 100:
         click.echo("warning: no point is stored, so all predictions are the same", err=True)
 

@@ -79,7 +79,7 @@ running = together(
 )  # fmt: skip
 
 
-def is_said(name: str) -> bool:
+def is_given(name: str) -> bool:
     """Whether an option was given on the command line."""
     return click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
 
@@ -176,7 +176,7 @@ class OpenedSource:
     ----------
     options : of the command line
     model : Prepared, optional
-        One that has learned before: its table is gone on with.
+        A fitted model, whose table is continued.
     learn : bool
         False: the labels may be missing, and nothing new is taken in.
     key : str, optional
@@ -326,7 +326,7 @@ class OpenedSource:
                 count += chunk.X.shape[0]
         return self._first
 
-    def say_bad(self) -> None:
+    def print_bad_rows(self) -> None:
         """Report skipped rows on standard error."""
         if self.bad is not None:
             self.bad.close()
@@ -392,9 +392,9 @@ class LearnerFactory:
         import numpy as np
 
         self.opened, self.seed = opened, options["seed"]
-        self._said_task, self._memory = options.get("task", "auto"), options.get("memory", "1 MB")
-        self._said_kernel = None if options["kernel"] == "auto" else options["kernel"]
-        first = opened.peek(_PEEK if self._said_task == "auto" else 1)
+        self._given_task, self._memory = options.get("task", "auto"), options.get("memory", "1 MB")
+        self._given_kernel = None if options["kernel"] == "auto" else options["kernel"]
+        first = opened.peek(_PEEK if self._given_task == "auto" else 1)
         labels = [chunk.y for chunk in first]
         self.labels = None if not labels or labels[0] is None else np.concatenate(labels)
         sparse = bool(first) and hasattr(first[0].X, "tocsr")  # rows of a table with texts are made sparse later
@@ -403,10 +403,10 @@ class LearnerFactory:
         _refuse_decimal_commas(first[:1], named)
         kinds = {**_mixed(first), **named}
         self._settings = {"columns": kinds or None, "missing": options["missing"]}
-        said = self._said_scale = options["scale"]
-        self.scale = ("none" if sparse else "standard") if said == "auto" else said
+        given_scale = self._given_scale = options["scale"]
+        self.scale = ("none" if sparse else "standard") if given_scale == "auto" else given_scale
         self._scaled = False  # whether a learner has a scaler in front
-        if self._said_kernel is not None:
+        if self._given_kernel is not None:
             _ = self.kernel  # a wrong one is an error now
 
     @cached_property
@@ -416,8 +416,8 @@ class LearnerFactory:
         from ..notation import parse
         from ..streams import WidthFinder
 
-        if self._said_kernel is not None:
-            return parse(self._said_kernel)
+        if self._given_kernel is not None:
+            return parse(self._given_kernel)
         finder, empty = WidthFinder(random_state=self.seed), True
         left = _PEEK  # so many and no more, whatever the size of the first blocks: a pipe and a file give one width
         for rows in self._first_rows():
@@ -451,20 +451,20 @@ class LearnerFactory:
 
     def is_auto(self, text: str) -> bool:
         """Whether the learner is a race; not with --kernel, or if rows are too wide for dense storage."""
-        return text == "auto" and self._said_kernel is None and self.width <= WIDEST
+        return text == "auto" and self._given_kernel is None and self.width <= WIDEST
 
     def build(self, text: str) -> Any:
         """A learner from its text, behind the scaler; a race scales its own inputs unless --scale is given."""
         from ..prepared.prepared import Prepared
 
-        alone = self.scale == "none" or (self._said_scale == "auto" and self.is_auto(text))
+        alone = self.scale == "none" or (self._given_scale == "auto" and self.is_auto(text))
         self._scaled = self._scaled or not alone
         return Prepared(self.model(text), None if alone else self.scale, **self._settings)
 
     @property
     def task(self) -> str:
         """As given, or guessed from the first targets."""
-        return messages.found_out(self.labels, self._said_task)
+        return messages.found_out(self.labels, self._given_task)
 
     def _auto(self) -> Any:
         """The learner without settings for the task."""

@@ -62,7 +62,7 @@ def predict(model: str, as_json: bool, proba: bool, interval: float | None, **gi
             chunk.X, None, lambda part: _answers(loaded, part, as_json, proba, interval), opened.bad
         ):
             show(answers)
-    opened.say_bad()
+    opened.print_bad_rows()
 
 
 class _Shown:

@@ -69,7 +69,7 @@ def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str
         options.save(found.best_model, given["model_path"], found.results[0].n_events)
     if given["report"]:
         _report(given["report"], found, about, given["learner"] or "auto")
-    opened.say_bad()
+    opened.print_bad_rows()
     options.end(found.error, found.stopped, found.results[0].n_events)
 
 

@@ -37,7 +37,7 @@ class Cluster:
         Processes that keys are spread over.
     snapshots : path or URL, optional
         A folder that all machines see, or a URL that fsspec knows. With it a shard that is lost comes back, and a program
-        that died goes on where its log ends; without it a lost shard is an error.
+        that died continues where its log ends; without it a lost shard is an error.
     log : path, optional
         The file beside which batches are kept, on a disk of this machine; in the folder of `snapshots` where that is one.
     every : int, optional

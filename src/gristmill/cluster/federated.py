@@ -116,10 +116,10 @@ def _held_out(place: int, count: int) -> Any:
 
 
 def _loss(model: Any, X: Any, y: Any) -> float:
-    said = model.predict(X)
+    predicted = model.predict(X)
     if y is None or is_outlier_detector(model):
-        return float((said == -1).sum())
-    return float((said != y).sum()) if is_classifier(model) else float(np.abs(said - y).sum())
+        return float((predicted == -1).sum())
+    return float((predicted != y).sum()) if is_classifier(model) else float(np.abs(predicted - y).sum())
 
 
 def measure_of(model: Any) -> str:

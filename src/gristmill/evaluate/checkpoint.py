@@ -76,7 +76,9 @@ def restore(follower: Follower, path: Any) -> int:
     if type(model) is not type(follower.model):
         raise ValueError(f"{path}: holds a {type(model).__name__}, and the run is of a {type(follower.model).__name__}")
     if not _is_record(record_path):
-        raise ValueError(f"{path}: its record {record_path.name} is missing; remove the model to start anew")
+        raise ValueError(
+            f"{path}: its record {record_path.name} is missing; remove the model to start from the beginning"
+        )
     record = json.loads(record_path.read_text(encoding="utf-8"))
     known = {tally.name for tally in follower._tallies}
     if set(record["tallies"]) != known or record["window"] != follower.window:

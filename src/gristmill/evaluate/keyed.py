@@ -113,10 +113,10 @@ class KeyedRun:
                 sums[CURVE // 2 :] = 0
                 self._width[place] *= 2
             bucket = at // int(self._width[place])
-            room = (bucket + 1) * int(self._width[place]) - at
-            sums[bucket] += losses[:room].sum()
-            self._events[place] += min(room, len(losses))
-            losses = losses[room:]
+            left = (bucket + 1) * int(self._width[place]) - at
+            sums[bucket] += losses[:left].sum()
+            self._events[place] += min(left, len(losses))
+            losses = losses[left:]
 
     def _grow(self, count: int) -> None:
         if count <= len(self._events):

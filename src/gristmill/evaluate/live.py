@@ -84,7 +84,7 @@ class LiveRun:
         self.model, self.saved = follower.model, follower.model if saved is None else saved
         self.stopped = ""
         self._save, self._more, self._every, self._ahead = save, more, every, ahead
-        self._said: dict[tuple[str, Any], Any] = {}  # of events whose labels came later: their scores when they came
+        self._earlier: dict[tuple[str, Any], Any] = {}  # of events whose labels came later: their scores when they came
         self._source = feed.reader.url.name
         known = position_of(self.saved, self._source)
         self.learned: Position = {} if known is None else dict(known["position"])
@@ -163,7 +163,7 @@ class LiveRun:
         found: list[Record] = []
         letters = self.rows.letters
         if role == "learn":
-            self._said = {(m.partition, m.offset): m.said for m in messages if m.said is not None}
+            self._earlier = {(m.partition, m.offset): m.said for m in messages if m.said is not None}
             for events in self.rows(messages):
                 found += self._learn(events)
         elif role == "predict" and self._ahead is not None:
@@ -202,8 +202,8 @@ class LiveRun:
             self.feed.reader.scored(place.part, place.offset, score)  # type: ignore[attr-defined]
         if self.writer is None:
             return []
-        said = self.follower.batch(np.zeros(count), scores)
-        columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
+        batch = self.follower.batch(np.zeros(count), scores)
+        columns: dict[str, list[Any]] = {"prediction": batch.predicted.tolist(), "score": np.asarray(scores).tolist()}
         if self._more is not None:
             rows = [self._more(events.X[row : row + 1]) for row in range(count)]
             columns |= {name: [row[name][0] for row in rows] for name in rows[0]}
@@ -224,7 +224,7 @@ class LiveRun:
                 if count == 1 and not self.events:
                     raise
             else:
-                return self._told(events, scores, None)
+                return self._records_of(events, scores, None)
         found: list[Record] = []
         for row in range(count):
             alone = _one(events, row)
@@ -239,7 +239,7 @@ class LiveRun:
                     raise
                 self.rows.letters.take(f"{alone.places[0]}: {error}", "")
                 continue
-            found += self._told(alone, scores, more)
+            found += self._records_of(alone, scores, more)
         return found
 
     def _learn_around(self, events: Events, error: CellError) -> list[Record]:
@@ -249,15 +249,15 @@ class LiveRun:
         rest = _part(events, slice(error.row + 1, len(events.places)))
         return found + (self._learn(rest) if len(rest.places) else [])
 
-    def _told(self, events: Events, scores: Any, more: dict[str, Any] | None) -> list[Record]:
+    def _records_of(self, events: Events, scores: Any, more: dict[str, Any] | None) -> list[Record]:
         self.events += len(events.places)
         self.follower.note(events.y, self._then(events.places, scores), len(events.places))
         if self.writer is None or events.places[0].part.startswith("labels/"):  # those were answered when they came
             return []
-        said = self.follower.batch(events.y, scores)
-        columns: dict[str, list[Any]] = {"prediction": said.predicted.tolist(), "score": np.asarray(scores).tolist()}
+        batch = self.follower.batch(events.y, scores)
+        columns: dict[str, list[Any]] = {"prediction": batch.predicted.tolist(), "score": np.asarray(scores).tolist()}
         if self.follower.result.task == "novelty":
-            columns["alarm"] = (said.predicted < 0).tolist()
+            columns["alarm"] = (batch.predicted < 0).tolist()
         if hasattr(events.X, "keys"):
             columns["key"] = list(events.X.keys)
         columns |= more or {}
@@ -265,13 +265,13 @@ class LiveRun:
 
     def _then(self, places: Sequence[Any], scores: Any) -> Any:
         """The scores of the events when they came, where their labels came later."""
-        if not self._said:
+        if not self._earlier:
             return scores
         found = np.array(scores)
         for row, place in enumerate(places):
-            said = self._said.get((place.part, place.offset))
-            if said is not None and np.shape(said) == found.shape[1:]:
-                found[row] = said
+            earlier = self._earlier.get((place.part, place.offset))
+            if earlier is not None and np.shape(earlier) == found.shape[1:]:
+                found[row] = earlier
         return found
 
     # ---- saving -----------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def followers_of(
 class Run:
     """One pass of a stream for several models: each chunk is fed to each follower.
 
-    A row with a cell that does not fit its column goes to `source.bad`, and the run goes on behind it. Without a place for
+    A row with a cell that does not fit its column goes to `source.bad`, and the run continues behind it. Without a place for
     bad rows the run ends there; it also ends where the stream cannot be read on, and at an interrupt. What was learned
     before is kept.
 

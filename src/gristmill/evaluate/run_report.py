@@ -109,9 +109,9 @@ def _leader(report: Report, result: Result, name: str) -> None:
     model = getattr(result.model, "model_", result.model)
     if not hasattr(model, "report"):
         return
-    told = model.report()
-    if hasattr(told, "cells") and told.experts:
-        heads, body = told.cells()
+    found = model.report()
+    if hasattr(found, "cells") and found.experts:
+        heads, body = found.cells()
         report.heading(f"Leading experts{name}").table(heads, body[:_EXPERTS])
 
 

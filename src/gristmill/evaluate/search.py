@@ -251,8 +251,8 @@ class _Race:
         """Take in a chunk, cut where candidates are to be dropped."""
         start, count = 0, size(chunk)
         while start < count:
-            room = self.rung - self.done - self._count if len(self.running) > 1 else count
-            stop = min(count, start + room)
+            left = self.rung - self.done - self._count if len(self.running) > 1 else count
+            stop = min(count, start + left)
             self._waiting.append(chunk if (start, stop) == (0, count) else cut(chunk, start, stop))
             self._count += stop - start
             start = stop

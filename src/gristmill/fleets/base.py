@@ -88,8 +88,8 @@ class FleetBase(StoredEstimator):
     def _settled(self, parts: Any, width: int) -> Any:
         return parts if parts.kernel is not None else parts._replace(kernel=self._model._default_kernel(width))
 
-    def _room_of_one(self) -> float:
-        """Bytes of a member, at least: it has room for its whole budget from the beginning. requires: n_features_in_"""
+    def _least_bytes(self) -> float:
+        """Least bytes of a member, whose whole budget is reserved from the beginning. requires: n_features_in_"""
         size = getattr(self._model.budget, "size", 1)
         return float(bytes_in(size)) if isinstance(size, str) else 8.0 * float(size or 1) * (self.n_features_in_ + 2)
 

@@ -289,7 +289,7 @@ class Fleet(FleetBase):
         self._first_seed = int(fitted["seed"])
         seeds = np.array([self._first_seed], dtype=np.uint64)
         persist.justify(self.n * 8.0 * self.n_features_in_, arrays, "members")
-        persist.justify(self.n * self._room_of_one(), arrays, "members", 2**28)
+        persist.justify(self.n * self._least_bytes(), arrays, "members", 2**28)
         core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, seeds)
         core.add_classes(len(table))
         core.set_members(np.arange(self.n, dtype=np.int64), arrays)

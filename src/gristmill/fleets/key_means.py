@@ -15,7 +15,7 @@ from .saved_keys import keys_as_arrays, keys_from_arrays
 Floats = npt.NDArray[np.float64]
 #: of a key in a dict: its numbers, itself, and its place
 _BYTES = 280
-#: events for which the level of a key without events is kept, for each key that there is room for
+#: events for which the level of a key without events is kept, for each key that may be stored
 _KEPT = 16
 
 
@@ -80,8 +80,8 @@ class KeyMeans:
     def configure(self, ttl: float, max_keys: int | None) -> None:
         """Expire means whose last sample is older than `ttl`, as the learners of their keys.
 
-        Without room for every key, levels go too: after 16 times `max_keys` events. That is a rule of events, and not of
-        which keys were evicted, so that chunks of any size give the same means.
+        With `max_keys`, a mean is also dropped after 16 times `max_keys` events without its key. This counts events, not
+        evictions, so that chunks of any size give the same means.
         """
         self._ttl = ttl
         self._horizon = math.inf if max_keys is None else float(_KEPT * max_keys)

@@ -357,14 +357,14 @@ class KeyedFleet(FleetBase):
             raise ValueError("time= is given with every event or with none, so that ttl has one clock")
         return None if time is None else read_times(time, count)
 
-    def _offsets(self, prior: Any, said: Any, table: LabelTable) -> npt.NDArray[np.float64]:
+    def _offsets(self, prior: Any, scores: Any, table: LabelTable) -> npt.NDArray[np.float64]:
         """The prior's scores in the order of the core's classes."""
         shown = prior.classes_.tolist()
-        if said.ndim == 1:
+        if scores.ndim == 1:
             second = table.names[1] if len(table) > 1 else None
-            return np.ascontiguousarray((said if shown[-1] == second or len(shown) == 1 else -said)[:, None])
+            return np.ascontiguousarray((scores if shown[-1] == second or len(shown) == 1 else -scores)[:, None])
         order = [shown.index(name) for name in table.names if name in shown]
-        return np.ascontiguousarray(said[:, order])
+        return np.ascontiguousarray(scores[:, order])
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -539,7 +539,7 @@ class KeyedFleet(FleetBase):
         if self.spill is not None:  # a path that stands in a file is not opened
             self.spill = TemporarySpill()
         persist.decode_features(self, fitted)
-        persist.justify(max(1, count) * self._room_of_one(), arrays, "keys", 2**28)
+        persist.justify(max(1, count) * self._least_bytes(), arrays, "keys", 2**28)
         prior = {name[6:]: arrays.pop(name) for name in list(arrays) if name.startswith("prior.")}
         means = KeyMeans() if self.center else None
         if means is not None:

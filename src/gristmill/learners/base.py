@@ -163,10 +163,10 @@ class KernelLearner(RuleLearner):
         self.n_features_in_ = width
         self.__dict__.pop("feature_names_in_", None)
 
-    def _look_at(self, parts: Parts, X: Table, classes: int) -> None:
+    def _check_first(self, parts: Parts, X: Table, classes: int) -> None:
         warn_if_nothing_is_stored(parts.kernel, parts.budget, X, classes if classes > 2 else 1)
 
-    def _tell(self, run: Run, early: ScaleWarnings) -> None:
+    def _warn_of(self, run: Run, early: ScaleWarnings) -> None:
         early.warn(type(self).__name__, getattr(self, "feature_names_in_", None))
         if self._task.name == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
             warn_that_nothing_is_stored(type(self).__name__, run.parts.rule)

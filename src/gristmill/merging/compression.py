@@ -179,7 +179,7 @@ def fewer(parts: Parts, terms: Terms, outputs: int, size: int, always: bool = Fa
 
 
 def successor(model: KernelLearner, parts: Parts, core: Any, labels: Any) -> Any:
-    """A learner like this one that goes on from another core."""
+    """A learner like this one on another core."""
     fresh = clone(model).set_params(budget=parts.budget)
     for name in ("n_features_in_", "feature_names_in_"):
         if name in model.__dict__:

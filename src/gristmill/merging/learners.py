@@ -221,8 +221,8 @@ def _interleaved(parts: list[Any], seen: list[int]) -> Any:
     places = np.minimum((even[order] * total).astype(np.int64), total - 1)
     steps = np.arange(len(places))
     places = np.maximum.accumulate(places - steps) + steps  # none twice, going up
-    room = total - len(places) + steps
-    places = np.minimum(places, room)
+    highest = total - len(places) + steps
+    places = np.minimum(places, highest)
     ids = np.empty(len(places), np.int64)
     ids[order] = places
     return ids
@@ -321,7 +321,7 @@ def _class_counts(shards: list[_Shard], classes: int) -> Floats:
 
 
 def _calibrated(state: dict[str, Any], shards: list[_Shard], outputs: int) -> dict[str, Any]:
-    """The map to probabilities: the mean over models that know all classes; where none does it begins anew."""
+    """The map to probabilities: the mean over models that know all classes; if none does, it is reset."""
     names = ("calibration", "calibration_offsets", "calibration_curvatures")
     if names[0] not in state:
         return state

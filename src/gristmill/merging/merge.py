@@ -34,7 +34,7 @@ def merge(models: object, size: int | str | None = None, weights: object = "n_se
     -------
     model : a model of the same kind
         It learns on as if it had seen all events: `n_seen_` and the steps that schedules go by add up, ages of points
-        keep their order within their share of the stream, scaling goes on from all counts. Intercepts, adaptive margins
+        keep their order within their share of the stream, scaling continues from all counts. Intercepts, adaptive margins
         and rates, the map to probabilities and relevance weights are weighted means (Alma's corrections add up), the
         random state is that of the first model.
 

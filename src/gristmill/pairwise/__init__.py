@@ -1,6 +1,6 @@
 """Learning from pairs of events on a stream, with a finite buffer.
 
-AUC, metrics, similarities and kernel mixtures are losses of two events, and a stream has no room for all
+AUC, metrics, similarities and kernel mixtures are losses of two events, and a stream cannot keep all
 pairs. Each new event meets the points of a buffer, which is kept as a sample of the past; one step follows;
 the event is offered to the buffer. P. Kar, Topics in Resource-efficient Kernel Learning, 2013, chapter 6.
 """

@@ -86,7 +86,7 @@ class Ranker(PairStreamLearner, Classifier):
 
         It is the mean over the events of the class that came less often of the share of the other class's points
         in the buffer that f put in the right order before it learned the event. (Events of the frequent class
-        meet few points of the rare one, always the same, from which f has learned: they would flatter.)
+        be compared with few points of the rare one, always the same, from which f has learned: they would flatter.)
         """
         return float(self._report()["auc"])
 

@@ -81,7 +81,7 @@ class ReservoirX(PairBuffer):
     """A sample with replacement: each place is an independent uniform draw from all events so far.
 
     This is the buffer of the regret bounds. The first `size` events are all kept; at the next one the whole
-    buffer is drawn anew; from then on event t replaces each place with probability 1/t. An event may be there
+    buffer is drawn again; from then on event t replaces each place with probability 1/t. An event may be there
     several times.
 
     Parameters

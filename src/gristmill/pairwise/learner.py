@@ -212,14 +212,14 @@ class _Loop(PairLoop):
 
     def _number(self, row: int, method: str, w: Array, y: float, x: Array, others: Array, labels: Array) -> Array:
         """The values of the loss as numbers; anything else is refused by name."""
-        said = getattr(self.loss, method)(w, x, y, others, labels)
+        returned = getattr(self.loss, method)(w, x, y, others, labels)
         try:
-            found = np.asarray(said)
+            found = np.asarray(returned)
             if found.dtype.kind not in "biuf" or (method == "value" and found.ndim):
                 raise TypeError
         except (TypeError, ValueError):
             what = "a number" if method == "value" else f"an array of shape {w.shape}"
-            raise ValueError(f"row {row}: {method}() of {self.loss!r} must return {what}, got {said!r}") from None
+            raise ValueError(f"row {row}: {method}() of {self.loss!r} must return {what}, got {returned!r}") from None
         return found.astype(float)
 
 

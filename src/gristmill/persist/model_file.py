@@ -252,7 +252,7 @@ def to_bytes(model: Any) -> bytes:
     model._check_parameters()  # else it could not be loaded
     model._refuse_changed("the file")
     arrays, fitted = model._to_file()
-    said = {
+    metadata = {
         "format": FORMAT,
         "version": __version__,
         "isa": _core.isa(),
@@ -261,9 +261,9 @@ def to_bytes(model: Any) -> bytes:
         "fitted": fitted,
     }
     if positions := getattr(model, "stream_positions_", None):
-        said["streams"] = json.loads(json.dumps(positions))  # plain values, or an error before anything is written
+        metadata["streams"] = json.loads(json.dumps(positions))  # plain values, or an error before anything is written
     arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-    body = json.dumps(said)  # once, so that text and checksum are of the same moment
+    body = json.dumps(metadata)  # once, so that text and checksum are of the same moment
     text = f'{body[:-1]}, "checksum": "{checksum(body, arrays)}"}}'
     data = bytes(packed(arrays, metadata={"gristmill": text}))
     if any(_is_extreme(array) for array in arrays.values()):
@@ -358,28 +358,28 @@ def _read(data: bytes) -> Any:
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     if "gristmill" not in header.get("__metadata__", {}):
         raise ModelFileError("it has no gristmill metadata")
-    said = json.loads(header["__metadata__"]["gristmill"])
-    if said["format"] != FORMAT:
+    metadata = json.loads(header["__metadata__"]["gristmill"])
+    if metadata["format"] != FORMAT:
         raise ModelFileError(
-            f"it has format {said['format']} (written by gristmill {said.get('version')}), "
+            f"it has format {metadata['format']} (written by gristmill {metadata.get('version')}), "
             f"and gristmill {__version__} reads format {FORMAT}"
         )
-    if said.pop("checksum", None) != checksum(json.dumps(said), arrays):
+    if metadata.pop("checksum", None) != checksum(json.dumps(metadata), arrays):
         raise ModelFileError("its checksum is wrong, so it is damaged")
-    cls = estimator(said["class"])
-    model = cls(**{name: decode(value) for name, value in said["parameters"].items()})
+    cls = estimator(metadata["class"])
+    model = cls(**{name: decode(value) for name, value in metadata["parameters"].items()})
     model._check_parameters()
-    model._from_file(arrays, said["fitted"])
-    if "streams" in said:
-        model.stream_positions_ = _positions(said["streams"])
+    model._from_file(arrays, metadata["fitted"])
+    if "streams" in metadata:
+        model.stream_positions_ = _positions(metadata["streams"])
     return model
 
 
-def _positions(said: object) -> dict[str, Any]:
+def _positions(metadata: object) -> dict[str, Any]:
     """How far the model has read each stream, by the name of the stream: plain values that only its reader takes apart."""
-    if not isinstance(said, dict) or not all(isinstance(entry, dict) for entry in said.values()):
+    if not isinstance(metadata, dict) or not all(isinstance(entry, dict) for entry in metadata.values()):
         raise ModelFileError("its positions of streams are damaged")
-    return said
+    return metadata
 
 
 def justify(needed: float, arrays: dict[str, Any], what: str, free: int = 2**20) -> None:

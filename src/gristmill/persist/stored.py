@@ -94,7 +94,7 @@ class StoredEstimator(BaseEstimator):
             what = ", ".join(changed_text(key, old, getattr(self, key)) for key, old in self._changed.items())
             raise ValueError(
                 f"{type(self).__name__}: parameters were changed in mid-stream ({what}), and {verb} would ignore that; "
-                "call fit to begin anew, or set them back"
+                "call fit to learn from the beginning, or set them back"
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:

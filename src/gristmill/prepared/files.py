@@ -26,7 +26,7 @@ def to_file(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
         found, plain["scaler"] = pipeline.scaler._to_file()
         together |= found
     if pipeline.fixed_width is not None:
-        plain["room"] = pipeline.fixed_width
+        plain["width"] = pipeline.fixed_width
     if pipeline.targets is not None and pipeline.targets.scales:
         together["targets"] = pipeline.targets.state()
     return together, plain
@@ -55,9 +55,9 @@ def from_file(
 
 
 def _fixed_width(model: Any, table: Table, fitted: dict[str, Any]) -> int | None:
-    if model.widens and "room" not in fitted:
+    if model.widens and "width" not in fitted:
         return None
-    width = fitted.get("room", table.width_)
+    width = fitted.get("width", table.width_)
     if type(width) is not int or not table.width_ <= width <= 2**31:
         raise persist.ModelFileError("its table is damaged")
     return width

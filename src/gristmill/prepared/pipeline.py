@@ -50,7 +50,7 @@ class Pipeline:
     ) -> None:
         self.model, self.table, self.scaler, self.fixed_width, self.targets = model, table, scaler, fixed_width, targets
         self._seqlock = SeqLock()
-        self.events: _core.EventPipeline | None = None  #: the way of single events; None until one asks for it
+        self.events: _core.EventPipeline | None = None  #: the path of single events; None until needed
         self._numbers: Any = None  # targets of the chunk that is being learned
         self._direct = False  # whether events go on to the learner's core without Python in between
         self._waits = False  # whether the learner still looks at its first events in Python
@@ -183,7 +183,7 @@ class Pipeline:
             self.relevance.position = self._seen()
 
     def learn_one(self, x: Any, y: Any) -> bool:
-        """One event by its own way; False, and nothing is done, where it has to go the way of chunks."""
+        """Learn one event in the core; False, and nothing is done, if it needs the path of chunks."""
         with self._seqlock.lock:
             events = self.single_events()
             if events is None:
@@ -191,7 +191,7 @@ class Pipeline:
             return events.learn_one(x, y) if self._direct else self._learn_row(events, x, y)
 
     def single_events(self) -> _core.EventPipeline | None:
-        """The way of single events through table, scaling and learner as they are now; None where there is none."""
+        """The core's path of single events through table, scaling and learner as they are now; None if there is none."""
         with self._seqlock.lock:
             if self.events is None and self._started:
                 self.events = self._events_as_of_now()
@@ -321,7 +321,7 @@ class Pipeline:
         return self.model.fit(self.rows(X), y, **known)
 
     def _cuts(self, count: int) -> list[int]:
-        """Where a chunk is cut: rows become wider, weights are renewed, or targets are measured anew."""
+        """Where a chunk is cut: rows become wider, weights are renewed, or the scale of targets is measured again."""
         edges = {0, count}
         if self.table is not None and self.fixed_width is None:
             edges |= {row for row, _ in self.table.growth}

@@ -21,15 +21,15 @@ def refuse(model: Any) -> None:
     if model._task.name == "novelty":
         raise no("needs labels, and a novelty detector has none")
     if not getattr(model, "stores_points", True):
-        raise no(f"learns anew from the stored points, and {type(model).__name__} stores none")
+        raise no(f"learns again from the stored points, and {type(model).__name__} stores none")
     parts = model._parts()
     if is_additive(parts.kernel):
         raise no(f"is for kernels that measure all columns together, and {parts.kernel!r} learns each by itself")
     if parts.kernel is not None and not parts.kernel.is_native:
         raise no(f"needs the gradient of the kernel, and {parts.kernel!r} is a Python function")
     if parts.average:
-        raise no("learns anew from the stored points, and average=True keeps the mean of all that was learned")
+        raise no("learns again from the stored points, and average=True keeps the mean of all that was learned")
     if not isinstance(parts.budget, Budget) or isinstance(parts.budget, Window | Forget | Project):
-        raise no(f"learns anew from the stored points, which {parts.budget!r} does not allow")
+        raise no(f"learns again from the stored points, which {parts.budget!r} does not allow")
     if not isinstance(parts.rule, Rule) or isinstance(parts.rule, StepSizeAdaptation):
-        raise no(f"begins its rule anew, which {parts.rule!r} does not allow")
+        raise no(f"resets its rule, which {parts.rule!r} does not allow")

@@ -84,7 +84,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel
 
     @all_or_nothing
     def _fit(self, X: Table) -> npt.NDArray[np.float64]:
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         block = self._begin(X)
         positions = self._choose(block, X, rng)
         values = block.columns(positions)
@@ -183,7 +183,7 @@ class SpectrumLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landm
 
     @all_or_nothing
     def _fit(self, X: Any) -> Floats:
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         block = self._begin(X)
         if self._chosen_beforehand(X):
             raise ValueError(

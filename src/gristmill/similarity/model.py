@@ -100,8 +100,8 @@ class LandmarkModel(StoredEstimator):
             return validate_data(self, X, dtype=np.float64)
         return check_array(X, dtype=np.float64)
 
-    def _anew(self, X: Table) -> tuple[np.random.Generator, Any]:
-        """A fit begins: parameters are checked, what was learned is forgotten; the generator, and X as it was read."""
+    def _reset(self, X: Table) -> tuple[np.random.Generator, Any]:
+        """Check the parameters and forget what was learned; returns the random generator and X as read."""
         rng: np.random.Generator = self._check_parameters()
         self._forget()
         return rng, self._read(X, first=True)

@@ -103,7 +103,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Table, y: Labels) -> Self:
         """Choose the landmarks, learn weights (and thresholds); what was learned before is forgotten."""
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         self.classes_, ranks = ordered_labels(type(self).__name__, X, y, self.labels)
         fixed = given_thresholds(self.thresholds, len(self.classes_))
         positions, values, scale = self._compared(X, rng)

@@ -140,7 +140,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
     @all_or_nothing
     def fit(self, X: Any, y: Labels) -> Self:
         """Draw the pairs, choose transfer function and C, and learn the weights."""
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         functions = transfer.family("sign" if self._is_dboost() else self.transfer, self.slopes)
         costs = (1.0,) if self._boosts() else linear.c_values(self.C)
         self.classes_, codes = class_codes(type(self).__name__, X, y)

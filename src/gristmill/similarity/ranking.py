@@ -94,7 +94,7 @@ class LandmarkRanker(LinearLandmarkModel):
         """
         from sklearn.linear_model import Ridge
 
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         relevances = self._relevances(X, y)
         groups = self._groups(qid, len(relevances))
         gains = gains_of(relevances, self.gain)

@@ -111,7 +111,7 @@ class LandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Table, y: Labels) -> Self:
         """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         targets = real_targets(type(self).__name__, X, y)
         positions, values, scale = self._compared(X, rng)
         centre = float(np.median(targets))

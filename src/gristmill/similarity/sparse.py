@@ -138,7 +138,7 @@ class SparseLandmarkRegressor(RegressorMixin, LinearLandmarkModel):
     @all_or_nothing
     def fit(self, X: Table, y: Labels) -> Self:
         """Choose the pool, select from it and learn the weights; whatever was learned before is forgotten."""
-        rng, X = self._anew(X)
+        rng, X = self._reset(X)
         targets = real_targets(type(self).__name__, X, y)
         pool, values, scale = self._compared(X, rng)
         squared = self.loss == "squared"

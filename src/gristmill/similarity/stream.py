@@ -26,7 +26,7 @@ PARAMETERS = """similarity : kernel or callable, default=Gaussian(1 / n_features
         A kernel object, or any function of two objects; called once a landmark at every event.
     n_landmarks : int >= 1, default=100
     freeze : int, optional
-        After so many events the landmarks stay as they are; without it the reservoir goes on sampling the
+        After so many events the landmarks stay as they are; without it the reservoir continues to sample the
         stream.
     C : float > 0, default=1.0
         Most that one event may change a weight's multiplier (PA-I); inf for no bound."""
@@ -243,8 +243,8 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> y = np.sin(X[:, 0])
     >>> model = StreamLandmarkRegressor(Gaussian(1.0), 20, freeze=200, epsilon=0.01, random_state=0)
-    >>> said = model.prequential(X, y)
-    >>> print(f"mean absolute error at the end {{np.abs(said - y)[-500:].mean():.2f}}")
+    >>> predicted = model.prequential(X, y)
+    >>> print(f"mean absolute error at the end {{np.abs(predicted - y)[-500:].mean():.2f}}")
     mean absolute error at the end 0.02
     """
 

@@ -137,7 +137,7 @@ class LandmarkCore:
 
     def learn(self, rows: Any, labels: Values, weights: Any, want_scores: bool, classes: int = 0) -> Any:
         self.check(rows)
-        f, said = self.sample.copied(), []  # a chunk that fails half-way leaves the model as it was
+        f, before = self.sample.copied(), []  # a chunk that fails half-way leaves the model as it was
         f.know(classes)
         for i in range(size_of(rows)):
             try:
@@ -147,16 +147,16 @@ class LandmarkCore:
             features = f.features(raw)
             if self.settings.epsilon is None:
                 f.know(int(labels[i]) + 1)
-            said.append(f.score(features))
+            before.append(f.score(features))
             if self.settings.epsilon is None:
-                f.calibrate(said[-1], int(labels[i]))
-            self._step(f, features, said[-1], labels[i])
+                f.calibrate(before[-1], int(labels[i]))
+            self._step(f, features, before[-1], labels[i])
             f.take_centre(raw)
             f.offer(rows[i], self.settings.freeze)
             f.seen += 1
         self.sample = f
         outputs = len(f.intercept)
-        return np.array([np.pad(scores, (0, outputs - len(scores))) for scores in said]) if want_scores else None
+        return np.array([np.pad(scores, (0, outputs - len(scores))) for scores in before]) if want_scores else None
 
     def _step(self, f: Sample, features: Values, scores: Values, label: float) -> None:
         if self.settings.epsilon is not None:

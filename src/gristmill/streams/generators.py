@@ -120,7 +120,7 @@ def drifting_mixture(
 def switching_mixture(
     n_events: int = 10_000, every: int = 1000, width: float = 0.4, gap: float = 1.0, random_state: Any = 0
 ) -> Stream:
-    """The same two mixtures, but all centres are drawn anew after every 1000 events.
+    """The same two mixtures, but all centres are drawn again after every 1000 events.
 
     Parameters
     ----------

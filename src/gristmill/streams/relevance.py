@@ -2,7 +2,7 @@
 
 Columns are standardised on the way and multiplied by weights. At positions of the stream that double, the gradient of what
 has been learned says how much each column moves it (the diagonal of the average gradient outer product); the weights follow,
-the stored points are rescaled in place and their coefficients learned anew. Between those positions nothing changes, so that
+the stored points are rescaled in place and their coefficients relearned. Between those positions nothing changes, so that
 a renewal, whose Gram matrix (8 bytes a pair of stored points) is there for a moment, happens a dozen times in a life.
 Columns of the rows that are made of one column of the table (values of a category, circles of a time) share a weight.
 """
@@ -32,7 +32,7 @@ WIDEST = 1024  #: columns of sparse rows that may have weights: a weighed row is
 STEADY = 0.02  #: of the squared weights would go to other columns, for 1,000 stored points: less is not worth the time,
 #: which grows with the square of the points, and so does this, up to
 STEADIEST = 0.1
-MOST = 4096  #: stored points that are learned anew: their kernel values take 8 bytes a pair, 134 MB, for a moment
+MOST = 4096  #: stored points that are learned again: their kernel values take 8 bytes a pair, 134 MB, for a moment
 SLACK = (
     0.1  #: relative increase of errors on the stored points that is accepted with new weights: a few errors are chance
 )

@@ -23,7 +23,7 @@ class Settings(NamedTuple):
 
     @property
     def least(self) -> float:
-        """Squared distance from the span above which a sample is stored while there is room."""
+        """Squared distance from the span above which a sample is stored while the budget is not full."""
         return float(self.budget.tolerance) ** 2 if isinstance(self.budget, Project) else 0.0
 
 

@@ -1,7 +1,7 @@
 """The span of stored points in the RKHS: coefficients of projections, and points that enter and leave.
 
 phi(x) is projected to sum_j c_j phi(d_j) with c = K^-1 k(x), where K is the Gram matrix of the stored points d_j. K^-1 is
-kept and updated, at a cost of m^2 for a point that enters or leaves, and computed anew after every `_RENEW` of them.
+kept and updated, at a cost of m^2 for a point that enters or leaves, and recomputed after every `_RENEW` of them.
 """
 
 from __future__ import annotations

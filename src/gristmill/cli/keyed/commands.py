@@ -47,8 +47,8 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
             return
         _finish(given, opened, comparison, run, chosen.about, pass_.error)
         if pass_.error is None:  # a bad row is one line
-            messages.tell(comparison)
-    opened.say_bad()
+            messages.print_outcome(comparison)
+    opened.print_bad_rows()
     options.end(pass_.error, comparison[0].stopped, comparison[0].n_events)
 
 
@@ -60,7 +60,7 @@ def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
         options.save(fleet, given["model_path"], fleet.n_seen_)
     if given["report"]:
         click.echo("no report is written, because there is nothing to report", err=True)
-    opened.say_bad()
+    opened.print_bad_rows()
 
 
 def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
@@ -119,7 +119,7 @@ class Members:
     def __init__(self, fleet: Any) -> None:
         self.fleet = fleet
         self._known = {str(key) for key in fleet.keys_}
-        self.rows, self.strangers = 0, dict[str, None]()
+        self.rows, self.unknown = 0, dict[str, None]()
 
     @property
     def classes_(self) -> Any:
@@ -134,21 +134,21 @@ class Members:
     def predict_proba(self, X: Any) -> Any:
         return self.fleet.predict_proba(X.keys, X.rows)
 
-    def meet(self, keys: list[str]) -> list[bool]:
-        """Whether each key has a model of its own."""
+    def known(self, keys: list[str]) -> list[bool]:
+        """Whether each key has its own model; the unknown ones are counted."""
         known = [key in self._known for key in keys]
         self.rows += len(known) - sum(known)
-        self.strangers |= dict.fromkeys(key for key, was in zip(keys, known, strict=True) if not was)
+        self.unknown |= dict.fromkeys(key for key, was in zip(keys, known, strict=True) if not was)
         return known
 
-    def tell(self) -> None:
-        """On standard error, once all was predicted."""
+    def report(self) -> None:
+        """Print the number of unknown keys to standard error."""
         if not self.rows:
             return
         by = "the model of all keys" if self.fleet.prior_ is not None else "an untrained model"
-        first = next(iter(self.strangers))
-        said = keyed_report.counted(self.rows, "row") + f" of {keyed_report.counted(len(self.strangers), 'key')}"
-        click.echo(f"{said} that the model has not learned, such as {first!r}: predicted by {by}", err=True)
+        first = next(iter(self.unknown))
+        count = keyed_report.counted(self.rows, "row") + f" of {keyed_report.counted(len(self.unknown), 'key')}"
+        click.echo(f"{count} that the model has not learned, such as {first!r}: predicted by {by}", err=True)
 
 
 def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:
@@ -158,8 +158,8 @@ def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answe
         raise click.UsageError(_TABLE)
     members = Members(fleet)
     for chunk in opened.stream:
-        known = members.meet(chunk.X.keys)
+        known = members.known(chunk.X.keys)
         found = answers(members, chunk.X, as_json, proba, None)
         show({"key": chunk.X.keys, "known": known, **found} if as_json else found)
-    members.tell()
-    opened.say_bad()
+    members.report()
+    opened.print_bad_rows()

@@ -69,12 +69,12 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
 
 def _learner(workshop: Any, opened: Any, given: dict[str, Any]) -> tuple[str, Any]:
     """The learner of a key and its text: as given, or the default of the task."""
-    if options.is_said("learner"):
+    if options.is_given("learner"):
         return str(given["learner"]), workshop.model(str(given["learner"]))
     task = messages.found_out(workshop.labels, given["task"])
     text = LEARNERS[task]
     model = workshop.model(text)
-    if not options.is_said("kernel") and task != "novelty":
+    if not options.is_given("kernel") and task != "novelty":
         model.kernel = _kernel(model, opened)
     return f"{type(model).__name__} per key", model
 
@@ -99,5 +99,5 @@ def _prior(task: str, model: Any, workshop: Any, opened: Any, given: dict[str, A
     if why or wanted is False:
         return None
     found = parse(PRIORS[task], seed=given["seed"])
-    found.kernel = workshop.kernel if options.is_said("kernel") else _kernel(found, opened)
+    found.kernel = workshop.kernel if options.is_given("kernel") else _kernel(found, opened)
     return Prepared(found, None if workshop.scale == "none" else workshop.scale)

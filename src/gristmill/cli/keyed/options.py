@@ -35,6 +35,6 @@ def refuse_without_key(given: dict[str, Any]) -> None:
     if given["more"]:
         raise click.UsageError("several files need --key")
     for name in ("worst", "prior", "max_keys", "spill", "ttl", "time", "cluster", "shards", "snapshots"):
-        if options.is_said(name):
+        if options.is_given(name):
             option = "no-prior" if name == "prior" and not given["prior"] else name.replace("_", "-")
             raise click.UsageError(f"--{option} needs --key")

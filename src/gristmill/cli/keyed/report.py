@@ -29,12 +29,12 @@ def shown(key: str) -> str:
 def gone(fleet: Any) -> list[str]:
     """How often keys were let go of in this run, a sentence each."""
     dropped, expired = _gone(fleet)
-    said = []
+    losses = []
     if dropped:
-        said.append(f"a key was dropped {counted(dropped, 'time')} (--max-keys)")
+        losses.append(f"a key was dropped {counted(dropped, 'time')} (--max-keys)")
     if expired:
-        said.append(f"a key expired {counted(expired, 'time')} (--ttl)")
-    return said
+        losses.append(f"a key expired {counted(expired, 'time')} (--ttl)")
+    return losses
 
 
 def _gone(fleet: Any) -> tuple[int, int]:
@@ -91,8 +91,8 @@ def write(
     from ...evaluate.run_report import run_report
 
     def keys(report: Any) -> None:
-        for said in gone(run.fleet):
-            report.warning(f"{said[0].upper()}{said[1:]}, and what it had learned was lost.")
+        for loss in gone(run.fleet):
+            report.warning(f"{loss[0].upper()}{loss[1:]}, and what it had learned was lost.")
         if given["worst"]:
             report.heading(heading(run).capitalize())
             _worst(report, run, worst)

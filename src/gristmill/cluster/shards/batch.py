@@ -63,14 +63,14 @@ class Batch:
         else:
             arrays["lengths"] = np.array([len(text) for text in self.rows], dtype=np.int64)
             arrays["texts"] = np.frombuffer(b"".join(self.rows), dtype=np.uint8)
-        said = {
+        fields = {
             "number": self.number,
             "segments": self.segments,
             "names": self.names,
             "now": self.now,
             "sure": self.sure,
         }
-        header: dict[str, Any] = {"__metadata__": {"batch": json.dumps(said)}}
+        header: dict[str, Any] = {"__metadata__": {"batch": json.dumps(fields)}}
         pieces, end = [], 0
         for name, array in arrays.items():
             begin, end = end, end + array.nbytes
@@ -91,17 +91,17 @@ class Batch:
 
         arrays = unpacked(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        said = json.loads(header["__metadata__"]["batch"])
+        fields = json.loads(header["__metadata__"]["batch"])
         if "keys" in arrays:
             rows: Any = arrays["keys"]
         else:
             whole, ends = arrays["texts"].tobytes(), np.cumsum(arrays["lengths"])
             firsts = ends - arrays["lengths"]
             rows = [whole[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
-        segments = tuple((int(first), int(known)) for first, known in said["segments"])
+        segments = tuple((int(first), int(known)) for first, known in fields["segments"])
         given = {name: arrays.get(name) for name in _ARRAYS}
-        names, now, sure = tuple(said["names"]), float(said["now"]), bool(said["sure"])
-        return cls(int(said["number"]), rows, **given, segments=segments, names=names, now=now, sure=sure)
+        names, now, sure = tuple(fields["names"]), float(fields["now"]), bool(fields["sure"])
+        return cls(int(fields["number"]), rows, **given, segments=segments, names=names, now=now, sure=sure)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Driver:
                 _same_history(log, place)
                 if (log.shards or shards) != shards:
                     self._reshard(log, int(log.shards or shards), shards)
-                log.say("shards", str(shards))
+                log.set_meta("shards", str(shards))
             self._open(shards)
         except BaseException:
             self._writer.shutdown()
@@ -122,7 +122,7 @@ class Driver:
                 self._workers.start(plan)
             feed.ask_all("adopt", old, number)
             feed.stop()
-        log.say("shards", str(new))
+        log.set_meta("shards", str(new))
         store = Store(self._place, log.id)
         for left in store.all():
             if left.shards != new:
@@ -352,7 +352,7 @@ def _same_history(log: Log, place: str | None) -> None:
     if foreign := store.foreign():
         raise LogError(
             f"{place} holds snapshots of another log than {log.path}, such as {foreign[0]}: bring that log back, use "
-            "another folder, or remove these snapshots to begin anew"
+            "another folder, or remove these snapshots to start again"
         )
     newest = max((found.number for found in store.all()), default=0)
     if newest > log.state.number:
@@ -363,11 +363,11 @@ def _same_history(log: Log, place: str | None) -> None:
 
 def _same_fleet(log: Log, fleet: KeyedFleet) -> None:
     """A log is of one fleet; another one is refused, naming what differs."""
-    said = {name: value for name, value in fleet.get_params(deep=False).items() if name != "spill"}
-    text = {name: json.dumps(persist.encode(value, name)) for name, value in said.items()}
-    kept = log.said("fleet")
+    parameters = {name: value for name, value in fleet.get_params(deep=False).items() if name != "spill"}
+    text = {name: json.dumps(persist.encode(value, name)) for name, value in parameters.items()}
+    kept = log.meta("fleet")
     if kept is None:
-        log.say("fleet", json.dumps(text))
+        log.set_meta("fleet", json.dumps(text))
         return
     for name, value in json.loads(kept).items():
         if text.get(name) != value:

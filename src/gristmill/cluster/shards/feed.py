@@ -75,7 +75,7 @@ class Feed:
         self.records = [Record() for _ in plans]
         self._pending: deque[Pending] = deque()
         self._answered = 0
-        self.unsaved: dict[int, str] = {}  # shard -> why its last snapshot could not be written, until it is told
+        self.unsaved: dict[int, str] = {}  # shard -> why its last snapshot could not be written, until it is reported
 
     @property
     def shards(self) -> int:

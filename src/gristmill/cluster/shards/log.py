@@ -44,8 +44,8 @@ class State(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        said = json.loads(text)
-        return cls(**{**said, "names": tuple(said["names"])})
+        fields = json.loads(text)
+        return cls(**{**fields, "names": tuple(fields["names"])})
 
 
 class Log:
@@ -86,7 +86,7 @@ class Log:
 
     def _identified(self) -> str:
         """The id of the log: files of batches and snapshots carry it, so that those of another log are refused."""
-        known = self.said("id")
+        known = self.meta("id")
         if known is None:
             left = segments_of(self.path)
             if left:
@@ -95,32 +95,32 @@ class Log:
                     "or move them away to start a new log"
                 )
             known = secrets.token_hex(8)
-            self.say("id", known)
+            self.set_meta("id", known)
         return known
 
     def _batches_of(self, log: str) -> Segments:
         self.id = log
-        name, length = json.loads(self.said("closed") or '["", 0]')
+        name, length = json.loads(self.meta("closed") or '["", 0]')
         return Segments(self.path, log.encode(), (str(name), int(length)))
 
     # ---- what holds for the whole run -------------------------------------------------------------------------------
 
-    def said(self, name: str) -> str | None:
+    def meta(self, name: str) -> str | None:
         row = self._link.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
-    def say(self, name: str, value: str) -> None:
+    def set_meta(self, name: str, value: str) -> None:
         self._link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     @property
     def start(self) -> Start | None:
         """What the first batch has settled; nothing is where none is safe."""
-        text = self.said("start") if len(self._batches) else None
+        text = self.meta("start") if len(self._batches) else None
         return None if text is None else Start.from_json(text)
 
     @property
     def shards(self) -> int | None:
-        text = self.said("shards")
+        text = self.meta("shards")
         return None if text is None else int(text)
 
     # ---- batches ----------------------------------------------------------------------------------------------------
@@ -134,12 +134,12 @@ class Log:
     def append(self, batch: Batch, state: State, start: Start | None = None) -> None:
         """Safe once this returns. start: where this batch is the first."""
         if start is not None:
-            self.say("start", start.to_json())
+            self.set_meta("start", start.to_json())
         self._batches.append(batch.number, state.to_json(), batch.pieces())
 
     def drop_last(self, number: int) -> None:
         """A batch that was refused was never there."""
-        self.say("closed", '["", 0]')
+        self.set_meta("closed", '["", 0]')
         self._batches.drop_last(number)
 
     def read(self, after: int, upto: int) -> Iterator[Batch]:
@@ -163,7 +163,7 @@ class Log:
     def close(self) -> None:
         if hasattr(self, "_batches"):
             with contextlib.suppress(sqlite3.Error):  # a full disk: the next program knows less, and loses nothing
-                self.say("closed", json.dumps(self._batches.end))
+                self.set_meta("closed", json.dumps(self._batches.end))
         self.abandon()
 
     def abandon(self) -> None:

@@ -160,8 +160,8 @@ class Segments:
 
     def append(self, number: int, state: str, data: list[memoryview]) -> None:
         """On the disk once this returns; nothing of it is there where it raises."""
-        said = state.encode()
-        check = zlib.crc32(said)
+        text = state.encode()
+        check = zlib.crc32(text)
         for piece in data:
             check = zlib.crc32(piece, check)
         size = sum(map(len, data))
@@ -169,10 +169,10 @@ class Segments:
         assert self._current is not None
         try:
             begin = b"" if place else _FILE.pack(_BEGIN, self._log)
-            head = _HEAD.pack(_MARK, number, len(said), size, check)
-            _write(file, place, [memoryview(begin + head + _SUM.pack(zlib.crc32(head)) + said), *data])
+            head = _HEAD.pack(_MARK, number, len(text), size, check)
+            _write(file, place, [memoryview(begin + head + _SUM.pack(zlib.crc32(head)) + text), *data])
             getattr(os, "fdatasync", os.fsync)(file)
-            record = Record(self._current, place + len(begin) + _LENGTH, len(said), size, check)
+            record = Record(self._current, place + len(begin) + _LENGTH, len(text), size, check)
             self._records[number], self._end = record, record.end
         except BaseException:
             self._records.pop(number, None)

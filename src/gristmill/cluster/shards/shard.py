@@ -179,7 +179,7 @@ class Shard:
         return time.monotonic() - self._last_end >= 40 * self._last_cost
 
     def _snapshot_when_due(self) -> str | None:
-        """Why a snapshot that was due could not be written: the batches are in the log, so the shard goes on."""
+        """Why a snapshot that was due could not be written: the batches are in the log, so the shard continues."""
         if not self._due():
             return None
         try:

@@ -162,7 +162,7 @@ class ShardedFleet(Driver):
 
     @property
     def position_(self) -> Position:
-        """The last batch that is safely in the log: a program that starts again goes on after it.
+        """The last batch that is safely in the log: a program that starts again continues after it.
 
         It is 0 before the first batch; `n_seen_` tells that from a batch with the position 0. Of batches from partitions it
         is the place in each.

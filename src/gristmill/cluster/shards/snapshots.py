@@ -48,8 +48,8 @@ class Store:
 
     def write(self, snapshot: Snapshot, model: bytes) -> None:
         """One line of JSON, then the model. Equal numbers have equal states, so a file may be replaced by its like."""
-        said = json.dumps({"snapshot": 2, **snapshot._asdict(), "log": self.log, "bytes": len(model)}).encode()
-        data = said + b" %08x\n" % zlib.crc32(said) + model
+        header_text = json.dumps({"snapshot": 2, **snapshot._asdict(), "log": self.log, "bytes": len(model)}).encode()
+        data = header_text + b" %08x\n" % zlib.crc32(header_text) + model
         if not self._remote:
             persist.write(Path(self.place) / self.name_of(snapshot), data)
             return
@@ -64,10 +64,10 @@ class Store:
             system, path = self._system()
             data = system.cat_file(f"{path}/{self.name_of(snapshot)}")
         line, _, model = data.partition(b"\n")
-        said, _, sum_ = line.rpartition(b" ")
+        header_text, _, sum_ = line.rpartition(b" ")
         try:
-            fine = int(sum_, 16) == zlib.crc32(said)
-            header = json.loads(said) if fine else {}
+            fine = int(sum_, 16) == zlib.crc32(header_text)
+            header = json.loads(header_text) if fine else {}
         except ValueError:
             header = {}
         wanted = {"snapshot": 2, **snapshot._asdict(), "log": self.log, "bytes": len(model)}

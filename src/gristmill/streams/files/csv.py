@@ -221,11 +221,11 @@ def _is_number(cell: str) -> bool:
     return not is_missing(cell) and kind_of(cell) == "number"
 
 
-def _csv_fault(said: str) -> str:
+def _csv_fault(message: str) -> str:
     """The error of Python's CSV reader as a message."""
-    if "field larger" in said:
+    if "field larger" in message:
         return f"a field is longer than {csv.field_size_limit():,} characters"
-    return LONE_CR if "new-line" in said else said
+    return LONE_CR if "new-line" in message else message
 
 
 def _without_blank_head(block: Block) -> Block:

@@ -87,11 +87,11 @@ class Reading:
         places, rows = np.unique(coded.codes, return_index=True)
         first = dict(zip(places.tolist(), rows.tolist(), strict=True))
         found: list[tuple[int, Entry]] = []
-        room, other = max_values - len(met), known is not None and known.other >= 0
+        left, other = max_values - len(met), known is not None and known.other >= 0
         for place in sorted((place for place in fresh if place in first), key=first.__getitem__):
-            if room > 0:
+            if left > 0:
                 found.append((first[place], ("value", index, coded.values[place])))
-                room -= 1
+                left -= 1
             elif not other:
                 found.append((first[place], ("other", index)))
                 other = True

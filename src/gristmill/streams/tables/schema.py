@@ -76,10 +76,10 @@ class KnownColumns:
         lost = [name for name in known if name not in frame.names]
         if not lost or frame.is_records:
             return frame
-        told = f"the table lacks {listed(lost)}, which the model was trained with; it has {listed(frame.names)}"
+        message = f"the table lacks {listed(lost)}, which the model was trained with; it has {listed(frame.names)}"
         if len(lost) == len(known):
-            raise ValueError(told)
-        warnings.warn(f"{told}; all their values count as missing", UserWarning, stacklevel=6)
+            raise ValueError(message)
+        warnings.warn(f"{message}; all their values count as missing", UserWarning, stacklevel=6)
         return frame
 
     def _by_position(self, frame: Frame) -> Frame:
@@ -105,7 +105,7 @@ class KnownColumns:
         return parts + [(column.name, gone, 0) for column in self._layout.columns if column.name not in there]
 
     def _beyond(self, frame: Frame) -> set[str]:
-        """Names that come too late: beyond those of the first event there is room for `LATE_COLUMNS`."""
+        """Names that come too late: beyond those of the first event at most `LATE_COLUMNS` are added."""
         known = self._layout.by_name
         used = max(0, len(known) - self.n_first) if self.n_seen_ else 0
         beyond: set[str] = set()
@@ -282,5 +282,5 @@ class KnownColumns:
 
     def __repr__(self) -> str:
         known = list(map(repr, self._layout.columns))
-        said = [f"{name}={kind}" for name, kind in self.columns.items() if name not in self._layout.by_name]
-        return f"Table({listed(known + said)})"
+        declared = [f"{name}={kind}" for name, kind in self.columns.items() if name not in self._layout.by_name]
+        return f"Table({listed(known + declared)})"
