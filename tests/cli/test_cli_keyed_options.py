@@ -69,8 +69,7 @@ def test_keys_go_by_age_in_events_or_on_a_clock(events, tmp_path):
     told = json.loads(call("learn", events, "--key", "device", "--ttl", 20, "--json").stdout)
     assert told["expired"] > 0
     assert (
-        f"a key went by age {told['expired']} times (--ttl)"
-        in call("learn", events, "--key", "device", "--ttl", 20).stdout
+        f"a key expired {told['expired']} times (--ttl)" in call("learn", events, "--key", "device", "--ttl", 20).stdout
     )
     clock = ("--time", "seconds")
     assert (
@@ -172,5 +171,5 @@ def test_keys_that_the_model_does_not_hold_are_counted(model, events, tmp_path):
     )
     bare = tmp_path / "bare"
     call("learn", events, "--key", "device", "--no-prior", "--model", bare)
-    assert "answered by an untrained model" in call("predict", bare, new).stderr
+    assert "predicted by an untrained model" in call("predict", bare, new).stderr
     assert call("predict", bare, events).stderr == ""

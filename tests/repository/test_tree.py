@@ -50,6 +50,14 @@ def test_a_folder_introduces_itself(package):
     assert len(text.splitlines()) >= 3, "what is here, what may import it, where to begin"
 
 
+@pytest.mark.parametrize("package", PACKAGES, ids=name)
+def test_an_introduction_names_only_files_that_exist(package):
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    homes = [package, package.parent, ROOT / "src" / "gristmill"]
+    assert [path for path in named if not any((home / path).exists() for home in homes)] == []
+
+
 def test_the_architecture_page_names_every_folder():
     source = ROOT / "src"
     named = [path for path in [*(source / "core").iterdir(), *(source / "gristmill").iterdir()] if path.is_dir()]

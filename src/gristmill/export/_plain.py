@@ -221,7 +221,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class NoveltyMixture:
-    """Densities of several detectors as one score: see `strangeness.hpp`."""
+    """Densities of several detectors as one score: see `core/mixture/novelty_mixture.hpp`."""
 
     middles: Floats  # of the logarithms of the last densities, one a detector
     spreads: Floats  # NaN: too few events

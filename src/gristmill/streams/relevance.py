@@ -191,7 +191,7 @@ class RelevanceScaler:
             merged.history = (Renewal(merged.n_seen_, found, True),)
         return merged
 
-    # ---- part of a model file (persist.py) -----------------------------------------------------------------
+    # ---- part of a model file ------------------------------------------------------------------------------
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, fitted = self.standard._to_file() if self.standard.n_seen_ else ({}, {})
