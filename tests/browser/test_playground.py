@@ -412,7 +412,7 @@ def test_the_example_page_answers_and_learns(page: webdriver.Chrome, address: st
 
 
 def test_the_program_of_the_guide_runs(page: webdriver.Chrome) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide" / "playground.md").read_text("utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "deploy" / "playground.md").read_text("utf-8")
     program = guide.split("```js\n")[1].split("```")[0]
     model = KernelClassifier(kernels.Gaussian(1.0)).partial_fit([[0.0, 1.0], [2.0, 0.0]], ["left", "right"])
     page.execute_script(

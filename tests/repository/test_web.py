@@ -11,7 +11,8 @@ import pytest
 from gristmill import budgets, kernels, losses, rules
 from gristmill.persist import model_file
 
-WEB = Path(__file__).parents[2] / "src" / "web"
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "src" / "web"
 PARTS = (WEB / "parts.js").read_text("utf-8").split("export const PARTS = {")[1].split("\n};")[0]
 BASES = {kernels: kernels.Kernel, losses: losses.Loss, rules: rules.Rule, budgets: budgets.Budget}
 NAMES = sorted(
@@ -37,3 +38,11 @@ def test_a_part_has_the_fields_of_python(name):
     assert block is not None, "it is not in parts.js"
     fields = block[1].split("fields: {", 1)[1]
     assert re.findall(r"(\w+): \[", fields) == [field.name for field in dataclasses.fields(model_file.parts()[name])]
+
+
+def test_the_pages_that_the_browser_tests_read_are_there():
+    text = (ROOT / "tests" / "browser" / "test_playground.py").read_text("utf-8")
+    pages = [re.findall(r'"([^"]+)"', path) for path in re.findall(r'"docs"(?: / "[^"]+")+', text)]
+    assert pages
+    for page in pages:
+        assert ROOT.joinpath(*page).is_file(), "/".join(page)
