@@ -302,7 +302,7 @@ class AnomalyDetector(_Adapter, _Detector):
     --------
     >>> from gristmill import Gaussian, norma_novelty
     >>> from gristmill.river import AnomalyDetector
-    >>> detector = AnomalyDetector(norma_novelty(Gaussian(1.0), nu=0.1, rate=0.1, size=100))
+    >>> detector = AnomalyDetector(norma_novelty(Gaussian(1.0), nu=0.1, rate=0.1, schedule="inv_sqrt", size=100))
     >>> for step in range(200):
     ...     detector.learn_one({"pressure": (step % 7) / 10, "heat": (step % 5) / 10})
     >>> detector.score_one({"pressure": 5.0, "heat": 9.0}) > 0
@@ -321,7 +321,7 @@ class AnomalyDetector(_Adapter, _Detector):
         from .catalogue import norma_novelty
         from .kernels import Gaussian
 
-        yield {"model": norma_novelty(Gaussian(0.1), nu=0.05, rate=0.1, size=50)}
+        yield {"model": norma_novelty(Gaussian(0.1), nu=0.05, rate=0.1, schedule="inv_sqrt", size=50)}
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Learn one event."""

@@ -35,7 +35,7 @@ def test_a_constant_rate_far_above_nu_alarms_by_the_clock_and_a_decaying_one_doe
 
 
 def test_no_page_leaves_the_margin_at_zero():
-    """Where a page or docstring gives nu and a constant rate, a tenth of a coefficient is left after 1 / nu events."""
+    """Where a page or docstring gives nu and a constant rate, nine tenths of a coefficient are left after 1 / nu events."""
     root = Path(__file__).parents[2]
     folders = [(root / "docs", "*.md"), (root / "src", "*.py"), (root / "examples", "*.py")]
     files = [root / "README.md", *(file for folder, kind in folders for file in folder.rglob(kind))]
@@ -44,8 +44,8 @@ def test_no_page_leaves_the_margin_at_zero():
     checked = 0
     for text in found:
         numbers = dict(re.findall(r"(nu|rate|reg)=([\d.]+)", text))
+        checked += {"nu", "rate"} <= set(numbers)
         if {"nu", "rate"} <= set(numbers) and "inv_sqrt" not in text:
-            checked += 1
             kept = 1 - float(numbers["rate"]) * float(numbers.get("reg", 1.0))
-            assert kept ** (1 / float(numbers["nu"])) >= 0.1, text
+            assert kept ** (1 / float(numbers["nu"])) >= 0.9, text
     assert checked >= 5

@@ -92,9 +92,9 @@ def test_regression_and_novelty():
     found = prequential(norma_regressor(Gaussian(1.0), rate=0.3, reg=0.001, size=100), (X, y), ["mae", "rmse"])
     assert found.metrics["mae"] == pytest.approx(np.abs(batch - y).mean())
     assert found.metrics["rmse"] == pytest.approx(root_mean_squared_error(y, batch))
-    detector = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=100)
+    detector = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, schedule="inv_sqrt", size=100)
     alarms = prequential(detector, from_arrays(X))
-    again = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=100).prequential(X)
+    again = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, schedule="inv_sqrt", size=100).prequential(X)
     assert alarms.metrics["alarm_rate"] == pytest.approx((again < 0).mean())
 
 

@@ -79,7 +79,9 @@ def test_delay_with_classes_that_come_late_and_with_numbers():
     targets = np.sin(X[:, 10])
     late = prequential(norma_regressor(Gaussian(0.001), rate=0.1, reg=0.01, size=50), (X, targets), delay=5)
     assert np.isfinite(late.metrics["mae"])
-    alarms = prequential(norma_novelty(Gaussian(0.001), nu=0.1, rate=0.1, size=50), from_arrays(X), delay=3)
+    alarms = prequential(
+        norma_novelty(Gaussian(0.001), nu=0.1, rate=0.1, schedule="inv_sqrt", size=50), from_arrays(X), delay=3
+    )
     assert 0 < alarms.metrics["alarm_rate"] < 0.5
     with pytest.raises(ValueError, match="delayed labels need labels"):
         prequential(learner(), from_arrays(X), delay=5)
@@ -182,7 +184,7 @@ def test_novelty_display():
     X[300] = 9.0
     truth = np.ones(600)
     truth[300] = -1
-    model = norma_novelty(Gaussian(0.05), nu=0.05, rate=0.1, size=60)
+    model = norma_novelty(Gaussian(0.05), nu=0.05, rate=0.1, schedule="inv_sqrt", size=60)
     display = NoveltyDisplay.from_estimator(model, X, image_shape=(4, 4), truth=truth)
     assert display.most_novel(5).tolist()[0] in np.flatnonzero(display.alarms_)
     assert len(display.plot().points_.get_offsets()) == display.alarms_.sum()

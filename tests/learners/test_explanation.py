@@ -81,7 +81,7 @@ def test_several_classes_are_columns_of_contributions():
 
 def test_novelty_names_the_strange_column():
     X = np.random.default_rng(0).normal(size=(1500, 4))
-    model = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=200).fit(X)
+    model = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, schedule="inv_sqrt", size=200).fit(X)
     strange = np.array([0.1, 0.0, 6.0, -0.2])
     why = check(model, strange, 1)
     assert int(np.argmax(why.columns)) == 2

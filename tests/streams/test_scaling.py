@@ -138,7 +138,7 @@ def test_a_bad_chunk_changes_nothing():
 def test_prepared_is_an_estimator():
     model = clone(prepared(scale="minmax", warmup=10))
     assert model.get_params()["scale"] == "minmax"
-    detector = Prepared(norma_novelty(Gaussian(0.3), nu=0.1, rate=0.1, size=30)).fit(X)
+    detector = Prepared(norma_novelty(Gaussian(0.3), nu=0.1, rate=0.1, schedule="inv_sqrt", size=30)).fit(X)
     assert set(detector.predict(X)) <= {-1, 1}
     assert detector.margin_ == detector.model_.margin_
 

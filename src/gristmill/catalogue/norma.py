@@ -143,9 +143,9 @@ def norma_novelty(
     Examples
     --------
     >>> from gristmill import Gaussian, norma_novelty
-    >>> model = norma_novelty(Gaussian(1.0), nu=0.1, rate=0.05)
+    >>> model = norma_novelty(Gaussian(1.0), nu=0.1, rate=0.05, schedule="inv_sqrt")
     >>> round(model.fit([[0.0], [0.1], [9.0]]).margin_, 3)
-    -0.035
+    -0.024
     """
     rule = SGD(Hinge(0.0, nu), rate, reg, schedule)
     return built(KernelNovelty(kernel, rule, truncated(window, size), average=average, random_state=random_state))

@@ -53,8 +53,9 @@ class Cluster:
     >>> from gristmill.cluster import Cluster
     >>> rng = np.random.default_rng(0)
     >>> devices, X = rng.integers(0, 50, size=5000), rng.normal(size=(5000, 2))
+    >>> detector = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, schedule="inv_sqrt", size=20)
     >>> with Cluster(shards=2) as cluster:
-    ...     keyed = cluster.keyed(KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=20)))
+    ...     keyed = cluster.keyed(KeyedFleet(detector))
     ...     scores = keyed.prequential(devices, X)
     ...     len(keyed)
     50

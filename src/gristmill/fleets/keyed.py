@@ -84,7 +84,7 @@ class KeyedFleet(FleetBase):
     >>> from gristmill import Gaussian, KeyedFleet, norma_novelty
     >>> rng = np.random.default_rng(0)
     >>> devices, X = rng.integers(0, 50, size=5000), rng.normal(size=(5000, 2))
-    >>> fleet = KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=20))
+    >>> fleet = KeyedFleet(norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, schedule="inv_sqrt", size=20))
     >>> scores = fleet.prequential(devices, X)
     >>> len(fleet), fleet[7].n_seen_ == int((devices == 7).sum())
     (50, True)

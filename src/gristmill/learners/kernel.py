@@ -142,10 +142,10 @@ class KernelNovelty(KernelLearner, Detector):
     >>> import numpy as np
     >>> from gristmill import Gaussian, norma_novelty
     >>> X = np.random.default_rng(0).normal(size=(5000, 2))
-    >>> model = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, size=200)
+    >>> model = norma_novelty(Gaussian(0.5), nu=0.05, rate=0.05, schedule="inv_sqrt", size=200)
     >>> scores = model.prequential(X)
     >>> print(f"{{(scores < 0).mean():.3f}} of the events were alarms")
-    0.050 of the events were alarms
+    0.049 of the events were alarms
     """
 
     #: with a budget of one's own, not all of which suit a density

@@ -219,7 +219,8 @@ class NoveltyDisplay:
     >>> from gristmill import Gaussian, norma_novelty
     >>> from gristmill.evaluate import NoveltyDisplay
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> display = NoveltyDisplay.from_estimator(norma_novelty(Gaussian(0.5), nu=0.1, rate=0.1, size=100), X)
+    >>> model = norma_novelty(Gaussian(0.5), nu=0.1, rate=0.1, schedule="inv_sqrt", size=100)
+    >>> display = NoveltyDisplay.from_estimator(model, X)
     >>> int(display.plot().alarms_.sum()) > 0
     True
     """
