@@ -85,6 +85,7 @@ def draw_alike(_: object, __: object) -> None:
     colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
     mpl.rcParams.update({"axes.prop_cycle": mpl.cycler(color=colours), "legend.frameon": False})
     mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": "medium"})
+    mpl.rcParams["font.size"] = 12  # readable on a phone
 
 
 sphinx_gallery_conf = {
@@ -120,8 +121,8 @@ html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "install", "tour", "results/*", "develop/*")}
-html_sidebars["gallery/**"] = []  # room for the code
-_WIDE = ("index", "guide/users/river", "guide/users/scikit-learn")  # no list of headings: room for columns
+html_sidebars["gallery/**"] = []  # wide enough for the code
+_WIDE = ("index", "guide/users/river", "guide/users/scikit-learn")  # no list of headings, for wide columns
 html_theme_options = {
     "logo": {"text": "gristmill"},
     "header_links_before_dropdown": 8,
