@@ -16,9 +16,10 @@ import pytest
 
 import gristmill
 
-#: A shell that runs the tests in the background makes its children ignore Ctrl-C.
+#: A shell that runs the tests in the background makes its children ignore Ctrl-C, and nohup makes them ignore SIGHUP.
 PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom gristmill.cli import main\nmain()"
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    "from gristmill.cli import main\nmain()"
 )
 
 
