@@ -58,7 +58,7 @@ def table(found: dict[str, list[dict[str, float]]]) -> str:
         cells = [f"**{error:.3f}**" if error == row.min() else f"{error:.3f}" for error in row]
         lines.append(f"| {stream} | " + " | ".join(cell.replace("0.", ".") for cell in cells) + " |")
     times = [np.mean([record["microseconds"] for record in rows]) for rows in found.values()]
-    lines.append("| *us a sample* | " + " | ".join(f"{time:,.0f}" for time in times) + " |")
+    lines.append("| *us per sample* | " + " | ".join(f"{time:,.0f}" for time in times) + " |")
     return "\n".join(lines)
 
 
@@ -73,7 +73,7 @@ def draw(found: dict[str, list[dict[str, float]]]) -> None:
         axes.annotate(label, (time, accuracy), offset, textcoords="offset points", ha="center", color="black")
     axes.set(xscale="log", xlim=(0.9, 9000), ylim=(78, 97))
     axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
-    axes.set(xlabel="microseconds a sample (logarithmic)", ylabel="accuracy in %, mean of nine streams")
+    axes.set(xlabel="microseconds per sample (logarithmic)", ylabel="accuracy in %, mean of nine streams")
     figure.savefig(PICTURE, dpi=150)
 
 
