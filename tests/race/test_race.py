@@ -330,7 +330,7 @@ def test_the_report_tells_of_baselines_and_who_leads():
     assert report.baseline.error == pytest.approx(min((y[1:] != y[:-1]).mean(), 0.66), abs=0.1)
     assert report.leader.weight == max(model.weights_)
     assert "Majority()" in str(report)
-    assert "rests" in str(report)
+    assert "(paused)" in str(report)
     assert len(report.history) <= 128
 
 

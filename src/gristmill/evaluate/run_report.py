@@ -1,4 +1,4 @@
-"""The report of a run: how it went, beside which baselines, by which columns, and where it was wrong."""
+"""The report of a run: outcome, baselines, columns with their relevance, and the largest errors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from .details import BINS, COVERAGE, MOST_CLASSES, Details
 from .report import Report
 from .result import Comparison, Result, number
 
+#: headings of metrics with a short name
+_NAMES = {"mae": "Mean absolute error", "rmse": "Root mean squared error", "roc_auc": "Area under the ROC curve"}
 #: experts of a race, columns of a table and drift marks that are listed
 _EXPERTS, _COLUMNS, _MARKS = 6, 50, 50
-#: of pictures in inches: letters stay readable where a picture is as narrow as a telephone
+#: of pictures in inches: letters are readable on a phone
 _SIZE = (5.0, 3.4)
 
 
@@ -41,7 +43,7 @@ def run_report(
         _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
         display = PrequentialDisplay.from_results(comparison, metric, bayes_error).plot(ax)
         says = f"{metric.replace('_', ' ')} over the stream, each event predicted before it was learned"
-        report.heading(metric.replace("_", " ").capitalize()).figure(display.figure_, says)
+        report.heading(_NAMES.get(metric, metric.replace("_", " ").capitalize())).figure(display.figure_, says)
         plt.close(display.figure_)
     if between is not None:
         between(report)
@@ -124,7 +126,7 @@ def _columns(report: Report, result: Result, name: str) -> None:
     lines = table.describe()[:_COLUMNS]
     names = [line["column"] for line in lines]
     shares = _relevance(result, names)
-    heads, rows = ["column", "kind", "gaps"], []
+    heads, rows = ["column", "kind", "missing values"], []
     for line in lines:
         kind = f"category, {line['values']:,} values" if line["kind"] == "category" else line["kind"]
         rows.append([line["column"], kind, "yes" if line["missing"] else "no"])
@@ -154,7 +156,7 @@ def _details(report: Report, result: Result, details: Details, name: str) -> Non
     if details.intervals:
         held = details.covered / details.intervals
         report.heading(f"Intervals{name}").text(
-            f"Intervals for {COVERAGE:.0%} of the targets held {held:.1%} of {details.intervals:,}; "
+            f"{COVERAGE:.0%} intervals contained {held:.1%} of {details.intervals:,} targets; "
             f"their mean width was {details.widths / details.intervals:.4g}."
         )
     if details.worst:

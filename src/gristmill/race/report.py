@@ -25,7 +25,7 @@ class ExpertReport:
     error: float  #: share of mistakes, or mean absolute error, of the events that it was there for
     events: int
     points: int | None
-    state: str  #: "runs", "rests", or why it left
+    state: str  #: "runs", "paused", or why it was removed
 
     @property
     def is_trivial(self) -> bool:
@@ -55,7 +55,7 @@ class RaceReport:
         for place, view in enumerate(views):
             events = int(counts[place])
             error = float(errors[place] / events) if events else float("nan")
-            state = view.note or ("rests" if view.rests else "runs")
+            state = view.note or ("paused" if view.rests else "runs")
             experts.append(ExpertReport(view.composition(), float(weights[place]), error, events, view.size, state))
         own = float(mixture.own_errors / mixture.seen) if mixture.seen else float("nan")
         return cls(task, int(mixture.seen), own, tuple(experts), np.asarray(mixture.history))
