@@ -4,6 +4,8 @@ import json
 import random
 import time
 
+import pytest
+
 import gristmill
 
 from .conftest import CHAOS, Place, events
@@ -115,6 +117,37 @@ def test_probabilities_and_reasons_on_request(servers, starter, tmp_path):
     last = json.loads(to.read_text().splitlines()[-1])
     assert abs(sum(last["proba"].values()) - 1) < 1e-9
     assert digest(plain) == digest(rich)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--interval", "0.9"), "--interval: AutoClassifier has no predict_interval"),
+        (("--reasons", "2"), "--reasons: AutoClassifier has no explain"),
+        (("--key", "hue", "--reasons", "2"), "--reasons: KeyedFleet has no explain"),
+    ],
+)
+def test_an_answer_that_the_learner_does_not_have_is_refused_before_it_learns(
+    servers, starter, tmp_path, options, text
+):
+    place = Place("redis", servers["redis"])
+    place.produce(events(20))
+    how = ("--target", "label", "--until-end", "--model", tmp_path / "m.safetensors")
+    starter.start("learn", place.url, *how, "--to", tmp_path / "a.jsonl", *options, log=tmp_path / "log")
+    assert starter.wait() == 2
+    assert text in (tmp_path / "log").read_text()
+    assert not (tmp_path / "m.safetensors").exists()
+
+
+def test_probabilities_of_one_model_a_key(servers, starter, tmp_path):
+    place, to = Place("redis", servers["redis"]), tmp_path / "answers.jsonl"
+    place.produce(events(60))
+    how = ("--target", "label", "--drop", "id", "--key", "hue", "--learner", "passive_aggressive(size=40)")
+    starter.run("learn", place.url, *how, "--to", to, "--proba", "--until-end", log=tmp_path / "log")
+    answers = [json.loads(line) for line in to.read_text().splitlines()]
+    assert len(answers) == 60
+    assert {"no", "yes"} == set(answers[-1]["proba"])
+    assert abs(sum(answers[-1]["proba"].values()) - 1) < 1e-9
 
 
 def test_a_model_that_has_read_another_stream_is_not_overwritten(servers, starter, tmp_path):

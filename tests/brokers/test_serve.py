@@ -129,3 +129,28 @@ def test_a_source_needs_a_model(servers, starter, tmp_path):
     with Service(starter, tmp_path, place.url, learner=()) as service:
         assert starter.wait() == 2
         assert "the store has no model 'm'" in service.log.read_text()
+
+
+def test_further_answers_of_a_service_are_those_of_gristmill_learn(servers, starter, tmp_path):
+    place, answers = Place("redis", servers["redis"]), Place("redis", servers["redis"])
+    place.produce(events(40))
+    asked = ("--proba", "--reasons", "2")
+    url = f"{place.url}?target=label"
+    with Service(starter, tmp_path, url, "--to", answers.url, *asked) as service:
+        service.wait(lambda: len(servers["redis"].produced(answers.topic)) == 40)
+        service.end()
+    how = ("--learner", LEARNER, "--target", "label", "--scale", "standard")
+    starter.run("learn", place.url, *how, "--to", tmp_path / "a.jsonl", *asked, "--until-end", log=tmp_path / "log")
+    served, learned = written(servers["redis"], place, answers.topic), (tmp_path / "a.jsonl").read_text().splitlines()
+    for one, line in zip(served, learned, strict=True):
+        other = json.loads(line)
+        other.pop("score")
+        assert one == other
+    assert served[-1].keys() == {"position", "prediction", "proba", "reasons"}
+
+
+def test_an_answer_that_the_model_does_not_have_is_refused_at_the_start(servers, starter, tmp_path):
+    place = Place("redis", servers["redis"])
+    with Service(starter, tmp_path, place.url, "--to", tmp_path / "a.jsonl", "--interval", "0.9") as service:
+        assert starter.wait() == 2
+        assert "--interval: KernelClassifier has no predict_interval" in service.log.read_text()

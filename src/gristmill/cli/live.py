@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -23,6 +24,14 @@ sending = options.together(
     click.option("--dead-letters", metavar="URL|FILE",
                  help="With a broker: destination of messages that cannot be learned, with the reason."),
 )  # fmt: skip
+answering = options.together(
+    click.option("--proba", is_flag=True,
+                 help="With --to: send the probability of each class; events are learned one by one."),
+    click.option("--interval", type=click.FloatRange(0.5, 0.99), metavar="COVERAGE",
+                 help="With --to: send an interval with this share of the targets; events are learned one by one."),
+    click.option("--reasons", type=click.IntRange(min=1), metavar="N",
+                 help="With --to: send the N largest contributions to each score; events are learned one by one."),
+)  # fmt: skip
 saving = options.together(
     sending,
     click.option("--labels", metavar="URL", help="With a broker: labels come on this topic, after their events."),
@@ -35,12 +44,7 @@ saving = options.together(
                  help="With a broker: time between two saves of the model."),
     click.option("--replay", type=click.Path(exists=True, dir_okay=False), metavar="MODEL.order",
                  help="With a broker: learn in the order that another run has recorded."),
-    click.option("--proba", is_flag=True,
-                 help="With --to: send the probability of each class; events are learned one by one."),
-    click.option("--interval", type=click.FloatRange(0.5, 0.99), metavar="COVERAGE",
-                 help="With --to: send an interval with this share of the targets; events are learned one by one."),
-    click.option("--reasons", type=click.IntRange(min=1), metavar="N",
-                 help="With --to: send the N largest contributions to each score; events are learned one by one."),
+    answering,
 )  # fmt: skip
 _ONLY = ("to", "until_end", "follow", "max_wait", "dead_letters", "save_every", "replay", "reasons", "position",
          "labels", "join", "wait", "wait_space")  # fmt: skip
@@ -256,14 +260,15 @@ def learn(given: dict[str, Any]) -> None:
         known = position_of(model, url.name)
         click.echo(f"continuing after {known['events'] if known else 0:,} events of {url.name}", err=True)
     run = KeyedRun(model) if key else model
+    more = further(given, run)
     follower = Follower(
         run, name, given["metrics"] or None, given["window"], given["warmup"], None, url.name, drift.wanted(None)
     )
     path = given["model_path"]
     live = LiveRun(
         follower, opened.feed, opened.rows(), _saver(opened, path, key) if path else None, model,
-        connect(given["to"], "out") if given["to"] else None, _more(given, run), f"{path}.order" if path else None, every,
-        opened.ahead(),
+        connect(given["to"], "out") if given["to"] else None, None if more is None else partial(more, run),
+        f"{path}.order" if path else None, every, opened.ahead(),
     )  # fmt: skip
     try:
         live.run()
@@ -342,15 +347,32 @@ def _saver(opened: LiveSource, path: str, key: str | None) -> Any:
     return save
 
 
-def _more(given: dict[str, Any], model: Any) -> Any:
-    """Further answers of one event before it is learned, as columns of one row."""
-    wanted = given["proba"] or given["interval"] or given["reasons"]
+_VERBS = {"proba": "predict_proba", "interval": "predict_interval", "reasons": "explain"}
+
+
+def further(given: dict[str, Any], model: Any) -> Callable[[Any, Any], dict[str, Any]] | None:
+    """The answers that --proba, --interval and --reasons ask for: a function of a model and one event; None without them.
+
+    Parameters
+    ----------
+    given : dict
+        The options of the command.
+    model : learner
+        Refused here if it has none of the answers that are asked for.
+    """
+    wanted = [name for name in _VERBS if given[name]]
     if not wanted:
         return None
     if not given["to"]:
         raise click.UsageError("--proba, --interval and --reasons go with --to")
+    for name in wanted:
+        if not hasattr(model, _VERBS[name]):
+            what = type(getattr(model, "fleet", getattr(model, "model", model))).__name__
+            raise click.UsageError(
+                f"--{name}: {what} has no {_VERBS[name]}; choose another learner, or leave the option out"
+            )
 
-    def more(X: Any) -> dict[str, Any]:
+    def more(model: Any, X: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if given["proba"]:
             names = [str(name) for name in model.classes_.tolist()]
@@ -359,7 +381,7 @@ def _more(given: dict[str, Any], model: Any) -> Any:
             (low, high) = model.predict_interval(X, given["interval"])[0].tolist()
             found |= {"low": [low], "high": [high]}
         if given["reasons"]:
-            found["reasons"] = [str(model.explain(X, given["reasons"]))]
+            found["reasons"] = [str(model.explain(X[0] if isinstance(X, list) else X, given["reasons"]))]
         return found
 
     return more

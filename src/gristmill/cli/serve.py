@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from .live import answering, further, seconds
+
 
 @click.command()
 @click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False))
@@ -48,6 +50,7 @@ import click
 @click.option("--label-space", default="1 GB", show_default=True, help="Disk space for waiting events, per model.")
 @click.option("--from", "source", metavar="URL", help="Also learn from this broker: kafka://, redis:// or mqtt://.")
 @click.option("--to", metavar="URL|FILE", help="With --from: destination of the predictions.")
+@answering
 @click.option("--dead-letters", metavar="URL|FILE", help="With --from: destination of messages that cannot be learned.")
 @click.option(
     "--max-wait",
@@ -77,7 +80,7 @@ def serve(**given: Any) -> None:
         raise click.UsageError(f"--host {given['host']} is open to other machines: give --token-file")
     tokens = None if given["token_file"] is None else Tokens.of_file(given["token_file"])
     settings = Settings(label_wait=86400 * given["label_wait"], label_space=bytes_in(given["label_space"]))
-    for name in ("to", "dead_letters"):
+    for name in ("to", "dead_letters", "proba", "interval", "reasons"):
         if given[name] and not given["source"]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --from")
     store = Store(given["store"], settings)
@@ -107,7 +110,6 @@ def serve(**given: Any) -> None:
 def _attach(application: Any, store: Any, given: dict[str, Any]) -> None:
     """The broker that a model learns from."""
     from ..serve.sources import Source, attach
-    from .live import seconds
 
     model = os.path.splitext(os.path.basename(given["model"]))[0] if given["model"] else given["name"]
     if model not in store.names():
@@ -116,7 +118,7 @@ def _attach(application: Any, store: Any, given: dict[str, Any]) -> None:
     try:
         source = Source(
             store, model, given["source"], given["to"], given["dead_letters"], seconds(given["max_wait"], "--max-wait"),
-            lambda line: click.echo(line, err=True),
+            lambda line: click.echo(line, err=True), further(given, store.get(model).served.champion.model),
         )  # fmt: skip
     except BaseException:
         store.close()

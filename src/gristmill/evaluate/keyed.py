@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from .._base.estimator import task_of
 from .._common.types import Labels
@@ -71,6 +72,11 @@ class KeyedRun:
         scores = self.fleet.prequential(X.keys, X.rows, y, classes=classes, **when)
         self._take_down(X.keys, self._losses(scores, y))
         return scores
+
+    @available_if(lambda run: hasattr(run.fleet._model, "predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class, by the learner of each key."""
+        return self.fleet.predict_proba(X.keys, X.rows)
 
     @property
     def classes_(self) -> Any:

@@ -337,15 +337,16 @@ def records(source: str, places: Sequence[Any], columns: dict[str, list[Any]]) -
             source,
             place.part.removeprefix("events/"),
             place.offset,
-            json.dumps(dict(zip(names, map(_plain, cells), strict=True))).encode(),
+            json.dumps(dict(zip(names, map(plain, cells), strict=True))).encode(),
         )
         for place, cells in zip(places, zip(*columns.values(), strict=True), strict=True)
     ]
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
+    """A value as JSON has it: a number that is not finite is null."""
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from ..evaluate.live import plain
 from ..streams.brokers import BrokerAway, Feed, Message, Position, Record, connect
 from ..streams.brokers.decode import Decoder, Place
 from ..streams.brokers.feed import Stopped
@@ -26,6 +27,7 @@ from ..streams.brokers.letters import letter
 from ..streams.brokers.url import parse
 from .store import batch as batches
 from .store.errors import ServiceError
+from .store.errors import refused as refused_row
 from .store.store import Store
 from .store.writer import Request
 
@@ -49,6 +51,9 @@ class Source:
         Seconds after which a batch is learned, however short it is.
     say : callable
         Takes a line for the user.
+    more : callable, optional
+        `more(model, X)` of one event: further answers before it is learned, such as probabilities; then events are
+        learned one by one.
 
     Attributes
     ----------
@@ -65,11 +70,13 @@ class Source:
         dead_letters: Any = None,
         wait: float = 0.05,
         say: Callable[[str], None] | None = None,
+        more: Callable[[Any, Any], dict[str, Any]] | None = None,
     ) -> None:
         self.store, self.model, self.url = store, model, parse(url)
         if "key" in self.url.options:
             raise ValueError(f"{self.url}: key is for `gristmill learn`; a served model has no keys")
         self.failed: str | None = None
+        self._more = more
         self._target = self.url.options.get("target", "label")
         self._say = say or (lambda line: print(line, file=sys.stderr))
         self._decoder = Decoder(self.url)
@@ -197,9 +204,8 @@ class Source:
         parts: list[tuple[int, str, str | None, bytes]] = []
         answers: list[tuple[str, Record]] = []
         for group in self._groups(good, served, parts, refused):
-            for prediction, message in group:
-                value = {"prediction": prediction} | ({"alarm": prediction == -1} if novel else {})
-                record = Record(self.url.name, message.partition, message.offset, json.dumps(value).encode())
+            for value, message in group:
+                record = Record(self.url.name, message.partition, message.offset, json.dumps(plain(value)).encode())
                 answers.append(("to", record))
         if parts:
             served.journal.append(parts, time.time())
@@ -207,39 +213,51 @@ class Source:
             served.keep_failure(connection)
         return answers
 
-    @staticmethod
     def _groups(
-        good: list[tuple[bytes, Message]], served: Any, parts: list[Any], refused: dict[Any, Any]
-    ) -> Iterator[list[tuple[Any, Message]]]:
-        """Learn all rows in one call; where one of them is refused, each in a call of its own."""
+        self, good: list[tuple[bytes, Message]], served: Any, parts: list[Any], refused: dict[Any, Any]
+    ) -> Iterator[list[tuple[dict[str, Any], Message]]]:
+        """Learn all rows in one call; where one of them is refused, or has further answers, each in a call of its own."""
+        novel = served.task == "novelty"
 
-        def learn(some: list[tuple[bytes, Message]]) -> list[tuple[Any, Message]]:
+        def learn(some: list[tuple[bytes, Message]]) -> list[tuple[dict[str, Any], Message]]:
             pairs = [msgspec.json.decode(text, type=tuple[msgspec.Raw, msgspec.Raw]) for text, _ in some]
             body: dict[str, Any] = {"rows": [pair[0] for pair in pairs]}
-            if served.task != "novelty":
+            if not novel:
                 body["labels"] = [pair[1] for pair in pairs]
             text = msgspec.json.encode(body)
             batch = batches.read("json", {}, text)  # as a replay of the journal reads it
             served.check(batch)
+            rest = self._further(served.champion, batch)
             found = served.learn(batch).tolist()
+            values = [{"prediction": one, **({"alarm": one == -1} if novel else {}), **rest} for one in found]
             parts.append((batch.count, "json", None, text))
-            return list(zip(found, (message for _, message in some), strict=True))
+            return list(zip(values, (message for _, message in some), strict=True))
 
-        if not good:
-            return
-        try:
-            yield learn(good)
-            return
-        except ServiceError as error:
-            if len(good) == 1:
-                message = good[0][1]
-                refused[message.partition, message.offset] = (message, str(error))
+        if self._more is None and good:
+            try:
+                whole = learn(good)
+            except ServiceError:
+                pass
+            else:
+                yield whole
                 return
         for one in good:
             try:
                 yield learn([one])
             except ServiceError as error:
                 refused[one[1].partition, one[1].offset] = (one[1], str(error))
+
+    def _further(self, champion: Any, batch: batches.Batch) -> dict[str, Any]:
+        """Further answers of one event; none before the first one, nor of a promoted challenger that has no such answer."""
+        if self._more is None or not champion.is_fitted:
+            return {}
+        try:
+            with champion.lock:
+                return {name: cells[0] for name, cells in self._more(champion.model, batch.X).items()}
+        except AttributeError:
+            return {}
+        except (ValueError, TypeError) as error:
+            raise refused_row(error, batch) from error
 
     def _send(self, outbox: list[tuple[str, Record]]) -> None:
         for name, out in self._out.items():
