@@ -28,6 +28,7 @@ from ..persist.stored import StoredEstimator
 from .tasks import Encoded, Task
 
 Found = TypeVar("Found")
+Learner = TypeVar("Learner", bound="StreamEstimator")
 
 _DOUBLE, _ARRAY = np.dtype(np.float64), np.ndarray
 
@@ -457,6 +458,27 @@ class StreamEstimator(StoredEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = False
         return tags
+
+
+def is_begun(model: StreamEstimator) -> bool:
+    """Whether a learner has learned anything."""
+    return model._run is not None
+
+
+def run_of(model: StreamEstimator) -> Run:
+    """The state of a fitted learner; NotFittedError before."""
+    return model._started()
+
+
+def core_of(model: StreamEstimator) -> Any:
+    """The core of a fitted learner; NotFittedError before."""
+    return model._started().core
+
+
+def with_run(model: Learner, run: Run) -> Learner:
+    """The learner itself, in this state from now on."""
+    model._run = run
+    return model
 
 
 def refuse_no_weight(sample_weight: Labels) -> None:

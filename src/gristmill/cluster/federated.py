@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
-from .._base.estimator import Run
+from .._base.estimator import Run, core_of, with_run
 from ..kernels import Gaussian
 from ..prepared.prepared import Prepared
 from ..race.auto_novelty import AutoNovelty
@@ -180,7 +180,7 @@ def _settled_race(race: Any, X: Any, y: Any) -> Any:
     tried = clone(race).partial_fit(X, y)
     rows = np.asarray(X, dtype=np.float64)
     experts, scalers = [], {}
-    for place, view in enumerate(tried._engine.experts()):
+    for place, view in enumerate(core_of(tried).experts()):
         expert = view.composition()
         scaler = view.scaler
         weights = scaler.weights if isinstance(scaler, RelevanceScaler) else None
@@ -195,7 +195,7 @@ def _settled_race(race: Any, X: Any, y: Any) -> Any:
     for key in core.scaling_keys:  # one that does not stay goes on from the sample
         found = scalers.get(key) or _scaler(*key).fit(rows)
         core.set_scaling(*key, found._mark())
-    fresh._run, fresh.n_features_in_ = Run(fresh._parts(), core), rows.shape[1]
+    with_run(fresh, Run(fresh._parts(), core)).n_features_in_ = rows.shape[1]
     return fresh
 
 

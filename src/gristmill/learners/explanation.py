@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._base.estimator import run_of, task_of
 from .._base.predictors import score_of_one
 from .._common import inputs
 from .._common.tables import html_table, text_table
@@ -126,23 +127,23 @@ class Stored(NamedTuple):
 
 def explained(model: RuleLearner, stored: Stored, x: object, top: int | None) -> Explanation:
     """The stored points with the largest contributions to the score of one event; see `KernelLearner.explain`."""
-    if getattr(model._started().parts.rule, "neighbours", 0.0) > 0:
+    if getattr(run_of(model).parts.rule, "neighbours", 0.0) > 0:
         raise TypeError("explain: a score that is measured by neighbours is no sum over stored points")
     if top is not None and (not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1):
         raise ValueError(f"explain: top must be a whole number >= 1 or None, got {top!r}")
-    run = model._started()
+    run = run_of(model)
     score: Any = score_of_one(model, x)
     points, coef, ids = stored
     values = _against(model, x, points)
     parts = coef * values[:, None]
     every = np.argsort(-np.abs(parts).max(axis=1, initial=0.0), kind="stable")
     order, others = every[:top], every[len(every[:top]) :]
-    offset = model.intercept_ - (run.core.margin if model._task.name == "novelty" else 0.0)
+    offset = model.intercept_ - (run.core.margin if task_of(model) == "novelty" else 0.0)
     scores = np.atleast_1d(score)
     rest = np.array([math.fsum(parts[others, o]) for o in range(len(scores))])
     rounding = np.array([math.fsum([s, *-parts[order, o], -offset[o], -rest[o]]) for o, s in enumerate(scores)])
     flat = len(scores) == 1
-    columns = _unusual(model, x, points, values, float(scores[0])) if model._task.name == "novelty" else None
+    columns = _unusual(model, x, points, values, float(scores[0])) if task_of(model) == "novelty" else None
     return Explanation(
         score=float(scores[0]) if flat else scores,
         ids=ids[order],
@@ -159,7 +160,7 @@ def explained(model: RuleLearner, stored: Stored, x: object, top: int | None) ->
 
 def _against(model: RuleLearner, x: Any, points: Any) -> Values:
     """k(x, point) of every stored point."""
-    kernel = model._started().parts.kernel
+    kernel = run_of(model).parts.kernel
     if isinstance(points, list):
         return np.array([float(kernel._pair(x, point)) for point in points])
     dense = points.toarray() if inputs.is_sparse(points) else points
@@ -171,8 +172,8 @@ def _against(model: RuleLearner, x: Any, points: Any) -> Values:
 
 def _labels_of_points(model: RuleLearner) -> list[Any]:
     """Label or target of each stored point, oldest first; None if it is unknown."""
-    run = model._started()
-    if model._task.name == "novelty" or not hasattr(run.core, "labels"):  # trees do not store them
+    run = run_of(model)
+    if task_of(model) == "novelty" or not hasattr(run.core, "labels"):  # trees do not store them
         return [None] * int(run.core.size)
     labels, order = run.core.labels()
     kept = labels[order]

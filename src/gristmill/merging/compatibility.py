@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from .._base.estimator import core_of, is_begun, run_of
 from .._common.params import same
 from ..budgets import Budget
 from ..learners.rule_learner import RuleLearner
@@ -36,10 +37,10 @@ def check(models: list[Any]) -> None:
                 f"merge: {type(model).__name__} cannot be merged; kernel learners, feature learners, races of them, "
                 "Prepared and StreamScaler can"
             )
-        if model._run is None:
+        if not is_begun(model):
             raise NotFittedError(f"merge: this {type(model).__name__} instance is not fitted yet")
         model._refuse_changed("merge")
-        parts = model._run.parts
+        parts = run_of(model).parts
         if not isinstance(parts.rule, Rule) or not isinstance(parts.budget, Budget):
             raise TypeError(
                 f"merge: {parts.rule!r} with {parts.budget!r} cannot be merged: "
@@ -50,7 +51,7 @@ def check(models: list[Any]) -> None:
 
 
 def _check_alike(first: Any, other: Any, at: int) -> None:
-    mine, its = first._run.parts, other._run.parts
+    mine, its = run_of(first).parts, run_of(other).parts
     pairs = {name: (getattr(mine, name), getattr(its, name)) for name in ("rule", "average", "class_weight")}
     pairs["budget"] = (sizeless(mine.budget), sizeless(its.budget))
     if getattr(first, "stores_points", True):
@@ -61,20 +62,20 @@ def _check_alike(first: Any, other: Any, at: int) -> None:
         if not same(a, b):
             raise ValueError(f"merge: models 0 and {at} have different parts: {name} is {a!r} and {b!r}")
     check_columns(first, other, at)
-    targets = [0 if model._engine.classes else int(model._engine.outputs) for model in (first, other)]
+    targets = [0 if core_of(model).classes else int(core_of(model).outputs) for model in (first, other)]
     if 0 not in targets and targets[0] != targets[1]:
         raise ValueError(f"merge: models 0 and {at} predict {targets[0]} and {targets[1]} targets")
-    if first._engine.is_sparse != other._engine.is_sparse:
+    if core_of(first).is_sparse != core_of(other).is_sparse:
         raise ValueError(
-            f"merge: model {at if other._engine.is_sparse else 0} keeps its points sparse, the other dense"
+            f"merge: model {at if core_of(other).is_sparse else 0} keeps its points sparse, the other dense"
         )
 
 
 def check_columns(first: Any, other: Any, at: int) -> None:
     """Refuse models of other columns than the first's."""
-    if first._engine.width != other._engine.width:
+    if core_of(first).width != core_of(other).width:
         raise ValueError(
-            f"merge: models 0 and {at} have different columns: {first._engine.width} and {other._engine.width}"
+            f"merge: models 0 and {at} have different columns: {core_of(first).width} and {core_of(other).width}"
         )
     names: list[Any] = [getattr(model, "feature_names_in_", None) for model in (first, other)]
     if all(name is not None for name in names) and not np.array_equal(names[0], names[1]):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from .. import _core
-from .._base.estimator import Run
+from .._base.estimator import Run, is_begun, run_of, with_run
 from .._common.ranges import bytes_in, is_whole
 from .._common.ranges import size as size_range
 from .._common.threads import allowed
@@ -70,7 +70,7 @@ def compress(model: Any, size: int | str) -> tuple[Any, float]:
         small, error = compress(model.model_, size)
         return with_model(model, small), error
     check_compressible(model, "compress")
-    run = model._started()
+    run = run_of(model)
     if getattr(run.parts.rule, "neighbours", 0.0) > 0:
         raise TypeError(
             "compress: a score by nearest neighbours is not a sum over points that fewer points could approximate"
@@ -89,10 +89,10 @@ def check_compressible(model: object, verb: str) -> None:
     """Refuse, by name, what has no points that others could stand for."""
     if not isinstance(model, RuleLearner):
         raise TypeError(f"{verb}: a kernel learner is needed, alone or behind Prepared, got {type(model).__name__}")
-    if model._run is None:
+    if not is_begun(model):
         raise NotFittedError(f"{verb}: this {type(model).__name__} instance is not fitted yet")
     model._refuse_changed(verb)
-    kernel = model._run.parts.kernel
+    kernel = run_of(model).parts.kernel
     if not isinstance(model, KernelLearner):
         raise TypeError(f"{verb}: {type(model).__name__} stores no points: its size is that of its map")
     if additive.is_additive(kernel):
@@ -184,7 +184,7 @@ def successor(model: KernelLearner, parts: Parts, core: Any, labels: Any) -> Any
     for name in ("n_features_in_", "feature_names_in_"):
         if name in model.__dict__:
             setattr(fresh, name, copy.copy(model.__dict__[name]))
-    fresh._run = Run(parts, core, labels)
+    with_run(fresh, Run(parts, core, labels))
     return fresh
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from .._base.estimator import Run
+from .._base.estimator import Run, core_of, run_of, with_run
 from .._common.labels import LabelTable
 from ..budgets import Budget, DropSmallest, Unbounded
 from ..learners import additive
@@ -94,21 +94,21 @@ def learners(models: list[Any], size: object, shares: Floats, moves: list[Any] |
     """known: the labels of all and of each model, where others than the models have them."""
     first = models[0]
     labels, names = _labels(models) if known is None else known
-    outputs = len(labels) if len(labels) > 2 else 1 if len(labels) else int(first._engine.outputs)
-    check_outputs(first._run.parts.rule, first._run.parts.budget, outputs)
+    outputs = len(labels) if len(labels) > 2 else 1 if len(labels) else int(core_of(first).outputs)
+    check_outputs(run_of(first).parts.rule, run_of(first).parts.budget, outputs)
     shards = [
         _Shard(
             float(share),
-            model._run.parts,
-            model._engine.state(),
-            model._engine.outputs,
+            run_of(model).parts,
+            core_of(model).state(),
+            core_of(model).outputs,
             [labels.codes[n] for n in own],
             move,
         )
         for share, model, own, move in zip(shares, models, names, moves or [None] * len(models), strict=True)
     ]
     state = _counters(shards, outputs, len(labels))
-    parts = first._run.parts
+    parts = run_of(first).parts
     if not getattr(first, "stores_points", True):
         if size is not None:
             raise TypeError(f"merge: {type(first).__name__} stores no points: its size is that of its map, got {size=}")
@@ -131,14 +131,14 @@ def learners(models: list[Any], size: object, shares: Floats, moves: list[Any] |
     if getattr(first, "stores_points", True):
         return successor(first, parts, core, labels)
     fresh = copy.copy(first)
-    fresh._run = Run(parts, core, labels)
+    with_run(fresh, Run(parts, core, labels))
     return fresh
 
 
 def _labels(models: list[Any]) -> tuple[LabelTable, list[list[Any]]]:
     """All labels, and those of each model."""
     labels = LabelTable()
-    names = [list(model._run.labels.names[: model._engine.classes]) for model in models]
+    names = [list(run_of(model).labels.names[: core_of(model).classes]) for model in models]
     for some in names:
         labels = labels.extended(some)
     return labels, names
@@ -150,15 +150,15 @@ def _budget(models: list[Any], parts: Parts, size: Any) -> Budget:
         return DropSmallest(size)  # trees cannot fold their terms
     if size is not None:
         return resized(parts, size, "merge")
-    budgets = [model._run.parts.budget for model in models]
-    limits = [_limit(model, model._run.parts, None) for model in models]
+    budgets = [run_of(model).parts.budget for model in models]
+    limits = [_limit(model, run_of(model).parts, None) for model in models]
     return budgets[int(np.argmax([np.inf if limit is None else limit for limit in limits]))]
 
 
 def _limit(model: Any, parts: Parts, size: Any, outputs: int | None = None) -> int | None:
     """How many points there may be, with so many outputs; None: any number."""
     size = getattr(parts.budget, "size", None) if size is None else size
-    return None if size is None else points_within(model, parts, model._engine, size, outputs)
+    return None if size is None else points_within(model, parts, core_of(model), size, outputs)
 
 
 def _points(model: object, parts: Parts, shards: list[_Shard], outputs: int, size: object) -> dict[str, Any]:

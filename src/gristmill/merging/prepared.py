@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from .._base.estimator import core_of
 from ..prepared.target_scalers import Targets
 from ..race.race import Racing
 from . import races
@@ -58,7 +59,7 @@ def _retargeted(one: Any, targets: Targets) -> Any:
     """An equivalent learner in other target units."""
     model = copy.copy(one.model)
     if one.targets.is_known:
-        model._run.core.rescale_targets(*one.targets.to(targets))
+        core_of(model).rescale_targets(*one.targets.to(targets))
     return model
 
 

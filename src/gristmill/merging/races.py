@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .. import _core
-from .._base.estimator import Run
+from .._base.estimator import Run, core_of, run_of, with_run
 from .._common.labels import LabelTable
 from .._common.params import same
 from .._common.ranges import bytes_in
@@ -27,7 +27,7 @@ from .terms import Floats
 
 def merged(models: list[Any], size: object, weights: object) -> Any:
     """One race of several, of memory `size` where it shares out memory; else each of its experts has that size."""
-    runs = [model._started() for model in models]
+    runs = [run_of(model) for model in models]
     shares = shares_of(models, weights)
     if any(isinstance(run.core, _core.Detector) for run in runs):
         return _merged_detectors(models, size, shares)
@@ -36,7 +36,7 @@ def merged(models: list[Any], size: object, weights: object) -> Any:
     fresh = _like(models[0], size)
     races = _Races(runs, shares, fresh)
     core = races.core(None if fresh._memory() is not None else size)
-    fresh._run = Run(fresh._parts(), core, races.labels)
+    with_run(fresh, Run(fresh._parts(), core, races.labels))
     return fresh
 
 
@@ -51,8 +51,8 @@ def _merged_detectors(models: list[Any], size: object, shares: Floats) -> Any:
         if model.experts is not None or first.experts is not None:
             raise ValueError(f"merge: models 0 and {at} race different experts: {first!r} and {model!r}")
     fresh = _like(first, size)
-    core = _core.Detector.merged([model._engine for model in models], shares.tolist(), fresh._memory())
-    fresh._run = Run(fresh._parts(), core)
+    core = _core.Detector.merged([core_of(model) for model in models], shares.tolist(), fresh._memory())
+    with_run(fresh, Run(fresh._parts(), core))
     return fresh
 
 
@@ -74,7 +74,7 @@ def _like(first: Any, size: Any) -> Any:
 
 def _check_alike(first: Any, other: Any, at: int) -> None:
     """Refuse, by name, races that are not of the same experts."""
-    mine, its = first._engine.experts(), other._engine.experts()
+    mine, its = core_of(first).experts(), core_of(other).experts()
     check_columns(first, other, at)
     for name in ("share", "alarm_rate"):
         a, b = getattr(first, name, None), getattr(other, name, None)
@@ -164,11 +164,11 @@ class _Races:
         shares = self.shares[ran] / self.shares[ran].sum()
         models = [self._retargeted(view) for view in views]
         whole = learners(models, size, shares, moves, (self.labels, [self.names[at] for at in ran]))
-        self.into.set_expert(place, whole._run.parts, whole._run.core)
+        self.into.set_expert(place, run_of(whole).parts, core_of(whole))
 
     def _retargeted(self, view: ExpertView) -> Any:
         """A copy of the learner in the united units of the targets."""
         model, old, new = view.model, target_of(view.race), target_of(self.into)
         if view.scales_target and old is not None and new is not None and old.is_known:
-            model._run.core.rescale_targets(*(np.array([number]) for number in old.to(new)))
+            core_of(model).rescale_targets(*(np.array([number]) for number in old.to(new)))
         return model

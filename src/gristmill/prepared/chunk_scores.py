@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._base.estimator import run_of
 from .._common.labels import wide
 
 Floats = npt.NDArray[np.float64]
@@ -14,10 +15,10 @@ Floats = npt.NDArray[np.float64]
 
 def in_core_order(model: Any, scores: Floats) -> Floats:
     """Scores in the order in which the core numbers the classes: the sorted order changes when one comes."""
-    names = model._run.labels.names
+    names = run_of(model).labels.names
     if not names:
         return scores
-    view = model._run.labels.view(len(names))
+    view = run_of(model).labels.view(len(names))
     if scores.ndim == 1:
         return np.asarray(view.sign * scores)
     found = np.empty_like(scores)
@@ -30,11 +31,11 @@ def joined(model: Any, parts: list[Floats], numbers: Any, known: int) -> Any:
 
     numbers: the core's number of the label of each event; known: classes that the model knew before the first.
     """
-    if not model._run.labels.names:
+    if not run_of(model).labels.names:
         return np.concatenate(parts)
     widest = max((part.shape[1] for part in parts if part.ndim == 2), default=0)
     if widest:
         parts = [wide(part[:, None] if part.ndim == 1 else part, widest) for part in parts]
-    labels = model._run.labels
+    labels = run_of(model).labels
     whole = model._task.of_met_classes(np.concatenate(parts), numbers, known)
     return model._task.shown(whole, labels.view(len(labels)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import persist
+from .._base.estimator import run_of
 from ..streams.relevance import RelevanceScaler
 from ..streams.tables.table import Table
 from .pipeline import Pipeline
@@ -41,7 +42,7 @@ def from_file(
     if scaler is not None and "scaler" in fitted:
         scaler._from_file(arrays, fitted["scaler"])
     targets = Targets.from_state(arrays["targets"]) if "targets" in arrays else None
-    if targets is not None and len(targets.scales) != model._run.targets:
+    if targets is not None and len(targets.scales) != run_of(model).targets:
         raise persist.ModelFileError("its scale of the targets does not fit its points")
     if settings is None:
         return Pipeline(model, None, None, targets=targets)

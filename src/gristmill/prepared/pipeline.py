@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._base.estimator import Run, refuse_no_weight
+from .._base.estimator import Run, core_of, refuse_no_weight
 from .._common import inputs
 from .._common.labels import LARGEST
 from .._common.positions import part_of
@@ -242,7 +242,7 @@ class Pipeline:
                 return False
             number = np.array([float(y)])
             label = float(targets.inside(number)[0])
-        core = model._run.core
+        core = core_of(model)
         seen, scales = core.seen, None if targets is None else targets.copy()
         rows = self.table.n_seen_ if self.table is not None else 0
         self._numbers = number
@@ -288,7 +288,7 @@ class Pipeline:
 
     def _changes_twice(self, rows: Any, count: int) -> bool:
         """Whether a chunk of one part changes the learner beside learning: it widens, or a map or a scale is renewed."""
-        if self.table is not None and self.fixed_width is None and rows.shape[1] > self.model._run.core.width:
+        if self.table is not None and self.fixed_width is None and rows.shape[1] > core_of(self.model).width:
             return True
         if isinstance(self.standard, RankScaler) and self.standard.passages:
             return True
@@ -337,7 +337,7 @@ class Pipeline:
         """Stored points become what they are by the maps that were renewed before this row of the chunk."""
         if not isinstance(self.standard, RankScaler) or not self._started or not self.standard.passages:
             return
-        passage, core = self.standard.passages.get(row), self.model._run.core
+        passage, core = self.standard.passages.get(row), core_of(self.model)
         if passage is None or not hasattr(core, "follow_ranks"):  # random features are of no point
             return
         assert self.table is not None
@@ -373,14 +373,14 @@ class Pipeline:
         assert self.table is not None
         if self.fixed_width is not None or not self.table.growth:
             return whole
-        before = self.model._run.core.width if self._started else 1
+        before = core_of(self.model).width if self._started else 1
         return next((wide for start, wide in reversed(self.table.growth) if start <= row), before)
 
     def _step(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
         """Rows that are equally wide, without a renewal between them."""
         if self.fixed_width is not None:
             rows = self._padded(rows)
-        elif self.table is not None and self._started and rows.shape[1] > self.model._run.core.width:
+        elif self.table is not None and self._started and rows.shape[1] > core_of(self.model).width:
             self.model.widen(rows.shape[1])
         relevance = self.relevance
         if relevance is None:
@@ -410,7 +410,7 @@ class Pipeline:
             found = self._skip(verb, rows, y, known)
         moved = targets.learn(y)
         if moved is not None:
-            self.model._run.core.rescale_targets(*moved)
+            core_of(self.model).rescale_targets(*moved)
         return found
 
     def _skip(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._base.estimator import core_of
 from .._common.positions import next_double
 from .rank import RankScaler, united
 from .scaling import StreamScaler
@@ -139,7 +140,7 @@ class RelevanceScaler:
         always : bool, default=False
             Also where the weights hardly change.
         """
-        core, old = model._engine, self.weights
+        core, old = core_of(model), self.weights
         points, order = core.points()
         count = min(len(order), POINTS if core.outputs == 1 else POINTS // 2)
         if count < 2:
