@@ -40,7 +40,7 @@ class Budget(Checked):
     #: whether it has a meaning for more than two classes
     multiclass: ClassVar[bool] = True
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         spec = {"budget": type(self).__name__, **vars(self)}
         if isinstance(spec.get("size"), str):  # the core computes the number of points
             spec |= {"size": 2**62, "bytes": bytes_in(spec["size"])}

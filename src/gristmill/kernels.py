@@ -61,7 +61,7 @@ class Kernel(Checked):
             return Multiple(float(other), self)
         return Product(as_kernel(other), self)
 
-    def __call__(self, X: Table, Y: Any = None) -> Any:
+    def __call__(self, X: Table, Y: object = None) -> Any:
         from . import _core
         from ._common.inputs import kernel_rows
 

@@ -79,7 +79,7 @@ class _Adapter:
         events = _core.EventPipeline(table, None, [], self._width, index, set(), None, sys.maxsize)
         return events if connect(events, learner, own=True) else None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_events"}
 
     # ---- columns ---------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class _Adapter:
             if self._started:
                 self._learner.widen(self._width)
 
-    def _share(self, fresh: list[Any]) -> None:
+    def _share(self, fresh: list[object]) -> None:
         """A map was drawn for so many columns: names that come later share them, with a sign of their own."""
         for name in fresh:
             code = zlib.crc32(repr(name).encode())
@@ -147,7 +147,7 @@ class _Adapter:
         return walked + (int(self._learner.memory_bytes_) if self._started else 0)
 
 
-def _number(name: Any, value: Any) -> float:
+def _number(name: object, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -187,7 +187,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
         return True
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         from .catalogue import passive_aggressive
         from .kernels import Gaussian
 
@@ -258,7 +258,7 @@ class Regressor(_Adapter, base.MiniBatchRegressor):
         self._begin(model)
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         from .catalogue import passive_aggressive_regressor
         from .kernels import Gaussian
 
@@ -317,7 +317,7 @@ class AnomalyDetector(_Adapter, _Detector):
         self._begin(model)
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         from .catalogue import norma_novelty
         from .kernels import Gaussian
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ._common.ranges import (
     Checked,
@@ -58,7 +58,7 @@ class Rule(Checked):
     #: whether the rule has a meaning for more than two classes (by max-score)
     multiclass: ClassVar[bool] = True
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         return {"rule": type(self).__name__, **vars(self)}
 
     def _attributes(self) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ class SGD(Rule):
                 f"got {self.rate!r} * {self.reg!r} = {self.rate * self.reg!r}"
             )
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         return {**super()._spec(), **self.loss._spec()}
 
     def _attributes(self) -> tuple[str, ...]:
@@ -286,7 +286,7 @@ class Implicit(Rule):
         if isinstance(self.loss, Logistic) and not math.isfinite(self.C):
             raise ValueError("Implicit: the logistic loss needs a finite C, its step grows without bound")
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         return {**super()._spec(), **self.loss._spec()}
 
     def _for_task(self, task: str) -> None:
@@ -476,7 +476,7 @@ class StepSizeAdaptation(Rule):
         if self.rate * self.reg >= 1:
             raise ValueError(f"StepSizeAdaptation: rate * reg must be below 1, got {self.rate!r} * {self.reg!r}")
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         return {**super()._spec(), **self.loss._spec()}
 
     def _attributes(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from .. import persist
 from .._common import inputs
 from .._common.labels import NO_LABELS, LabelTable, LabelView
 from .._common.threads import allowed
-from .._common.types import Labels, Table
+from .._common.types import Fitted, Labels, State, Table
 from ..persist.saved_state import number_of
 from ..persist.stored import StoredEstimator
 from .tasks import Encoded, Task
@@ -396,11 +396,11 @@ class StreamEstimator(StoredEstimator):
         """Raise where a parameter is none that a learner could begin with."""
         self._parts()
 
-    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+    def _restored(self, parts: Any, state: dict[str, object]) -> Any:
         """A core with these parts in this state; a state that does not fit is refused."""
         raise NotImplementedError
 
-    def _parts_to_file(self, parts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _parts_to_file(self, parts: Any) -> tuple[State, Fitted]:
         """Parts as arrays and plain values."""
         return {}, {}
 
@@ -429,7 +429,7 @@ class StreamEstimator(StoredEstimator):
             raise persist.ModelFileError("its classes do not fit its labels")
         self._run = Run(parts, core, labels)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         plain = dict(super().__getstate__())
         run = plain.pop("_run", None)
         plain.pop("_learning_in", None)

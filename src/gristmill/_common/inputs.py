@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def is_sparse(X: Table) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
-def is_ready(X: Table, known: dict[str, Any]) -> bool:
+def is_ready(X: Table, known: Mapping[str, object]) -> bool:
     """Whether rows for a model with the attributes `known` can skip scikit-learn's validation: the core checks the rest.
 
     Everything else (another width, type or order, no rows, column names) goes through full validation.

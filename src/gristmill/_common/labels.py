@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class LabelTable:
             raise ValueError(f"class labels must be all strings or all numbers, got {list(names)!r}")
         return LabelTable(names)
 
-    def numbers(self, labels: list[Any]) -> npt.NDArray[np.float64]:
+    def numbers(self, labels: Sequence[object]) -> npt.NDArray[np.float64]:
         return np.fromiter(map(self.codes.__getitem__, labels), np.float64, len(labels))
 
     def view(self, count: int) -> LabelView:
@@ -109,7 +110,7 @@ def read_labels(owner: str, y: Labels, count: int) -> list[Any]:
     return labels
 
 
-def _flat(y: Any) -> list[Any]:
+def _flat(y: Any) -> list[object]:
     if type(y) is list and (not y or type(y[0]) in PLAIN):
         return y
     flat = all(np.ndim(label) == 0 for label in y) if isinstance(y, list | tuple) else getattr(y, "ndim", 0) == 1
@@ -126,7 +127,7 @@ def _plain(owner: str, row: int, label: object) -> Any:
     return label
 
 
-def _kinds(labels: list[Any]) -> str:
+def _kinds(labels: Sequence[object]) -> str:
     """The first string and the first number, for a message."""
     text = next(i for i, label in enumerate(labels) if isinstance(label, str))
     number = next(i for i, label in enumerate(labels) if not isinstance(label, str))

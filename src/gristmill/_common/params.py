@@ -15,11 +15,11 @@ def is_part(value: object) -> bool:
     return isinstance(value, Checked) and dataclasses.is_dataclass(value)
 
 
-def fields_of(part: Any) -> dict[str, Any]:
+def fields_of(part: Any) -> dict[str, object]:
     return {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
 
 
-def described(name: str, value: object) -> dict[str, Any]:
+def described(name: str, value: object) -> dict[str, object]:
     """The parameters inside a value, under their full names."""
     found: dict[str, Any] = {}
     if is_part(value):
@@ -29,7 +29,7 @@ def described(name: str, value: object) -> dict[str, Any]:
     return found
 
 
-def replaced(part: Any, name: str, changes: dict[str, Any]) -> Any:
+def replaced(part: Any, name: str, changes: dict[str, object]) -> Any:
     """The part with some of its parameters changed; a name that it does not have is refused with those that it has."""
     if not is_part(part):
         hint = f"set {name} to a part first" if part is None else "it has none"
@@ -46,10 +46,10 @@ def replaced(part: Any, name: str, changes: dict[str, Any]) -> Any:
     return dataclasses.replace(part, **fresh)
 
 
-def split(params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def split(params: dict[str, object]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Parameters of one's own, and by name those of the parts."""
     own: dict[str, Any] = {}
-    inside: dict[str, dict[str, Any]] = {}
+    inside: dict[str, dict[str, object]] = {}
     for key, value in params.items():
         name, deeper, rest = key.partition("__")
         if deeper:

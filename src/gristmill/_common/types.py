@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,10 @@ Rows = npt.NDArray[np.float64] | npt.NDArray[np.float32] | SparseRows | list[obj
 RandomState = int | np.integer | np.random.Generator | np.random.RandomState | None
 #: fields of a saved state: arrays by name, the points among them as rows
 State = dict[str, Numbers]
+#: plain values of a model file beside its arrays, as JSON gives them back
+Fitted = dict[str, Any]
+#: a file or folder
+FilePath = str | os.PathLike[str]
 #: a function of two objects in place of a kernel
 Similarity = Callable[[object, object], float]
 

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from .cases import Case, CheckError, is_native, require, snapshot
 
 
-def _bad_rows(case: Case) -> Iterator[tuple[str, Any]]:
+def _bad_rows(case: Case) -> Iterator[tuple[str, object]]:
     """Rows that must be refused, by name."""
     X = np.array(case.X[:4])
     for name, value in (("NaN", np.nan), ("infinity", np.inf), ("-infinity", -np.inf)):
@@ -34,7 +34,7 @@ def _bad_rows(case: Case) -> Iterator[tuple[str, Any]]:
     yield "None", None
 
 
-def _bad_targets(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+def _bad_targets(case: Case) -> Iterator[tuple[str, object, dict[str, object]]]:
     good: Any = None if case.y is None else case.y[:4]
     for name, weights in (
         ("a negative weight", [1.0, 1.0, 1.0, -1.0]),

@@ -90,7 +90,7 @@ def _of_keys(fleet: Any) -> dict[str, Any]:
     return facts
 
 
-def _kind(line: dict[str, Any]) -> str:
+def _kind(line: dict[str, object]) -> str:
     """A column of a table in words."""
     many = f" of {line['values']} values" + (" and others" if line["others"] else "") if "values" in line else ""
     return f"{line['kind']}{many}{', with missing values' if line['missing'] else ''}"

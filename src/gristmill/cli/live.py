@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -51,7 +51,7 @@ _ONLY = ("to", "until_end", "follow", "max_wait", "dead_letters", "save_every", 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def refuse_without_broker(given: dict[str, Any]) -> None:
+def refuse_without_broker(given: Mapping[str, object]) -> None:
     """Options that mean something for brokers only."""
     for name in _ONLY:
         if name in given and options.is_given(name):
@@ -163,7 +163,7 @@ class LiveSource(options.OpenedSource):
 
         return Rows(self._decoder, labels, letters, keyed, lacking)
 
-    _inspected: list[Any] | None = None
+    _inspected: list[object] | None = None
 
     def peek(self, events: int = 1000) -> list[Any]:
         """The first events: up to `events` of those that are there now, at least one; the feed begins with them again."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 
-def line_up(seed: int) -> dict[str, Any]:
+def line_up(seed: int) -> dict[str, object]:
     """The learners of the demonstration; the first keeps every point, the others have a limit."""
     from ..budgets import DropOldest, Unbounded
     from ..catalogue import norma_classifier, passive_aggressive

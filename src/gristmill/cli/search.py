@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -81,7 +82,7 @@ def _parse(text: str) -> tuple[str, list[str]]:
     return name, found
 
 
-def _show(given: dict[str, Any], found: Any) -> None:
+def _show(given: Mapping[str, object], found: Any) -> None:
     if given["as_json"]:
         for row in found.rows():
             click.echo(json.dumps(row))

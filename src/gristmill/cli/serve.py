@@ -107,7 +107,7 @@ def serve(**given: Any) -> None:
     run(application, given["host"], given["port"], given["store"])
 
 
-def _attach(application: Any, store: Any, given: dict[str, Any]) -> None:
+def _attach(application: object, store: Any, given: dict[str, Any]) -> None:
     """The broker that a model learns from."""
     from ..serve.sources import Source, attach
 

@@ -96,7 +96,7 @@ class Cluster:
             self._bar = Bar()
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: object) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             with contextlib.suppress(OSError):  # a standard error that cannot be written to must not keep shards open
                 print("stopping: the shards write snapshots; press Ctrl-C again to stop at once", file=sys.stderr)
@@ -156,7 +156,7 @@ class Cluster:
     # ---- data that live apart -----------------------------------------------------------------------------------------
 
     def fit(
-        self, learner: Any, parts: Any, target: Any = "last", size: int | str | None = None, sample: int = 2000
+        self, learner: Any, parts: Any, target: object = "last", size: int | str | None = None, sample: int = 2000
     ) -> Any:
         """One model from data in several places; `report().fits` has its errors.
 
@@ -208,7 +208,7 @@ class Cluster:
 
     # ---- many settings at once ----------------------------------------------------------------------------------------
 
-    def map(self, learners: Any, stream: Any, metrics: Any = None, window: int = 1000) -> Mapped:
+    def map(self, learners: Any, stream: Any, metrics: object = None, window: int = 1000) -> Mapped:
         """Many learners along one stream, shared out among the shards; each is what it would be alone.
 
         Parameters

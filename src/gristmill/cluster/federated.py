@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class FitReport:
 # ---- one part, where it lives -----------------------------------------------------------------------------------------
 
 
-def sample_of(source: Any, target: Any, count: int, seed: int) -> Sample:
+def sample_of(source: object, target: object, count: int, seed: int) -> Sample:
     """So many events of a part, drawn from its first ten times as many."""
     rng = np.random.default_rng(seed)
     rows: list[Any] = []
@@ -97,7 +98,7 @@ def learn_part(model: Any, source: Any, target: Any) -> Any:
     return learner, learned
 
 
-def losses_of(models: list[Any], source: Any, target: Any) -> list[Loss]:
+def losses_of(models: Sequence[object], source: Any, target: Any) -> list[Loss]:
     """What models make of the events of a part that were held out."""
     totals, events, place = np.zeros(len(models)), 0, 0
     for X, y in chunks_of(source, target):
@@ -172,7 +173,7 @@ def _weighed(relevance: Any) -> StreamScaler:
     return scaler
 
 
-def _settled_race(race: Any, X: Any, y: Any) -> Any:
+def _settled_race(race: object, X: Any, y: Any) -> Any:
     """A race whose experts have the scalings, and weights of columns, that they had at the end of the sample.
 
     A scaling is known by after how many events it stays: columns that an expert weighs have one of its own.
@@ -218,7 +219,7 @@ def _with_width(model: Any, X: Any) -> Any:
     return model
 
 
-def report_of(models: list[Any], losses: list[list[Loss]], learned: list[int]) -> FitReport:
+def report_of(models: list[object], losses: list[list[Loss]], learned: list[int]) -> FitReport:
     """losses: a list a part, in it the parts' own models and, last, the merged one."""
     means = [
         Loss(sum(loss.total for loss in each), sum(loss.events for loss in each)).mean

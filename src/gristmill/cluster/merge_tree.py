@@ -7,6 +7,6 @@ from typing import Any
 from ..merging.merge import merge
 
 
-def merged(size: int | str | None, *models: Any) -> Any:
+def merged(size: int | str | None, *models: object) -> Any:
     """Weighted by the events that each has seen."""
     return merge(list(models), size)

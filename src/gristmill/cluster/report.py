@@ -54,7 +54,7 @@ class Report(list[ShardReport]):
         return "\n".join(["  ".join(line) for line in lines] + [str(fit) for fit in self.fits])
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -19,7 +19,7 @@ from ..streams.stream import Chunk
 _ROWS = 4096
 
 
-def sources_of(given: Any, target: Any, shards: int) -> list[Any]:
+def sources_of(given: Any, target: object, shards: int) -> list[object]:
     """What was given, as one source a shard: a path, a list of paths, a pair (X, y), or a part of a Ray dataset."""
     if _is_dataset(given):
         found = [part for part in given.split(shards) if part.count() > 0]  # blocks stay where they are
@@ -60,7 +60,7 @@ def agreed(source: Any, target: Any) -> Agreed:
     raise ValueError(f"{source!r} holds no event")
 
 
-def chunks_of(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
+def chunks_of(source: Any, target: object) -> Iterator[tuple[Any, Any]]:
     """X and y of a shard, a few thousand rows at a time; y is None without a target.
 
     target : as for `Cluster.fit`, or what `agreed` gave: then columns come in the order of the first shard, by name
@@ -139,7 +139,7 @@ def _at_hand(path: str) -> Iterator[str]:
         yield local
 
 
-def _paths(source: Any) -> list[Any]:
+def _paths(source: object) -> list[Any]:
     return list(source) if isinstance(source, list) else [source]
 
 
@@ -147,9 +147,9 @@ def _is_path(path: Any) -> bool:
     return isinstance(path, str | os.PathLike)
 
 
-def _is_pair(source: Any) -> bool:
+def _is_pair(source: object) -> bool:
     return isinstance(source, tuple) and len(source) == 2 and not _is_path(source[0])
 
 
-def _is_dataset(source: Any) -> bool:
+def _is_dataset(source: object) -> bool:
     return hasattr(source, "iter_batches") and hasattr(source, "split")

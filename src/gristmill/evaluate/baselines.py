@@ -23,7 +23,7 @@ class TaskGuess(NamedTuple):
     reason: str
 
 
-def task_of_target(labels: Any) -> str:
+def task_of_target(labels: object) -> str:
     """The task of `guess_task`.
 
     Examples
@@ -35,7 +35,7 @@ def task_of_target(labels: Any) -> str:
     return guess_task(labels).task
 
 
-def guess_task(labels: Any) -> TaskGuess:
+def guess_task(labels: object) -> TaskGuess:
     """The task by the first targets: "classification" or "regression"; "novelty" where there are none.
 
     Words and truth values are classes; numbers with fractions are numbers. Whole numbers are numbers where more than

@@ -95,7 +95,7 @@ def restore(follower: Follower, path: Any) -> int:
     return follower.result.n_events
 
 
-def _said_to_json(batch: PredictionBatch) -> dict[str, Any]:
+def _said_to_json(batch: PredictionBatch) -> dict[str, object]:
     return {name: None if part is None else np.asarray(part).tolist() for name, part in batch._asdict().items()}
 
 

@@ -26,7 +26,7 @@ class DelayedFollower(Follower):
     def __init__(self, *arguments: Any, delay: int, bad: BadRows | None = None) -> None:
         super().__init__(*arguments)
         self.delay, self._bad = delay, bad
-        self._waiting: deque[tuple[Any, Any]] = deque()
+        self._waiting: deque[tuple[object, object]] = deque()
 
     def feed(self, chunk: Chunk) -> CellError | None:
         """Score each event, then learn the one whose label has arrived; return the first cell that does not fit."""
@@ -74,7 +74,7 @@ class DelayedFollower(Follower):
             return
         self.model.learn_one(x, label)
 
-    def _note_part(self, y: Any, scores: list[Any], start: int, stop: int) -> None:
+    def _note_part(self, y: Any, scores: list[object], start: int, stop: int) -> None:
         batch = None if scores[0] is None else np.array(scores)
         self.note(None if y is None else y[start:stop], batch, stop - start)
 

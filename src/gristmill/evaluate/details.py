@@ -158,11 +158,11 @@ def _confidence(batch: PredictionBatch) -> Any:
     return np.nan_to_num(found, nan=0.0)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:.5g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _without_source(rows: Any) -> Any:
+def _without_source(rows: object) -> Any:
     """Rows that do not keep the block of the file that they came from."""
     return replace(rows, where=None) if isinstance(rows, Frame) else rows
 

@@ -75,7 +75,7 @@ class Follower:
         self,
         model: Any,
         name: str,
-        metrics: Any,
+        metrics: object,
         window: int,
         warmup: int,
         classes: Labels,
@@ -152,7 +152,7 @@ class Follower:
             if self._since >= self._every:
                 self.record()
 
-    def _note(self, y: Labels, scores: Any, count: int) -> None:
+    def _note(self, y: Labels, scores: object, count: int) -> None:
         unscored = min(max(self.warmup - self.result.n_events, 0), count)
         self.result.n_events += count
         self._since += count

@@ -32,7 +32,7 @@ class KeyRecord:
         """How many events were alarms, where that is what an event costs."""
         return round(self.loss * self.events)
 
-    def to_dict(self, measure: str) -> dict[str, Any]:
+    def to_dict(self, measure: str) -> dict[str, object]:
         """Plain values."""
         found = {"key": self.key, "events": self.events, measure: self.loss, "curve": self.curve}
         return {**found, "alarms": self.alarms} if measure == "alarm_rate" else found

@@ -76,7 +76,7 @@ class LiveRun:
         saved: Any = None,
         writer: Writer | None = None,
         more: Callable[[Any], dict[str, Any]] | None = None,
-        order: Any = None,
+        order: object = None,
         every: float = 1.0,
         ahead: Rows | None = None,
     ) -> None:
@@ -209,7 +209,7 @@ class LiveRun:
             columns |= {name: [row[name][0] for row in rows] for name in rows[0]}
         return self._records(events, columns)
 
-    def _records(self, events: Events, columns: dict[str, list[Any]]) -> list[Record]:
+    def _records(self, events: Events, columns: dict[str, list[object]]) -> list[Record]:
         return [] if self.writer is None else records(self._source, events.places, columns)
 
     def _learn(self, events: Events) -> list[Record]:
@@ -249,7 +249,7 @@ class LiveRun:
         rest = _part(events, slice(error.row + 1, len(events.places)))
         return found + (self._learn(rest) if len(rest.places) else [])
 
-    def _records_of(self, events: Events, scores: Any, more: dict[str, Any] | None) -> list[Record]:
+    def _records_of(self, events: Events, scores: object, more: dict[str, Any] | None) -> list[Record]:
         self.events += len(events.places)
         self.follower.note(events.y, self._then(events.places, scores), len(events.places))
         if self.writer is None or events.places[0].part.startswith("labels/"):  # those were answered when they came

@@ -47,7 +47,7 @@ class Result:
     def events_per_second(self) -> float:
         return self.n_events / self.seconds if self.seconds else math.nan
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but the model, as plain values."""
         plain = {key: value for key, value in asdict_without_model(self).items()}
         return {**plain, "events_per_second": self.events_per_second}
@@ -72,7 +72,7 @@ class Result:
         return Comparison([self])._repr_html_()
 
 
-def asdict_without_model(result: Result) -> dict[str, Any]:
+def asdict_without_model(result: Result) -> dict[str, object]:
     """Plain values; `dataclasses.asdict` of the result itself would copy the model, which can be large."""
     plain = asdict(replace(result, model=None, details=None))
     del plain["model"], plain["details"]

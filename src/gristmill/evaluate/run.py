@@ -106,9 +106,9 @@ def prequential(
 
 
 def compare(
-    models: Any,
-    stream: Any,
-    metrics: Any = None,
+    models: object,
+    stream: object,
+    metrics: object = None,
     window: int = 1000,
     delay: int | None = None,
     *,
@@ -139,9 +139,9 @@ def compare(
 
 
 def followers_of(
-    models: Mapping[str, Any],
+    models: Mapping[str, object],
     source: Stream,
-    metrics: Any = None,
+    metrics: object = None,
     window: int = 1000,
     warmup: int = 0,
     delay: int | None = None,
@@ -272,7 +272,7 @@ class Run:
         put_aside(bad, frame, self.source.bad)
 
 
-def _named(models: Any) -> dict[str, Any]:
+def _named(models: Any) -> dict[str, object]:
     if isinstance(models, Mapping):
         return dict(models)
     named: dict[str, Any] = {}

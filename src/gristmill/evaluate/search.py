@@ -40,7 +40,7 @@ class SearchResult:
     {'C': 0.3}
     """
 
-    params: list[dict[str, Any]]  #: of each candidate, best first
+    params: list[dict[str, object]]  #: of each candidate, best first
     results: list[Result]  #: in the same order
     metric: str
     rungs: list[int] = field(default_factory=list)  #: events after which candidates were dropped
@@ -48,7 +48,7 @@ class SearchResult:
     error: Exception | None = None  #: what the stream ended with, if it could not be read on
 
     @property
-    def best_params(self) -> dict[str, Any]:
+    def best_params(self) -> dict[str, object]:
         return self.params[0]
 
     @property
@@ -105,9 +105,9 @@ class SearchResult:
 
 
 def search(
-    builder: Any,
-    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
-    stream: Any = None,
+    builder: object,
+    grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]] | None = None,
+    stream: object = None,
     metric: str | None = None,
     *,
     first: int | None = None,
@@ -301,7 +301,7 @@ def _combinations(grid: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _name(params: Mapping[str, Any]) -> str:
+def _name(params: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items())
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .. import persist
+from .._common.types import Fitted, State
 from .maclaurin import RandomMaclaurin
 
 _PREFIX = "map."
 
 
-def map_to_file(map_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+def map_to_file(map_: object) -> tuple[State, Fitted]:
     """Arrays and plain values of a map; one that is not ours is code, and is refused."""
     if type(map_) is not RandomMaclaurin:
         raise TypeError(f"the map {map_!r} is Python code, and a model file holds no code; pickle the model instead")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ _STATELESS = {
 }  # fmt: skip
 
 
-def stateless(map_: Any) -> bool:
+def stateless(map_: object) -> bool:
     """Whether fitting the map needs only the number of columns."""
     if isinstance(map_, RandomMaclaurin):
         return map_._only_needs_width()
@@ -70,7 +70,7 @@ class MappedCore:
         Z = Z.toarray() if hasattr(Z, "toarray") else np.asarray(Z)
         return np.ascontiguousarray(Z, dtype=np.float32 if Z.dtype == np.float32 else np.float64)
 
-    def _as_table(self, rows: Any) -> Any:
+    def _as_table(self, rows: object) -> Any:
         if not isinstance(rows, tuple):
             return rows
         from scipy.sparse import csr_array
@@ -123,7 +123,7 @@ class MappedCore:
             return self.score(rows)
         return np.concatenate([part[0] for part in parts]), classes
 
-    def gradient(self, rows: Any) -> tuple[Any, int]:
+    def gradient(self, rows: object) -> tuple[Any, int]:
         """How the scores change with the columns, (rows, outputs, columns), and how many classes there were."""
         if not isinstance(self.map, RandomMaclaurin):
             raise TypeError(
@@ -168,7 +168,7 @@ class MappedCore:
         state["points"] = np.empty((0, self.width), dtype=np.float32 if self.is_single else np.float64)
         return state
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, object]) -> None:
         arrays = {name: value for name, value in state.items() if name != "points"}
         arrays["weights"] = arrays.pop("coef")
         self.linear.restore(arrays)

@@ -16,7 +16,7 @@ from .._base.estimator import Run
 from .._base.predictors import Classifier, Detector, Regressor
 from .._base.tasks import SEVERAL_TARGETS, Regression, Scores
 from .._common.threads import jobs
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fitted, Labels, RandomState, State, Table
 from ..budgets import Unbounded
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..learners.rule_learner import Parts, RuleLearner
@@ -82,7 +82,9 @@ class FeatureLearner(RuleLearner):
     stores_points = False
     _little = 1 << 20  # a map costs more than its weights are
 
-    def __new__(cls, map: Any = None, rule: object = None, task: str | None = None, *rest: Any, **named: Any) -> Any:
+    def __new__(
+        cls, map: object = None, rule: object = None, task: str | None = None, *rest: Any, **named: object
+    ) -> Any:
         if cls is not FeatureLearner:
             return super().__new__(cls)
         name = _task_of(rule) if task is None else task
@@ -159,7 +161,7 @@ class FeatureLearner(RuleLearner):
             parts.kernel, width, spec, self._task.name, single, parts.average, parts.class_weight == "balanced"
         )
 
-    def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
+    def _restored(self, parts: Parts, state: dict[str, object]) -> Any:
         kind = points_kind(state)
         core = self._mapped_core(parts, kind.width, kind.single)
         core.restore(state)
@@ -186,7 +188,7 @@ class FeatureLearner(RuleLearner):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Parts) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _parts_to_file(self, parts: Parts) -> tuple[State, Fitted]:
         arrays, text = map_to_file(parts.kernel)
         return arrays, {"map": text, "rule": persist.encode(parts.rule, "rule"), "average": parts.average}
 
@@ -232,7 +234,7 @@ class FeatureClassifier(FeatureLearner, Classifier):
         task: str | None = None,
         average: bool = False,
         random_state: RandomState = None,
-        class_weight: Any = None,
+        class_weight: object = None,
         n_jobs: int | None = 1,
     ) -> None:
         super().__init__(map, rule, task, average, random_state, n_jobs)

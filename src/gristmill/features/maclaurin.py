@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -221,7 +222,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
 
     def _start(self) -> None:
         """What follows from the drawn numbers."""
-        self._maps: dict[str, Any] = {}
+        self._maps: dict[str, object] = {}
         self.degrees_ = np.concatenate([self._degrees, self._pair_degrees, self._pair_degrees]).astype(np.int64)
         lead = (self._lead[0] > 0) + (self._width if self._lead[1] > 0 else 0)
         self._n_features_out = int(lead + len(self.degrees_))
@@ -413,13 +414,13 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
             if not falls or not within or len(degrees) != len(weights):
                 raise persist.ModelFileError("its array 'degrees' is damaged")
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         for name in ("_maps", "_series"):  # rebuilt from the rest
             state.pop(name, None)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         if "_degrees" in self.__dict__:
             self._series = self._check_parameters()
@@ -435,7 +436,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         return tags
 
 
-def _checked_array(arrays: dict[str, Any], name: str, dtype: object) -> npt.NDArray[Any]:
+def _checked_array(arrays: Mapping[str, object], name: str, dtype: object) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(arrays[name])
     if array.dtype != dtype or array.ndim != 1 or not np.isfinite(array).all():
         raise persist.ModelFileError(f"its array {name!r} is damaged")

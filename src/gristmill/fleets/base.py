@@ -40,9 +40,9 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
 class FleetBase(StoredEstimator):
     """Base of the fleets: many learners with the same kernel, rule and budget."""
 
-    prototype: Any
+    prototype: object
     _core_: Any = None  # nothing is learned yet
-    _cores: tuple[Any, Any]  # for double and single precision
+    _cores: tuple[object, object]  # for double and single precision
     _table: LabelTable = NO_LABELS
 
     def _has_begun(self) -> bool:
@@ -201,7 +201,7 @@ class FleetBase(StoredEstimator):
         of_value[order] = codes
         return table, of_value[place], known
 
-    def _weights(self, sample_weight: Any, shape: tuple[int, ...]) -> Any:
+    def _weights(self, sample_weight: object, shape: tuple[int, ...]) -> Any:
         if sample_weight is None:
             return None
         try:
@@ -303,14 +303,14 @@ class FleetBase(StoredEstimator):
     def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         raise NotImplementedError
 
-    def _labels_to_file(self) -> dict[str, Any]:
+    def _labels_to_file(self) -> dict[str, object]:
         names = self._table.names
         return {"labels": persist.encode_labels(names)} if names else {}
 
-    def _labels_from_file(self, fitted: dict[str, Any]) -> LabelTable:
+    def _labels_from_file(self, fitted: dict[str, object]) -> LabelTable:
         return LabelTable(persist.decode_labels(fitted["labels"])) if "labels" in fitted else NO_LABELS
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         kept = {key: value for key, value in super().__getstate__().items() if key not in ("_core_", "_table")}
         return kept if self._core_ is None else kept | {"_file": self._to_file()}
 
@@ -320,7 +320,7 @@ class FleetBase(StoredEstimator):
         if file is not None:
             self._from_file(*file)
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: object) -> Self:
         copy = type(self).__new__(type(self))
         copy.__setstate__(self.__getstate__())
         return copy

@@ -23,8 +23,8 @@ class Chunk:
 
     def __init__(self, prior: UndoablePrior | None, means: KeyMeans | None, events: KeyedEvents) -> None:
         self.prior, self.means, self.events = prior, means, events
-        self.offsets: Any = None
-        self._added: list[Any] = []
+        self.offsets: object = None
+        self._added: list[object] = []
         self._found: Means | None = None
 
     def center(self) -> None:

@@ -13,6 +13,7 @@ from .._common.frozen_params import FrozenParams
 from .._common.inputs import refuse_masked
 from .._common.labels import NO_LABELS
 from .._common.threads import jobs, resolved
+from .._common.types import Labels
 from .base import FleetBase, shaped
 
 
@@ -74,7 +75,9 @@ class Fleet(FleetBase):
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
-    def step(self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
+    def step(
+        self, X: Any, y: Any = None, present: object = None, sample_weight: Labels = None, classes: object = None
+    ) -> Any:
         """Learn one sample per member and return the predictions made before, as `prequential` does for many frames.
 
         Parameters
@@ -92,7 +95,7 @@ class Fleet(FleetBase):
         return self._learn(X[None], y, present, sample_weight, classes, True)[0]
 
     def partial_fit(
-        self, X: Any, y: Any = None, present: Any = None, sample_weight: Any = None, classes: Any = None
+        self, X: Any, y: Any = None, present: object = None, sample_weight: Labels = None, classes: object = None
     ) -> Self:
         """Learn frames in order; X has the shape (frames, n, features), y, present and sample_weight (frames, n)."""
         self._learn(X, y, present, sample_weight, classes, False)
@@ -160,7 +163,7 @@ class Fleet(FleetBase):
             raise ValueError("X holds 0 frames")
         return X
 
-    def _mask(self, present: Any, shape: tuple[int, ...]) -> Any:
+    def _mask(self, present: object, shape: tuple[int, ...]) -> Any:
         if present is None:
             return None
         mask = np.asarray(present)
@@ -168,7 +171,7 @@ class Fleet(FleetBase):
             raise ValueError(f"present must hold booleans, got {mask.dtype}")
         return np.ascontiguousarray(shaped("present", mask, shape), dtype=np.uint8)
 
-    def _refuse_unknown(self, y: Any, shape: tuple[int, ...], there: Any) -> None:
+    def _refuse_unknown(self, y: Any, shape: tuple[int, ...], there: object) -> None:
         """Labels and targets of another shape, and those of events that came which are not finite."""
         refuse_masked(y, "y")
         values = shaped("y", y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y), shape).reshape(-1)
@@ -185,22 +188,22 @@ class Fleet(FleetBase):
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any, present: Any = None) -> Any:
+    def decision_function(self, X: Any, present: object = None) -> Any:
         """Scores of one event a member, shape (n, features), or of frames of them; nothing is learned."""
         return self._scores(X, present)[0]
 
-    def predict(self, X: Any, present: Any = None) -> Any:
+    def predict(self, X: Any, present: object = None) -> Any:
         """Predict the sample of each member: a class, a number, or -1 for an outlier and 1 for an inlier.
 
         What stands in the place of a member without an event (`present`) means nothing.
         """
         return self._answers(*self._scores(X, present))
 
-    def predict_proba(self, X: Any, present: Any = None) -> Any:
+    def predict_proba(self, X: Any, present: object = None) -> Any:
         """The probability of each class, in the last axis, by what each member has learned of its scores."""
         return self._scores(X, present, shares=True)[0]
 
-    def _scores(self, X: Any, present: Any, shares: bool = False) -> tuple[Any, int]:
+    def _scores(self, X: Any, present: object, shares: bool = False) -> tuple[Any, int]:
         core = self._started()
         X = np.asarray(X) if not hasattr(X, "tocsr") else X
         single = X.ndim == 2
@@ -215,11 +218,11 @@ class Fleet(FleetBase):
 
     # ---- members ----------------------------------------------------------------------------------------------------
 
-    def predict_one(self, i: Any, x: Any) -> Any:
+    def predict_one(self, i: Any, x: object) -> Any:
         """Predict one sample by member i: a class, a number, or -1 for an outlier and 1 for an inlier."""
         return self[i].predict_one(x)
 
-    def score_one(self, i: Any, x: Any) -> Any:
+    def score_one(self, i: Any, x: object) -> Any:
         """The score of one event by member i."""
         return self[i].score_one(x)
 
@@ -270,7 +273,7 @@ class Fleet(FleetBase):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in super().__getstate__().items() if key != "_runs_with"}
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -52,7 +52,7 @@ class KeyStore:
     max_keys, ttl, spill : parameters of the fleet
     """
 
-    def __init__(self, core: Any, start: Start, max_keys: Any, ttl: Any, spill: Any) -> None:
+    def __init__(self, core: Any, start: Start, max_keys: object, ttl: Any, spill: Any) -> None:
         self.core, self.start = core, start
         self._limits = Limits.of(max_keys, ttl, spill)
         self._given = (max_keys, ttl, spill)
@@ -60,7 +60,7 @@ class KeyStore:
 
     # ---- limits -----------------------------------------------------------------------------------------------------
 
-    def has(self, max_keys: Any, ttl: Any, spill: Any) -> bool:
+    def has(self, max_keys: object, ttl: Any, spill: Any) -> bool:
         """Whether these parameters are the present ones."""
         was_keys, was_ttl, was_spill = self._given
         return max_keys is was_keys and ttl is was_ttl and spill is was_spill

@@ -18,6 +18,7 @@ from .._common.frozen_params import FrozenParams
 from .._common.labels import LabelTable
 from .._common.seqlock import SeqLock
 from .._common.times import is_span, read_times, read_ttl
+from .._common.types import Labels, Numbers
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..streams.files.fixed_width import TableRows
 from .base import FleetBase
@@ -111,7 +112,7 @@ class KeyedFleet(FleetBase):
         max_keys: int | None = None,
         ttl: Any = None,
         spill: Any = None,
-        prior: Any = None,
+        prior: object = None,
         center: bool = False,
     ) -> None:
         self.prototype = prototype
@@ -160,7 +161,7 @@ class KeyedFleet(FleetBase):
     def _core_(self) -> Any:
         return None if self._store is None else self._store.core
 
-    def _new_store(self, parts: Any, start: Start) -> KeyStore:
+    def _new_store(self, parts: object, start: Start) -> KeyStore:
         """An empty store; it is the fleet's own once `_adopt` was called."""
         core = self._made(
             self._cores[start.dtype == "float32"],
@@ -214,7 +215,7 @@ class KeyedFleet(FleetBase):
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def partial_fit(
-        self, keys: Any, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None, classes: Any = None
+        self, keys: Any, X: Any, y: Any = None, sample_weight: Any = None, time: Labels = None, classes: object = None
     ) -> Self:
         """Learn events in order of arrival.
 
@@ -237,7 +238,7 @@ class KeyedFleet(FleetBase):
         """Learn as `partial_fit` does, and return what was predicted for each event before."""
         return self._learn(keys, X, y, sample_weight, time, classes, True)
 
-    def learn_one(self, key: Any, x: Any, y: Any = None, sample_weight: Any = None, time: Any = None) -> None:
+    def learn_one(self, key: Any, x: Any, y: Any = None, sample_weight: Any = None, time: Labels = None) -> None:
         """Learn one event of one key."""
         row = self._row(x)
         label, weight, when = (None if given is None else [given] for given in (y, sample_weight, time))
@@ -257,7 +258,7 @@ class KeyedFleet(FleetBase):
         with self._writing():
             return self._take_in(store, events, classes, want)
 
-    def _take_in(self, store: KeyStore, events: KeyedEvents, classes: Any, want: bool) -> Any:
+    def _take_in(self, store: KeyStore, events: KeyedEvents, classes: object, want: bool) -> Any:
         """Means, prior and store learn a chunk, or none of them does.
 
         The core of the store commits last and in one step, so its count of changes decides after an error or an interrupt:
@@ -316,7 +317,7 @@ class KeyedFleet(FleetBase):
             raise ValueError(f"y must have the shape ({count},), one value an event, got {shape}")
         return y
 
-    def _events(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any) -> KeyedEvents:
+    def _events(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: object) -> KeyedEvents:
         """Events as the core takes them; nothing is changed."""
         kind, rows = read_keys(keys, self._kind)
         X = self._table_of(X, len(rows))
@@ -335,13 +336,13 @@ class KeyedFleet(FleetBase):
         """Whether events come with times; None before the first."""
         return None if self._store is None else self._store.start.timed
 
-    def _row(self, x: Any) -> Any:
+    def _row(self, x: object) -> Any:
         x = np.asarray(x)
         if x.ndim != 1:
             raise ValueError(f"x must be one event, a vector of numbers, got {x.ndim} dimensions")
         return x[None]
 
-    def _table_of(self, X: Any, count: int) -> npt.NDArray[Any]:
+    def _table_of(self, X: Any, count: int) -> Numbers:
         X = self._numbers(X if not hasattr(X, "to_numpy") else X.to_numpy())
         width = self.n_features_in_ if self._core_ is not None else X.shape[-1] if X.ndim == 2 else 0
         if X.ndim != 2 or X.shape[1] != width or width == 0 or len(X) != count:
@@ -350,7 +351,7 @@ class KeyedFleet(FleetBase):
             raise ValueError("X holds 0 events")
         return X
 
-    def _times(self, time: Any, count: int) -> Any:
+    def _times(self, time: object, count: int) -> Any:
         if time is None and is_span(self.ttl):
             raise ValueError(f"ttl={self.ttl!r} is a span of time: give time= with every event")
         if self.ttl is not None and self._timed is not None and self._timed != (time is not None):
@@ -368,34 +369,34 @@ class KeyedFleet(FleetBase):
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
-    def decision_function(self, keys: Any, X: Any, time: Any = None) -> Any:
+    def decision_function(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """Scores by the learner of each key; an unknown key is scored by an empty learner. Nothing is learned."""
         return self._scores(keys, X, time)[0]
 
-    def predict(self, keys: Any, X: Any, time: Any = None) -> Any:
+    def predict(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """Predict each sample by the learner of its key: a class, a number, or -1 for an outlier and 1 for an inlier."""
         return self._answers(*self._scores(keys, X, time))
 
-    def predict_proba(self, keys: Any, X: Any, time: Any = None) -> Any:
+    def predict_proba(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """The probability of each class, in the order of `classes_`, by what each key has learned of its scores."""
         return self._scores(keys, X, time, shares=True)[0]
 
-    def score_one(self, key: Any, x: Any, time: Any = None) -> Any:
+    def score_one(self, key: Any, x: object, time: Labels = None) -> Any:
         """`decision_function` of one event."""
         return self.decision_function([key], self._row(x), None if time is None else [time])[0]
 
-    def predict_one(self, key: Any, x: Any, time: Any = None) -> Any:
+    def predict_one(self, key: Any, x: object, time: Labels = None) -> Any:
         """`predict` of one event."""
         return self.predict([key], self._row(x), None if time is None else [time])[0]
 
-    def _scores(self, keys: Any, X: Any, time: Any, shares: bool = False) -> tuple[Any, int]:
+    def _scores(self, keys: Any, X: Any, time: Labels, shares: bool = False) -> tuple[Any, int]:
         store = self._settled_store()
         rows = read_keys(keys, self._kind)[1]
         X = self._table_of(X, len(rows))
         times = None if time is None else self._times(time, len(X))
         return self._looking(lambda: self._scored(store, rows, X, times, shares))
 
-    def _scored(self, store: KeyStore, rows: Keys, X: Any, times: Any, shares: bool) -> tuple[Any, int]:
+    def _scored(self, store: KeyStore, rows: Keys, X: Any, times: Any, shares: bool) -> tuple[object, int]:
         added: list[Any] = []
         offsets, prior = None, self.prior_
         if prior is not None and isinstance(self._model, KernelClassifier):
@@ -440,7 +441,7 @@ class KeyedFleet(FleetBase):
     def __len__(self) -> int:
         return 0 if self._store is None else len(self.keys_)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         """The keys."""
         if self._store is None:
             return iter(())
@@ -560,6 +561,6 @@ class KeyedFleet(FleetBase):
         self._means, self._table = means, table
         self._adopt(store)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         own = ("_store", "_prior", "_means", "_turns", "_runs_with", "columns_", "key_column_")
         return {key: value for key, value in super().__getstate__().items() if key not in own}

@@ -42,7 +42,7 @@ def written(store: KeyStore, bounded: bool) -> tuple[Arrays, dict[str, Any]]:
     return arrays, fitted
 
 
-def count_of(arrays: Arrays, fitted: dict[str, Any]) -> int:
+def count_of(arrays: Arrays, fitted: dict[str, object]) -> int:
     """Number of keys in a file; a kind of keys that does not exist is refused."""
     if fitted["kind"] not in ("int", "str", "bytes"):
         raise ModelFileError(f"its keys are of a kind {fitted['kind']!r}")

@@ -14,7 +14,7 @@ from ..prepared.prepared import Prepared
 _ROWS = 3
 
 
-def inner(prototype: Any) -> Any:
+def inner(prototype: object) -> Any:
     """The learner of a prototype, without the scaling in front."""
     return prototype.model if isinstance(prototype, Prepared) else prototype
 
@@ -43,11 +43,11 @@ def scaling(owner: str, prototype: Any) -> dict[str, Any]:
     return {"scale": prototype.scale, "warmup": prototype.warmup}
 
 
-def _same(value: Any, other: Any) -> bool:
+def _same(value: object, other: object) -> bool:
     return value is other or (type(value) is type(other) and bool(value == other))
 
 
-def prepared(prototype: Any, model: Any, pack: dict[str, Any]) -> Any:
+def prepared(prototype: object, model: Any, pack: dict[str, Any]) -> Any:
     """A member as the prototype would be: the learner behind the scaling that its events went through."""
     if not isinstance(prototype, Prepared):
         return model
@@ -62,7 +62,7 @@ def prepared(prototype: Any, model: Any, pack: dict[str, Any]) -> Any:
     return member
 
 
-def unprepared(prototype: Any, member: Any) -> tuple[Any, Any]:
+def unprepared(prototype: object, member: object) -> tuple[object, object]:
     """The learner of a member and the numbers of its scaling; the other way round."""
     if not isinstance(prototype, Prepared):
         return member, None

@@ -32,7 +32,7 @@ _BUCKETS = 1024
 _MASK = 2**62 - 1  # of sums of marks: SQLite's whole numbers have 63 bits and a sign
 _TIME = struct.Struct("<d")
 #: connections of a parent process: they are neither used nor closed by its children
-_inherited: list[Any] = []
+_inherited: list[object] = []
 
 _TABLES = f"""
 CREATE TABLE records (key BLOB PRIMARY KEY, last REAL, record BLOB NOT NULL, bucket INTEGER NOT NULL, mark INTEGER NOT NULL);

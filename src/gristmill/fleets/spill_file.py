@@ -69,7 +69,7 @@ class TemporarySpill(os.PathLike[str]):
     def __copy__(self) -> TemporarySpill:
         return TemporarySpill()
 
-    def __deepcopy__(self, memo: Any) -> TemporarySpill:
+    def __deepcopy__(self, memo: object) -> TemporarySpill:
         return TemporarySpill()
 
     def __reduce__(self) -> Any:

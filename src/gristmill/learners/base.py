@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._common import inputs
 from .._common.ranges import count
 from .._common.seeds import seed_of
 from .._common.threads import jobs
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fitted, Labels, RandomState, State, Table
 from ..budgets import Budget, BudgetLike, DropSmallest, Merge
 from ..kernels import Kernel, KernelLike, Laplacian, as_kernel
 from ..persist.saved_state import points_kind
@@ -304,12 +305,12 @@ class KernelLearner(RuleLearner):
 
     # ---- saving -----------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Parts) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _parts_to_file(self, parts: Parts) -> tuple[State, Fitted]:
         named = parts._asdict()
         del named["class_weight"]  # set by the parameter
         return {}, {name: persist.encode(value, name) for name, value in named.items()}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:
+    def _parts_from_file(self, arrays: Mapping[str, object], fitted: Mapping[str, object]) -> Parts:
         kernel, rule, budget = (persist.decode(fitted[name]) for name in ("kernel", "rule", "budget"))
         if not (isinstance(kernel, Kernel) and isinstance(rule, Rule) and isinstance(budget, Budget)):
             raise persist.ModelFileError(f"its kernel is {kernel!r}, its rule {rule!r} and its budget {budget!r}")
@@ -317,7 +318,7 @@ class KernelLearner(RuleLearner):
         check_composition(rule, budget, bool(fitted["average"]))
         return Parts(kernel, rule, budget, bool(fitted["average"]), self._class_weight())
 
-    def _restored(self, parts: Parts, state: dict[str, Any]) -> Any:
+    def _restored(self, parts: Parts, state: dict[str, object]) -> Any:
         kind = points_kind(state)
         core = self._make_core(parts, kind.width, kind.sparse, kind.single, 0)
         core.restore(state)  # the generator's true state is among the arrays

@@ -54,7 +54,7 @@ class Explanation:
     contributions: Values
     intercept: Any
     rest: Any
-    rounding: Any
+    rounding: object
     columns: Values | None = None
     relevance: dict[str, float] | None = None
 
@@ -170,7 +170,7 @@ def _against(model: RuleLearner, x: Any, points: Any) -> Values:
     return np.asarray(kernel(np.reshape(row, (1, -1)), np.asarray(dense, dtype=np.float64)))[0]
 
 
-def _labels_of_points(model: RuleLearner) -> list[Any]:
+def _labels_of_points(model: RuleLearner) -> list[object]:
     """Label or target of each stored point, oldest first; None if it is unknown."""
     run = run_of(model)
     if task_of(model) == "novelty" or not hasattr(run.core, "labels"):  # trees do not store them

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from .._base.predictors import Classifier, Detector, Regressor
 from .._base.tasks import SEVERAL_TARGETS, Regression, Scores
-from .._common.types import Labels, Table
+from .._common.types import Labels, RandomState, Table
 from ..budgets import BudgetLike
 from ..kernels import Gaussian, Kernel, KernelLike, Laplacian
 from ..losses import Hinge
@@ -71,8 +71,8 @@ class KernelClassifier(KernelLearner, Classifier):
         rule: RuleLike | None = None,
         budget: BudgetLike | None = None,
         average: bool = False,
-        random_state: Any = None,
-        class_weight: Any = None,
+        random_state: RandomState = None,
+        class_weight: object = None,
         passes: int = 1,
         n_jobs: int | None = 1,
     ) -> None:

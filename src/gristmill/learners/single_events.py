@@ -29,7 +29,7 @@ _FACES: dict[type, tuple[type, str]] = {
 
 
 def connect(
-    events: _core.EventPipeline, model: Any, largest: float = np.inf, target: Any = None, own: bool = False
+    events: _core.EventPipeline, model: Any, largest: float = np.inf, target: object = None, own: bool = False
 ) -> bool:
     """Let events go on to the core of a learner, if that is all that its methods do; whether they do.
 

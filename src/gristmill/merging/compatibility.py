@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def shares_of(models: list[Any], weights: object) -> Floats:
     return np.asarray(numbers / numbers.sum())
 
 
-def check(models: list[Any]) -> None:
+def check(models: Sequence[object]) -> None:
     """Refuse, by name, what cannot become one model."""
     for model in models:
         if not isinstance(model, RuleLearner):

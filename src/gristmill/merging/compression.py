@@ -23,7 +23,7 @@ from ..learners.rule_learner import Parts, RuleLearner
 from .terms import Floats, Terms
 
 
-def compress(model: Any, size: int | str) -> tuple[Any, float]:
+def compress(model: Any, size: int | str) -> tuple[object, float]:
     """The best model of `size` points for the function that a model has learned, and how much of it is lost.
 
     Points are chosen one by one: always the stored point at which what is left of f is largest, over all outputs. What is
@@ -144,7 +144,7 @@ class Fewer:
     coordinates: Floats | None
     error: float
 
-    def fields(self, state: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, state: dict[str, Any]) -> dict[str, object]:
         """As fields of a state like this one."""
         if "span_sizes" not in state:
             return self.terms.fields(int(state["ticks"][0]))

@@ -47,7 +47,7 @@ def merged(models: list[Any], size: object, weights: Any) -> Any:
     return fresh
 
 
-def _prepared_races(first: Any, pipelines: list[Any], inner: list[Any], size: object, weights: Any) -> Any:
+def _prepared_races(first: object, pipelines: list[Any], inner: list[object], size: object, weights: object) -> Any:
     if pipelines[0].scaler is not None:
         raise TypeError(f"merge: {type(inner[0]).__name__} scales columns by itself; use Prepared(model, scale=None)")
     fresh = with_model(first, races.merged(inner, size, weights))

@@ -64,7 +64,7 @@ class Terms:
             mean=None if self.mean is None else self.mean[:, rows],
         )
 
-    def fields(self, ticks: int) -> dict[str, Any]:
+    def fields(self, ticks: int) -> dict[str, object]:
         """Fields of an equivalent core state; the core derives the rest."""
         return {
             "points": self.points,

@@ -107,7 +107,7 @@ class PairStreamLearner(StreamEstimator):
         size = getattr(getattr(self, "buffer", None), "size", getattr(self, "size", 0))
         persist.justify(8.0 * max(width, size), arrays, "buffer and features")
 
-    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+    def _restored(self, parts: Any, state: dict[str, object]) -> Any:
         core = self._make_core(parts, number_of(state, "width"), 0)
         core.restore(state)
         return core

@@ -13,7 +13,7 @@ from .. import _core, persist
 from .._base.estimator import Run
 from .._common import inputs
 from .._common.ranges import flag, non_negative, optional, positive
-from .._common.types import Labels, RandomState
+from .._common.types import Fitted, Labels, RandomState, State
 from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded, counted
 from ..kernels import as_kernel
 from ._base import Array
@@ -90,7 +90,7 @@ class PairwiseAUC(Ranker):
         self,
         kernel: object = None,
         loss: object = None,
-        buffer: Any = None,
+        buffer: object = None,
         rate: float = 1.0,
         radius: float | None = None,
         average: bool = False,
@@ -201,7 +201,7 @@ class PairwiseAUC(Ranker):
         scores, view = self._scores_of_row(run, x)
         return scores[0], view
 
-    def _parts_to_file(self, parts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _parts_to_file(self, parts: object) -> tuple[State, Fitted]:
         if self.features is None:
             return super()._parts_to_file(parts)
         from ..features._files import map_to_file

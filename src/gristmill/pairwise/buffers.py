@@ -19,7 +19,7 @@ class PairBuffer(Checked):
 
     size: int
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         return {"buffer": type(self).__name__, **vars(self)}
 
 

@@ -275,7 +275,7 @@ class PairwiseLearner(PairStreamLearner):
         self,
         loss: object = None,
         projection: Any = None,
-        buffer: Any = None,
+        buffer: object = None,
         rate: float = 1.0,
         average: bool = False,
         random_state: RandomState = None,

@@ -6,7 +6,7 @@ At the kink the hinge of a pair is active for u < margin, not at equality.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class SquaredHinge(Loss):
     _ranges: ClassVar[dict[str, Range]] = {"margin": positive}
     tasks: ClassVar[tuple[str, ...]] = ("pairs",)
 
-    def _spec(self) -> dict[str, Any]:
+    def _spec(self) -> dict[str, object]:
         return {"loss": "SquaredHinge", "width": self.margin}
 
 

@@ -115,7 +115,7 @@ class Mixture(_Composite):
     def _pair(self, x: object, y: Labels) -> float:
         return sum(w * pair_value(k, x, y) for w, k in zip(self.weights, self.kernels, strict=True))
 
-    def __call__(self, X: Table, Y: Any = None) -> Any:
+    def __call__(self, X: Table, Y: object = None) -> Any:
         return sum(w * k(X, Y) for w, k in zip(self.weights, self.kernels, strict=True))
 
     def diagonal(self, X: Any) -> Array:
@@ -253,9 +253,9 @@ class TwoStageMKL(PairStreamLearner):
         self,
         kernels: Any = (),
         columns: Any = None,
-        loss: Any = None,
+        loss: object = None,
         constraint: str = "simplex",
-        buffer: Any = None,
+        buffer: object = None,
         rate: float = 1.0,
         average: bool = False,
         random_state: RandomState = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +102,7 @@ class PairwiseSimilarity(MatrixStreamLearner):
         """W."""
         return np.asarray(self._engine.matrix())
 
-    def similarity(self, X: Table, Y: Any = None) -> Array:
+    def similarity(self, X: Table, Y: Table | None = None) -> Array:
         """The matrix of x^T W y over the rows of X and of Y (or of X)."""
         left = self._table(X)
         right = left if Y is None else self._table(Y)

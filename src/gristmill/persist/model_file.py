@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 from .. import _core
 from .._common.ranges import Checked
 from .._common.times import is_span, read_ttl
+from .._common.types import State
 from .._version import __version__
 from .atomic import write
 
@@ -133,13 +135,13 @@ def pack_core(core: Any) -> Any:
     return {"bytes": to_bytes(arrays), "objects": objects}
 
 
-def unpack_core(packed: Any) -> dict[str, Any]:
+def unpack_core(packed: Any) -> dict[str, object]:
     from safetensors.numpy import load as from_bytes
 
     return unflatten(from_bytes(packed["bytes"]), packed["objects"])
 
 
-def flatten(state: dict[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
+def flatten(state: State) -> tuple[dict[str, Any], list[Any] | None]:
     arrays = dict(state)
     points = arrays.pop("points", None)
     if isinstance(points, list):
@@ -152,7 +154,7 @@ def flatten(state: dict[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
     return arrays, None
 
 
-def unflatten(arrays: dict[str, Any], objects: list[Any] | None) -> dict[str, Any]:
+def unflatten(arrays: Mapping[str, object], objects: list[object] | None) -> dict[str, Any]:
     state = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     if objects is not None:
         return {**state, "points": objects}
@@ -293,7 +295,7 @@ def _refuse_unreadable(name: str, data: bytes) -> None:
         ) from error
 
 
-def checksum(text: str, arrays: dict[str, Any]) -> str:
+def checksum(text: str, arrays: State) -> str:
     """Of everything in a file but itself; text: the JSON text without its checksum."""
     digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(arrays):
@@ -375,7 +377,7 @@ def _read(data: bytes) -> Any:
     return model
 
 
-def _positions(metadata: object) -> dict[str, Any]:
+def _positions(metadata: object) -> dict[str, object]:
     """How far the model has read each stream, by the name of the stream: plain values that only its reader takes apart."""
     if not isinstance(metadata, dict) or not all(isinstance(entry, dict) for entry in metadata.values()):
         raise ModelFileError("its positions of streams are damaged")
@@ -392,15 +394,15 @@ def justify(needed: float, arrays: dict[str, Any], what: str, free: int = 2**20)
 # ---- what several estimators keep -------------------------------------------------------------------------------
 
 
-def encode_parameters(model: Any) -> dict[str, Any]:
+def encode_parameters(model: Any) -> dict[str, object]:
     return {key: encode(value, key) for key, value in model.get_params(deep=False).items()}
 
 
-def encode_labels(labels: Any) -> list[Any]:
+def encode_labels(labels: Any) -> list[object]:
     return [encode(label, "classes_") for label in labels]
 
 
-def decode_labels(labels: Any) -> list[Any]:
+def decode_labels(labels: Any) -> list[object]:
     """Labels in order of arrival."""
     found = [decode(label) for label in labels]
     kinds = {isinstance(label, str) for label in found}
@@ -412,7 +414,7 @@ def decode_labels(labels: Any) -> list[Any]:
 
 def encode_features(model: object) -> dict[str, Any]:
     """Number and names of the inputs."""
-    fitted: dict[str, Any] = {}
+    fitted: dict[str, object] = {}
     if hasattr(model, "n_features_in_"):
         fitted["n_features_in"] = int(model.n_features_in_)
     if hasattr(model, "feature_names_in_"):

@@ -46,7 +46,7 @@ class StoredEstimator(BaseEstimator):
                 found |= described(name, value)
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Change parameters, those of parts too: `set_params(kernel__gamma=0.1)`; all of them or none.
 
         What has been learned stays as it is, so in mid-stream the change is for the next `fit`: to go on learning
@@ -78,7 +78,7 @@ class StoredEstimator(BaseEstimator):
             )
         return self
 
-    def _note(self, changes: dict[str, tuple[Any, Any]]) -> None:
+    def _note(self, changes: dict[str, tuple[object, object]]) -> None:
         noted = dict(self._changed or {})
         for key, (before, now) in changes.items():
             runs_with = noted.pop(key, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def from_file(
     return pipeline
 
 
-def _fixed_width(model: Any, table: Table, fitted: dict[str, Any]) -> int | None:
+def _fixed_width(model: Any, table: Table, fitted: Mapping[str, object]) -> int | None:
     if model.widens and "width" not in fitted:
         return None
     width = fitted.get("width", table.width_)
@@ -77,7 +78,7 @@ def _check(pipeline: Pipeline) -> None:
         raise persist.ModelFileError("its table does not fit its points")
 
 
-def of_numbers(model: Any, settings: dict[str, Any], scaler: Any, known: list[str] | None = None) -> Table:
+def of_numbers(model: Any, settings: dict[str, object], scaler: Any, known: list[str] | None = None) -> Table:
     """The table of a learner that was fitted on plain numbers, none of them missing."""
     learned = model.__sklearn_is_fitted__()
     width = model.n_features_in_ if learned else scaler.n_features_in_

@@ -119,7 +119,7 @@ class Pipeline:
             return self.targets.interval(answer)
         return self.targets.interval_one(*answer) if verb == "predict_interval_one" else self.targets.outside(answer)
 
-    def unscaled_gradient(self, gradients: Any) -> Any:
+    def unscaled_gradient(self, gradients: object) -> Any:
         """Gradients of the learner in the units of the targets."""
         if self.targets is None:
             return gradients
@@ -233,7 +233,7 @@ class Pipeline:
         self._direct = connect(events, self.model, LARGEST, None if targets is None else targets.scales[0])
         return events
 
-    def _learn_row(self, events: _core.EventPipeline, x: Any, y: Any) -> bool:
+    def _learn_row(self, events: _core.EventPipeline, x: object, y: Any) -> bool:
         """One event whose row is made by the core for a learner that is not all of it."""
         model, seqlock, targets = self.model, self._seqlock, self.targets
         number, label = None, y
@@ -464,7 +464,7 @@ class Pipeline:
             self.scaler._back(mark[1])
         self.targets = mark[2]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         kept = ("model", "table", "scaler", "fixed_width", "targets")
         return self.read(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
 

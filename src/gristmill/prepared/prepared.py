@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._base.estimator import StreamEstimator
 from .._common.ranges import count, one_of, optional
+from .._common.types import Labels
 from ..persist.stored import StoredEstimator
 from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler, Renewal
@@ -142,7 +143,7 @@ class Prepared(StoredEstimator):
         self._learn("fit", X, y, {"sample_weight": sample_weight, "passes": passes}, fresh=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Labels = None) -> Self:
         """Go on learning from X, y, in order."""
         self._learn("partial_fit", X, y, {"classes": classes, "sample_weight": sample_weight})
         return self
@@ -210,7 +211,7 @@ class Prepared(StoredEstimator):
             return RankScaler(self.warmup)
         return None if self.scale is None else StreamScaler(self.scale, self.warmup)
 
-    def _event(self, x: Any) -> Any:
+    def _event(self, x: object) -> Any:
         """One event as a table, or a list, of one."""
         if isinstance(x, Mapping | Frame) or hasattr(x, "tocsr"):
             return x
@@ -270,7 +271,7 @@ class Prepared(StoredEstimator):
         return self._answer("predict_log_proba", X)
 
     @_if_the_model_has
-    def predict_proba_one(self, x: Any) -> Any:
+    def predict_proba_one(self, x: object) -> Any:
         """The learner's probability of each class for one event; nothing before anything was learned."""
         events = None if self._pipeline is None else self._pipeline.events
         found = NotImplemented if events is None else events.predict_proba_one(x)
@@ -282,12 +283,12 @@ class Prepared(StoredEstimator):
         return self._answer("predict_interval", X, coverage)
 
     @_if_the_model_has
-    def predict_interval_one(self, x: Any, coverage: float = 0.9) -> Any:
+    def predict_interval_one(self, x: object, coverage: float = 0.9) -> Any:
         """The learner's interval for one event; everything is possible before anything was learned."""
         return self._answer_one("predict_interval_one", x, coverage)
 
     @_if_the_model_has
-    def explain(self, x: Any, top: int | None = 10) -> Any:
+    def explain(self, x: object, top: int | None = 10) -> Any:
         """Why the learner predicts what it predicts of one event, by what is known now; columns are those of the rows.
 
         With scale="relevance" it also lists which columns of the table matter: `relevance`, by name.
@@ -326,13 +327,13 @@ class Prepared(StoredEstimator):
             lambda: pipeline.unscaled_gradient(pipeline.model.gradient(pipeline.rows(X)) * pipeline.slopes())
         )
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: object) -> Any:
         """The prediction for one event; before anything was learned, that of a learner that has learned nothing."""
         events = None if self._pipeline is None else self._pipeline.events
         found = NotImplemented if events is None else events.predict_one(x)
         return self._answer_one("predict_one", x) if found is NotImplemented else found
 
-    def score_one(self, x: Any) -> Any:
+    def score_one(self, x: object) -> Any:
         """The score of one event; before anything was learned, that of a learner that has learned nothing."""
         events = None if self._pipeline is None else self._pipeline.events
         found = NotImplemented if events is None else events.score_one(x)
@@ -377,7 +378,7 @@ class Prepared(StoredEstimator):
             raise AttributeError(f"'Prepared' object has no attribute {name!r} before it has learned")
         return self._pipeline
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names of the columns of the rows that the learner sees: size, hue=red, size:missing, when:hour sine."""
         return self.table_.get_feature_names_out()
 
@@ -391,7 +392,7 @@ class Prepared(StoredEstimator):
         """What was found each time the columns were looked at, oldest first."""
         return self._by_column()[1]
 
-    def _by_column(self) -> tuple[Any, tuple[Renewal, ...]]:
+    def _by_column(self) -> tuple[object, tuple[Renewal, ...]]:
         pipeline = self._pipeline
         found = None if pipeline is None else pipeline.relevance
         if pipeline is None or found is None:
@@ -459,7 +460,7 @@ class Prepared(StoredEstimator):
         if name is not None:
             self.target_name_ = str(name)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         pipeline = state.pop("_pipeline", None)
         return state if pipeline is None else {**state, "_pipeline": pipeline.__getstate__()}

@@ -64,7 +64,7 @@ class TargetScale(_core.TargetScale):
     def __copy__(self) -> Self:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: object) -> Self:
         return self.copy()
 
 

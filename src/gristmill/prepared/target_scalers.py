@@ -98,7 +98,7 @@ class Targets:
         means = [scale.means(np.ascontiguousarray(column)) for scale, column in zip(self.scales, columns, strict=True)]
         return np.stack(means, axis=1).reshape(numbers.shape)
 
-    def outside(self, scores: Any) -> Any:
+    def outside(self, scores: object) -> Any:
         """What the learner says, in the units of the targets; one event or several."""
         return self.centre + self.spread * scores
 
@@ -138,7 +138,7 @@ class Targets:
         return np.stack([scale.state() for scale in self.scales])
 
     @classmethod
-    def from_state(cls, values: Any) -> Self:
+    def from_state(cls, values: object) -> Self:
         scales = []
         for line in np.asarray(values, dtype=np.float64):
             scales.append(TargetScale())

@@ -66,7 +66,7 @@ class Comparison:
         self.progress = progress
         self.evaluations = 0
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "evaluations": 0}  # predicting counts, too, and must not change what is pickled
 
     @property
@@ -101,7 +101,7 @@ class Comparison:
             raise SimilarityError(_between(named, positions[column]) + f" is {values[row, column]}")
         return -values if self.distance else values
 
-    def _python_block(self, X: list[Any], others: list[Any], positions: Positions, rows: Positions) -> Block:
+    def _python_block(self, X: list[Any], others: Sequence[object], positions: Positions, rows: Positions) -> Block:
         workers = 1 if self.n_jobs is None else self.n_jobs
         if workers == 1:
             found = [_row(self.kernel, X[i], others, positions, rows[i]) for i in self._shown(len(X))]

@@ -261,7 +261,7 @@ def _split(labels: Any, task: str, n_reference: int, n_points: int, rng: np.rand
 # ---- classification ----------------------------------------------------------------------------------------
 
 
-def _classification(values: Values, own: Any, others: Any, gamma: float, confidence: float) -> GoodnessReport:
+def _classification(values: Values, own: Any, others: object, gamma: float, confidence: float) -> GoodnessReport:
     reach = float(values.max() - values.min()) or 1.0
     functions = {"identity": Identity(), **{f"ramp {s:g}": Ramp(s) for s in SLOPES[1:]}, "sign": Sign()}
     margins = {name: np.empty(len(own)) for name in ("balcan-blum", *functions)}

@@ -12,11 +12,11 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.labels import label_array
-from .._common.types import Labels, Table
+from .._common.types import Labels, Numbers, Table
 from .model import check_same_length
 
 
-def class_labels(name: str, X: Table, y: Any) -> npt.NDArray[Any]:
+def class_labels(name: str, X: Table, y: Any) -> Numbers:
     """One label an object, checked."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")

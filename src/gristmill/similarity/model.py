@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,9 +61,9 @@ class LandmarkModel(StoredEstimator):
     #: fitted arrays that belong in the file, beside the landmarks
     _numbers: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
 
-    similarity: Any
+    similarity: object
     n_landmarks: int
-    selection: Any
+    selection: object
     distance: bool
     n_jobs: int | None
     progress: bool
@@ -121,7 +121,7 @@ class LandmarkModel(StoredEstimator):
         """Whether the columns of a precomputed matrix are the landmarks already."""
         return self._takes() == "precomputed" and X.shape[0] != X.shape[1]
 
-    def _choose(self, block: TrainingBlock, X: Any, rng: np.random.Generator, codes: Any = None) -> Positions:
+    def _choose(self, block: TrainingBlock, X: Any, rng: np.random.Generator, codes: object = None) -> Positions:
         if self._chosen_beforehand(X):
             return np.arange(X.shape[1])
         return selecting.choose(block, self.selection, self.n_landmarks, rng, codes)
@@ -202,7 +202,7 @@ class LandmarkModel(StoredEstimator):
         self._landmarks_from_file(arrays, fitted)
         self._check_shapes()
 
-    def _landmarks_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def _landmarks_from_file(self, arrays: Mapping[str, object], fitted: dict[str, object]) -> None:
         if self._takes() == "precomputed":
             self.landmarks_ = None
             if self.landmark_indices_.min() < 0 or self.landmark_indices_.max() >= self.n_features_in_:

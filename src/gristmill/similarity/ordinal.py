@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.ranges import Range, positive
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Labels, Numbers, RandomState, Table
 from .labels import LabelMixin
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .solvers.newton import minimise
@@ -149,7 +149,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         return tags
 
 
-def ordered_labels(name: str, X: Table, y: Any, labels: Any) -> tuple[npt.NDArray[Any], Codes]:
+def ordered_labels(name: str, X: Table, y: Any, labels: Any) -> tuple[Numbers, Codes]:
     """The labels in order and each object's rank, from 0."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")

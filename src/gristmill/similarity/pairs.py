@@ -186,7 +186,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
     def _boosts(self) -> bool:
         return self.solver == "boost" or self._is_dboost()
 
-    def _sides(self, block: Any, codes: Any, held: Any, rng: np.random.Generator) -> list[tuple[Any, Any]]:
+    def _sides(self, block: object, codes: Any, held: Any, rng: np.random.Generator) -> list[tuple[Any, Any]]:
         """Of each problem the positions that positive and negative landmarks are drawn from; none is held out."""
         allowed = np.flatnonzero(~held)
         if not (isinstance(self.selection, str) and self.selection == "random"):
@@ -227,7 +227,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
             return np.concatenate([diverse_landmarks(block, g, min(share, len(g)), rng) for g in groups])
         return choose(block, self.selection, self.n_landmarks, rng)
 
-    def _settle(self, values: Any, codes: Any, held: Any, functions: Any, costs: Any, seed: int) -> None:
+    def _settle(self, values: Any, codes: object, held: object, functions: Any, costs: Any, seed: int) -> None:
         """Try every candidate on the held-out objects, keep the best, and fit it on all objects."""
         count = linear.problems(len(self.classes_))
         differences = [self._differences(values, p) for p in range(count)]

@@ -82,7 +82,7 @@ class LandmarkRanker(LinearLandmarkModel):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Table, y: Labels, qid: Any = None) -> Self:
+    def fit(self, X: Table, y: Labels, qid: object = None) -> Self:
         """Learn from documents X with relevances y.
 
         Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from .._base.tasks import REGRESSION, Classification
 from .._common.labels import LabelView
 from .._common.ranges import Range, count, flag, non_negative, optional, positive_or_inf
 from .._common.seeds import seed_of
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fitted, Labels, RandomState, State, Table
 from ..persist.saved_state import points_kind
 from .compare import Comparison, default_similarity
 from .stream_core import LandmarkCore, Sample, Settings
@@ -55,7 +56,7 @@ class StreamLandmarkModel(StreamEstimator):
     }
     _takes_sparse = False
 
-    similarity: Any
+    similarity: object
     n_landmarks: int
     freeze: int | None
     C: float
@@ -112,15 +113,15 @@ class StreamLandmarkModel(StreamEstimator):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _parts_to_file(self, parts: Settings) -> tuple[State, Fitted]:
         kernel = parts.comparison.kernel if self.similarity is None else self.similarity
         return {}, {"similarity": persist.encode(kernel, "similarity")}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Settings:
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
         persist.justify(8.0 * self.n_landmarks, arrays, "landmarks")
         return self._parts()._replace(comparison=Comparison(persist.decode(fitted["similarity"]), self.distance))
 
-    def _restored(self, parts: Settings, state: dict[str, Any]) -> LandmarkCore:
+    def _restored(self, parts: Settings, state: dict[str, object]) -> LandmarkCore:
         kind = points_kind(state)
         core = LandmarkCore(parts, None if kind.objects else kind.width)
         core.restore(state)

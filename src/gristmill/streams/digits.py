@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from .._common.types import RandomState
 from .stream import ROWS, Chunk, Stream
 
 _SMOOTH = 100  # events that share one angle: a step of the camera too small to see
 
 
-def drifting_digits(n_events: int = 50_000, turn: float = 90.0, random_state: Any = 0, rows: int = ROWS) -> Stream:
+def drifting_digits(
+    n_events: int = 50_000, turn: float = 90.0, random_state: RandomState = 0, rows: int = ROWS
+) -> Stream:
     """Handwritten digits in a drifting order: classes come into fashion and go, and the camera slowly turns.
 
     Each event is one of scikit-learn's 1,797 digits (8 x 8 grey values from 0 to 16), drawn without repeat

@@ -18,7 +18,7 @@ _brief = reprlib.Repr()
 _brief.maxstring = _brief.maxother = 60
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as an error shows it: its repr, on one line, and not longer than is good to read."""
     return " ".join(_brief.repr(value.item() if isinstance(value, np.generic) else value).split())
 

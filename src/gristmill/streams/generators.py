@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import RandomState
 from .stream import ROWS, Chunk, Stream
 
 Floats = npt.NDArray[np.float64]
@@ -156,7 +157,7 @@ def switching_mixture(
 
 
 def silk_sequence(
-    n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: Any = 0, turns: float = 0.0
+    n_events: int = 2000, speed: float = 6.0, width: float = 0.35, random_state: RandomState = 0, turns: float = 0.0
 ) -> Stream:
     """Two classes, each a mixture of two Gaussians, that travel together along a winding path.
 
@@ -218,7 +219,7 @@ def _turned(vectors: Floats, angles: Floats) -> Floats:
 # ----------------------------------------------------------------------------------------
 
 
-def two_gaussians(n_events: int = 10_000, flip: float = 0.1, random_state: Any = 0) -> Stream:
+def two_gaussians(n_events: int = 10_000, flip: float = 0.1, random_state: RandomState = 0) -> Stream:
     """Two plane Gaussians at (1, 1) and (-1, -1), both of variances (0.2, 2), with flipped labels.
 
     Parameters
@@ -258,7 +259,7 @@ def two_gaussians(n_events: int = 10_000, flip: float = 0.1, random_state: Any =
 # -------------------------------------------------------------------------
 
 
-def sea(n_events: int = 50_000, noise: float = 0.1, random_state: Any = 0) -> Stream:
+def sea(n_events: int = 50_000, noise: float = 0.1, random_state: RandomState = 0) -> Stream:
     """SEA: three features in [0, 10], positive where the first two add up to at most 8, then 9, 7 and 9.5.
 
     Parameters
@@ -298,7 +299,7 @@ def rotating_hyperplane(
     n_features: int = 10,
     turns: float = 1.0,
     noise: float = 0.05,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Stream:
     """Points of the unit cube on either side of a hyperplane through its middle that turns steadily.
 

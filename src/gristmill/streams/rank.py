@@ -69,7 +69,7 @@ class RankScaler(StreamScaler):
         raise ValueError('merge: scale="rank" is no straight line')
 
     @staticmethod
-    def _merged(scalers: list[Any], shares: Any = None) -> Any:
+    def _merged(scalers: list[Any], shares: object = None) -> Any:
         """One scaling of all: ranks among a sample of the samples, as many rows of each as it has seen events."""
         found = RankScaler(scalers[0].warmup)
         found._scaling = _core.RankScaling.merged([one._scaling for one in scalers])
@@ -113,7 +113,7 @@ class RankScaler(StreamScaler):
             raise ValueError("its scaling is damaged")
         self._scaling, self.n_features_in_ = scaling, scaling.width
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(self.__dict__)
         scaling = state.pop("_scaling", None)
         return {**state, "passages": {}, "_scaling": None if scaling is None else scaling.copy().state()}

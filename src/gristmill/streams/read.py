@@ -42,11 +42,11 @@ def format_of(path: Any) -> str:
 
 
 def read(
-    path: Any,
+    path: object,
     format: str | None = None,
     columns: Columns | None = None,
     *,
-    target: Any = "last",
+    target: object = "last",
     categorical: str | None = None,
     n_features: int | None = None,
     header: bool | None = None,

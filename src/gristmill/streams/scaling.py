@@ -252,7 +252,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._scaling.restore(*packed)
 
 
-def _plain_csr(X: Any) -> tuple[Any, Any, Floats]:
+def _plain_csr(X: Any) -> tuple[object, object, Floats]:
     return (
         np.ascontiguousarray(X.indptr, dtype=np.int64),
         np.ascontiguousarray(X.indices, dtype=np.int32),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,8 +126,8 @@ class JointCore:
         return np.array(answers) if self.lists_scores else answers
 
     def _search_and_learn(
-        self, held: State, rows: Any, labels: list[Any], weights: Any, want_scores: bool
-    ) -> list[Any]:
+        self, held: State, rows: Any, labels: Sequence[object], weights: Any, want_scores: bool
+    ) -> list[object]:
         samples, answers, search = self._samples(held, rows), [], self.search
         for i, label in enumerate(labels):
             weight = 1.0 if weights is None else float(weights[i])
@@ -294,7 +294,7 @@ class _GivenSamples:
             self._rows[label] = np.array([self._value(label, *pair) for pair in self._stored], dtype=np.float64)
         return self._rows[label]
 
-    def _value(self, label: object, other: object, other_label: Any) -> float:
+    def _value(self, label: object, other: object, other_label: object) -> float:
         value = float(self._function(self._objects[self._i], label, other, other_label))
         if not math.isfinite(value):
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def _ascend(a: npt.NDArray[np.int64], first: int, below: int) -> bool:
 
 
 def from_arrays(
-    arrays: dict[str, Any], kernel: object, search: Search, labels: list[Label] | None, objects: dict[int, Any]
+    arrays: Mapping[str, object], kernel: object, search: Search, labels: list[Label] | None, objects: dict[int, Any]
 ) -> State:
     """The state again; raises ValueError where the arrays do not fit together."""
     state = unflatten(arrays, None)

@@ -13,7 +13,7 @@ from .._base.tasks import Encoded, Task
 from .._common import inputs as _input
 from .._common.labels import LabelTable, LabelView
 from .._common.seeds import seed_of
-from .._common.types import Labels, Table
+from .._common.types import Labels, RandomState, Table
 from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Project, Unbounded, counted
 from ..kernels import Kernel
 from ..learners.composition import check_composition
@@ -45,7 +45,7 @@ class StructuredTask(Task):
                 raise ValueError(f"row {row}: the label {label!r} is not in labels")
         return Encoded(table, labels, 0)  # type: ignore[arg-type]  # labels in place of their numbers
 
-    def shown(self, scores: Any, view: LabelView) -> Any:
+    def shown(self, scores: object, view: LabelView) -> Any:
         return scores
 
 
@@ -145,7 +145,7 @@ class StructuredLearner(StreamEstimator):
         rule: Any = None,
         budget: Any = None,
         average: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.labels = labels
@@ -283,13 +283,13 @@ class StructuredLearner(StreamEstimator):
             extent = (X.shape[1], _input.is_sparse(X), X.dtype == np.float32)
         return JointCore.fresh(self.kernel, run.parts, self._label_list(), extent, seed)
 
-    def fit(self, X: Table, y: Labels = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Labels = None, sample_weight: Labels = None) -> Self:
         """Forget everything and learn from X, y in one pass, in order; an event of weight 0 is passed over."""
         refuse_no_weight(sample_weight)
         self._learn(X, y, sample_weight, fresh=True)
         return self
 
-    def partial_fit(self, X: Table, y: Labels = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Labels = None, sample_weight: Labels = None) -> Self:
         """Go on learning from X, y, in order; cutting a stream into chunks in any way gives the same model."""
         self._learn(X, y, sample_weight)
         return self
@@ -302,7 +302,7 @@ class StructuredLearner(StreamEstimator):
         """
         return self._learn(X, y, sample_weight, want_scores=True)
 
-    def learn_one(self, x: Any, y: Labels = None, sample_weight: float = 1.0) -> None:
+    def learn_one(self, x: object, y: Labels = None, sample_weight: float = 1.0) -> None:
         """Learn one event."""
         self._learn(_input.single(x), [y], None if sample_weight == 1.0 else [sample_weight])
 
@@ -318,7 +318,7 @@ class StructuredLearner(StreamEstimator):
         self._need_labels("decision_function")
         return np.array(self._answers(X, scores=True), dtype=np.float64)
 
-    def score_one(self, x: Any) -> Vector:
+    def score_one(self, x: object) -> Vector:
         """`decision_function` of one event; zeros before anything was learned."""
         self._need_labels("score_one")
         if self._run is None:
@@ -335,7 +335,7 @@ class StructuredLearner(StreamEstimator):
         """The label with the highest score for each event, as a list."""
         return self._answers(X, scores=False)
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: object) -> Any:
         """The label of one event; None before anything was learned."""
         return None if self._run is None else self._answers(_input.single(x), scores=False)[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from .._base.estimator import Run, StreamEstimator
 from .._base.tasks import Novelty
 from .._common.ranges import Range, count, is_real
 from .._common.seeds import seed_of
+from .._common.types import Fitted, State
 from ..budgets import Budget, Merge, Project, counted
 from ..kernels import Gaussian, Kernel
 from .core import Learned, Settings, Statistics, UnsupervisedCore
@@ -127,10 +129,10 @@ class UnsupervisedLearner(StreamEstimator):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _parts_to_file(self, parts: Settings) -> tuple[State, Fitted]:
         return {"seed": np.array([parts.seed], dtype=np.uint64)}, {}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Settings:
+    def _parts_from_file(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
         seed = arrays.pop("seed")
         if seed.shape != (1,) or seed.dtype != np.uint64:
             raise persist.ModelFileError("its seed is not a number")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -168,7 +169,7 @@ class UnsupervisedCore:
             "classes": np.zeros(1, dtype=np.int64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, object]) -> None:
         """Take a saved state; raises ValueError where the arrays do not fit together."""
         kind = type(self.learned.statistics)
         names = kind.empty().arrays

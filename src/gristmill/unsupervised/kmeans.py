@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from .._common.types import RandomState
 from ..budgets import Budget
 from ..kernels import Kernel
 from .base import ATTRIBUTES, PARAMETERS, UnsupervisedLearner
@@ -74,7 +75,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervis
         kernel: Kernel | None = None,
         budget: Budget | None = None,
         decay: float = 1.0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
@@ -123,7 +124,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervis
         """The nearest cluster of each row."""
         return np.asarray(self._squares(X)[1].argmin(axis=1))
 
-    def predict_one(self, x: Any) -> int | None:
+    def predict_one(self, x: object) -> int | None:
         """The nearest cluster of one sample; None before anything was learned."""
         return None if self._run is None else int(self.predict(np.asarray(x, dtype=np.float64)[None])[0])
 

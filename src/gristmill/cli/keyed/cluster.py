@@ -36,7 +36,7 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def over(fleet: Any, given: dict[str, Any]) -> Iterator[Any]:
+def over(fleet: object, given: dict[str, Any]) -> Iterator[Any]:
     """The fleet itself, or on the shards of a cluster."""
     if given["cluster"] is None:
         for name in ("snapshots", "shards"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -63,7 +64,7 @@ def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
     opened.print_bad_rows()
 
 
-def _key_of(given: dict[str, Any], model: Any, where: str) -> str:
+def _key_of(given: Mapping[str, object], model: Any, where: str) -> str:
     """The key column: as given, or as the model was trained; the two must not differ."""
     from ...fleets.keyed import KeyedFleet
 

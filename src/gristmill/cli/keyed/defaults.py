@@ -67,7 +67,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     return Chosen(fleet, name, about)
 
 
-def _learner(workshop: Any, opened: Any, given: dict[str, Any]) -> tuple[str, Any]:
+def _learner(workshop: Any, opened: object, given: dict[str, Any]) -> tuple[str, Any]:
     """The learner of a key and its text: as given, or the default of the task."""
     if options.is_given("learner"):
         return str(given["learner"]), workshop.model(str(given["learner"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
@@ -30,7 +30,7 @@ all_of_them = options.together(
 )  # fmt: skip
 
 
-def refuse_without_key(given: dict[str, Any]) -> None:
+def refuse_without_key(given: Mapping[str, object]) -> None:
     """What means something for keys only."""
     if given["more"]:
         raise click.UsageError("several files need --key")

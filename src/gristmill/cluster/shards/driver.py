@@ -131,7 +131,7 @@ class Driver:
     # ---- learning ----------------------------------------------------------------------------------------------------
 
     def _learn(
-        self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, position: Position | None, want: bool
+        self, keys: Any, X: Any, y: Any, weights: Any, time: object, classes: Any, position: Position | None, want: bool
     ) -> Any:
         self._ready()
         number = self._number_of(position)
@@ -322,7 +322,7 @@ class Driver:
             )
 
 
-def refuse(fleet: Any) -> None:
+def refuse(fleet: object) -> None:
     """What would not be the same on several machines as on one is refused by name."""
     if not isinstance(fleet, KeyedFleet):
         raise TypeError(f"keyed takes a KeyedFleet, got {fleet!r}")

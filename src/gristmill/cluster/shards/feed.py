@@ -26,7 +26,7 @@ class Parcel:
     """Batches that went to the shards together."""
 
     batches: list[Pending]
-    tickets: dict[int, Any] = dataclasses.field(default_factory=dict)
+    tickets: dict[int, object] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -264,7 +264,7 @@ class Feed:
 
     # ---- everything else ---------------------------------------------------------------------------------------------
 
-    def _ask(self, shard: int, method: str, *arguments: Any) -> Any:
+    def _ask(self, shard: int, method: str, *arguments: object) -> Any:
         return self.workers.result(shard, self.workers.submit(shard, method, *arguments))
 
     def ask(self, questions: dict[int, tuple[Any, ...]], method: str) -> dict[int, Any]:
@@ -281,7 +281,7 @@ class Feed:
                     ticket = self.workers.submit(shard, method, *questions[shard])
         return answers
 
-    def ask_all(self, method: str, *arguments: Any) -> list[Any]:
+    def ask_all(self, method: str, *arguments: object) -> list[Any]:
         answers = self.ask(dict.fromkeys(range(self.shards), arguments), method)
         return [answers[shard] for shard in range(self.shards)]
 

@@ -70,19 +70,19 @@ class RayWorkers:
         # Shards ask for no processor of their own, so that any number of them finds a place.
         options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
         self._class = self._ray.remote(**options)(Shard)
-        self._actors: dict[int, Any] = {}
+        self._actors: dict[int, object] = {}
 
     def start(self, plan: Plan) -> None:
         self.stop(plan.shard)
         self._actors[plan.shard] = self._class.remote(plan)
 
-    def submit(self, shard: int, method: str, *arguments: Any) -> Any:
+    def submit(self, shard: int, method: str, *arguments: object) -> Any:
         return getattr(self._actors[shard], method).remote(*arguments)
 
-    def ready(self, shard: int, ticket: Any) -> bool:
+    def ready(self, shard: int, ticket: object) -> bool:
         return bool(self._ray.wait([ticket], timeout=0)[0])
 
-    def result(self, shard: int, ticket: Any) -> Any:
+    def result(self, shard: int, ticket: object) -> Any:
         gone = self._ray.exceptions
         try:
             return self._ray.get(ticket)

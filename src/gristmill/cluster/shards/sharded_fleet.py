@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from ... import persist
 from ..._common.labels import LabelTable
+from ..._common.types import Labels
 from ...fleets.keyed import KeyedFleet
 from ...fleets.keys import read_keys, shown_keys
 from .batch import Batch, Cut, shard_of
@@ -32,9 +33,9 @@ class ShardedFleet(Driver):
         keys: Any,
         X: Any,
         y: Any = None,
-        sample_weight: Any = None,
-        time: Any = None,
-        classes: Any = None,
+        sample_weight: Labels = None,
+        time: Labels = None,
+        classes: object = None,
         position: Position | None = None,
     ) -> Self:
         """Learn events in order of arrival. Returns once the batch is safely in the log; shards may still be at work.
@@ -78,11 +79,11 @@ class ShardedFleet(Driver):
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
-    def decision_function(self, keys: Any, X: Any, time: Any = None) -> Any:
+    def decision_function(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """Scores; a key that never came is scored as one that has seen nothing. Nothing is learned."""
         return self._scores(keys, X, time)
 
-    def predict(self, keys: Any, X: Any, time: Any = None) -> Any:
+    def predict(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """Predict each sample by the learner of its key: a class, a number, or -1 for an outlier and 1 for an inlier."""
         return self._reader._answers(self._scores(keys, X, time), len(self._state.names))
 

@@ -21,13 +21,13 @@ class Workers(Protocol):
     def start(self, plan: Plan) -> None:
         """Restart a shard; a running one with the same number is stopped first."""
 
-    def submit(self, shard: int, method: str, *arguments: Any) -> Any:
+    def submit(self, shard: int, method: str, *arguments: object) -> Any:
         """Ask a shard for `method(*arguments)`; returns a ticket. Questions to one shard are answered in order."""
 
-    def ready(self, shard: int, ticket: Any) -> bool:
+    def ready(self, shard: int, ticket: object) -> bool:
         """Whether `result` would return, or raise, at once."""
 
-    def result(self, shard: int, ticket: Any) -> Any:
+    def result(self, shard: int, ticket: object) -> Any:
         """Wait for the answer; raises Lost where the shard is gone."""
 
     def stop(self, shard: int) -> None:

@@ -44,7 +44,7 @@ class AdditiveDisplay:
     grids: list[Numbers]
     curves: list[Numbers]
     samples: list[Numbers]
-    figure_: Any = field(default=None, repr=False)
+    figure_: object = field(default=None, repr=False)
     axes_: Any = field(default=None, repr=False)
 
     @classmethod
@@ -56,7 +56,7 @@ class AdditiveDisplay:
         X: Any = None,
         output: int = 0,
         resolution: int = 200,
-        axes: Any = None,
+        axes: object = None,
     ) -> Self:
         """Evaluate the model's functions and draw them.
 

@@ -67,7 +67,7 @@ class ExplanationDisplay:
         )
         return self
 
-    def _columns(self, ax: Any) -> Self:
+    def _columns(self, ax: object) -> Self:
         strange = self.explanation.columns
         if strange is None:
             raise ValueError("columns=True: only the alarms of a novelty detector over columns have unusual columns")
@@ -76,7 +76,7 @@ class ExplanationDisplay:
         self._bars(ax, strange[loudest].tolist(), [names[j] for j in loudest], "how much higher the score would be")
         return self
 
-    def _bars(self, ax: Any, parts: list[float], labels: list[str], says: str) -> None:
+    def _bars(self, ax: object, parts: list[float], labels: list[str], says: str) -> None:
         self.ax_ = _axes(ax, height=1.4 + 0.28 * len(parts))
         self.figure_ = self.ax_.figure
         colours = [COLOURS[0] if part >= 0 else COLOURS[1] for part in parts]
@@ -122,7 +122,7 @@ class ReliabilityDisplay:
         self.sure, self.right, self.n_bins = np.asarray(sure, dtype=float), np.asarray(right, dtype=bool), n_bins
 
     @classmethod
-    def from_predictions(cls, y: Labels, shares: Any, classes: Labels, n_bins: int = 15) -> Self:
+    def from_predictions(cls, y: Labels, shares: object, classes: Labels, n_bins: int = 15) -> Self:
         """Of true labels and probabilities, a column a class."""
         shares, classes = np.asarray(shares), np.asarray(classes)
         return cls(shares.max(axis=1), classes[shares.argmax(axis=1)] == np.asarray(y), n_bins)
@@ -142,7 +142,7 @@ class ReliabilityDisplay:
         gaps = np.bincount(self._bins, self.sure - self.right, self.n_bins)
         return float(np.abs(gaps).sum() / max(len(self.sure), 1))
 
-    def plot(self, ax: Any = None, name: str = "answers") -> Self:
+    def plot(self, ax: object = None, name: str = "answers") -> Self:
         """Draw; the artists are kept as `ax_`, `figure_` and `line_`."""
         from sklearn.calibration import calibration_curve
 
@@ -195,7 +195,7 @@ class IntervalDisplay:
         """Which targets lay inside."""
         return np.asarray((self.intervals[:, 0] <= self.y) & (self.y <= self.intervals[:, 1]))
 
-    def plot(self, ax: Any = None, last: int = 500) -> Self:
+    def plot(self, ax: object = None, last: int = 500) -> Self:
         """Draw the last events; the artists are kept as `ax_`, `figure_`, `band_` and `missed_`."""
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure

@@ -54,7 +54,7 @@ class RelevanceDisplay:
             raise ValueError(f"names: the model has {shares.shape[1]} columns, got {len(names)} names")
         return cls(shares, positions, names)
 
-    def plot(self, ax: Any = None, over_time: bool = False, most: int = 20) -> Self:
+    def plot(self, ax: object = None, over_time: bool = False, most: int = 20) -> Self:
         """Draw; the artists are kept as `ax_`, `figure_` and `bars_` or `lines_`.
 
         Parameters

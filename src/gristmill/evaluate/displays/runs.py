@@ -24,7 +24,7 @@ def pyplot() -> Any:
     return plt
 
 
-def _axes(ax: Any, width: float = 7.0, height: float = 4.4) -> Any:
+def _axes(ax: object, width: float = 7.0, height: float = 4.4) -> Any:
     if ax is not None:
         return ax
     _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
@@ -95,18 +95,18 @@ class PrequentialDisplay:
         return cls({result.name: result.curve for result in several}, chosen, bayes_error, drifts)
 
     @classmethod
-    def from_estimator(cls, model: Any, stream: Any, metric: str | None = None, window: int = 1000) -> Self:
+    def from_estimator(cls, model: Any, stream: object, metric: str | None = None, window: int = 1000) -> Self:
         """Run the model along the stream, then show how it did."""
         from ..run import prequential
 
         return cls.from_results(prequential(model, stream, metric, window), metric)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: object = None) -> Self:
         """Draw; the artists are kept as `ax_`, `figure_`, `lines_` and `marks_`."""
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
         self.lines_: list[Any] = []
-        self.marks_: list[Any] = []
+        self.marks_: list[object] = []
         for colour, (name, curve) in zip(_cycle(len(self.curves)), self.curves.items(), strict=True):
             events = [entry["event"] for entry in curve]
             recent = [entry[f"rolling_{self.metric}"] for entry in curve]
@@ -163,7 +163,7 @@ class BudgetDisplay:
         cls,
         builders: Mapping[str, Callable[[int], Any]],
         sizes: list[int],
-        stream: Any,
+        stream: object,
         metric: str | None = None,
     ) -> Self:
         """Build every family at every size, and run all of them along the stream in one pass."""
@@ -177,7 +177,7 @@ class BudgetDisplay:
             points[result.name.split("\0")[0]].append((result.stored, result.metrics[chosen]))
         return cls(points, chosen)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: object = None) -> Self:
         """Draw; the artists are kept as `ax_`, `figure_` and `lines_`."""
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
@@ -249,7 +249,7 @@ class NoveltyDisplay:
         """Positions of the events with the lowest scores, lowest first."""
         return np.argsort(self.scores, kind="stable")[:count]
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: object = None) -> Self:
         """Draw scores, threshold and alarms over time."""
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
@@ -268,7 +268,7 @@ class NoveltyDisplay:
         _tidy(self.ax_)
         return self
 
-    def plot_images(self, which: Any = None, columns: int = 10, ax: Any = None, title: str = "") -> Self:
+    def plot_images(self, which: object = None, columns: int = 10, ax: object = None, title: str = "") -> Self:
         """Draw events as a sheet of images: those at the positions `which`, else the fifty most novel."""
         if self.X is None or self.image_shape is None:
             raise ValueError("plot_images needs X and image_shape=(height, width)")
@@ -322,7 +322,7 @@ class SupportDisplay:
         self,
         points: Any,
         weights: Any,
-        ids: Any,
+        ids: object,
         score: Any = None,
         image_shape: tuple[int, int] | None = None,
     ) -> None:
@@ -338,7 +338,7 @@ class SupportDisplay:
         score = model.decision_function if single else None
         return cls(model.support_vectors_, weights, model.support_ids_, score, image_shape)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: object = None) -> Self:
         """Draw; the axes and the figure are kept as `ax_` and `figure_`."""
         self.ax_ = _axes(ax, 6.0, 5.0)
         self.figure_ = self.ax_.figure

@@ -54,7 +54,9 @@ def diverse_landmarks(
     return np.array(chosen, dtype=np.int64)
 
 
-def choose(block: TrainingBlock, selection: Any, count: int, rng: np.random.Generator, codes: Any = None) -> Positions:
+def choose(
+    block: TrainingBlock, selection: object, count: int, rng: np.random.Generator, codes: Any = None
+) -> Positions:
     """Positions of the landmarks, ascending. With class codes, diverse landmarks are chosen class by class.
 
     As many from each class as fit, floor(count / classes) and at least one, so that no class is without.

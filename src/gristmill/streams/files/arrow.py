@@ -13,7 +13,7 @@ from ..tables.frame import Frame, frame_of
 _ROWS = 16_384
 
 
-def arrow_frames(path: Any, name: str) -> Iterator[Frame]:
+def arrow_frames(path: object, name: str) -> Iterator[Frame]:
     """One a batch; the file may be larger than memory."""
     row = 1
     for batch in batches_of(path, name):
@@ -27,7 +27,7 @@ def _row(name: str, first: int, row: int) -> str:
     return f"{name}, row {first + row}"
 
 
-def batches_of(path: Any, name: str) -> Iterator[Any]:
+def batches_of(path: object, name: str) -> Iterator[Any]:
     """Batches of a Parquet or Arrow file; errors of pyarrow become StreamError."""
     try:
         import pyarrow as pa
@@ -39,7 +39,7 @@ def batches_of(path: Any, name: str) -> Iterator[Any]:
         raise StreamError(f"{name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
 
 
-def _batches(path: Any) -> Iterator[Any]:
+def _batches(path: Any) -> Iterator[object]:
     import pyarrow as pa
     from pyarrow import ipc, parquet
 

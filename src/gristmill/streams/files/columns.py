@@ -137,7 +137,7 @@ class Columns:
             raise min(errors, key=lambda error: error.row)
         return X
 
-    def _fill(self, X: npt.NDArray[np.float64], start: int, name: str, column: Any, frame: Frame) -> int:
+    def _fill(self, X: npt.NDArray[np.float64], start: int, name: str, column: object, frame: Frame) -> int:
         """Put one column of the table into its columns of X; returns the column after them."""
         gone, kind = missing_in(column), self.kinds[name]
         if kind != "category":

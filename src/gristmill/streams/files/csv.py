@@ -151,7 +151,7 @@ class CsvReader:
                 break
         return {name: found.get(name, False) for name in self.names}
 
-    def _parse(self, block: Block, kinds: dict[str, Any]) -> Any:
+    def _parse(self, block: Block, kinds: dict[str, object]) -> Any:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -204,7 +204,7 @@ class CsvReader:
         return StreamError(f"{self.name}, line {line}: {len(row)} columns, expected {len(self.names)}")
 
 
-def _is_infinite(column: Any) -> bool:
+def _is_infinite(column: object) -> bool:
     return isinstance(column, np.ndarray) and bool(np.isinf(column).any())
 
 
@@ -251,7 +251,7 @@ def _end_of_line(data: bytes, start: int) -> int:
 
 
 def csv_frames(
-    path: Any, name: str, header: bool | None, delimiter: str | None, bad: BadRows | None, keep: set[str]
+    path: object, name: str, header: bool | None, delimiter: str | None, bad: BadRows | None, keep: set[str]
 ) -> Iterator[Frame]:
     """The frames of a CSV file or pipe."""
     return CsvReader(name, header, delimiter, bad, keep).frames(text_blocks(path, quoted=True))

@@ -59,7 +59,7 @@ class TableRows:
         for chunk in stream:
             yield from good_parts(chunk.X, chunk.y, take, bad)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values, for a model file."""
         arrays, plain = self.table.to_file()
         table = {"plain": plain, "arrays": {name: array.tolist() for name, array in arrays.items()}}

@@ -18,7 +18,7 @@ from .source import text_blocks
 Found = tuple[str, Mapping[str, Any] | StreamError, str]
 
 
-def json_frames(path: Any, name: str, bad: BadRows | None) -> Iterator[Frame]:
+def json_frames(path: object, name: str, bad: BadRows | None) -> Iterator[Frame]:
     """The frames of a file or pipe with one JSON object a line, one a block of lines."""
     return _frames(object_lines(path, name), bad)
 
@@ -45,7 +45,7 @@ def _frames(blocks: Iterator[list[Found]], bad: BadRows | None) -> Iterator[Fram
             raise ended
 
 
-def object_lines(path: Any, name: str) -> Iterator[list[Found]]:
+def object_lines(path: object, name: str) -> Iterator[list[Found]]:
     """The objects of a file or pipe, one list a block."""
     for block in text_blocks(path):
         found: list[Found] = []

@@ -108,11 +108,11 @@ def keyed_rows(stream: Stream, columns: Any, named: KeyColumns, bad: BadRows | N
     return replace(stream, chunks=chunks)
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def _moment(cell: Any) -> float:
+def _moment(cell: object) -> float:
     """A number as it is, a date in seconds; to the microsecond, which a double of days since 1970 still tells."""
     if is_missing(cell):
         raise Misfit("the time is missing")

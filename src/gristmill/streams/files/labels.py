@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._common.types import Numbers
 from ..errors import BadRows, StreamError, listed, shown
 from ..stream import Chunk
 from ..tables.cells import Coded, Misfit, kind_of, missing_in, number_of
@@ -16,7 +16,7 @@ from ..tables.frame import Frame
 from .bad_cells import text_of_row
 
 
-def as_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_labels(values: Numbers) -> Numbers:
     """Labels as whole numbers where they are whole, so that classes read 0 and 1 and not 0.0 and 1.0."""
     if values.dtype.kind == "f" and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53):
         return values.astype(np.int64)

@@ -22,7 +22,7 @@ LARGEST = 2**31 - 2
 
 
 def libsvm_chunks(
-    path: Any, name: str, n_features: int | None, bad: BadRows | None, labels: bool = True
+    path: object, name: str, n_features: int | None, bad: BadRows | None, labels: bool = True
 ) -> Iterator[Chunk]:
     """The chunks of a LIBSVM file or pipe.
 

@@ -54,7 +54,7 @@ def _decompressed(source: Any, head: bytes, name: str) -> Any:
     return source if hasattr(source, "read") else open(source, "rb")
 
 
-def _zstd(source: Any, name: str) -> IO[bytes]:
+def _zstd(source: object, name: str) -> IO[bytes]:
     try:
         import pyarrow as pa
     except ImportError:
@@ -82,7 +82,7 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-def text_blocks(path: Any, quoted: bool = False, block: int = BLOCK) -> Iterator[Block]:
+def text_blocks(path: object, quoted: bool = False, block: int = BLOCK) -> Iterator[Block]:
     """The text of a file or pipe in blocks of whole lines; damage is reported with the line it struck at.
 
     With `quoted`, a line break inside double quotes does not end a line, as in CSV.

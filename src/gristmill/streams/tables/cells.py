@@ -41,7 +41,7 @@ class CellError(ValueError):
     why : what is wrong with it
     """
 
-    def __init__(self, row: int, column: str, value: Any, why: str) -> None:
+    def __init__(self, row: int, column: str, value: object, why: str) -> None:
         self.row, self.column, self.value, self.why = row, column, value, why
         super().__init__(f"row {row}, column {column!r}: {why}")
 
@@ -73,7 +73,7 @@ class Coded:
 # ---- one value ----------------------------------------------------------------------------------------------------
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, NaT, pandas' NA, an empty string, and the usual words for nothing."""
     if value is None:
         return True
@@ -86,7 +86,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """The kind of a column whose first value this is."""
     if isinstance(value, bool | np.bool_):
         return "boolean"
@@ -122,7 +122,7 @@ def number_of(value: Any) -> float:
     return number
 
 
-def boolean_of(value: Any) -> float:
+def boolean_of(value: object) -> float:
     """0 or 1."""
     found = _TRUTH.get(value.strip().lower()) if isinstance(value, str) else value
     if not isinstance(found, bool | np.bool_ | int | float | np.number) or found not in (0, 1):
@@ -135,7 +135,7 @@ def boolean_of(value: Any) -> float:
     return float(found)
 
 
-def time_of(value: Any) -> float:
+def time_of(value: object) -> float:
     """Days since 1970, from a date or time, its ISO 8601 text, or seconds since then; UTC unless it says otherwise."""
     if isinstance(value, np.datetime64):
         return int(value.astype("datetime64[us]").astype(np.int64)) / _DAY
@@ -153,7 +153,7 @@ def time_of(value: Any) -> float:
     return ((value - _EPOCH) // dt.timedelta(microseconds=1)) / _DAY
 
 
-def category_of(value: Any) -> str:
+def category_of(value: object) -> str:
     """A category as text; 7, 7.0 and "7" are one and the same, and so are True and "true"."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
@@ -175,14 +175,14 @@ def category_of(value: Any) -> str:
     return text.lower() if text.lower() in _TRUTH else text
 
 
-def _is_value(value: Any) -> bool:
+def _is_value(value: object) -> bool:
     """Whether the text of a value tells what it is; that of a bare object, a function or a container does not."""
     kind: Any = type(value)
     bare = (kind.__str__, kind.__repr__) == (object.__str__, object.__repr__)
     return not (bare or callable(value) or isinstance(value, list | tuple | dict | set | frozenset | np.ndarray))
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Any text."""
     if not isinstance(value, str):
         raise Misfit(f"{shown(value)} is not a text")
@@ -248,7 +248,7 @@ def _quick(column: npt.NDArray[Any], kind: str) -> Floats | None:
     return None
 
 
-def _each(column: npt.NDArray[Any], kind: str, gone: Mask, name: str, blank: Any) -> list[Any]:
+def _each(column: npt.NDArray[Any], kind: str, gone: Mask, name: str, blank: object) -> list[Any]:
     read, found = _OF[kind], []
     for row, value in enumerate(column):
         try:

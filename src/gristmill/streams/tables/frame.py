@@ -69,7 +69,7 @@ def _shifted(where: Callable[[int], str], start: int, row: int) -> str:
     return where(start + row)
 
 
-def framed(names: Sequence[str], columns: Sequence[Any], count: int) -> Frame:
+def framed(names: Sequence[str], columns: Sequence[object], count: int) -> Frame:
     return Frame(tuple(names), tuple(columns), count, (0,) * len(names))
 
 
@@ -171,7 +171,7 @@ def _records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
     return Frame(tuple(map(str, since)), tuple(columns), len(rows), tuple(since.values()), is_records=True)
 
 
-def _cells(values: list[Any]) -> Any:
+def _cells(values: list[object]) -> Any:
     """Floats as an array of them, everything else as objects."""
     if {*map(type, values)} == {float}:
         return np.array(values)

@@ -189,7 +189,7 @@ class Layout:
             layout.take(tuple(entry))
         return layout
 
-    def _fits(self, entry: Any, most_values: int) -> bool:
+    def _fits(self, entry: object, most_values: int) -> bool:
         if not isinstance(entry, list | tuple) or not 2 <= len(entry) <= 3 or not isinstance(entry[0], str):
             return False
         what, which = entry[0], entry[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ class RunningMeans:
         """The first value of each column."""
         return np.asarray(self.core.first)
 
-    def widen(self, first: Any) -> None:
+    def widen(self, first: object) -> None:
         """More columns, which begin with these values."""
         self.core.widen(np.ascontiguousarray(first, dtype=np.float64))
 
@@ -50,7 +49,7 @@ class RunningMeans:
         first, total, count = self.core.state()
         return {"table.first": first, "table.total": total, "table.count": count}
 
-    def read(self, arrays: Mapping[str, Any], size: int) -> None:
+    def read(self, arrays: Mapping[str, object], size: int) -> None:
         """Back from `to_file`; what does not fit is refused."""
         lines = [np.asarray(arrays[f"table.{name}"], dtype=np.float64) for name in ("first", "total", "count")]
         if any(line.shape != (size,) for line in lines) or not np.isfinite(lines[0]).all() or not (lines[2] >= 0).all():

@@ -131,7 +131,7 @@ class KnownColumns:
             if name in names:
                 self.n_ignored_ += int(np.count_nonzero(~missing_in(column)))
 
-    def _readings(self, parts: Sequence[tuple[str, Any, int]]) -> list[Reading]:
+    def _readings(self, parts: Sequence[tuple[str, object, int]]) -> list[Reading]:
         """Parse all columns; if several fail, raise the error of the earliest row."""
         found: list[Reading] = []
         errors: list[CellError] = []
@@ -250,7 +250,7 @@ class KnownColumns:
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
         return np.array([column.name for column in self._layout.columns], dtype=object)
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """Names of the columns of the rows: a number's own, hue=red, size:missing, when:hour sine."""
         return np.array(self._layout.names_out(), dtype=object)
 
@@ -268,7 +268,7 @@ class KnownColumns:
     def _most(self, kind: str) -> int:
         return self.max_values + 2 if kind == "category" else self._layout.own(kind) + self.flags
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, object]]:
         """One line a column: its name, its kind, whether it had gaps, and how many values a category has."""
         lines: list[dict[str, Any]] = []
         for column in self._layout.columns:

@@ -224,7 +224,7 @@ class Table(KnownColumns):
 
     # ---- filling ---------------------------------------------------------------------------------------------
 
-    def _rows(self, count: int, readings: list[Reading], scaler: Any, learn: bool) -> Any:
+    def _rows(self, count: int, readings: list[Reading], scaler: object, learn: bool) -> Any:
         sheet = Sheet(count, self._layout, "text" in self.columns.values())
         numbers = [reading for reading in readings if reading.kind in NUMBERS]
         if numbers:
@@ -241,7 +241,7 @@ class Table(KnownColumns):
                 sheet.fill_text(column, reading)
         return sheet.finish()
 
-    def _fill_numbers(self, sheet: Sheet, readings: list[Reading], scaler: Any, learn: bool) -> None:
+    def _fill_numbers(self, sheet: Sheet, readings: list[Reading], scaler: object, learn: bool) -> None:
         means, layout = self._means, self._layout
         slots = [layout.by_name[reading.name].slot for reading in readings]
         values = np.empty((sheet.count, len(slots)))
@@ -318,7 +318,7 @@ class Table(KnownColumns):
 
     # ---- copies, and part of a model file ----------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = {name: value for name, value in self.__dict__.items() if name not in ("_core", "_layout", "_means")}
         return {
             **state,
@@ -365,7 +365,7 @@ class Table(KnownColumns):
         return table
 
     @classmethod
-    def of_numbers(cls, names: Sequence[str], named: bool, means: Any, n_seen: int, **settings: Any) -> Self:
+    def of_numbers(cls, names: Sequence[str], named: bool, means: object, n_seen: int, **settings: Any) -> Self:
         """A table that has seen so many rows of plain numbers: first values, sums of differences from them, counts."""
         table = cls(**settings)
         for index, name in enumerate(names):
@@ -380,7 +380,7 @@ def _nameless(X: Any) -> bool:
     return isinstance(X, np.ndarray) or (isinstance(X, list | tuple) and not isinstance(X[0], Mapping))
 
 
-def _as_sparse(rows: Any) -> Any:
+def _as_sparse(rows: object) -> Any:
     """Rows written out, after others that came sparse."""
     from scipy.sparse import csr_array
 
