@@ -1,4 +1,4 @@
-// A hash table from keys to records: open addressing over record numbers, with CLOCK eviction.
+// A hash table from keys to records: open addressing over record numbers.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/arena.hpp"
+#include "core/keyed/eviction.hpp"
 
 namespace gristmill {
 
@@ -53,13 +54,13 @@ class KeyTable {
     bool texts() const { return texts_; }
     std::size_t live() const { return live_; }
     std::size_t records() const { return values_.size(); }  // number of records, used or free
-    bool used(std::uint32_t record) const { return state_[record] != 0; }
+    bool used(std::uint32_t record) const { return clock_.used(record); }
     Key key(std::uint32_t record) const {
         return {values_[record], texts_ ? std::string_view(names_[record]) : std::string_view()};
     }
     std::size_t bytes() const {
         std::size_t total =
-            values_.capacity() * 8 + state_.capacity() + cells_.capacity() * sizeof(Cell) + free_.capacity() * 4;
+            values_.capacity() * 8 + clock_.bytes() + cells_.capacity() * sizeof(Cell) + free_.capacity() * 4;
         for (const auto& name : names_) total += sizeof name + (name.capacity() > 15 ? name.capacity() + 1 : 0);
         return total;
     }
@@ -74,14 +75,12 @@ class KeyTable {
     void prefetch(const Key& key) const { __builtin_prefetch(&cells_[key.hash & mask()]); }
     // Prefetches what the key's event reads beside its record.
     void prefetch(std::uint32_t record) const {
-        __builtin_prefetch(&state_[record]);
+        clock_.prefetch(record);
         if (texts_) __builtin_prefetch(&names_[record]);
     }
     // Changes whenever a key is added or removed: earlier lookups may be out of date.
     std::uint64_t version() const { return version_; }
-    void touch(std::uint32_t record) {
-        if (state_[record] != 3) state_[record] = 3;
-    }
+    void touch(std::uint32_t record) { clock_.touch(record); }
 
     // The record of the next new key: the lowest free one. It depends only on which keys exist and not on the order of
     // removals, so that a fleet continues identically from a file and after a rollback.
@@ -93,7 +92,7 @@ class KeyTable {
         const std::uint32_t record = next();
         if (free_.empty()) {
             values_.push_back(0);
-            state_.push_back(0);
+            clock_.resize(values_.size());
             if (texts_) names_.emplace_back();
         } else {
             std::pop_heap(free_.begin(), free_.end(), std::greater<>());
@@ -101,7 +100,7 @@ class KeyTable {
         }
         values_[record] = key.value;
         if (texts_) names_[record] = key.name;
-        state_[record] = 3;
+        clock_.touch(record);
         ++live_;
         ++version_;
         insert(record);
@@ -119,29 +118,20 @@ class KeyTable {
             }
         }
         cells_[hole] = {};
-        state_[record] = 0;
+        clock_.free(record);
         if (texts_) names_[record] = {};
         free_.push_back(record);
         std::push_heap(free_.begin(), free_.end(), std::greater<>());
         --live_;
         ++version_;
     }
-    // The next record not touched since the hand passed; on_pass(record) is called for those that were. requires:
-    // live() > 0.
+    // The record to evict; on_pass(record) is called for those that stay because they were touched. requires: live() > 0.
     template <class OnPass>
     std::uint32_t next_evicted(OnPass on_pass) {
-        for (;; hand_ = (hand_ + 1) % values_.size()) {
-            const auto record = static_cast<std::uint32_t>(hand_);
-            if (state_[record] == 3) {
-                on_pass(record);
-                state_[record] = 1;
-            } else if (state_[record] == 1) {
-                return record;
-            }
-        }
+        return clock_.next(on_pass);
     }
-    std::uint8_t state(std::uint32_t record) const { return state_[record]; }
-    void set_state(std::uint32_t record, std::uint8_t state) { state_[record] = state; }
+    std::uint8_t state(std::uint32_t record) const { return clock_.state(record); }
+    void set_state(std::uint32_t record, std::uint8_t state) { clock_.set_state(record, state); }
 
     // Restores a record. Call finish_restore() after the last one.
     struct Snapshot {
@@ -150,32 +140,32 @@ class KeyTable {
         std::uint8_t state;
     };
     Snapshot snapshot(std::uint32_t record) const {
-        return {values_[record], texts_ ? names_[record] : std::string(), state_[record]};
+        return {values_[record], texts_ ? names_[record] : std::string(), clock_.state(record)};
     }
     void restore(std::uint32_t record, Snapshot snapshot) {
         values_[record] = snapshot.value;
         if (texts_) names_[record] = std::move(snapshot.name);
-        state_[record] = snapshot.state;
+        clock_.set_state(record, snapshot.state);
     }
     void resize(std::size_t records) {
         values_.resize(records);
-        state_.resize(records);
+        clock_.resize(records);
         names_.resize(texts_ ? records : 0);
     }
     void finish_restore(std::size_t records, std::size_t hand) {
         resize(records);
-        hand_ = hand;
+        clock_.set_hand(hand);
         free_.clear();
         live_ = 0;
         ++version_;
         for (std::size_t r = 0; r < records; ++r)  // ascending order is a heap
-            if (state_[r] == 0) free_.push_back(static_cast<std::uint32_t>(r));
+            if (!used(static_cast<std::uint32_t>(r))) free_.push_back(static_cast<std::uint32_t>(r));
             else ++live_;
         std::size_t size = cells_.size();
         while (10 * (live_ + 1) > 7 * size) size *= 2;
         rebuild(size);
     }
-    std::size_t hand() const { return hand_; }
+    std::size_t hand() const { return clock_.hand(); }
 
   private:
     // The value of a key is stored beside its record, so that a lookup reads one cache line.
@@ -193,7 +183,7 @@ class KeyTable {
     void rebuild(std::size_t size) {
         decltype(cells_)(size).swap(cells_);
         for (std::size_t r = 0; r < values_.size(); ++r)
-            if (state_[r] != 0) insert(static_cast<std::uint32_t>(r));
+            if (used(static_cast<std::uint32_t>(r))) insert(static_cast<std::uint32_t>(r));
     }
 
     bool texts_;
@@ -201,8 +191,8 @@ class KeyTable {
     std::vector<std::uint32_t> free_;  // a heap, lowest in front
     std::vector<std::uint64_t> values_;
     std::vector<std::string> names_;
-    std::vector<std::uint8_t> state_;  // 0 free, 1 used, 3 used and touched
-    std::size_t live_ = 0, hand_ = 0;
+    ClockEviction clock_;
+    std::size_t live_ = 0;
     std::uint64_t version_ = 0;
 };
 
