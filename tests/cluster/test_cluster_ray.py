@@ -30,7 +30,7 @@ TOKEN = secrets.token_hex(32)  # of the Ray that is started here, and of no othe
 RAY = """
 import sys, ray
 ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
-         object_store_memory=200_000_000)
+         _node_ip_address="127.0.0.1", object_store_memory=200_000_000)
 print(ray.get_runtime_context().gcs_address, flush=True)
 sys.stdin.read()
 ray.shutdown()
