@@ -1,4 +1,4 @@
-"""The one base of every learner on a stream: one pass in order, undone on any error, behind scikit-learn's manners.
+"""Base class of all learners: each chunk is one transaction, behind scikit-learn's interface.
 
 A learner runs on a core: one of the compiled ones, or a Python object with the same methods (`learn`, which looks at its
 rows before anything changes, `score`, `state`, `restore`, `seen`, `width`, `classes`, `memory_bytes`, `is_plain`). A
@@ -43,8 +43,8 @@ class Run:
     parts: Any
     core: Any = None
     labels: LabelTable = NO_LABELS
-    found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: what need not be computed twice
-    early: Any = None  #: what is being found out about the first events; None once it is known
+    found: dict[str, Any] = dataclasses.field(default_factory=dict)  #: values that are computed once
+    early: Any = None  #: statistics of the first events, for warnings; None afterwards
     short: bool | None = None  #: True if `learn_one` may call the core directly; None until checked
 
     @property
@@ -89,7 +89,7 @@ class StreamEstimator(StoredEstimator):
     class_weight: Any = None
     #: whether `widen` gives it more columns in mid-stream
     widens: ClassVar[bool] = False
-    #: whether its targets may come in other units in mid-stream: its core has `retarget`
+    #: whether targets may change their unit in mid-stream (the core has `retarget`)
     _retargets: ClassVar[bool] = False
     #: whether sparse rows are handed on as such
     _takes_sparse: ClassVar[bool] = True
@@ -97,11 +97,11 @@ class StreamEstimator(StoredEstimator):
     # ---- hooks of subclasses ------------------------------------------------------------------------------------
 
     def _parts(self) -> Any:
-        """The parts as they will run; parameters that are out of range, or make no sense together, are refused here."""
+        """The checked parts of the model; raises for parameters out of range and for combinations that are not supported."""
         raise NotImplementedError
 
     def _begin(self, run: Run, X: Table) -> Any:
-        """A fresh core for rows like X; parts that wait for the number of columns are settled here."""
+        """A new core for rows like X; defaults that depend on the number of columns are filled in here."""
         raise NotImplementedError
 
     def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
@@ -113,7 +113,7 @@ class StreamEstimator(StoredEstimator):
         return self._task.number(run.labels, y)
 
     def _weighed(self, run: Run, labels: LabelTable, numbers: object, weights: object) -> Any:
-        """The weights of events, those of their classes included."""
+        """Sample weights, multiplied by class weights."""
         return weights
 
     def _weight(self, run: Run, y: Labels) -> float:
@@ -125,7 +125,7 @@ class StreamEstimator(StoredEstimator):
         return 1
 
     def _takes_objects(self) -> bool:
-        """Whether events are objects of any kind for a function of the user's."""
+        """Whether samples are arbitrary objects, compared by a Python kernel."""
         return False
 
     #: rows times bytes of the model below which the core uses one thread in any case
@@ -235,7 +235,7 @@ class StreamEstimator(StoredEstimator):
         fresh: bool = False,
         passes: int = 1,
     ) -> Any:
-        """One pass in order. Everything is checked, and on any error undone, before it is kept."""
+        """Learn a chunk in order, as one transaction: after any error the model is as it was before."""
         if self._learning_in == threading.get_ident():
             raise RuntimeError("the model is learning: a kernel or a search must not call the model that calls it")
         before, known = dict(self.__dict__), None if fresh else self._run
@@ -252,7 +252,7 @@ class StreamEstimator(StoredEstimator):
         except BaseException:
             if (
                 known is not None and getattr(known.core, "seen", None) != seen
-            ):  # an interrupt after the core has kept the chunk: it is learned
+            ):  # interrupted after the core committed the chunk
                 self.__dict__.pop("_learning_in", None)
                 raise
             self.__dict__.update(before)  # never empty: others may be predicting
@@ -288,7 +288,7 @@ class StreamEstimator(StoredEstimator):
         met = core.classes
         scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
         if want_scores:
-            scores = self._task.of_met_classes(scores, numbers, max(met, known))
+            scores = self._task.with_new_classes_last(scores, numbers, max(met, known))
         for _ in range(passes - 1):
             self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
@@ -305,7 +305,7 @@ class StreamEstimator(StoredEstimator):
         """Hook: called once the first hundred events are learned; warn if their columns are badly scaled."""
 
     def _spare(self, run: Run) -> Any:
-        """A copy of parts that are Python objects, whose own state the core cannot take back."""
+        """A copy of parts written in Python, whose state the core cannot roll back."""
         return None
 
     def fit(self, X: Table, y: Labels = None) -> Self:
@@ -393,11 +393,11 @@ class StreamEstimator(StoredEstimator):
     # ---- saving -------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        """Raise where a parameter is none that a learner could begin with."""
+        """Raise if a parameter is invalid."""
         self._parts()
 
     def _restored(self, parts: Any, state: dict[str, object]) -> Any:
-        """A core with these parts in this state; a state that does not fit is refused."""
+        """A core with these parts in this state; raises if the state does not fit."""
         raise NotImplementedError
 
     def _parts_to_file(self, parts: Any) -> tuple[State, Fitted]:
@@ -447,7 +447,7 @@ class StreamEstimator(StoredEstimator):
             self._run = Run(parts, core, LabelTable(packed["labels"][: core.classes]))
 
     def _packed(self, core: Any) -> Any:
-        """A core as what pickle keeps: the bytes of a model file, and objects beside them."""
+        """A core for pickle: the bytes of a model file, and Python objects beside them."""
         return persist.pack_core(core)
 
     def _unpacked(self, parts: object, packed: object) -> Any:
@@ -482,6 +482,6 @@ def with_run(model: Learner, run: Run) -> Learner:
 
 
 def refuse_no_weight(sample_weight: Labels) -> None:
-    """Weights that leave nothing to fit."""
+    """Raise if all weights are zero."""
     if sample_weight is not None and not np.asarray(sample_weight, dtype=np.float64).any():
         raise ValueError("sample_weight is zero for every event: there is nothing to fit")

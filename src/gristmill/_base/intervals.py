@@ -14,7 +14,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 def checked_coverage(coverage: Any) -> float:
-    """A coverage that there are intervals for."""
+    """The coverage, if there are intervals for it; else ValueError."""
     if not is_real(coverage) or not LEVELS[0] <= coverage <= LEVELS[-1]:
         kind = ValueError if is_real(coverage) else TypeError
         raise kind(f"coverage must be a number from {LEVELS[0]} to {LEVELS[-1]}, got {coverage!r}")

@@ -26,7 +26,7 @@ class Encoded(NamedTuple):
 
     table: LabelTable  # the labels known after the chunk
     numbers: Scores  # the core's number of each sample; a row of them for several targets
-    known: int  # how many classes are known before the first sample
+    known: int  # number of classes known before the first sample
 
 
 class Task:
@@ -50,7 +50,7 @@ class Task:
         """Weight of one sample whose label is known."""
         return 1.0
 
-    def of_met_classes(self, scores: Scores, numbers: Scores, known: int) -> Scores:
+    def with_new_classes_last(self, scores: Scores, numbers: Scores, known: int) -> Scores:
         """Scores of a chunk, with those of classes that come later in it below all others; known: classes before it."""
         return scores
 
@@ -90,7 +90,7 @@ class Classification(Task):
     def weight(self, given: ClassWeight, y: object) -> float:
         return float(given.get(y, 1.0)) if isinstance(given, Mapping) else 1.0
 
-    def of_met_classes(self, scores: Scores, numbers: Scores, known: int) -> Scores:
+    def with_new_classes_last(self, scores: Scores, numbers: Scores, known: int) -> Scores:
         if scores.ndim < 2 or scores.shape[1] < 3:
             return scores
         before = np.concatenate([[0.0], np.maximum.accumulate(numbers)[:-1] + 1])

@@ -38,7 +38,7 @@ class FrozenParams:
         self._levels = list(_levels("", owner, names))
 
     def refuse_changed(self, owner: object) -> None:
-        """Raise where what is learned was made with other parameters."""
+        """Raise if a parameter differs from the one that the model learned with."""
         for _, estimator, _, look, values in self._levels:
             if not all(map(operator.is_, look(owner if estimator is None else estimator), values)):
                 break

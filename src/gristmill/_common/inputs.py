@@ -1,4 +1,4 @@
-"""What comes in, as the core takes it: C-ordered floats, (indptr, indices, data, width), or a list of objects."""
+"""Inputs as the core takes them: C-ordered floats, (indptr, indices, data, width), or a list of objects."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def objects(X: Any) -> list[Any]:
 
 
 def no_number(X: Any) -> str | None:
-    """The first cell of a table that is no number, in words; None where there is none, or X is no table."""
+    """Describe the first cell of a table that is no number; None if there is none, or X is no table."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         for name in X.columns:
             for row, value in enumerate(X[name].tolist()):

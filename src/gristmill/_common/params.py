@@ -1,4 +1,4 @@
-"""Parameters of parts by name, `kernel__gamma` or `rule__loss__margin`, and what becomes of a change in mid-stream.
+"""Parameters of parts by name, `kernel__gamma` or `rule__loss__margin`, and how messages show a change in mid-stream.
 
 Parts are frozen values, so a change of one of their parameters puts a new part in its place.
 """

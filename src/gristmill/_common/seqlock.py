@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 class SeqLock:
-    """For what is kept in several places that change together. Readers do not wait for each other.
+    """Guards state that is kept in several places. Readers do not wait for each other.
 
     `write` does for a chunk; a lone event has no time for it, and its writer holds `lock` and counts `moment` up, to an odd
     number while something changes.
@@ -31,7 +31,7 @@ class SeqLock:
                 self.moment += 1
 
     def read(self, find: Callable[[], Found]) -> Found:
-        """What `find` finds, all of one moment: once more, and alone, if something changed meanwhile."""
+        """Result of `find` at one consistent state; repeated under the lock if something changed meanwhile."""
         moment = self.moment
         if moment % 2 == 0:
             try:

@@ -30,7 +30,7 @@ def resolved(n_jobs: object) -> int:
 
 @contextlib.contextmanager
 def allowed(n_jobs: object) -> Iterator[None]:
-    """What this thread asks of the core inside may use so many threads."""
+    """Context in which calls of the core by this thread may use this many threads."""
     before = _core.threads_allowed()
     _core.allow_threads(resolved(n_jobs))
     try:

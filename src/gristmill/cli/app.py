@@ -25,7 +25,6 @@ _COMMANDS = {
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
     "bench": ("bench", "Measure events per second on this machine"),
 }
-#: a command that is no more -> where to find what it did
 
 
 class _Refused(click.ClickException):

@@ -31,7 +31,7 @@ _WORKS = (
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Any:
-    """Values of the shape that is asked for; of a single frame the first axis may be left out."""
+    """Values in the wanted shape; for a single frame the first axis may be omitted."""
     if values.shape != shape and (shape[0] != 1 or values.shape != shape[1:]):
         raise ValueError(f"{name} must have one value an event, shape {shape}, got shape {values.shape}")
     return values.reshape(shape)
@@ -95,11 +95,11 @@ class FleetBase(StoredEstimator):
 
     @property
     def _model(self) -> Any:
-        """The learner of the prototype without its scaler."""
+        """The learner inside the prototype, without its scaler."""
         return _scaled_members.inner(self.prototype)
 
     def _made(self, core: Any, parts: Any, width: int, **more: Any) -> Any:
-        """A core of these parts; `more`: what the kind of fleet adds."""
+        """A core of these parts; `more`: further arguments of this kind of fleet."""
         parts = self._settled(parts, width)
         return core(
             kernel=parts.kernel._program(),

@@ -1,4 +1,4 @@
-"""A chunk of a keyed fleet on its way through key means, prior and store: kept by all of them or rolled back."""
+"""A chunk of a keyed fleet, passed through key means, prior and store: committed by all of them or rolled back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .prior import UndoablePrior
 
 
 class Chunk:
-    """Events, what the means and the prior take off their targets, and what must be added to the scores again.
+    """Events, the offsets that means and prior subtract from their targets, and those to add to the scores again.
 
     Parameters
     ----------
@@ -51,19 +51,19 @@ class Chunk:
             self._added.insert(0, scores)
 
     def whole(self, scores: Any) -> Any:
-        """Scores of the keys' learners with what was taken off their targets."""
+        """Scores of the keys' learners plus the offsets of their targets."""
         for part in self._added:
             scores = scores + part
         return scores
 
     def keep(self) -> None:
-        """Commit what means and prior have learned; once more does no harm."""
+        """Commit the chunk in means and prior; a second call changes nothing."""
         if self.means is not None and self._found is not None:
             self.means.keep(self._found)
         if self.prior is not None:
             self.prior.keep()
 
     def roll_back(self) -> None:
-        """Means have not changed; the prior may have."""
+        """Roll the prior back; the means change only in `keep`."""
         if self.prior is not None:
             self.prior.roll_back()

@@ -50,7 +50,7 @@ class GlobalMean(NamedTuple):
         return max(rest / others, 0.0), within
 
     def latest(self, time: float) -> float:
-        """The clock does not run backwards."""
+        """The later of two times: the clock never runs backwards."""
         return max(time, self.time) if self.event > 0 else time
 
     def level(self, key: KeyMean, apart: tuple[float, float]) -> float:

@@ -101,7 +101,7 @@ class KeyStore:
         return self._changed(lambda: self.core.learn(events.rows, events.X, *given, self._spilled(events.rows), want))
 
     def set_members(self, rows: Keys, pack: Arrays, last: Any) -> None:
-        """Put learners in the place of those of some keys; last: the time of the last event of each."""
+        """Replace the learners of some keys; last: the time of the last event of each."""
         self._changed(lambda: self.core.set_members(rows, pack, last, self._spilled(rows)))
 
     def restore(self, rows: Keys, pack: Arrays, last: Any, slots: Any, touched: Any, hand: int) -> None:

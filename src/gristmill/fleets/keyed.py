@@ -162,7 +162,7 @@ class KeyedFleet(FleetBase):
         return None if self._store is None else self._store.core
 
     def _new_store(self, parts: object, start: Start) -> KeyStore:
-        """An empty store; it is the fleet's own once `_adopt` was called."""
+        """An empty store; `_adopt` makes it the store of the fleet."""
         core = self._made(
             self._cores[start.dtype == "float32"],
             parts,
@@ -175,7 +175,7 @@ class KeyedFleet(FleetBase):
         return KeyStore(core, start, self.max_keys, self.ttl, self.spill)
 
     def _adopt(self, store: KeyStore) -> None:
-        """From now on with this store, and with the present parameters."""
+        """Use this store and the present parameters from now on."""
         self.n_features_in_ = store.start.width
         self._runs_with = FrozenParams(self, ("prototype", "prior", "center"))
         self._guard()
@@ -209,7 +209,7 @@ class KeyedFleet(FleetBase):
         return contextlib.nullcontext() if self._turns is None else self._turns.write()
 
     def _looking(self, find: Callable[[], Found]) -> Found:
-        """Result of `find` over memory and disk, at one consistent state."""
+        """Result of `find` over memory and disk at one consistent state."""
         return find() if self._turns is None else self._turns.read(find)
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class KeyedFleet(FleetBase):
             return self._take_in(store, events, classes, want)
 
     def _take_in(self, store: KeyStore, events: KeyedEvents, classes: object, want: bool) -> Any:
-        """Means, prior and store learn a chunk, or none of them does.
+        """Let means, prior and store learn a chunk, or none of them.
 
         The core of the store commits last and in one step, so its count of changes decides after an error or an interrupt:
         where it has the chunk, the others keep it too; where it has not, they are rolled back.

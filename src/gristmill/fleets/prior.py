@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: most samples that a rollback learns again
+#: most samples that a rollback replays
 _MOST = 1000
 
 
 class UndoablePrior:
-    """A learner at work. A copy before each chunk would cost far more than an event; one in a while does not.
+    """A learner with undo: a copy is taken once in a while, and a log of the chunks since then is replayed on rollback.
 
-    What came since the copy is kept, and to go back is to learn it again: however a stream is cut, the learner is the same.
+    A replay gives the same learner, however the stream is cut into chunks.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class UndoablePrior:
         self._copy: Any = None
         self._since: dict[
             int, tuple[Any, Any, dict[str, Any]]
-        ] = {}  # by number, so that to keep one twice does no harm
+        ] = {}  # by number: keeping a chunk twice changes nothing
         self._events = self._number = 0
         self._waits: tuple[Any, Any, dict[str, Any]] | None = None
 

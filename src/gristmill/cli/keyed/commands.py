@@ -83,7 +83,7 @@ def _key_of(given: Mapping[str, object], model: Any, where: str) -> str:
 
 
 def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chosen:
-    """A saved model that continues with its own clock."""
+    """A saved model, continued with its own clock."""
     if fleet.ttl is not None and fleet._timed is not None and fleet._timed != bool(given["time"]):
         raise click.UsageError(
             "the model of --resume was learned with --time; give the same column again"

@@ -16,18 +16,18 @@ _LONGEST = 40
 
 
 def counted(count: int, thing: str) -> str:
-    """So many things, in words."""
+    """A count with its noun, in the plural where needed."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def shown(key: str) -> str:
-    """A key on one line, and not too much of it."""
+    """A key on one line, shortened."""
     text = " ".join(key.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def gone(fleet: Any) -> list[str]:
-    """How often keys were let go of in this run, a sentence each."""
+    """How often keys were dropped and expired in this run, one phrase each."""
     dropped, expired = _gone(fleet)
     losses = []
     if dropped:
@@ -87,7 +87,7 @@ def table(run: Any, worst: list[Any], given: dict[str, Any]) -> str:
 def write(
     path: str, comparison: Any, title: str, about: dict[str, str], run: Any, worst: list[Any], given: Any
 ) -> None:
-    """The usual report of a run, and the keys before what few will read."""
+    """The report of a run with a section on keys before the details."""
     from ...evaluate.run_report import run_report
 
     def keys(report: Any) -> None:
