@@ -103,7 +103,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Let every shard learn what is on the way and write a snapshot; then end what was started here."""
+        """Let every shard learn its pending batches and write a snapshot, then stop what this object started."""
         try:
             with contextlib.ExitStack() as stack:  # one that fails does not keep the others from closing
                 for fleet in self._fleets.values():
@@ -248,7 +248,7 @@ class Cluster:
     # ---- places and reports -------------------------------------------------------------------------------------------
 
     def _places(self, name: str) -> tuple[str | None, Log | None]:
-        """Where a fleet has its snapshots and its log."""
+        """The folders of the snapshots and the log of a fleet."""
         if self.snapshots is None:
             return None, None
         place = f"{self.snapshots.rstrip('/')}/{name}"
@@ -275,5 +275,5 @@ class Cluster:
 
 
 def _absolute(place: str) -> str:
-    """A folder as every process finds it: shards do not work where the driver does."""
+    """An absolute path: shards have another working directory than the driver."""
     return place if "://" in place else os.path.abspath(place)

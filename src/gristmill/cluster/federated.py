@@ -45,7 +45,7 @@ class Loss(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FitReport:
-    """What came of `Cluster.fit`: the loss on the held-out part, of the merged model and of the models before."""
+    """Result of `Cluster.fit`: held-out losses of the merged model and of the models of the parts."""
 
     measure: str  # error, mean absolute error or rate of alarms
     loss: float  # of the merged model; NaN where no event was held out
@@ -99,7 +99,7 @@ def learn_part(model: Any, source: Any, target: Any) -> Any:
 
 
 def losses_of(models: Sequence[object], source: Any, target: Any) -> list[Loss]:
-    """What models make of the events of a part that were held out."""
+    """Losses of several models on the held-out events of a part."""
     totals, events, place = np.zeros(len(models)), 0, 0
     for X, y in chunks_of(source, target):
         held = _held_out(place, X.shape[0])

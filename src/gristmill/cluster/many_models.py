@@ -1,4 +1,4 @@
-"""Many settings at once: learners shared out among workers, all fed the same stream."""
+"""Many learners along one stream, distributed over workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..evaluate.result import Comparison
 
 
 class Bench:
-    """Some of the learners, each with its record; a worker holds one of these."""
+    """The learners of one worker, with their records."""
 
     def __init__(self, models: dict[str, Any], metrics: Any, window: int, classes: Any, stream: str) -> None:
         self._followers = [

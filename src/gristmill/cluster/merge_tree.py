@@ -1,4 +1,4 @@
-"""Two models as one: a node of the tree in which parts are merged."""
+"""Merge two models: one node of the merge tree."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from ..merging.merge import merge
 
 
 def merged(size: int | str | None, *models: object) -> Any:
-    """Weighted by the events that each has seen."""
+    """The two models merged, weighted by their numbers of events."""
     return merge(list(models), size)

@@ -1,4 +1,4 @@
-"""What the shards are doing: a report, and a bar while they work."""
+"""A report of the shards, and a progress bar."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _cell(value: object) -> str:
 
 
 class Bar:
-    """A line a shard, with its events a second, on standard error."""
+    """Progress on standard error: one line per shard with its events per second."""
 
     def __init__(self) -> None:
         from rich.console import Console

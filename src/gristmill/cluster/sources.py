@@ -1,4 +1,4 @@
-"""Data that live apart: a shard of files, arrays or a Ray dataset, read where it is."""
+"""Distributed data: files, arrays or parts of a Ray dataset, each read where it is stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROWS = 4096
 
 
 def sources_of(given: Any, target: object, shards: int) -> list[object]:
-    """What was given, as one source a shard: a path, a list of paths, a pair (X, y), or a part of a Ray dataset."""
+    """The data as one source per shard: a path, a list of paths, a pair (X, y), or a part of a Ray dataset."""
     if _is_dataset(given):
         found = [part for part in given.split(shards) if part.count() > 0]  # blocks stay where they are
         if not found:
@@ -51,7 +51,7 @@ class Agreed(NamedTuple):
 
 
 def agreed(source: Any, target: Any) -> Agreed:
-    """What the first shard settles for all."""
+    """The columns of the first shard, which all others must have."""
     if _is_pair(source):
         return Agreed(target, _frame_names(source[0]))
     columns = Columns(target=target)
@@ -126,7 +126,7 @@ def _rows(values: Any) -> int:
 
 @contextmanager
 def _at_hand(path: str) -> Iterator[str]:
-    """A file of this machine; one at a URL is fetched, and goes afterwards."""
+    """A local file; one at a URL is downloaded and deleted afterwards."""
     if "://" not in path:
         yield path
         return

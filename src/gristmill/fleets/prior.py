@@ -26,9 +26,7 @@ class UndoablePrior:
     def __init__(self, learner: Any) -> None:
         self.learner = learner
         self._copy: Any = None
-        self._since: dict[
-            int, tuple[Any, Any, dict[str, Any]]
-        ] = {}  # by number: keeping a chunk twice changes nothing
+        self._since: dict[int, tuple[Any, Any, dict[str, Any]]] = {}  # by number: keeping a chunk twice changes nothing
         self._events = self._number = 0
         self._waits: tuple[Any, Any, dict[str, Any]] | None = None
 

@@ -24,7 +24,7 @@ from .workers import Lost, Workers
 
 
 class Driver:
-    """What a `ShardedFleet` does besides answering."""
+    """Numbers, checks, logs and sends the batches of a `ShardedFleet`."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Driver:
             try:
                 self._feed.open(self._start, self._state.number)
                 return
-            except Refused as refused:  # the last program died before it heard of that
+            except Refused as refused:  # the last program died before the refusal arrived
                 self._drop(refused.number)
 
     def _resume(self) -> None:
@@ -98,7 +98,7 @@ class Driver:
         self._start = start
 
     def _drop(self, number: int) -> None:
-        """Take a batch out of the log that shards refused."""
+        """Remove a batch that shards refused from the log."""
         if self._log is None:
             self._broken = (
                 f"batch {number} was refused in the middle, and without snapshots it cannot be taken back; "
@@ -110,7 +110,7 @@ class Driver:
         self._log.drop_last(number)
 
     def _reshard(self, log: Log, old: int, new: int) -> None:
-        """Move every key to the shard it has among `new`: by snapshots of the old ones, all after the same batch."""
+        """Move every key to its shard among `new` ones, by snapshots of the old shards after the same batch."""
         self._open(old)
         self._feed.ask_all("snapshot")
         self._feed.stop()
@@ -206,7 +206,7 @@ class Driver:
         return self._shown(self._gathered(pending.cut, scores))
 
     def _logged(self, log: Log, batch: Batch, state: State, start: Start) -> Any:
-        """Into the log; while the disk is at it, the batch is cut and those before it are sent."""
+        """Append a batch to the log; while the disk writes, the batch is cut and earlier ones are sent."""
         writing = self._writer.submit(log.append, batch, state, start if self._start is None else None)
         try:
             cut = self._feed.cut(batch)
@@ -218,7 +218,7 @@ class Driver:
         return cut
 
     def _refuse(self, refused: Refused, before: State) -> None:
-        """A bad batch changes nothing: every shard goes back, and the error is the one that a single fleet gives."""
+        """Roll every shard back after a bad batch and raise the error of a single fleet."""
         self._drop(refused.number)
         if self._log is not None:
             self._state = before
@@ -229,7 +229,7 @@ class Driver:
         raise ValueError(str(refused)) from None
 
     def _gathered(self, cut: Any, scores: list[list[Any]]) -> Any:
-        """Scores of all shards in the order of the batch, as wide as they are after its last event."""
+        """Scores of all shards in the order of the batch, with the classes known after its last event."""
         outputs = max(2, len(cut.batch.names))
         outputs = outputs if outputs > 2 else 1
         out = np.empty((len(cut.batch), outputs))
@@ -243,7 +243,7 @@ class Driver:
         return self._reader._shown(scores, len(self._state.names))
 
     def _ready(self) -> None:
-        """What an interrupt left undone is done first."""
+        """Complete what an interrupt left undone."""
         if self._closed:
             raise RuntimeError("the cluster is closed")
         if self._broken:
@@ -290,7 +290,7 @@ class Driver:
         return self
 
     def close(self) -> None:
-        """Learn what is on the way, write snapshots, and let the shards go."""
+        """Learn pending batches, write snapshots and stop the shards."""
         if self._closed:
             return
         try:
@@ -305,7 +305,7 @@ class Driver:
                 self._log.close()
 
     def _last_snapshots(self) -> None:
-        """Snapshots as the shards go; what cannot be written is in the log."""
+        """Write snapshots before the shards stop; a snapshot that fails loses nothing, because the log has the batches."""
         try:
             self._feed.ask_all("snapshot")
         except Lost:
@@ -323,7 +323,7 @@ class Driver:
 
 
 def refuse(fleet: object) -> None:
-    """What would not be the same on several machines as on one is refused by name."""
+    """Refuse parameters whose results would differ between several machines and one."""
     if not isinstance(fleet, KeyedFleet):
         raise TypeError(f"keyed takes a KeyedFleet, got {fleet!r}")
     if fleet.center:
@@ -345,7 +345,7 @@ def refuse(fleet: object) -> None:
 
 
 def _same_history(log: Log, place: str | None) -> None:
-    """Snapshots belong to one log, and know no more than it does."""
+    """Refuse snapshots of another log, and those with later batches than the log."""
     if place is None:
         return
     store = Store(place, log.id)
@@ -362,7 +362,7 @@ def _same_history(log: Log, place: str | None) -> None:
 
 
 def _same_fleet(log: Log, fleet: KeyedFleet) -> None:
-    """A log is of one fleet; another one is refused, naming what differs."""
+    """Refuse a log that was written by a fleet with other parameters."""
     parameters = {name: value for name, value in fleet.get_params(deep=False).items() if name != "spill"}
     text = {name: json.dumps(persist.encode(value, name)) for name, value in parameters.items()}
     kept = log.meta("fleet")

@@ -1,4 +1,4 @@
-"""The driver's side of the shards: every batch reaches every shard once, in order, whichever of them die on the way."""
+"""The driver's side of the shards: every batch reaches every shard exactly once and in order, also after a shard dies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Parcel:
 
 @dataclasses.dataclass
 class Pending:
-    """A batch whose answers are not all there."""
+    """A batch that some shards have not answered."""
 
     cut: Cut
     want: bool
@@ -45,7 +45,7 @@ class Pending:
 
 @dataclasses.dataclass
 class Record:
-    """What the driver knows of a shard."""
+    """State of a shard, as the driver knows it."""
 
     restarts: int = 0
     replayed: int = 0  # batches
@@ -62,11 +62,11 @@ class Feed:
     shard, however large it is.
     """
 
-    AHEAD = 2  # messages to a shard that are on the way
+    AHEAD = 2  # unanswered messages to a shard
     TOGETHER = 8  # batches in one message at most, and how much they may hold and take
     MOST_BYTES = 32 << 20
     MOST_SECONDS = 0.1
-    PATIENCE = 20  # times that a shard may be lost without getting on
+    PATIENCE = 20  # times that a shard may be lost without progress
 
     def __init__(self, workers: Workers, plans: list[Plan], log: Log | None) -> None:
         self.workers, self.plans, self.log = workers, plans, log
@@ -92,7 +92,7 @@ class Feed:
             self._bring(shard, lost=False)
 
     def _bring(self, shard: int, lost: bool = True) -> None:
-        """A shard from its snapshot through the batches after it, as often as it takes."""
+        """Restart a shard from its snapshot and replay the batches after it, repeatedly if it is lost again."""
         record, furthest, tries = self.records[shard], -1, 0
         while True:
             try:
@@ -113,11 +113,11 @@ class Feed:
                     raise RuntimeError(f"shard {shard} was lost {tries} times in the same place") from error
 
     def _limit(self) -> int:
-        """The newest state from which every answer that is still wanted can be had."""
+        """The newest state from which every pending answer can be computed."""
         return min([self.number, *(p.number - 1 for p in self._pending if p.want)])
 
     def _replay(self, shard: int, number: int) -> None:
-        """Send again what the log has after a number."""
+        """Replay the batches of the log after this number."""
         if number >= self.number:
             return
         if self.log is None:
@@ -160,7 +160,7 @@ class Feed:
         return Cut.of(batch, self.shards)
 
     def send(self, batch: Batch, want: bool, cut: Cut | None = None) -> Pending:
-        """To all shards, without waiting for them; waits for older batches when many are on the way."""
+        """Send a batch to all shards without waiting for it; waits for older batches if many are unanswered."""
         pending = Pending(self.cut(batch) if cut is None else cut, want)
         self._pending.append(pending)
         self.number = batch.number
@@ -168,7 +168,7 @@ class Feed:
         return pending
 
     def advance(self) -> None:
-        """Take the answers that are there, and send what waits, unless the shards have enough to do."""
+        """Take the answers that have arrived; send waiting batches unless the shards are busy."""
         while self._pending and self._is_answered(self._pending[0]):
             self.collect()
         while waiting := [pending for pending in self._pending if pending.parcel is None]:
@@ -189,7 +189,7 @@ class Feed:
         return len({id(pending.parcel) for pending in self._pending if pending.parcel is not None})
 
     def _is_full(self, waiting: list[Pending]) -> bool:
-        """Whether more would not go with what waits."""
+        """Whether the waiting parcel is full."""
         if len(waiting) >= self.TOGETHER or sum(pending.cut.nbytes for pending in waiting) >= self.MOST_BYTES:
             return True
         events = sum(len(pending.cut.batch) for pending in waiting) / self.shards
@@ -208,7 +208,7 @@ class Feed:
         parcel.tickets[shard] = self.workers.submit(shard, "receive", messages)
 
     def collect(self) -> None:
-        """Wait for the oldest batch that is on the way."""
+        """Wait for the oldest unanswered batch."""
         oldest = self._pending[0]
         for shard in range(self.shards):
             self._await(shard, oldest)
@@ -219,7 +219,7 @@ class Feed:
         self._answered = oldest.number
 
     def _await(self, shard: int, pending: Pending) -> None:
-        """Until the answer of a shard is there. It may come with that of an earlier batch."""
+        """Wait for the answer of a shard; it may arrive with that of an earlier batch."""
         while shard not in pending.answers:
             try:
                 if pending.parcel is None:
@@ -246,17 +246,17 @@ class Feed:
         return found
 
     def drain(self) -> None:
-        """Wait until nothing is on the way."""
+        """Wait until every batch is answered."""
         while self._pending:
             self.collect()
 
     @property
     def saved(self) -> int:
-        """Every shard has batches up to here in a snapshot."""
+        """The last batch that every shard has in a snapshot."""
         return min(record.saved for record in self.records)
 
     def go_back(self, number: int) -> None:
-        """Every shard as it was after a batch: the one after it was refused."""
+        """Roll every shard back to the state after this batch."""
         self.number = self._answered = number
         self._pending.clear()
         for shard in range(self.shards):
@@ -268,7 +268,7 @@ class Feed:
         return self.workers.result(shard, self.workers.submit(shard, method, *arguments))
 
     def ask(self, questions: dict[int, tuple[Any, ...]], method: str) -> dict[int, Any]:
-        """One question to each of some shards, which are brought back if they die over it."""
+        """Ask some shards one question each; shards that die are restarted."""
         self.drain()
         tickets = {shard: self.workers.submit(shard, method, *asked) for shard, asked in questions.items()}
         answers = {}

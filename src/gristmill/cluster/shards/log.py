@@ -31,10 +31,10 @@ Position = int | dict[str, int | str]
 
 
 class State(NamedTuple):
-    """Where the stream stands after a batch."""
+    """Position and classes of the stream after a batch."""
 
     number: int = 0  # batches, counted by the log
-    position: Position | None = None  # as the program numbers them; None: no batch has come
+    position: Position | None = None  # as the program numbers them; None before the first batch
     events: int = 0
     now: float = 0.0
     names: tuple[Any, ...] = ()  # of the classes, in the order they came
@@ -114,7 +114,7 @@ class Log:
 
     @property
     def start(self) -> Start | None:
-        """What the first batch has settled; nothing is where none is safe."""
+        """What the first batch has fixed; None if no batch is in the log."""
         text = self.meta("start") if len(self._batches) else None
         return None if text is None else Start.from_json(text)
 
@@ -132,13 +132,13 @@ class Log:
         return State() if last is None else State.from_json(self._batches.state(last))
 
     def append(self, batch: Batch, state: State, start: Start | None = None) -> None:
-        """Safe once this returns. start: where this batch is the first."""
+        """Append a batch, which is on disk when this returns. start: given with the first batch."""
         if start is not None:
             self.set_meta("start", start.to_json())
         self._batches.append(batch.number, state.to_json(), batch.pieces())
 
     def drop_last(self, number: int) -> None:
-        """A batch that was refused was never there."""
+        """Remove the last batch, which was refused."""
         self.set_meta("closed", '["", 0]')
         self._batches.drop_last(number)
 
@@ -162,12 +162,12 @@ class Log:
 
     def close(self) -> None:
         if hasattr(self, "_batches"):
-            with contextlib.suppress(sqlite3.Error):  # a full disk: the next program knows less, and loses nothing
+            with contextlib.suppress(sqlite3.Error):  # a full disk: the next program replays more and loses nothing
                 self.set_meta("closed", json.dumps(self._batches.end))
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files without a word, as a program does that is killed."""
+        """Release the files without closing the log, as if the process had been killed."""
         for part in ("_link", "_batches"):  # a log that could not be opened lacks some
             if hasattr(self, part):
                 getattr(self, part).close()
@@ -177,14 +177,14 @@ class Log:
 
 
 def _refuse_foreign(link: sqlite3.Connection, path: Path) -> None:
-    """Raise where there is a database that gristmill did not make; reading changes nothing."""
+    """Raise if the database was not made by gristmill; it is only read."""
     found = link.execute("PRAGMA application_id").fetchone()[0]
     if found != _APPLICATION and (found or link.execute("SELECT 1 FROM sqlite_master").fetchone()):
         raise LogError(f"{path} is an SQLite database that gristmill did not make; give log= a path of its own")
 
 
 def _lock(path: Path) -> int | None:
-    """Held as long as the program lives, and not a moment longer."""
+    """Lock the folder until the process ends."""
     try:
         import fcntl
     except ImportError:  # not on this system, which has its own way of locking open files

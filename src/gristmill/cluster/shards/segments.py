@@ -1,4 +1,4 @@
-"""Batches one after the other in plain files, each with the state of the stream after it, whole or not at all.
+"""Batches in plain files, each written atomically with the state of the stream after it.
 
 A file begins with a mark and the id of its log. A record is on the disk before the next one is begun, so that only the last
 can be torn; it is cut off when the files are opened. Damage anywhere else is an error.
@@ -28,7 +28,7 @@ class SegmentError(ValueError):
 
 
 class Record(NamedTuple):
-    """Where a batch is."""
+    """Position of a batch in its file."""
 
     path: Path
     offset: int  # of its state, which the data follow
@@ -85,7 +85,7 @@ class Segments:
     # ---- reading ----------------------------------------------------------------------------------------------------
 
     def _refuse_foreign(self, path: Path, newest: bool) -> None:
-        """Raise where a file does not begin as one of this log; one that is cut off there was just begun."""
+        """Raise if a file does not start with the header of this log; a truncated header is that of a new file."""
         if not path.is_file() or path.is_symlink():
             raise SegmentError(f"{path} is not a file of batches; move it away")
         with path.open("rb") as file:
@@ -116,7 +116,7 @@ class Segments:
         self._current, self._end = path, place
 
     def _cut(self, file: Any, path: Path, place: int, newest: bool) -> None:
-        """Cut a torn record off. What lies before an intact record, or before a place that was safe, is damage."""
+        """Truncate a torn record at the end. A torn record before an intact one, or before a synced position, is damage."""
         if not newest:
             raise SegmentError(f"{path} is damaged at byte {place}")
         if path.name == self._safe[0] and place < self._safe[1]:
@@ -147,7 +147,7 @@ class Segments:
             return file.read(record.state).decode()
 
     def data(self, number: int) -> bytes | None:
-        """What was kept under a number; None where nothing is."""
+        """The record with this number, or None."""
         record = self._records.get(number)
         if record is None:
             return None
@@ -159,7 +159,7 @@ class Segments:
     # ---- writing ----------------------------------------------------------------------------------------------------
 
     def append(self, number: int, state: str, data: list[memoryview]) -> None:
-        """On the disk once this returns; nothing of it is there where it raises."""
+        """Append a record, which is on disk when this returns; after an error nothing was appended."""
         text = state.encode()
         check = zlib.crc32(text)
         for piece in data:
@@ -194,7 +194,7 @@ class Segments:
         return self._file
 
     def drop_last(self, number: int) -> None:
-        """The last record was never there."""
+        """Remove the last record."""
         record = self._records[number]
         place = record.offset - _LENGTH
         if record.path != self._current or self._file is None:
@@ -206,7 +206,7 @@ class Segments:
         self._end = place
 
     def prune(self, upto: int) -> None:
-        """Forget old batches, and remove files that hold no others."""
+        """Drop old batches and delete the files that hold no others."""
         before = {record.path for record in self._records.values()}
         self._records = {number: record for number, record in self._records.items() if number > upto}
         for path in before - {record.path for record in self._records.values()} - {self._current}:
@@ -225,7 +225,7 @@ def segments_of(path: Path) -> list[Path]:
 
 
 def _read_head(path: Path, place: int, head: bytes, size: int) -> tuple[int, Record] | None:
-    """Number and place of a record; None where there is no whole one."""
+    """Number and place of a record, or None if the head is incomplete."""
     if len(head) < _LENGTH or _SUM.unpack(head[_HEAD.size :])[0] != zlib.crc32(head[: _HEAD.size]):
         return None
     mark, number, state, data, check = _HEAD.unpack(head[: _HEAD.size])

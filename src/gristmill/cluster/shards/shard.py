@@ -21,7 +21,7 @@ from .snapshots import Snapshot, Store
 
 
 class Message(NamedTuple):
-    """A part of a batch, and what the driver knows when it sends it."""
+    """The part of a batch for one shard, with the progress of the driver."""
 
     start: Start
     part: Batch
@@ -31,7 +31,7 @@ class Message(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What came of a batch: the scores of each segment if they were wanted, or why it was refused."""
+    """Result of a batch: scores by segment if requested, or the reason of its refusal."""
 
     scores: list[Any] | None = None
     error: str | None = None
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a shard is made of."""
+    """Settings of a shard."""
 
     shard: int
     shards: int
@@ -54,7 +54,7 @@ class Plan:
 
 
 class Tally(NamedTuple):
-    """What a shard has done since it was started."""
+    """Counters since the shard was started."""
 
     number: int
     events: int
@@ -69,7 +69,7 @@ class Tally(NamedTuple):
 
 
 class Shard:
-    """Learns batches in the order of their numbers, each once, however often and in whatever order they come."""
+    """Learns each batch once, in the order of the numbers, even if messages are repeated or reordered."""
 
     _LEAST = 100_000  # default number of samples between snapshots
 
@@ -86,7 +86,7 @@ class Shard:
         self._last_end = time.monotonic()
 
     def _empty(self) -> KeyedFleet:
-        """A fleet for this shard's share of the keys in memory, with a file of its own for the others."""
+        """An empty fleet with this shard's share of the keys in memory and its own spill file."""
         fleet = clone(self.plan.fleet)
         if fleet.spill is not None:
             fleet.max_keys = max(1, -(-fleet.max_keys // self.plan.shards))
@@ -97,14 +97,14 @@ class Shard:
     # ---- learning ----------------------------------------------------------------------------------------------------
 
     def receive(self, messages: list[Message]) -> dict[int, Answer]:
-        """The answers of all batches that could be learned now: none where one before them is missing."""
+        """Learn the batches that are next in order and return their answers; later ones wait for the missing number."""
         for message in messages:
             self._answered = max(self._answered, message.answered)
             if message.part.number > self.number:  # else it is in the fleet
                 self._waiting[message.part.number] = message
         answers: dict[int, Answer] = {}
         while (following := self._waiting.pop(self.number + 1, None)) is not None:
-            # A state that may be taken back is never written, because its number would come to mean another one. That a
+            # A state that may be rolled back is never written, because its number would later mean another state. That a
             # batch follows says that those before it stay.
             unsaved = self._snapshot_when_due()
             answer = self._learn(following)
@@ -185,7 +185,7 @@ class Shard:
         try:
             self.snapshot()
         except Exception as error:
-            self._since, self._last_end = 0, time.monotonic()  # the next try is as far away as the next snapshot
+            self._since, self._last_end = 0, time.monotonic()  # tried again when the next snapshot is due
             return f"{type(error).__name__}: {error}"
         return None
 
@@ -209,7 +209,7 @@ class Shard:
         return self.number
 
     def _saved(self) -> int:
-        """The newest snapshot from which every answer that is still missing can be computed again."""
+        """The newest snapshot from which every missing answer can be recomputed."""
         return max((number for number in self._snapshots if number <= self._answered), default=0)
 
     def restore(self, limit: int) -> int:
@@ -233,13 +233,13 @@ class Shard:
         return self.number
 
     def _take(self, saved: Any) -> None:
-        """A fleet from a file, as this shard's own."""
+        """A fleet from a file, with the settings of this shard."""
         if saved.spill is not None:  # a file does not hold the routing of keys
             saved.spill = self._empty().spill
         self._fleet = saved
 
     def adopt(self, shards: int, number: int) -> int:
-        """Take over the keys of this shard from the snapshots of another number of shards, and write them down."""
+        """Take over the keys of this shard from snapshots of another number of shards, and write a snapshot."""
         if self._store is None:
             raise RuntimeError("there are no snapshots to take keys from")
         self._fleet = self._empty()
@@ -267,7 +267,7 @@ class Shard:
         return self._kept.score(rows, X, None, times)[0]
 
     def members(self) -> bytes | None:
-        """The whole fleet as bytes; None where nothing has come."""
+        """The whole fleet as bytes; None before the first batch."""
         return None if self._kept is None else self._fleet.to_bytes()
 
     def member(self, key: Any) -> Any:
@@ -299,7 +299,7 @@ class Shard:
 
 
 def row_in(message: str) -> int:
-    """The row that a message of the core names."""
+    """The row number in an error message of the core."""
     head = message.removeprefix("row ").split(":", 1)[0]
     return int(head) if head.isdigit() else 0
 

@@ -21,7 +21,7 @@ from .shard import Tally
 
 
 class ShardedFleet(Driver):
-    """A learner a key, spread over shards; made by `Cluster.keyed`.
+    """One learner per key, spread over shards; made by `Cluster.keyed`.
 
     What is learned is what one `KeyedFleet` would learn from the same batches in one process, bit for bit.
     """
@@ -66,7 +66,7 @@ class ShardedFleet(Driver):
         return self._learn(keys, X, y, sample_weight, time, classes, position, True)
 
     def forget(self, keys: Any) -> int:
-        """Let go of these keys; returns how many of them were known."""
+        """Forget these keys; returns how many of them were known."""
         self._ready()
         self._require()
         rows = read_keys(keys, self._reader._kind)[1]
@@ -183,7 +183,7 @@ class ShardedFleet(Driver):
 
     @property
     def prototype(self) -> Any:
-        """What each key has."""
+        """The learner that each key starts with."""
         return self._fleet.prototype
 
     @property
@@ -219,10 +219,10 @@ class ShardedFleet(Driver):
 
     @property
     def records(self) -> list[Record]:
-        """What is known of each shard without asking it."""
+        """The state of each shard as the driver knows it, without a message."""
         return self._feed.records
 
     def tallies(self) -> list[Tally]:
-        """What each shard has done."""
+        """Counters of each shard."""
         self._ready()
         return self._feed.tallies()

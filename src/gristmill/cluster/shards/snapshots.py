@@ -15,7 +15,7 @@ _NAME = re.compile(r"(\d{4})-(\d{4})-(\d{12})-([0-9a-f]{16})\.snapshot")
 
 
 class Snapshot(NamedTuple):
-    """Which snapshot: of which shard of how many, after which batch."""
+    """Identity of a snapshot: shard, number of shards, and last batch."""
 
     shards: int
     shard: int
@@ -47,14 +47,14 @@ class Store:
         return system, path
 
     def write(self, snapshot: Snapshot, model: bytes) -> None:
-        """One line of JSON, then the model. Equal numbers have equal states, so a file may be replaced by its like."""
+        """One line of JSON, then the model. Snapshots of one number are equal, so a file may be replaced."""
         header_text = json.dumps({"snapshot": 2, **snapshot._asdict(), "log": self.log, "bytes": len(model)}).encode()
         data = header_text + b" %08x\n" % zlib.crc32(header_text) + model
         if not self._remote:
             persist.write(Path(self.place) / self.name_of(snapshot), data)
             return
         system, path = self._system()
-        system.pipe_file(f"{path}/{self.name_of(snapshot)}", data)  # object stores show a file when it is whole
+        system.pipe_file(f"{path}/{self.name_of(snapshot)}", data)  # object stores show only complete files
 
     def read(self, snapshot: Snapshot) -> Any:
         """The fleet, or ModelFileError where the file is damaged."""
@@ -100,7 +100,7 @@ class Store:
         return [found for found in self.all() if found[:2] == (shards, shard)]
 
     def sweep(self, shards: int, shard: int) -> None:
-        """Remove what a shard that died in the middle of a snapshot has left."""
+        """Remove temporary files of shards that died while writing."""
         if not self._remote:
             persist.remove_parts(
                 Path(self.place), re.compile(rf"{shards:04d}-{shard:04d}-\d{{12}}-{self.log}\.snapshot")

@@ -8,7 +8,7 @@ from .shard import Plan
 
 
 class Lost(Exception):
-    """A shard is gone, and what it was asked with it."""
+    """A shard has died, and its pending questions are lost."""
 
     def __init__(self, shard: int, why: str = "") -> None:
         super().__init__(f"shard {shard} is gone{': ' if why else ''}{why}")
@@ -16,7 +16,7 @@ class Lost(Exception):
 
 
 class Workers(Protocol):
-    """Shards that live somewhere. A ticket stands for an answer that will come."""
+    """Runs shards, in processes or elsewhere. A ticket stands for a pending answer."""
 
     def start(self, plan: Plan) -> None:
         """Restart a shard; a running one with the same number is stopped first."""
@@ -31,4 +31,4 @@ class Workers(Protocol):
         """Wait for the answer; raises Lost where the shard is gone."""
 
     def stop(self, shard: int) -> None:
-        """End a shard, whatever it is doing."""
+        """Kill a shard."""
