@@ -1,35 +1,51 @@
-"""Sphinx extension: parameters, returns and shapes of the methods that all learners share, where a docstring has none.
+"""Sphinx extension: parameters, returns and shapes of methods that learners share, if a docstring has none.
 
-What `X` is, and what `predict` returns, is the same for every learner: it is written here once. A method whose docstring has
-a section Parameters or Returns of its own keeps it.
+The meaning of `X`, and of the value of `predict`, is the same for every learner: it is written here once. A docstring with
+a section Parameters or Returns keeps it.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
-from sphinx.application import Sphinx
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 ROWS = "array-like or sparse matrix of shape (n_samples, n_features)"
 #: parameter -> its type, and what it is
 PARAMETERS = {
-    "X": (ROWS, "Samples in the order of the stream, one a row; behind `Prepared` also a table or a list of dicts."),
+    "X": (ROWS, "Samples in the order of the stream, one per row; for `Prepared` also a table or a list of dicts."),
     "y": (
         "array-like of shape (n_samples,), or (n_samples, n_targets) in regression",
         "Labels or targets; none for anomalies.",
     ),
-    "x": ("array-like of shape (n_features,)", "One sample; behind `Prepared` also a dict."),
-    "sample_weight": ("array-like of shape (n_samples,), optional", "How much each sample counts; 1 by default."),
-    "classes": ("array-like, optional", "All labels that will ever come; new ones may also come at any time."),
-    "coverage": ("float from 0.5 to 0.99", "Share of targets that the interval should hold."),
-    "path": ("str or path", "The file; an old one is replaced as a whole."),
-    "keys": ("array-like of shape (n_samples,)", "Whose sample each row is."),
-    "key": ("str, int or bytes", "Whose sample it is."),
-    "time": ("array-like of shape (n_samples,), optional", "When each sample came, for `ttl`."),
-    "passes": ("int, optional", "How often to go over the samples."),
+    "x": ("array-like of shape (n_features,)", "One sample; for `Prepared` also a dict."),
+    "sample_weight": ("array-like of shape (n_samples,), optional", "Weight of each sample; 1 by default."),
+    "classes": ("array-like, optional", "Labels known in advance; others may be added by later samples."),
+    "coverage": ("float from 0.5 to 0.99", "Share of targets that the intervals contain."),
+    "path": ("str or path", "The file; an existing one is replaced as a whole."),
+    "keys": (
+        "array-like of shape (n_samples,)",
+        "The key of each row: the device, customer or place that it belongs to.",
+    ),
+    "key": ("str, int or bytes", "The key of the sample."),
+    "time": ("array-like of shape (n_samples,), optional", "The time of each sample, for `ttl`."),
+    "passes": ("int, optional", "Number of passes over the samples."),
+    "top": ("int or None, default=10", "Number of points or columns to show; None shows all."),
+    "deep": ("bool, default=True", "Whether the parameters of the parts are included."),
+    "params": ("dict", "New values by name, such as `kernel__gamma=0.1`."),
+    "width": ("int", "The new number of columns."),
+    "pairs": ("array-like of shape (n_pairs, 2, n_features)", "Pairs of samples."),
+    "feature_names": ("list of str, optional", "Names of the columns."),
+    "input_features": ("list of str, optional", "Ignored; the names are those of the table."),
+    "epsilon": ("float", "Largest error of a kernel value."),
+    "delta": ("float", "Probability that the error is larger."),
+    "n_features": ("int", "Number of columns."),
+    "radius": ("float", "Largest norm of a sample."),
 }
 LABEL = "array-like of shape (n_samples,)"
 SCORES = "ndarray of shape (n_samples,), or (n_samples, n_classes) for three or more classes"
@@ -63,6 +79,31 @@ RETURNS = {
     "transform": ("ndarray of shape (n_samples, n_components)", "The samples in the new space."),
     "fit_transform": ("ndarray of shape (n_samples, n_components)", "The samples in the new space."),
     "to_bytes": ("bytes", "A model file."),
+    "fit_predict": ("ndarray of shape (n_samples,)", "1 for usual samples and -1 for anomalies."),
+    "explain": ("Explanation or AnomalyExplanation", "The terms of the score; printed, it is a table."),
+    "report": ("RaceReport", "The experts with their weights and errors; printed, it is a table."),
+    "components": (
+        "ndarray of shape (n_samples, n_coordinates), or (n_samples, n_coordinates, n_classes)",
+        "The terms of the score.",
+    ),
+    "component_names": ("list of str", "A name per coordinate."),
+    "compile": ("self", "The learner."),
+    "get_params": ("dict", "The values by name."),
+    "set_params": ("self", "The learner."),
+    "get_feature_names_out": ("ndarray of str", "A name per column."),
+    "forget": ("int", "The number of keys that were removed."),
+    "level": ("ndarray of shape (n_keys,)", "The mean of each key."),
+    "step": ("ndarray of shape (n_members,), or (n_members, n_classes)", "The score of each member before it learned."),
+    "get_metric": ("callable", "The distance of two vectors."),
+    "get_similarity": ("callable", "The similarity of two vectors."),
+    "get_mahalanobis_matrix": ("ndarray of shape (n_features, n_features)", "The matrix of the metric."),
+    "pair_distance": ("ndarray of shape (n_pairs,)", "The distance of each pair."),
+    "pair_score": ("ndarray of shape (n_pairs,)", "The similarity of each pair."),
+    "similarity": ("ndarray of shape (n_samples, n_others)", "The similarity of each pair of rows."),
+    "latent": ("ndarray of shape (n_samples,)", "The scores before they are compared with the thresholds."),
+    "learn_transform": ("ndarray of shape (n_samples, n_features)", "The scaled samples."),
+    "n_components_for": ("int", "Number of features."),
+    "truncation_error": ("float", "The largest error."),
 }
 
 

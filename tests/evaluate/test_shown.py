@@ -11,7 +11,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from gristmill import AutoClassifier, Gaussian, KernelClassifier, KernelNovelty, KernelRegressor, Perceptron, perceptron
+from gristmill import (
+    AutoClassifier,
+    AutoNovelty,
+    Gaussian,
+    KernelClassifier,
+    KernelNovelty,
+    KernelRegressor,
+    Perceptron,
+    perceptron,
+)
 from gristmill.evaluate import compare, prequential, search
 from gristmill.evaluate import progress as bars
 from gristmill.streams import from_arrays, read, two_gaussians
@@ -77,7 +86,8 @@ def test_comparisons_searches_races_explanations_and_streams_show_the_cells_of_t
     searched = search(lambda gamma: perceptron(Gaussian(gamma)), {"gamma": [0.1, 1.0, 3.0]}, (X, y))
     race = AutoClassifier(random_state=0).fit(X, y).report()
     why = KernelClassifier(kernel, Perceptron()).fit(X, y).explain(X[0], 3)
-    for shown in (found, searched, race, why, two_gaussians(500), from_arrays(X, y, name="mine")):
+    alarm = AutoNovelty(random_state=0).fit(X).explain(X[0])
+    for shown in (found, searched, race, why, alarm, two_gaussians(500), from_arrays(X, y, name="mine")):
         assert str(shown) == repr(shown)
         cells = Cells(shown._repr_html_()).cells
         flat = " ".join(str(shown).split())

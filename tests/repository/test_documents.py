@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import pkgutil
 import re
@@ -32,6 +33,7 @@ def from_file(path: Path) -> ModuleType:
 
 snippets = from_file(ROOT / "docs" / "_scripts" / "snippets.py")
 public_names = from_file(ROOT / "docs" / "_ext" / "public_names.py")
+method_docs = from_file(ROOT / "docs" / "_ext" / "method_docs.py")
 DOCUMENTS = snippets.documents()
 a_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 #: their programs start Ray; its older releases (2.40) leave their own processes and log files to the collector
@@ -184,6 +186,24 @@ def test_every_public_name_is_described_once_and_has_a_docstring():
     names = public_names.public_names()
     assert len({name.path for name in names}) == len(names) > 100
     assert [name.path for name in names if not (_value(name.path).__doc__ or "").strip()] == []
+
+
+def test_every_method_of_a_learner_has_parameters_and_returns():
+    """In its docstring, or by the Sphinx extension that completes it."""
+    lacking = []
+    for learner in {_value(name.path) for name in public_names.public_names()}:
+        if not inspect.isclass(learner) or not hasattr(learner, "get_params"):
+            continue
+        for name, method in inspect.getmembers(learner, inspect.isfunction):
+            if name.startswith("_") or not method.__module__.startswith("gristmill"):
+                continue
+            signature, text = inspect.signature(method), inspect.getdoc(method) or ""
+            text += "\n".join(method_docs.sections(name, list(signature.parameters), text))
+            if len(signature.parameters) > 1 and "Parameters\n---" not in text:
+                lacking.append(f"{learner.__name__}.{name}: Parameters")
+            if signature.return_annotation != "None" and "Returns\n---" not in text:
+                lacking.append(f"{learner.__name__}.{name}: Returns")
+    assert sorted(lacking) == []
 
 
 def test_a_new_public_name_appears_by_itself(monkeypatch):

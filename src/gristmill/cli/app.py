@@ -14,11 +14,11 @@ from . import process
 
 #: sub-command -> (module, what it does in a line); the line stands here so that --help imports nothing
 _COMMANDS = {
-    "run": ("run", "Compare a few learners on a drifting stream of handwritten digits."),
+    "run": ("run", "Compare a few learners on a drifting stream of handwritten digits"),
     "learn": ("learn", "Learn from a file, a pipe or a named stream"),
     "predict": ("predict", "Print the predictions of a saved model, one line per event"),
     "compare": ("compare", "Run several learners on one stream"),
-    "search": ("search", "Compare combinations of parameters on one stream; the worst are dropped early."),
+    "search": ("search", "Compare combinations of parameters on one stream; the worst are dropped early"),
     "serve": ("serve", "Serve models that learn and predict over HTTP"),
     "inspect": ("inspect", "Show the contents of a model file"),
     "export": ("export", "Write a saved model as an ONNX graph, a C header or JSON"),

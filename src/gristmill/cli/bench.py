@@ -17,7 +17,7 @@ def bench(events: int, as_json: bool) -> None:
     """Measure events per second on this machine: chunks and single events, double and single precision.
 
     A Passive-Aggressive learner with a Gaussian kernel on random labels, so that nearly every event is stored
-    and one leaves for it: the worst case of a full budget.
+    and another one is removed: the worst case of a full budget.
     """
     rows = []
     for features, size in ((20, 100), (20, 1000), (128, 100), (128, 1000)):

@@ -1,4 +1,4 @@
-"""`gristmill run`: the first thing a newcomer sees. A few learners, one drifting stream, bounded memory."""
+"""`gristmill run`, the demonstration: a few learners on one drifting stream, in bounded memory."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def line_up(seed: int) -> dict[str, object]:
 def run(events: int, window: int, seed: int, as_json: bool, report: str | None) -> None:
     """Compare a few learners on a drifting stream of handwritten digits.
 
-    The first keeps every point that it learns from, so that its memory and its time for an event grow with the stream. The
-    others have a limit: the second makes nearly as few errors with 1,000 points, and the third needs no settings.
+    The first learner keeps every support vector, so its memory and its time per event grow with the stream. The others have
+    a limit: the second has nearly the same error with 1,000 support vectors, and the third needs no settings.
 
-    Each event is predicted, scored, then learned. Over the stream the classes come into fashion and go, and
-    the camera turns by 90 degrees, so what was learned at first is of no use in the end.
+    Each event is predicted, scored, then learned. In the course of the stream the frequencies of the classes change and
+    the digits turn by 90 degrees, so the first digits do not help to recognise the last ones.
     """
     from ..evaluate.progress import rich_table
     from ..evaluate.run import compare

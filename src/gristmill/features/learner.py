@@ -241,7 +241,7 @@ class FeatureClassifier(FeatureLearner, Classifier):
         self.class_weight = class_weight
 
     def partial_fit(self, X: Table, y: Labels = None, sample_weight: Labels = None, classes: Labels = None) -> Self:
-        """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
+        """Continue to learn from X, y, in order; `classes`, the labels known in advance, is optional."""
         self._learn(X, y, sample_weight, classes=classes)
         return self
 

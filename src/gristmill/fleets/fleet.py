@@ -87,7 +87,7 @@ class Fleet(FleetBase):
         present : n booleans, optional
             False where no event came: that member does not change, and its score is NaN.
         sample_weight : n numbers >= 0, optional
-        classes : all labels that will ever come, optional
+        classes : labels known in advance, optional
         """
         X = np.asarray(X)
         if X.ndim != 2:

@@ -227,7 +227,7 @@ class KeyedFleet(FleetBase):
         sample_weight : numbers >= 0, optional
         time : when each event came, for `ttl`: numbers on the caller's clock, or dates. It does not run backwards: an
             event that comes late counts as of the latest time before it
-        classes : all labels that will ever come, optional
+        classes : labels known in advance, optional
         """
         self._learn(keys, X, y, sample_weight, time, classes, False)
         return self
@@ -415,7 +415,7 @@ class KeyedFleet(FleetBase):
         return shown, classes
 
     def level(self, keys: Any) -> Any:
-        """The mean that `center=True` takes off the targets of each key; of an unknown key, the mean of all."""
+        """The mean that `center=True` subtracts from the targets of each key; of an unknown key, the mean of all."""
         if not self.center:
             raise AttributeError("a KeyedFleet has a level for each key with center=True only")
         self._settled_store()

@@ -220,7 +220,7 @@ class KernelLearner(RuleLearner):
     # ---- explanations -----------------------------------------------------------------------------------------
 
     def explain(self, x: object, top: int | None = 10) -> Explanation:
-        """The stored points that spoke loudest in the score of one event.
+        """The stored points with the largest contributions to the score of one event.
 
         Parameters
         ----------

@@ -82,7 +82,7 @@ class KernelClassifier(KernelLearner, Classifier):
     def partial_fit(self, X: Table, y: Labels = None, sample_weight: Labels = None, classes: Labels = None) -> Self:
         """Go on learning from X, y, in order.
 
-        `classes`, all labels that will ever come, is optional: new ones may arrive at any time.
+        `classes`, the labels known in advance, is optional: new ones may appear at any time.
         """
         self._learn(X, y, sample_weight, classes=classes)
         return self

@@ -106,7 +106,7 @@ class PairwiseMetric(
         return np.asarray(self._engine.matrix())
 
     def get_mahalanobis_matrix(self) -> Array:
-        """W, by the name that users of metric-learn know."""
+        """W; the name is that of metric-learn."""
         return self.metric_
 
     @property
@@ -136,7 +136,7 @@ class PairwiseMetric(
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def pair_score(self, pairs: object) -> Array:
-        """Minus the distance: the higher, the more alike."""
+        """Minus the distance: higher is more similar."""
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[[npt.ArrayLike, npt.ArrayLike], float]:

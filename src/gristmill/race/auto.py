@@ -139,7 +139,7 @@ class AutoClassifier(Auto, Classifier):
         return expert_sets.for_classes(width) if self.experts is None else list(self.experts)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> AutoClassifier:
-        """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
+        """Continue to learn from X, y, in order; `classes`, the labels known in advance, is optional."""
         self._learn(X, y, classes=classes)
         return self
 

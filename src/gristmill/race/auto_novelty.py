@@ -15,6 +15,7 @@ from .._base.predictors import Detector
 from .._common import inputs
 from .._common.ranges import Range, is_real
 from .._common.seeds import seed_of
+from .._common.tables import html_table
 from .auto import Auto
 from .core import RaceCore
 from .report import ExpertReport, RaceReport
@@ -47,7 +48,7 @@ class AnomalyExplanation:
     score : float
         As `decision_function` gives it: below 0 is an alarm.
     views : dict of str to float
-        Each view of the event, in units of its own spread: 0 is usual, the lower the stranger. The score follows the least.
+        The value of each view, in units of its spread: 0 is usual, lower is more unusual. The score follows the lowest.
     columns : array, one number per column
         The part of each column in the mean distance to the ten nearest events, in spreads of the column; the sum is that
         distance.
@@ -74,18 +75,27 @@ class AnomalyExplanation:
         ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        total = float(self.columns.sum()) or 1.0
+        rows = [[str(c), f"{self.columns[c] / total:.0%}", f"{self.usual[c]:.4g}"] for c in self.order]
+        views = ", ".join(f"{name} {value:+.3g} spreads" for name, value in self.views.items())
+        verdict = "an alarm" if self.score < 0 else "no alarm"
+        return html_table(["column", "of the distance", "usual"], rows, f"Score {self.score:.4g}: {verdict} ({views}).")
+
 
 class AutoNovelty(Auto, Detector):
     """A novelty detector whose only setting is the share of alarms: one pass, bounded memory.
 
     Each event is compared with a sample of earlier ones in three ways: by the distance to the nearest events, by that
     distance relative to what is usual among these events (a local density ratio), and by isolation trees. Each of the
-    three is measured against its values for the last thousand events, and a soft minimum of them is the score, so that one
-    suffices. Events that lie farther out than nine tenths of the last thousand are not stored, so that anomalies do not
-    become familiar; if a quarter of all events is such for a while, the stream has drifted and all are stored. An alarm is
-    a score whose share among the last thousand is below `alarm_rate`; below the lowest twentieth the share is extrapolated,
-    so that farther is always stranger. If there were too many or too few alarms, the threshold is corrected. There is no
-    alarm in the first 50 events.
+    three is standardised by its values for the last thousand events, and a soft minimum of them is the score, so that one
+    low value suffices. Events with a lower score than nine tenths of the last thousand are not stored, so that anomalies
+    are not learned as usual; if a quarter of all events is like that for a while, the stream has drifted and all are
+    stored. An alarm is a score whose share among the last thousand is below `alarm_rate`; below the lowest twentieth
+    the share is extrapolated, so that scores do not saturate. If there were too many or too few alarms, the threshold
+    is corrected. There is no alarm in the first 50 events.
 
     Parameters
     ----------
@@ -235,7 +245,7 @@ class AutoNovelty(Auto, Detector):
         return RaceReport(self._task.name, seen, float(core.alarms) / max(seen, 1), rows, np.empty((0, 8)))
 
     def explain(self, x: Any, top: int | None = 10) -> AnomalyExplanation:
-        """Which columns, and which of the three views, make one event strange.
+        """Which columns, and which of the three views, make one event unusual.
 
         Parameters
         ----------

@@ -189,7 +189,7 @@ class RaceClassifier(Race, Classifier):
     """
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> RaceClassifier:
-        """Go on learning from X, y, in order; `classes`, all labels that will ever come, is optional."""
+        """Continue to learn from X, y, in order; `classes`, the labels known in advance, is optional."""
         self._learn(X, y, classes=classes)
         return self
 

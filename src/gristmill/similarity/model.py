@@ -28,7 +28,7 @@ SHARED = """similarity : kernel, callable or "precomputed", default=Gaussian(1 /
         need not be positive definite, nor symmetric: the landmark is the second argument."""
 
 OTHERS = """distance : bool, default=False
-        The similarity is a distance: the smaller, the more alike.
+        The similarity is a distance: smaller is more similar.
     n_jobs : int, optional
         Workers for a Python function; a surrounding `joblib.parallel_config` decides their kind.
     progress : bool, default=False

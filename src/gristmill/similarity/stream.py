@@ -137,7 +137,7 @@ class StreamLandmarkClassifier(StreamLandmarkModel, Classifier):
     ----------
     {PARAMETERS}
     distance : bool, default=False
-        The similarity is a distance: the smaller, the more alike.
+        The similarity is a distance: smaller is more similar.
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -223,7 +223,7 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
     epsilon : float >= 0, default=0.1
         Errors up to this cost nothing.
     distance : bool, default=False
-        The similarity is a distance: the smaller, the more alike.
+        The similarity is a distance: smaller is more similar.
     random_state : int, Generator, RandomState or None
 
     Attributes

@@ -78,7 +78,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X).transform(X)
 
     def learn_transform(self, X: Any) -> Floats:
-        """Take in events, and scale each by what was known when it came."""
+        """Learn events, and scale each by the statistics up to and including it."""
         fresh = self._fresh() if self._scaling is None else None
         refuse_masked(X, "X")
         X = validate_data(self, X, reset=fresh is not None, dtype=np.float64)
