@@ -90,7 +90,7 @@ class Baselines:
         self._wrong = dict.fromkeys(self._counters, 0.0)
 
     def update(self, labels: Any) -> None:
-        """Take in the labels of a chunk."""
+        """Count the labels of a chunk."""
         if labels is None or not self._counters or len(labels) == 0:
             return
         if self.task == "regression":

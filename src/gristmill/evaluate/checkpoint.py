@@ -39,7 +39,7 @@ def _is_record(path: Path) -> bool:
 
 
 def _records(path: Path) -> list[Path]:
-    """The records that lie beside a model, by their exact names and by how they begin."""
+    """The record files of a model, identified by name and header."""
     name = re.compile(re.escape(path.name) + r"\.[0-9]+\.json", re.DOTALL)
     return [found for found in path.parent.iterdir() if name.fullmatch(found.name) and _is_record(found)]
 
@@ -67,7 +67,7 @@ def write(follower: Follower, path: Any) -> None:
 
 
 def restore(follower: Follower, path: Any) -> int:
-    """Put a follower where the checkpoint was written; returns how many events it has behind it."""
+    """Restore a follower from a checkpoint; returns the number of its events."""
     path = Path(path)
     if not path.exists():
         return 0

@@ -1,4 +1,4 @@
-"""Labels that come late: an event is predicted when it comes and learned only when its label arrives."""
+"""Delayed labels: an event is predicted on arrival and learned when its label arrives."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class DelayedFollower(Follower):
 
 
 def _alike(left: Any, right: Any) -> bool:
-    """Whether two scores stand in one array: both there, and of as many classes."""
+    """Whether two scores fit into one array: both exist and have as many classes."""
     return (left is None) == (right is None) and np.shape(left) == np.shape(right)

@@ -28,13 +28,13 @@ MOST_CLASSES = 20
 WORST = 10
 #: bins of the calibration table
 BINS = 10
-#: share of targets that intervals are to hold
+#: coverage of the intervals
 COVERAGE = 0.9
 
 
 @dataclass(frozen=True, order=True)
 class Mistake:
-    """One prediction that was far off; ordered by how far."""
+    """One large error; ordered by its size."""
 
     loss: float
     event: int
@@ -128,7 +128,7 @@ class Details:
             self.confusions.update(zip(map(str, y.tolist()), map(str, predicted.tolist()), strict=True))
             losses = np.where(y != predicted, _confidence(batch), 0.0)
         for place in np.argsort(-losses, kind="stable")[:WORST].tolist():
-            if losses[place] > 0 and first + place:  # of the first event nothing was known
+            if losses[place] > 0 and first + place:  # the first event had no prediction
                 self._take(Mistake(float(losses[place]), first + place + 1, _text(y[place]), _text(predicted[place])))
 
     def _take(self, mistake: Mistake) -> None:
@@ -163,7 +163,7 @@ def _text(value: object) -> str:
 
 
 def _without_source(rows: object) -> Any:
-    """Rows that do not keep the block of the file that they came from."""
+    """Rows without a reference to the block of the file."""
     return replace(rows, where=None) if isinstance(rows, Frame) else rows
 
 

@@ -19,7 +19,7 @@ LEAST = 30
 
 
 def wanted(drift: bool | None) -> bool:
-    """An explicit wish, else whether River is there."""
+    """The given choice, else whether River is installed."""
     there = find_spec("river") is not None
     if drift and not there:
         raise ImportError("drift=True marks changes by River's ADWIN: pip install 'gristmill[river]'")

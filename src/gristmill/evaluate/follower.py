@@ -36,7 +36,7 @@ def task_of(model: Any) -> str:
 
 
 def moved(error: CellError, rows: int) -> CellError:
-    """The error of a part of a chunk as one of the chunk, in which the part begins at a row."""
+    """The error of a part of a chunk with the row number of the whole chunk."""
     return CellError(error.row + rows, error.column, error.value, error.why)
 
 
@@ -207,7 +207,7 @@ class Follower:
         return fresh
 
     def refresh(self) -> Result:
-        """Bring the numbers of the result up to the present."""
+        """Update the numbers of the result."""
         result, model = self.result, self.model
         result.metrics = {tally.name: tally.value() for tally in self._tallies}
         result.rolling = {tally.name: tally.value() for tally in self.rolling()}

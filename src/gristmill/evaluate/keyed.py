@@ -1,4 +1,4 @@
-"""A fleet on its way along a stream of keyed rows: one learner for the total, and a small record of each key."""
+"""A run of a fleet along keyed rows: metrics of the total and a small record per key."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .._common.types import Labels
 
 #: points of a key's curve; when they are full, neighbours become one
 CURVE = 16
-#: what a key is judged by
+#: loss by which keys are ranked
 MEASURES = {"classification": "error", "regression": "mae", "novelty": "alarm_rate"}
 
 
 @dataclass
 class KeyRecord:
-    """How one key fared: its events, the mean of their losses, and that mean over time."""
+    """Record of one key: number of events, mean loss, and that mean over time."""
 
     key: Any
     events: int
@@ -44,7 +44,7 @@ class KeyRecord:
 
 
 class KeyedRun:
-    """A `KeyedFleet` with the manners of one learner over `KeyedRows`, which takes down what became of each key.
+    """A `KeyedFleet` with the interface of one learner over `KeyedRows`; it records the losses of each key.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def position_of(model: Any, source: str) -> dict[str, Any] | None:
 
 
 class LiveRun:
-    """Learns batch after batch, each message exactly once whatever dies and whenever.
+    """Learns batch by batch, each message exactly once, also across crashes.
 
     Predictions are flushed before the model is saved, and acknowledged after. A crash may repeat predictions, which carry
     their positions, but never learning.
@@ -97,7 +97,7 @@ class LiveRun:
         feed.reader.release = self._release
 
     def run(self, progress: bool | None = None) -> None:
-        """To the end of the feed, or until a signal; what was learned is saved then."""
+        """Run to the end of the feed or until a signal, then save."""
         if not self.feed.position:
             self.feed.open(self.learned or None)
         self.learned = self.feed.position | self.learned
@@ -108,7 +108,7 @@ class LiveRun:
                 if self._unsaved and (self._is_due() or not batch.messages):
                     self.save()
                 elif self._untold:
-                    self._tell()
+                    self._acknowledge()
                 self.feed.lag()
                 tick(self.follower.result.n_events)
             self.save()
@@ -179,7 +179,7 @@ class LiveRun:
         return found
 
     def _predict(self, events: Events) -> list[Record]:
-        """What is predicted of events whose labels come later; nothing before the first label."""
+        """Predictions for events whose labels come later; none before the first label."""
         count = len(events.places)
         if not self.events:
             return self._records(events, {"prediction": [None] * count})
@@ -213,7 +213,7 @@ class LiveRun:
         return [] if self.writer is None else records(self._source, events.places, columns)
 
     def _learn(self, events: Events) -> list[Record]:
-        """Learn events, and what was predicted of each before."""
+        """Learn events; returns what was predicted of each before."""
         count = len(events.places)
         if self._more is None:
             try:
@@ -284,7 +284,7 @@ class LiveRun:
 
     def save(self) -> None:
         """Flush predictions, save model and position in one write, then acknowledge to the broker."""
-        if not self._unsaved or (self._ahead is not None and not self.events):  # nothing is there that could be saved
+        if not self._unsaved or (self._ahead is not None and not self.events):  # nothing was learned, so there is nothing to save
             return
         began = time.monotonic()
         for out in (self.rows.letters, self.writer):
@@ -298,12 +298,12 @@ class LiveRun:
             self.saved.stream_positions_ = {**getattr(self.saved, "stream_positions_", {}), self._source: note}
             self._save(self.saved)
             self.feed.counts.saved += 1
-        self._tell()
+        self._acknowledge()
         self._unsaved = 0
         self._last = time.monotonic()
         self._took = self._last - began
 
-    def _tell(self) -> None:
+    def _acknowledge(self) -> None:
         """Acknowledge the saved position to the broker; if it is away, again with the next batch."""
         self._untold = True
         with suppress(BrokerAway):

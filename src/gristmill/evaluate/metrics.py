@@ -23,7 +23,7 @@ class PredictionBatch(NamedTuple):
 
 
 class Tally:
-    """Base of the metrics. `state` is plain JSON, so that a run can be broken off and taken up again."""
+    """Base of the metrics. `state` is plain JSON, so that a run can be interrupted and continued."""
 
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]

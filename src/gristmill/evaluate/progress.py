@@ -21,7 +21,7 @@ PATIENCE = 2.0
 
 
 def wanted(progress: bool | None) -> bool:
-    """An explicit wish, else whether there is a notebook, or a terminal and rich."""
+    """The given choice, else whether output goes to a notebook, or to a terminal with rich installed."""
     if progress is not None:
         return progress
     if in_notebook():

@@ -65,7 +65,7 @@ class Report:
         return self
 
     def warning(self, words: str) -> Report:
-        """Something that the reader must not miss."""
+        """A warning."""
         self._parts.append(f'<p class="warn">{html.escape(words)}</p>')
         return self
 
@@ -129,5 +129,5 @@ class Report:
         )
 
     def write(self, path: Any) -> None:
-        """Write the page to a file, all or nothing: a failure leaves what was there before."""
+        """Write the page to a file atomically."""
         write(Path(path), self.html().encode())

@@ -1,4 +1,4 @@
-"""What a run leaves behind: numbers at the end, a curve over time, and ways to show them."""
+"""Results of runs: final numbers, curves over time, and tables of them."""
 
 from __future__ import annotations
 

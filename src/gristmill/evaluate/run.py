@@ -201,7 +201,7 @@ class Run:
     error: Exception | None
 
     def go(self) -> Comparison:
-        """Run to the end of the stream, or to what ends it early; `error` says so then."""
+        """Run to the end of the stream or to an error, which is stored in `error`."""
         followers, source, stopped = self.followers, self.source, ""
         total = None if source.n_events is None else self._done + source.n_events
         with bars.live(followers, total, source.name, bars.wanted(self._progress)) as tick:
@@ -222,7 +222,7 @@ class Run:
         return Comparison([follower.finish() for follower in followers], self._baselines.errors)
 
     def go_on(self) -> Comparison:
-        """Run to the end of the stream; what ends it early is raised, except an interrupt."""
+        """Run to the end of the stream; errors are raised, an interrupt is not."""
         comparison = self.go()
         if self.error is not None:
             raise self.error

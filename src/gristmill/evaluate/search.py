@@ -27,7 +27,7 @@ _BATCH = 20_000
 
 @dataclass
 class SearchResult:
-    """All candidates with how far they came and how they did; the best first.
+    """All candidates with their events and metric, the best first.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def search(
     n_jobs: int | None = None,
     progress: bool | None = None,
 ) -> SearchResult:
-    """Try every combination of parameters on a stream, and drop the worst as it goes on.
+    """Try every combination of parameters on a stream, and drop the worst on the way.
 
     All candidates learn the first events; the best third goes on to three times as many, and so forth, until
     the stream ends. Every candidate sees every event at most once, and the data are read once. An interrupt
@@ -168,7 +168,7 @@ def tried(
     n_jobs: int | None = None,
     progress: bool | None = None,
 ) -> SearchResult:
-    """As `search`; where the stream cannot be read on, the result up to there, with its `error`."""
+    """As `search`; if the stream breaks off, the result so far with its `error`."""
     if not 0 < keep < 1:
         raise ValueError(f"keep must be in (0, 1), got {keep!r}")
     if stream is None:
@@ -235,7 +235,7 @@ def without_settings(
 
 
 class _Race:
-    """Candidates on their way along the stream; at each rung the worst fall out."""
+    """The running candidates; at each rung the worst are dropped."""
 
     def __init__(
         self, candidates: list[Follower], rung: int, keep: float, n_jobs: int | None, bad: BadRows | None
@@ -263,7 +263,7 @@ class _Race:
                 self.flush()
 
     def flush(self) -> None:
-        """Let every candidate learn what is waiting."""
+        """Let every candidate learn the buffered chunks."""
         if not self._waiting:
             return
         chunks, count = self._waiting, self._count

@@ -1,4 +1,4 @@
-"""Pictures of answers: why a score is what it is, whether probabilities hold, and intervals over a stream."""
+"""Pictures of explanations, calibration of probabilities, and intervals over a stream."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class IntervalDisplay:
         """Draw the last events; the artists are kept as `ax_`, `figure_`, `band_` and `missed_`."""
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
-        part = slice(max(len(self.y) - last, 1), None)  # the first interval of a stream is endless
+        part = slice(max(len(self.y) - last, 1), None)  # the first interval of a stream is infinite
         events, inside = np.arange(len(self.y))[part], self.covered_[part]
         says = f"interval for {self.coverage:.0%}"
         self.band_ = self.ax_.fill_between(events, *self.intervals[part].T, color=COLOURS[5], alpha=0.35, label=says)

@@ -42,7 +42,7 @@ def lone(points: list[Any]) -> str:
 
 
 def _legend_above(ax: Any, **kwargs: Any) -> None:
-    """Above the curves, which fill the axes from side to side; long names have a line each."""
+    """Put the legend above the axes; long names get one line each."""
     longest = max((len(text) for text in ax.get_legend_handles_labels()[1]), default=0)
     columns = 1 if longest > 40 else 2 if longest > 18 else 3
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "alignment": "left", "borderaxespad": 0.3}
