@@ -1,5 +1,4 @@
-"""Checkpoints of a run: the model file, and beside it the record so far, such that a crash never leaves two
-halves.
+"""Checkpoints of a run: model file and record of the run, which fit each other also after a crash.
 
 The record is written first, with the model's count of events (`n_seen_`) in its name, then the model replaces the old one
 atomically. The sample count of the saved model decides which record belongs to it. The count of the run is in the

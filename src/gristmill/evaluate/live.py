@@ -284,7 +284,7 @@ class LiveRun:
 
     def save(self) -> None:
         """Flush predictions, save model and position in one write, then acknowledge to the broker."""
-        if not self._unsaved or (self._ahead is not None and not self.events):  # nothing was learned, so there is nothing to save
+        if not self._unsaved or (self._ahead is not None and not self.events):  # nothing to save
             return
         began = time.monotonic()
         for out in (self.rows.letters, self.writer):

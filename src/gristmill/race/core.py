@@ -82,7 +82,7 @@ class RaceCore(_core.Race):
         return found
 
     def set_expert(self, place: int, parts: Any, core: Any) -> None:
-        """Go on with this core in place of an expert's."""
+        """Replace the core of an expert."""
         if place in self._foreign:
             self.foreign(place).become(parts, core)
         else:

@@ -72,7 +72,7 @@ class ExpertSpec:
         return run.core
 
     def begin_with(self, parts: dict[str, Any], width: int) -> Any:
-        """The same with the parts of a saved race. requires: a kernel learner."""
+        """A core with the parts of a saved race. requires: a kernel learner."""
         self.parts = self.model._parts_from_file({}, parts)
         core = self.model._make_core(self.parts, width, False, self.single, 0)
         if task_of(self.model) == "novelty":

@@ -1,4 +1,4 @@
-"""The experts of learners that need no settings: few, coarse and wide apart; the best are those of a race, not of a guess.
+"""The experts of learners that need no settings: few and wide apart on a coarse grid; the race finds the best of them.
 
 Widths follow from the number of columns d: standardised columns lie 2 d apart, squared, in the median. The order is that in
 which experts are left out where a memory is too small for all.

@@ -45,7 +45,7 @@ class ForeignLearner:
         self._core, self._saved = core, None
 
     def become(self, parts: Any, core: Any) -> None:
-        """Go on with others in place of these."""
+        """Take over the state of another expert."""
         self.parts = parts
         self._set(core)
 
@@ -61,7 +61,7 @@ class ForeignLearner:
     # ---- learning ------------------------------------------------------------------------------------------
 
     def begin(self, width: int) -> None:
-        """As before the first sample."""
+        """Reset to the state before the first sample."""
         core = self.spec.begin(width)
         self.parts, self.model = self.spec.parts, copy.copy(self.spec.model)
         self._set(core)
