@@ -28,7 +28,7 @@ export const BUDGETS = {
 export const ALGORITHMS = {
   Perceptron: {
     rule: "Perceptron", budget: "Unbounded",
-    says: "The Perceptron stores a point each time it is wrong, and forgets nothing: its memory grows, and old points argue against new ones.",
+    says: "The Perceptron stores a point each time it is wrong, and forgets nothing: its memory grows, and after a change old points outweigh new ones.",
   },
   "Passive-aggressive": {
     rule: "PassiveAggressive", budget: "DropOldest",

@@ -11,7 +11,7 @@ export const LONGEST = 8000; // events; then the stream stops
 const turning = {
   title: "Turning crescents",
   changes: [[2000, "half a turn"], [4000, "a full turn"]],
-  about: "Two crescents hold each other and turn: half-way each lies where the other was.",
+  about: "Two interlocking crescents turn: after half a turn each lies where the other was.",
   event(t, noise) {
     const angle = Math.PI * uniform(t, 1), turn = (2 * Math.PI * t) / 4000;
     const label = uniform(t, 0) < 0.5 ? 0 : 1, side = label === 0 ? 1 : -1;
@@ -56,7 +56,7 @@ const entered = DIGITS.map((digit) => {
 const digits = {
   title: "Digits, new ones enter",
   changes: [[600, "3 enters"], [1200, "9 enters"]],
-  about: "Handwritten digits in a plane that tells them apart: 1 and 7, from event 600 on 3, from 1,200 on 9. A new class may come at any event.",
+  about: "Handwritten digits in two dimensions that separate them: 1 and 7, from event 600 on 3, from 1,200 on 9. A new class may come at any event.",
   event(t) {
     const known = entered[Math.min(1 + Math.floor(t / 600), 3)], image = images[Math.floor(uniform(t, 0) * known)];
     const [a, b] = PLACES[image];

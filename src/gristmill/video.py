@@ -123,11 +123,18 @@ class BackgroundSubtractor:
 
 def smooth(new: npt.NDArray[np.bool_], side: int) -> npt.NDArray[np.uint8]:
     """The median of a mask over squares: what the majority says, the border repeated outwards."""
-    counts: Any = new
+    counts: npt.NDArray[Any] = new.view(np.uint8)
     if side > 1:
-        counts = np.pad(new.view(np.uint8), side // 2, mode="edge").astype(np.uint8 if side < 16 else np.uint32)
-        for _ in range(2):  # sums of rows, then of columns
-            end = len(counts) - side + 1
-            counts = sum(counts[at : at + end] for at in range(1, side)) + counts[:end]
-            counts = counts.T
-    return np.where(counts > side * side // 2, np.uint8(255), np.uint8(0))
+        edge, (height, width) = side // 2, new.shape
+        wide = np.empty((height + 2 * edge, width + 2 * edge), dtype=np.uint8 if side < 16 else np.uint32)
+        middle = slice(edge, edge + width)
+        wide[edge : edge + height, middle] = new
+        wide[:edge, middle], wide[edge + height :, middle] = new[0], new[-1]
+        wide[:, :edge], wide[:, edge + width :] = wide[:, [edge]], wide[:, [edge + width - 1]]
+        columns = wide[:height] + wide[1 : height + 1]
+        for at in range(2, side):
+            columns += wide[at : at + height]
+        counts = columns[:, :width] + columns[:, 1 : width + 1]
+        for at in range(2, side):
+            counts += columns[:, at : at + width]
+    return (counts > side * side // 2).view(np.uint8) * np.uint8(255)
