@@ -19,7 +19,9 @@ class BackgroundSubtractor:
 
     Each pixel has a novelty detector over its own colours; foreground is where the detector's score falls below the
     threshold. Frames must have one size and one type. Whole numbers without a sign (8 or 16 bits) are divided by the largest
-    of their type, so the kernel sees numbers in [0, 1]; other numbers are taken as they are.
+    of their type, so the kernel gets numbers in [0, 1]; other numbers are not scaled.
+
+    Experimental: it may change in any minor version.
 
     Parameters
     ----------

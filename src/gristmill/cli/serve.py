@@ -67,6 +67,8 @@ def serve(**given: Any) -> None:
 
     MODEL is a model file to continue from; its name is that of the file. With --from, that model (or the one of --name)
     learns from a broker inside the service; the position is in its journal.
+
+    Experimental: options and paths may change in any minor version.
     """  # fmt: skip
     from .._common.ranges import bytes_in
     from ..serve import Settings, Store, app

@@ -23,10 +23,10 @@ from .shards.sharded_fleet import ShardedFleet
 
 
 class Cluster:
-    """Learners that live on several processors or machines; a context manager over Ray.
+    """Learners on several processors or machines; a context manager over Ray.
 
-    It is for a fleet of keys that is too large or too busy for one process, for data that live apart, and for many settings
-    at once. It does not make one learner faster.
+    It is for a fleet of keys that is too large or too busy for one process, for data in several places, and for many
+    settings at once. It does not make one learner faster. Experimental: it may change in any minor version.
 
     Parameters
     ----------

@@ -71,14 +71,16 @@ class Application(Starlette):
 def app(store: Any, settings: Settings | None = None, tokens: access.Tokens | None = None) -> Starlette:
     """The service as an ASGI application, for any server.
 
+    Experimental: it may change in any minor version.
+
     Parameters
     ----------
     store : path or Store
-        The folder of the models; it is created if it is not there. Only one process may use it at a time.
+        The folder of the models; it is created if it does not exist. Only one process may use it at a time.
     settings : Settings, optional
         Limits, for a path.
     tokens : access.Tokens, optional
-        Without tokens only requests to 127.0.0.1 and localhost are answered.
+        Without tokens only requests to 127.0.0.1 and localhost are accepted.
 
     Examples
     --------

@@ -77,10 +77,12 @@ _SEQUENCES = SequenceTask()
 class StructuredLearner(StreamEstimator):
     """Online learner of f(x, label) for labels of any kind: classes, sequences, trees.
 
-    The answer for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds
-    k((x, y), .) and takes off k((x, r), .), r the best rival; `MarginProjection` and `Project` make it the
+    The prediction for x is the label with the highest f(x, label). With the rule `Perceptron` a mistake adds
+    k((x, y), .) and subtracts k((x, r), .), r the best rival; `MarginProjection` and `Project` make it the
     structured Projectron++; `Implicit` is the structured ILK step (SILK with `DropSmallest`), whose rival r
     is the label with the highest cost(y, r) + f(x, r).
+
+    Experimental: it may change in any minor version.
 
     Parameters
     ----------
