@@ -42,8 +42,8 @@ export class Gristmill {
   // A model from the bytes of a file that Python or `save` wrote. Throws ModelFileError where they are damaged, or hold
   // something else than a kernel learner over dense rows.
   open(bytes) {
-    const { said, arrays } = readFile(bytes, (data) => this.#core.digest(data));
-    return Model.restored(this.#core, said, arrays);
+    const { metadata, arrays } = readFile(bytes, (data) => this.#core.digest(data));
+    return Model.restored(this.#core, metadata, arrays);
   }
 }
 
@@ -105,7 +105,7 @@ export class Model {
   #parts;
   #labels = []; // in the order in which they came
   #codes = new Map();
-  #said = null; // of the file it came from
+  #metadata = null; // of the file it came from
   #single = false;
   #targets = 1;
 
@@ -117,12 +117,12 @@ export class Model {
     if (parts.rule && parts.budget) checkComposition(parts.rule, parts.budget);
   }
 
-  static restored(core, said, arrays) {
+  static restored(core, metadata, arrays) {
     const refuse = (why) => { throw new ModelFileError(`the browser module cannot open this model: ${why}`); };
-    const estimator = said.class;
+    const estimator = metadata.class;
     if (!(estimator in TASKS)) refuse(`it is a ${estimator}, and it reads ${Object.keys(TASKS).join(", ")}`);
     if (!arrays.points) refuse("its points are sparse or objects, and it reads dense rows of numbers");
-    const fitted = plain(said.fitted), weights = plain(said.parameters.class_weight ?? null);
+    const fitted = plain(metadata.fitted), weights = plain(metadata.parameters.class_weight ?? null);
     let made;
     try {
       made = Object.fromEntries(["kernel", "rule", "budget"].map((name) => [name, partFrom(fitted[name])]));
@@ -131,9 +131,9 @@ export class Model {
     }
     const classWeight = weights?.type === "dict" ? new Map(weights.items) : weights;
     const model = new Model(core, estimator, { ...made, average: fitted.average, classWeight });
-    model.#said = said;
+    model.#metadata = metadata;
     model.#single = arrays.points.dtype === "F32";
-    model.#labels = (fitted.labels ?? []).map((label, at) => ({ label, text: said.fitted.labels[at] }));
+    model.#labels = (fitted.labels ?? []).map((label, at) => ({ label, text: metadata.fitted.labels[at] }));
     model.#codes = new Map(model.#labels.map(({ label }, at) => [label, at]));
     for (const [name, { dtype, shape, bytes }] of Object.entries(arrays)) {
       if (name === "points") continue;
@@ -322,14 +322,14 @@ export class Model {
     arrays.points = { dtype, shape, bytes: core.bytes(call.gm_points_data(), width * shape[0] * shape[1]) };
     const { kernel, rule, budget, average, classWeight } = this.#parts;
     const weights = classWeight instanceof Map ? { type: "dict", items: [...classWeight] } : classWeight;
-    const parameters = this.#said?.parameters ?? {
+    const parameters = this.#metadata?.parameters ?? {
       average, budget, kernel, n_jobs: 1, passes: 1, random_state: null, rule,
       ...(this.#estimator === "KernelClassifier" ? { class_weight: weights } : {}),
     };
-    const fitted = { kernel, rule, budget, average, n_features_in: this.width, ...this.#said?.fitted };
+    const fitted = { kernel, rule, budget, average, n_features_in: this.width, ...this.#metadata?.fitted };
     if (this.#labels.length) fitted.labels = this.#labels.map(({ text }) => text);
-    const said = { format: FORMATS.at(-1), version: core.text(call.gm_version()), isa: "baseline", class: this.#estimator, parameters, fitted };
-    return writeFile(said, arrays, (data) => core.digest(data));
+    const metadata = { format: FORMATS.at(-1), version: core.text(call.gm_version()), isa: "baseline", class: this.#estimator, parameters, fitted };
+    return writeFile(metadata, arrays, (data) => core.digest(data));
   }
 
   // Gives the memory back at once; else the garbage collector does some time.

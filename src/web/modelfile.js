@@ -65,8 +65,8 @@ const TYPES = {
 const ascii = (text) => new TextEncoder().encode(text);
 
 // digest: a function of bytes to 32 hexadecimal figures.
-function checksum(said, arrays, digest) {
-  const pieces = [ascii(dump(said))];
+function checksum(metadata, arrays, digest) {
+  const pieces = [ascii(dump(metadata))];
   for (const name of Object.keys(arrays).sort()) {
     const { dtype, shape, bytes } = arrays[name];
     pieces.push(ascii(`${name} ${TYPES[dtype].python} (${shape.join(", ")}${shape.length === 1 ? "," : ""})`), bytes);
@@ -80,9 +80,9 @@ function joined(pieces) {
   return all;
 }
 
-// said: format, version, isa, class, parameters and fitted values. arrays: {name: {dtype, shape, bytes}}.
-export function writeFile(said, arrays, digest) {
-  const text = dump({ ...said, checksum: checksum(said, arrays, digest) });
+// metadata: format, version, isa, class, parameters and fitted values. arrays: {name: {dtype, shape, bytes}}.
+export function writeFile(metadata, arrays, digest) {
+  const text = dump({ ...metadata, checksum: checksum(metadata, arrays, digest) });
   const header = { __metadata__: { gristmill: text } }, pieces = [];
   let at = 0;
   const byWidth = Object.keys(arrays).sort((a, b) => TYPES[arrays[b].dtype].bytes - TYPES[arrays[a].dtype].bytes || (a < b ? -1 : 1));
@@ -104,7 +104,7 @@ export function readFile(file, digest) {
   if (bytes.length < 8) refuse("they are too few");
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
   if (length > bytes.length - 8) refuse("the header is cut off");
-  let header, said;
+  let header, metadata;
   try {
     header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, 8 + length)));
   } catch {
@@ -112,7 +112,7 @@ export function readFile(file, digest) {
   }
   if (typeof header?.__metadata__?.gristmill !== "string") refuse("it has no gristmill metadata");
   try {
-    said = parse(header.__metadata__.gristmill);
+    metadata = parse(header.__metadata__.gristmill);
   } catch {
     refuse("its metadata are no JSON");
   }
@@ -129,8 +129,8 @@ export function readFile(file, digest) {
     end = Math.max(end, to);
   }
   if (end !== data.length) refuse("it is longer or shorter than its arrays");
-  if (!FORMATS.includes(Number(said.format))) refuse(`it has format ${said.format?.text}, and this module reads ${FORMATS.join(", ")}`);
-  const { checksum: stated, ...rest } = said;
+  if (!FORMATS.includes(Number(metadata.format))) refuse(`it has format ${metadata.format?.text}, and this module reads ${FORMATS.join(", ")}`);
+  const { checksum: stated, ...rest } = metadata;
   if (stated !== checksum(rest, arrays, digest)) refuse("its checksum is wrong, so it is damaged");
-  return { said: rest, arrays };
+  return { metadata: rest, arrays };
 }

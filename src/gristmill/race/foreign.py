@@ -45,7 +45,7 @@ class ForeignLearner:
         self._core, self._saved = core, None
 
     def become(self, parts: Any, core: Any) -> None:
-        """Take over the state of another expert."""
+        """Use these parts and this core from now on."""
         self.parts = parts
         self._set(core)
 
