@@ -119,7 +119,7 @@ class Calibration {
     }
 
     void visit(Archive& archive) {
-        if (archive.loads && !archive.has("calibration")) return;  // merged learners are calibrated anew
+        if (archive.loads && !archive.has("calibration")) return;  // merged learners are calibrated again
         std::vector<double> numbers{count_, square_, slope_, curvature_, cross_};
         const std::size_t outputs = offsets_.size();
         archive.numbers("calibration", numbers, numbers.size());

@@ -113,7 +113,7 @@ class Expansion {
     bool stays_in_range(double coefficient, double factor) const;
     // Multiplies the columns of the stored points by factors; this changes f.
     void rescale(std::span<const double> factors) { points_->rescale(factors); }
-    // Changes the rows of the stored points, which keep their coefficients; norm and merge partners are computed anew.
+    // Changes the rows of the stored points, which keep their coefficients; norm and merge partners are recomputed.
     void change_points(const RowChange& change);
     // f_o <- factor_o f_o, including past hypotheses. Several factors require that the norm is not tracked.
     void scale_outputs(std::span<const double> factors);
