@@ -47,6 +47,37 @@ void in_columns(const ColumnScaling& scaling, const Array1<std::int32_t>& column
             throw nb::value_error("there is no such column");
 }
 
+// Rows of the same shape by `call(rows, count, out)`.
+template <class S, class Call>
+Doubles mapped(const S& scaling, const Array2<double>& rows, Call call) {
+    same_width(scaling, rows.shape(1));
+    std::vector<double> out(rows.size());
+    call(rows.data(), rows.shape(0), out.data());
+    return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+}
+
+// A class with the methods of every scaling of columns.
+template <class S>
+nb::class_<S> scaling_class(nb::module_& m, const char* name) {
+    return nb::class_<S>(m, name)
+        .def_prop_ro("width", &S::width)
+        .def_prop_ro("seen", [](const S& scaling) { return scaling.seen; })
+        .def("widen", [](S& scaling, Array1<double> first,
+                         std::uint64_t events) { scaling.widen({first.data(), first.size()}, events); })
+        .def(
+            "learn",
+            [](S& scaling, Array2<double> rows) {
+                return mapped(scaling, rows, [&](auto... given) { scaling.learn(given...); });
+            },
+            "Learn rows; each is scaled by what was known before it.")
+        .def("scale",
+             [](const S& scaling, Array2<double> rows) {
+                 return mapped(scaling, rows, [&](auto... given) { scaling.scale(given...); });
+             })
+        .def("slopes", [](const S& scaling) { return array_of(scaling.slopes()); })
+        .def("copy", [](const S& scaling) { return S(scaling); });
+}
+
 using Gaps = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 }  // namespace
@@ -89,33 +120,13 @@ void bind_scaling(nb::module_& m) {
             means = std::move(read);
         });
 
-    nb::class_<ColumnScaling>(m, "Scaling")
+    scaling_class<ColumnScaling>(m, "Scaling")
         .def(
             "__init__",
             [](ColumnScaling* self, bool by_range, std::optional<std::uint64_t> warmup) {
                 new (self) ColumnScaling(by_range, warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
             },
             nb::arg("by_range"), nb::arg("warmup").none())
-        .def_prop_ro("width", &ColumnScaling::width)
-        .def_prop_ro("seen", [](const ColumnScaling& scaling) { return scaling.seen; })
-        .def("widen", [](ColumnScaling& scaling, Array1<double> first,
-                         std::uint64_t events) { scaling.widen({first.data(), first.size()}, events); })
-        .def(
-            "learn",
-            [](ColumnScaling& scaling, Array2<double> rows) {
-                same_width(scaling, rows.shape(1));
-                std::vector<double> out(rows.size());
-                scaling.learn(rows.data(), rows.shape(0), out.data());
-                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-            },
-            "Take in rows, and scale each by what was known when it came.")
-        .def("scale",
-             [](const ColumnScaling& scaling, Array2<double> rows) {
-                 same_width(scaling, rows.shape(1));
-                 std::vector<double> out(rows.size());
-                 scaling.scale(rows.data(), rows.shape(0), out.data());
-                 return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-             })
         .def(
             "learn_sparse",
             [](ColumnScaling& scaling, Array1<std::int64_t> starts, Array1<std::int32_t> columns,
@@ -137,8 +148,6 @@ void bind_scaling(nb::module_& m) {
                  scaling.scale_sparse(values.size(), columns.data(), values.data(), out.data());
                  return array_of(std::move(out));
              })
-        .def("slopes", [](const ColumnScaling& scaling) { return array_of(scaling.slopes()); })
-        .def("copy", [](const ColumnScaling& scaling) { return ColumnScaling(scaling); })
         .def("state",
              [](const ColumnScaling& scaling) { return stacked({&scaling.first, &scaling.low, &scaling.high}); })
         .def("restore", [](ColumnScaling& scaling, Array2<double> state, std::uint64_t seen) {
@@ -148,52 +157,26 @@ void bind_scaling(nb::module_& m) {
             scaling = std::move(read);
         });
 
-    nb::class_<RankScaling>(m, "RankScaling")
+    scaling_class<RankScaling>(m, "RankScaling")
         .def(
             "__init__",
             [](RankScaling* self, std::optional<std::uint64_t> warmup) {
                 new (self) RankScaling(warmup.value_or(std::numeric_limits<std::uint64_t>::max()));
             },
             nb::arg("warmup").none())
-        .def_prop_ro("width", &RankScaling::width)
-        .def_prop_ro("seen", [](const RankScaling& scaling) { return scaling.seen; })
         .def_prop_ro("due", &RankScaling::due)
         .def_prop_ro("renewals", &RankScaling::renewals)
         .def_prop_ro("bytes", &RankScaling::bytes)
-        .def("widen", [](RankScaling& scaling, Array1<double> first,
-                         std::uint64_t events) { scaling.widen({first.data(), first.size()}, events); })
-        .def(
-            "learn",
-            [](RankScaling& scaling, Array2<double> rows) {
-                same_width(scaling, rows.shape(1));
-                std::vector<double> out(rows.size());
-                scaling.learn(rows.data(), rows.shape(0), out.data());
-                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-            },
-            "Take in rows, and scale each by what was known when it came.")
-        .def("scale",
-             [](const RankScaling& scaling, Array2<double> rows) {
-                 same_width(scaling, rows.shape(1));
-                 std::vector<double> out(rows.size());
-                 scaling.scale(rows.data(), rows.shape(0), out.data());
-                 return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
-             })
         .def(
             "follow",
             [](const RankScaling& scaling, Array2<double> rows) {
-                same_width(scaling, rows.shape(1));
-                std::vector<double> out(rows.size());
-                scaling.follow(rows.data(), rows.shape(0), out.data());
-                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+                return mapped(scaling, rows, [&](auto... given) { scaling.follow(given...); });
             },
             "Rows that were scaled before the last renewal, as they are scaled now.")
         .def(
             "values",
             [](const RankScaling& scaling, Array2<double> rows) {
-                same_width(scaling, rows.shape(1));
-                std::vector<double> out(rows.size());
-                scaling.values(rows.data(), rows.shape(0), out.data());
-                return array_of(std::move(out), {rows.shape(0), rows.shape(1)});
+                return mapped(scaling, rows, [&](auto... given) { scaling.values(given...); });
             },
             "Values that are scaled to these numbers.")
         .def_static("merged",
@@ -204,7 +187,6 @@ void bind_scaling(nb::module_& m) {
                         if (parts.empty()) throw nb::value_error("at least one scaling");
                         return RankScaling::merged(parts);
                     })
-        .def("slopes", [](const RankScaling& scaling) { return array_of(scaling.slopes()); })
         .def_prop_ro(
             "sample",
             [](const RankScaling& scaling) {
@@ -226,7 +208,6 @@ void bind_scaling(nb::module_& m) {
                 return found;
             },
             "The knots of each column's map, and what they are scaled to.")
-        .def("copy", [](const RankScaling& scaling) { return RankScaling(scaling); })
         .def("state",
              [](RankScaling& scaling) {
                  Archive archive;
