@@ -133,7 +133,7 @@ class _Adapter:
     def _started(self) -> bool:
         return bool(self._learner.__sklearn_is_fitted__())
 
-    # ---- River's manners -------------------------------------------------------------------------------------
+    # ---- River's interface -----------------------------------------------------------------------------------
 
     @property
     def n_support_(self) -> int:

@@ -99,7 +99,7 @@ class RankMap {
         if (x > knots_[count_ - 1]) return scores_[count_ - 1] + beyond(x - knots_[count_ - 1], unit(true));
         return between(x, knots_, scores_);
     }
-    // A value that is scaled to z; the only one there is, where there is but one.
+    // A value that is scaled to z; if there is a single value, that one.
     double value(double z) const {
         if (count_ < 2) return count_ == 0 ? 0.0 : knots_[0];
         if (z < scores_[0]) return knots_[0] - within(scores_[0] - z, unit(false));

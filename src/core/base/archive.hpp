@@ -128,7 +128,7 @@ class Archive {
         numbers(name, bytes);
         value.assign(bytes.begin(), bytes.end());
     }
-    // The fields of a part of the whole have names of their own: `name.` comes before each.
+    // The names of the fields of a part begin with `name.`.
     template <class F>
     void within(const std::string& name, F&& f) {
         const std::string outer = scope;

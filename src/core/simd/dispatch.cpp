@@ -31,7 +31,7 @@ GRISTMILL_DECLARE(avx512)
 #endif
 
 #if defined(__wasm__)
-// One set, nothing to choose; each table is named where it is asked for, so that those that a module never asks for are not linked.
+// With one instruction set there is nothing to choose. Tables are named where they are used: unused ones are not linked.
 template <>
 const Isa<double>& isa<double>() {
     return baseline::kDouble;

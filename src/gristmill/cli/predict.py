@@ -104,7 +104,7 @@ def _as_json(answers: dict[str, Any]) -> None:
 
 
 def _as_text(answers: dict[str, Any], head: bool) -> None:
-    """Predictions alone a line each, as ever; with more beside them CSV with a header."""
+    """Predictions alone, one per line; with further columns CSV with a header."""
     import csv
     import io
 

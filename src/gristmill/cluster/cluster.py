@@ -153,7 +153,7 @@ class Cluster:
         self._fleets[name] = made
         return made
 
-    # ---- data that live apart -----------------------------------------------------------------------------------------
+    # ---- distributed data ---------------------------------------------------------------------------------------------
 
     def fit(
         self, learner: Any, parts: Any, target: object = "last", size: int | str | None = None, sample: int = 2000

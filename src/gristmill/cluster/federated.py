@@ -1,4 +1,4 @@
-"""One model of data that live apart: settle on a sample of all, learn each part by itself, merge in a tree, and measure.
+"""One model of distributed data: fix scaling on a sample of all, learn each part alone, merge in a tree, and measure.
 
 It is for data that cannot come together, not for speed: each part has seen less than one pass over all would have.
 """
@@ -63,7 +63,7 @@ class FitReport:
         )
 
 
-# ---- one part, where it lives -----------------------------------------------------------------------------------------
+# ---- one part --------------------------------------------------------------------------------------------------------
 
 
 def sample_of(source: object, target: object, count: int, seed: int) -> Sample:

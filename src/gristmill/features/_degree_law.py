@@ -162,7 +162,7 @@ class Draw:
 
 
 def draw(law: Law, columns: int, paired: bool, stratified: bool, rng: np.random.Generator) -> Draw:
-    """Features for `columns` columns; unbiased whatever is drawn."""
+    """Features for `columns` columns; unbiased for every draw."""
     out: list[tuple[int, float, bool]] = []
     if stratified:
         law, columns = _exact_constant(law, columns, out)

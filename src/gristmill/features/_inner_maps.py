@@ -85,7 +85,7 @@ class DrawnInner:
 
 
 def draw_inner(inner: object, width: int, columns: int, rng: np.random.Generator) -> DrawnInner:
-    """`columns` independent one-feature maps of whatever stands as the inner map."""
+    """`columns` independent one-feature maps of any inner map."""
     maclaurin = persist.estimator("RandomMaclaurin")  # its module imports this one
     if isinstance(inner, OneFeatureMaps):
         return DrawnInner(inner, inner._draw(width, columns, rng))

@@ -261,7 +261,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
             )
         _input.refuse_masked(X, "X")
         _input.check_sparse(X)
-        # The core refuses NaN by itself, row and column named; what does not go there is looked at here.
+        # The core refuses NaN and names row and column; rows that do not reach it are checked here.
         elsewhere = reset or not self._runs_in_core()
         return validate_data(
             self,
@@ -346,7 +346,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         return found
 
     def _composed_gradient(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Each factor of a product in turn gives way to its own derivative."""
+        """Product rule: each factor in turn is replaced by its derivative."""
         assert self._inner is not None
         factors = self._inner.values(X)[:, None, :]
         rows, outputs = X.shape[0], weights.shape[-2]

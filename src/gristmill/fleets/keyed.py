@@ -54,7 +54,7 @@ class KeyedFleet(FleetBase):
         An SQLite file for keys beyond `max_keys`, or a folder, in which the file gets a name of its own; keys are read back
         unchanged at their next event. The file belongs to one fleet and is removed with it: `save` writes all keys. A file
         that another living fleet uses is refused, and so is a database of another program. A fleet that is loaded,
-        unpickled or copied gets a file of its own in the system's temporary folder, whatever path stands in the model file;
+        unpickled or copied gets a file of its own in the system's temporary folder, whatever path the model file names;
         `set_params(spill=path)` moves it.
     prior : learner, optional
         One learner trained on the events of all keys. In regression a key learns the residual of the prior, y - p(x);

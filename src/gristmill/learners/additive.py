@@ -30,7 +30,7 @@ _BLOCK = 4096  # stored rows compared at once: a block of intermediate results s
 
 
 class _TreeKernel(Kernel):
-    """A kernel that lives in trees: it has no program of its own, and a matrix is computed with NumPy."""
+    """A kernel whose hypotheses are trees: the core has no program for it, and its matrices are computed by NumPy."""
 
     def _coordinates(self, width: int) -> list[Coordinate]:
         raise NotImplementedError

@@ -55,7 +55,7 @@ class Move:
 
 
 class _Shard(NamedTuple):
-    """A model on its way into another."""
+    """A model to be merged."""
 
     share: float
     parts: Parts
@@ -182,7 +182,7 @@ def _terms_of(shard: _Shard, outputs: int) -> Terms:
 
 
 def _united(parts: list[Terms], shards: list[_Shard]) -> Terms:
-    """All terms as those of one function; of equal points the newest stands for all."""
+    """All terms as those of one function; equal points become one, with the position of the newest."""
     ids = _interleaved(parts, [int(shard.state["seen"][0]) for shard in shards])
     points = _terms.stacked([part.points for part in parts])
     present = np.hstack([part.present for part in parts])

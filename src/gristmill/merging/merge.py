@@ -14,7 +14,7 @@ def merge(models: object, size: int | str | None = None, weights: object = "n_se
     """One model of several that learned apart, from different parts of the data.
 
     The result predicts the weighted mean of the models' scores: their stored points are united, equal points once, and
-    compressed to `size`. It is for data that live apart: one pass over all of them, where that can be had, is better,
+    compressed to `size`. It is for distributed data: one pass over all of them, where that is possible, is better,
     because each model has seen less.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Races as one: expert by expert, each merged as it would be by itself, with the losses of all.
+"""Merge races expert by expert, each as it would be merged alone; losses add up.
 
 The parts may have shared out their memory in different ways; `core/race/merging.hpp` says which experts go on.
 """

@@ -34,7 +34,7 @@ class ModelFileError(ValueError):
     """The file is not a model that this version can read; the message gives the reason."""
 
 
-#: where the classes live that a model file may name as a parameter: the frozen, range-checked values, and no others
+#: modules of the classes that a model file may name as a parameter: only frozen, range-checked values
 PART_MODULES = (
     "race.baselines",
     "kernels",
@@ -187,7 +187,7 @@ def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
 
 # ---- whole models ---------------------------------------------------------------------------------------------
 
-#: every estimator that a model file may name, and the module it lives in. Each has `_to_file() -> (arrays, fitted)`, the
+#: every estimator that a model file may name, and its module. Each has `_to_file() -> (arrays, fitted)`, the
 #: second plain JSON, and `_from_file(arrays, fitted)`, which checks what it is given and raises where it does not fit.
 ESTIMATORS = {
     "KernelClassifier": "learners.kernel",
@@ -273,7 +273,7 @@ def to_bytes(model: Any) -> bytes:
     return data
 
 
-#: a number above this may be on its way to infinity; few models hold one
+#: a number above this may become infinite; few models hold one
 _EXTREME = 1e100
 
 

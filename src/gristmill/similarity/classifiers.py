@@ -102,7 +102,7 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
 
     @all_or_nothing
     def fit(self, X: Table, y: Labels) -> Self:
-        """Choose the landmarks and learn the weights; whatever was learned before is forgotten."""
+        """Choose the landmarks and learn the weights; what was learned before is forgotten."""
         rng, X = self._reset(X)
         candidates = linear.c_values(self.C)
         self.classes_, codes = class_codes(type(self).__name__, X, y)

@@ -45,7 +45,7 @@ class Sample:
 
     def __init__(self, size: int, width: int | None, outputs: int, seed: int) -> None:
         self.rng = generator(seed)
-        # Vectors live in one block of their final size, so that memory does not grow behind the budget's back.
+        # Vectors are stored in one block of their final size, so that memory stays within the budget.
         self.points: Any = [] if width is None else np.zeros((size, width))
         self.used = self.seen = self.classes = 0
         self.ids = np.full(size, -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a kernel wants of its inputs: comparable columns and a width that fits, found on the way."""
+"""Scaling of columns and kernel widths, learned along the stream."""
 
 from __future__ import annotations
 

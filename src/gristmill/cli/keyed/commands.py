@@ -54,7 +54,7 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
 
 
 def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
-    """All was learned by an earlier run: the model is saved all the same."""
+    """An earlier run has learned everything: the model is still saved."""
     fleet.columns_, fleet.key_column_ = opened.settled(), opened.key
     click.echo("nothing is new: every event was learned before", err=True)
     if given["model_path"]:

@@ -1,4 +1,4 @@
-"""Rows of one width from a table, whatever comes later: what many learners, a key each, see of one file."""
+"""Rows of a fixed width from a table, as the learners of all keys of a file need them."""
 
 from __future__ import annotations
 

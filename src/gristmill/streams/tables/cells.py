@@ -1,4 +1,4 @@
-"""What a cell of a table means, wherever it comes from: a string means what it would mean in a CSV file.
+"""The meaning of a cell of a table: a string means what it would mean in a CSV file.
 
 There are five kinds of columns. The first value that is not missing tells which one a column is.
 """
