@@ -1,5 +1,4 @@
-// The parts of a pipeline for Python: the table, the scale of targets, and the way of single events through table, scaling and
-// learner without Python in between.
+// Bindings of the table and the scale of targets, and single events through table, scaling and learner without Python.
 #include "bind/cells.hpp"
 #include "bind/learners/bound_learner.hpp"
 #include "core/pipeline/target_scale.hpp"
@@ -55,10 +54,10 @@ class Writing {
     nb::object release_, after_;
 };
 
-// Single events through a table, a scaling and, where it is a core that takes them, a learner.
+// Passes single events through a table, a scaling and, if its core takes them, a learner.
 //
-// It holds views of objects that others own and change in chunks: their owner closes it before a change and makes another after. Every
-// method returns False, None or NotImplemented, and has changed nothing, for an event that has to go the way of chunks.
+// It refers to objects that chunks change: their owner closes it before such a change and makes another one afterwards. For an
+// event that needs the path of chunks, every method returns False, None or NotImplemented and changes nothing.
 class EventPipeline {
   public:
     EventPipeline(nb::object table, nb::object scaling, std::vector<double> weights, std::size_t width, nb::dict names,
@@ -110,7 +109,7 @@ class EventPipeline {
             core_->learn_event({row, rows_.width()}, inside, weight);
         } catch (...) {
             if (row) rows_.rollback();
-            return false;  // the way of chunks says what is wrong
+            return false;  // the path of chunks raises the error
         }
         if (target_) target_->take(label);
         if (!counted_.is_none()) counted_.attr("position") = nb::cast<std::uint64_t>(counted_.attr("position")) + 1;
@@ -239,7 +238,7 @@ class EventPipeline {
         return with_event(x, false, [&](auto event) { return rows_.encode(event, scratch()); });
     }
     std::uint64_t moment() const { return seqlock_.is_none() ? 0 : nb::cast<std::uint64_t>(seqlock_.attr("moment")); }
-    // The scores of one event into found(); false if they have to be found in another way.
+    // Writes the scores of one event to found(); false if the path of chunks is needed.
     bool score(nb::handle x) const {
         if (closed_ || !answers_) return false;
         const std::uint64_t before = moment();
@@ -249,7 +248,7 @@ class EventPipeline {
             const double* row = encoded(x);
             if (!row || !core_->score_event({row, rows_.width()}, found(), classes)) return false;
         } catch (const std::exception&) {
-            return false;  // the way of chunks says what is wrong
+            return false;  // the path of chunks raises the error
         }
         if (moment() != before) return false;
         if (task_ != Task::classification) return found().size() == 1;
