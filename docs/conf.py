@@ -85,7 +85,7 @@ def draw_alike(_: object, __: object) -> None:
     colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
     mpl.rcParams.update({"axes.prop_cycle": mpl.cycler(color=colours), "legend.frameon": False})
     mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": "medium"})
-    mpl.rcParams["font.size"] = 12  # readable on a phone
+    mpl.rcParams.update({"font.size": 12, "savefig.bbox": "tight"})  # readable on a phone, and nothing cut off
 
 
 sphinx_gallery_conf = {

@@ -138,11 +138,11 @@ class ReliabilityDisplay:
 
     @property
     def calibration_error_(self) -> float:
-        """The mean gap between how sure and how right, over the bins, each counted by its events."""
+        """The mean difference between probability and share of right predictions, over the bins, weighted by events."""
         gaps = np.bincount(self._bins, self.sure - self.right, self.n_bins)
         return float(np.abs(gaps).sum() / max(len(self.sure), 1))
 
-    def plot(self, ax: object = None, name: str = "answers") -> Self:
+    def plot(self, ax: object = None, name: str = "predictions") -> Self:
         """Draw; the artists are kept as `ax_`, `figure_` and `line_`."""
         from sklearn.calibration import calibration_curve
 
@@ -155,7 +155,7 @@ class ReliabilityDisplay:
         self.ax_.set(
             xlabel="probability of the prediction", ylabel="share of predictions that were right", ylim=(0, 1.02)
         )
-        _legend_above(self.ax_)
+        _legend_above(self.ax_, columns=1)  # square axes are narrow
         _tidy(self.ax_)
         return self
 

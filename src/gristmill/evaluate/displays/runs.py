@@ -41,10 +41,10 @@ def lone(points: list[Any]) -> str:
     return "o" if len(points) == 1 else ""
 
 
-def _legend_above(ax: Any, **kwargs: Any) -> None:
+def _legend_above(ax: Any, columns: int | None = None, **kwargs: Any) -> None:
     """Put the legend above the axes; long names get one line each."""
     longest = max((len(text) for text in ax.get_legend_handles_labels()[1]), default=0)
-    columns = 1 if longest > 40 else 2 if longest > 18 else 3
+    columns = columns or (1 if longest > 40 else 2 if longest > 18 else 3)
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "alignment": "left", "borderaxespad": 0.3}
     ax.legend(frameon=False, ncols=columns, fontsize="small", title_fontsize="small", **place, **kwargs)
 

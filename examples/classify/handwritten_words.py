@@ -2,8 +2,8 @@
 Handwritten words
 =================
 
-A word is a sequence of scikit-learn's digits with noise, and a digit is mostly followed by one of three others. Read word by
-word with `Sequences` and Viterbi's search, and without what follows what; then draw the errors and one word.
+A word is a sequence of scikit-learn's digits with noise, and a digit is mostly followed by one of three others. The words
+are read with `Sequences` and Viterbi's search, with and without the transitions between digits.
 """
 
 # %%
@@ -34,18 +34,21 @@ def hamming(word, other):
     return float(sum(a != b for a, b in zip(word, other, strict=True)))
 
 
-figure, (ax, below) = plt.subplots(2, 1, height_ratios=(3, 1))
+errors = {}
 for transitions, name in ((0.0, "digit by digit"), (0.1, "with transitions")):
     model = StructuredLearner(
         Sequences(Gaussian(0.1), transitions), labels=list(range(10)), cost=hamming, budget=DropSmallest(300)
     )
     read = model.prequential(X, y)
     wrong = np.array([hamming(word, found) / 5 for word, found in zip(y, read, strict=True)])
-    ax.plot(np.convolve(wrong, np.ones(100) / 100, "valid"), label=name)
+    errors[name] = np.convolve(wrong, np.ones(100) / 100, "valid")
     print(f"digits wrong in the last 400 words, {name}: {wrong[400:].mean():.3f}")
 
 # %%
-ax.set(xlabel="word", ylabel="share of wrong digits, last 100 words")
+figure, (ax, below) = plt.subplots(2, 1, height_ratios=(3, 1))
+for name, curve in errors.items():
+    ax.plot(curve, label=name)
+ax.set(xlabel="word", ylabel="wrong digits, last 100 words")
 ax.legend()
 below.imshow(np.hstack(X[-1].reshape(5, 8, 8)), cmap="gray_r")
 below.set_title(f"{y[-1]} is read as {read[-1]}")
