@@ -66,11 +66,12 @@ def test_labels_in_single_precision(seed):
         assert relative(said["prediction"], model.predict(rows)) < 1e-4
 
 
-def test_an_offset_does_not_cost_the_digits_of_single_precision():
-    X, two, _, _ = stream(0, count=1500)
-    model = g.KernelClassifier(g.Gaussian(0.5)).fit(X[:1000] + 1000.0, two[:1000])
-    said = run(model, X[1000:] + 1000.0, "float32")
-    assert (said["label"] == model.predict((X[1000:] + 1000.0).astype(np.float32).astype(float))).mean() >= 0.99
+@pytest.mark.parametrize("kernel", [g.Gaussian(0.5), g.Laplacian(0.4)])
+def test_an_offset_does_not_cost_the_digits_of_single_precision(kernel):
+    X, two, _, _ = stream(0, count=3000)
+    model = g.KernelClassifier(kernel).fit(X[:1000] + 1000.0, two[:1000])
+    rows = (X[1000:] + 1000.0).astype(np.float32)
+    assert (run(model, rows, "float32")["label"] == model.predict(rows.astype(float))).mean() >= 0.999
 
 
 def test_many_points_and_columns():
