@@ -22,6 +22,7 @@ _COMMANDS = {
     "serve": ("serve", "Serve models that learn and predict over HTTP"),
     "inspect": ("inspect", "Show the contents of a model file"),
     "export": ("export", "Write a saved model as an ONNX graph, a C header or JSON"),
+    "merge": ("export", "Make one model of several that learned apart"),
     "learners": ("learners", "List the learners, kernels, losses, rules and budgets"),
     "bench": ("bench", "Measure events per second on this machine"),
 }

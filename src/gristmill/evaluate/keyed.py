@@ -43,6 +43,11 @@ class KeyRecord:
         return "".join(steps[min(int(len(steps) * value / most) if most > 0 else 0, 7)] for value in self.curve)
 
 
+def _if_the_learners_have(method: Any) -> Any:
+    """A method that is there if the fleet's learners have it."""
+    return available_if(lambda run: hasattr(run.fleet._model, method.__name__))(method)
+
+
 class KeyedRun:
     """A `KeyedFleet` with the interface of one learner over `KeyedRows`; it records the losses of each key.
 
@@ -73,7 +78,7 @@ class KeyedRun:
         self._take_down(X.keys, self._losses(scores, y))
         return scores
 
-    @available_if(lambda run: hasattr(run.fleet._model, "predict_proba"))
+    @_if_the_learners_have
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class, by the learner of each key."""
         return self.fleet.predict_proba(X.keys, X.rows)

@@ -36,7 +36,7 @@ def merge(models: object, size: int | str | None = None, weights: object = "n_se
         It learns on as if it had seen all events: `n_seen_` and the steps that schedules go by add up, ages of points
         keep their order within their share of the stream, scaling continues from all counts. Intercepts, adaptive margins
         and rates, the map to probabilities and relevance weights are weighted means (Alma's corrections add up), the
-        random state is that of the first model.
+        random state is that of the first model. Positions in the streams of brokers are left out.
 
     Notes
     -----
@@ -77,11 +77,15 @@ def merge(models: object, size: int | str | None = None, weights: object = "n_se
     if isinstance(models[0], StreamScaler):
         return united(models)
     if isinstance(models[0], Prepared):
-        return prepared.merged(models, size, weights)
-    if isinstance(models[0], Racing):
-        return races.merged(models, size, weights)
-    check(models)
-    return learners(models, size, shares_of(models, weights))
+        made = prepared.merged(models, size, weights)
+    elif isinstance(models[0], Racing):
+        made = races.merged(models, size, weights)
+    else:
+        check(models)
+        made = learners(models, size, shares_of(models, weights))
+    # How far one model has read a broker says nothing about the others: going on from there would learn events twice.
+    vars(made).pop("stream_positions_", None)
+    return made
 
 
 def _no_list(models: object) -> list[Any]:
