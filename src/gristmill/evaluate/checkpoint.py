@@ -52,7 +52,7 @@ def write(follower: Follower, path: Any) -> None:
     record = {
         "gristmill": "checkpoint",
         "result": asdict_without_model(follower.result),
-        "tallies": {tally.name: tally.state for tally in follower._tallies},
+        "tallies": {tally.name: tally.state for tally in follower.tallies},
         "recent": [_said_to_json(batch) for batch in follower._recent],
         "since": follower._since,
         "every": follower._every,
@@ -79,7 +79,7 @@ def restore(follower: Follower, path: Any) -> int:
             f"{path}: its record {record_path.name} is missing; remove the model to start from the beginning"
         )
     record = json.loads(record_path.read_text(encoding="utf-8"))
-    known = {tally.name for tally in follower._tallies}
+    known = {tally.name for tally in follower.tallies}
     if set(record["tallies"]) != known or record["window"] != follower.window:
         raise ValueError(
             f"{path}: the run had metrics {sorted(record['tallies'])} and window {record['window']}, "
@@ -87,7 +87,7 @@ def restore(follower: Follower, path: Any) -> int:
         )
     follower.model = model
     follower.result = Result(**record["result"], model=model)
-    for tally in follower._tallies:
+    for tally in follower.tallies:
         tally.state = record["tallies"][tally.name]
     follower._recent = deque(_said_from_json(plain) for plain in record["recent"])
     follower._since, follower._every = record["since"], record["every"]

@@ -85,9 +85,9 @@ class Follower:
     ) -> None:
         self.model, self.window, self.warmup = model, window, warmup
         task = task_of(model)
-        self._kinds = choose(metrics, task)
-        self._tallies = [kind() for kind in self._kinds]
-        self._needs_labels = any(kind.needs_labels for kind in self._kinds)
+        self.kinds = choose(metrics, task)
+        self.tallies = [kind() for kind in self.kinds]
+        self._needs_labels = any(kind.needs_labels for kind in self.kinds)
         self._recent: deque[PredictionBatch] = deque()
         self._since = 0  # events since the last entry of the curve
         self._every = window
@@ -159,7 +159,7 @@ class Follower:
         if scores is None or unscored == count:
             return
         batch = self.batch(y, scores).part(unscored, count)
-        for tally in self._tallies:
+        for tally in self.tallies:
             if tally.needs_labels and batch.y is None:
                 raise ValueError(f"the metric {tally.name} needs labels, and the stream has none")
             tally.add(batch)
@@ -194,7 +194,7 @@ class Follower:
 
     def rolling(self) -> list[Tally]:
         """Fresh tallies over the last window."""
-        fresh = [kind() for kind in self._kinds]
+        fresh = [kind() for kind in self.kinds]
         left = self.window
         for batch in reversed(self._recent):
             count = len(batch.predicted)
@@ -209,7 +209,7 @@ class Follower:
     def refresh(self) -> Result:
         """Update the numbers of the result."""
         result, model = self.result, self.model
-        result.metrics = {tally.name: tally.value() for tally in self._tallies}
+        result.metrics = {tally.name: tally.value() for tally in self.tallies}
         result.rolling = {tally.name: tally.value() for tally in self.rolling()}
         result.stored = int(getattr(model, "n_support_", 0)) if result.n_events else 0
         result.bytes = int(getattr(model, "memory_bytes_", 0)) if result.n_events else 0

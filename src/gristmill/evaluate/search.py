@@ -243,7 +243,7 @@ class _Race:
         self._bad = bad
         self.running, self.dropped = candidates, list[Follower]()
         self.rung, self.keep, self.n_jobs = rung, keep, n_jobs
-        self.metric = candidates[0]._kinds[0]
+        self.metric = candidates[0].kinds[0]
         self.done, self.rungs = 0, list[int]()
         self._waiting, self._count = list[Chunk](), 0
 
@@ -286,7 +286,7 @@ class _Race:
         return sorted(self.running, key=self._loss) + self.dropped
 
     def _loss(self, follower: Follower) -> float:
-        value = follower._tallies[0].value() * (-1.0 if self.metric.greater else 1.0)
+        value = follower.tallies[0].value() * (-1.0 if self.metric.greater else 1.0)
         return math.inf if math.isnan(value) else value
 
 
