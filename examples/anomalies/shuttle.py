@@ -3,7 +3,7 @@ Anomalies of a space shuttle's sensors
 ======================================
 
 River's Shuttle has nine sensor values for each of 49,097 moments; 7 % of them are unusual. The first 5,000 moments are the
-stream here. The detector sees no label. It gives each moment a score before it learns it.
+stream here. The detector gets no labels. It scores each moment before it learns it.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Online classification of handwritten digits
 ===========================================
 
 The 1,797 digits of scikit-learn, as a stream: each digit is predicted first, then learned. `AutoClassifier` gets the raw
-pixels and knows neither the number of classes nor the scale of the columns.
+pixels, without the number of classes and the scale of the columns.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """
-Labels that come late: phishing sites
-=====================================
+Labels that arrive late: phishing sites
+=======================================
 
-Whether a web site is a phishing site is known only after somebody has checked it. `delay=` learns each label that many
+Whether a web site is a phishing site is known only after a check. `delay=` learns each label that many
 samples after its prediction. The data set is River's Phishing: 1,250 sites with nine columns.
 """
 

@@ -1,6 +1,6 @@
 """
-Probabilities that can be believed
-==================================
+Calibrated probabilities
+========================
 
 `predict_proba` is calibrated while the model learns. Of the predictions with a probability of about 0.8, about 80 % should
 be right. Here on River's ImageSegments: 2,310 pieces of outdoor pictures, seven classes.

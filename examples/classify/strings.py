@@ -2,7 +2,7 @@
 Strings by their edit distance
 ==============================
 
-Which language does a name come from? All we have is a distance between two strings; it is no kernel, and there are no
+Which language does a name come from? The only information is a distance between two strings; it is not a kernel, and there are no
 vectors. A few names become landmarks, and every name is represented by its distances to them.
 """
 

@@ -1,9 +1,9 @@
 """
-Why does the model say so? Columns that matter
-==============================================
+Explain a prediction: columns that matter
+=========================================
 
-scikit-learn's breast cancer data have thirty columns. `scale="relevance"` learns which of them matter, while the stream goes
-on, and `explain` shows the stored samples behind one prediction.
+scikit-learn's breast cancer data have thirty columns. `scale="relevance"` learns which of them matter, along the
+stream, and `explain` shows the stored samples behind one prediction.
 """
 
 import matplotlib.pyplot as plt

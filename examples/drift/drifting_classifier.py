@@ -2,8 +2,8 @@
 Sudden drift: a concept that switches
 =====================================
 
-Four times in this stream both classes suddenly change: their distributions are drawn again. A learner that keeps all its
-points is held back by the old ones. Each of three ways to forget makes only half to two thirds of its mistakes, with a
+Four times in this stream both classes suddenly change: their distributions are drawn again. The old points of a learner
+that keeps all of them cause errors. Three learners that forget make only half to two thirds of its mistakes, with a
 fraction of its memory.
 """
 

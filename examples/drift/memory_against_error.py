@@ -1,6 +1,6 @@
 """
-What memory buys
-================
+Error against memory
+====================
 
 A budget is a hard limit on the number of stored points. How does the error depend on this number, and on which points are
 removed? Four budgets at six sizes, on handwritten digits: without drift, and with a camera that turns by 90 degrees in the

@@ -2,8 +2,8 @@
 A model in another runtime
 ==========================
 
-A race of learners over a table with a category, exported as one ONNX graph. The second half needs onnxruntime alone:
-columns in, labels and probabilities out, with no gristmill.
+A race of learners over a table with a category, exported as one ONNX graph. The second half needs onnxruntime only:
+it turns columns into labels and probabilities without gristmill.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 A pump that learns what is usual
 ================================
 
-Writes pump.h: a detector that begins with an hour of one pump, and goes on learning on each device. `pump.c` is the
+Writes pump.h: a detector that is trained with an hour of one pump, and continues to learn on each device. `pump.c` is the
 firmware around it:
 
     python pump.py && cc -std=c99 -O2 pump.c -o pump -lm && ./pump < readings.txt

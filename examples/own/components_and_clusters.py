@@ -2,11 +2,11 @@
 Components and clusters of a stream
 ===================================
 
-A ring around a disc, learned in chunks: kernel k-means separates the two, kernel PCA puts them apart on a line.
+A ring around a disc, learned in chunks: kernel k-means separates the two, and the first component of kernel PCA does, too.
 """
 
 # %%
-# 2,000 samples; the learners see them in chunks of 100 and keep 60 of them.
+# 2,000 samples; the learners get them in chunks of 100 and store 60 of them.
 import matplotlib.pyplot as plt
 import numpy as np
 

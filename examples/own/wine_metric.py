@@ -3,7 +3,7 @@ Learn a distance: wines
 =======================
 
 scikit-learn's wine data have thirteen columns; twenty columns of noise are added. `PairwiseMetric` learns from pairs of
-samples, one after the other, which directions matter. A nearest-neighbour classifier shows what the metric is worth.
+samples, one after the other, which directions matter. A nearest-neighbour classifier is more accurate with this metric.
 """
 
 import matplotlib.pyplot as plt

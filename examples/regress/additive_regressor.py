@@ -2,8 +2,8 @@
 Additive functions: what makes a flat cost what it does?
 ========================================================
 
-The price of a flat is modelled as a sum of one curve for each column. The learner finds the curves while the sales come
-in, and each curve can be read by itself. The sales are simulated, so that the true curves (dotted) are known.
+The price of a flat is modelled as a sum of one curve for each column. The curves are learned along the stream of sales,
+and each of them can be plotted. The sales are simulated, so that the true curves (dotted) are known.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Follow a slowly moving number: opinion polls
 ============================================
 
-River's TrumpApproval has five polls for each of 1,001 days, and an average that pollsters made of them. The learner predicts
+River's TrumpApproval has five polls for each of 1,001 days, and an average of them. The learner predicts
 the average from the polls of the day. A forecast should beat the trivial ones: yesterday's average,
 and the mean of the polls.
 """

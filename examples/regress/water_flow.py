@@ -3,8 +3,8 @@ Forecast a time series with prediction intervals: the flow of water
 ===================================================================
 
 River's WaterFlow is the flow in a pipe of a water network, once an hour for 1,268 hours. The next value is predicted from
-the last day, with an interval that should hold nine values of ten. The flow changes so slowly that the last value is hard
-to beat; what the model adds is the interval.
+the last day, with an interval for nine values of ten. The flow changes so slowly that the last value is hard to beat;
+the model adds the interval.
 """
 
 import matplotlib.pyplot as plt

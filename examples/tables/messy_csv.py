@@ -2,8 +2,8 @@
 A messy CSV file
 ================
 
-Real files have text columns, missing fields, and words where a number should be. `read` hands out tables; rows that cannot
-be learned are written to a separate file, with the reason, and learning goes on with the others. The same from the
+Real files have text columns, missing fields, and words where a number should be. `read` returns tables; rows that cannot
+be learned are written to a separate file, with the reason, and the others are learned. The same on the
 command line: ``gristmill learn trips.csv --skip-bad --quarantine bad.csv``.
 """
 

@@ -246,6 +246,7 @@ def test_search_needs_no_grid(tmp_path):
     said = call("search", str(path), "--first", "100", "--jobs", "1", "--model", str(tmp_path / "model"))
     assert said.exit_code == 0, said.stderr
     assert "KernelClassifier" in said.stdout
+    assert all(line[-1].isdigit() for line in said.stdout.splitlines()[1:]), "a candidate is one line in a pipe"
     assert "AutoClassifier" in call("inspect", str(tmp_path / "model")).stdout
     assert "go together" in call("search", str(path), "--grid", "C=1,2").stderr
 

@@ -90,6 +90,10 @@ def _show(given: Mapping[str, object], found: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width: long names are not folded
+        click.echo(found.table())
+        return
     heads, body = found.cells()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, head in enumerate(heads):
@@ -97,7 +101,7 @@ def _show(given: Mapping[str, object], found: Any) -> None:
         table.add_column(head, justify="left" if is_text else "right", overflow="fold")
     for row in body:
         table.add_row(*row)
-    Console().print(table)
+    console.print(table)
 
 
 def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
