@@ -2,8 +2,8 @@
 Strings by their edit distance
 ==============================
 
-Which language does a name come from? The only information is a distance between two strings; it is not a kernel, and there are no
-vectors. A few names become landmarks, and every name is represented by its distances to them.
+Which language does a name come from? The only information is a distance between two strings; it is not a kernel, and
+there are no vectors. A few names become landmarks, and every name is represented by its distances to them.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Merge models from four places, and make one smaller
 ===================================================
 
-Four clinics learn from their own digits and send models instead of digits. `merge` makes one model of the four, `compress` one with
-fewer support vectors. The digits are scikit-learn's.
+Four clinics learn from their own digits and send models instead of digits. `merge` makes one model of the four,
+`compress` one with fewer support vectors. The digits are scikit-learn's.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 One model per animal: the weights of chicks
 ===========================================
 
-River's ChickWeights has the weights of fifty chicks every other day, on four diets. A chick has at most twelve weights, too
-few to learn from alone. With `center=True` a `KeyedFleet` subtracts the running mean of each chick from its weights; with few
-weights this mean is shrunk towards that of all chicks.
+River's ChickWeights has the weights of fifty chicks every other day, on four diets. A chick has at most twelve weights,
+too few to learn from alone. With `center=True` a `KeyedFleet` subtracts the running mean of each chick from its
+weights; with few weights this mean is shrunk towards that of all chicks.
 """
 
 import matplotlib.pyplot as plt
