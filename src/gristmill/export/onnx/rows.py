@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 
+from ...streams.tables.cells import MISSING
+from ...streams.tables.row_builder import ONE_HOT
 from .._plain import FAR, CategoryColumn, Description, Floats, NumberColumn, RankMaps, Rows, Scaling
 from .graph import Graph, Value
 
-#: two different values of a category lie 1 apart
-ONE_HOT = 0.7071067811865476
-#: spellings of nothing, beside the empty text
-_NOTHING = ("", "?", "-", ".", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "nat", "null", "none", "nil", "missing")
 # sin(x) / x and cos(x) in powers of x^2, on [0, pi / 4], as the library has them
 _SINE = [1.0 / math.factorial(2 * k + 1) * (-1) ** k for k in range(10)]
 _COSINE = [1.0 / math.factorial(2 * k) * (-1) ** k for k in range(10)]
@@ -137,7 +135,9 @@ def _circle(graph: Graph, turns: Value) -> tuple[Value, Value]:
 def _category(graph: Graph, column: CategoryColumn, width: int) -> Value:
     """One input of texts, (events, 1): each value has a row of its own in a small table."""
     raw = graph.input(column.name, str, ["N", 1])
-    spellings = dict.fromkeys(variant for word in _NOTHING for variant in (word, word.upper(), word.capitalize()))
+    spellings = dict.fromkeys(
+        variant for word in sorted(MISSING) for variant in (word, word.upper(), word.capitalize())
+    )
     places = [*column.values.values(), column.missing, column.other]
     table = np.zeros((len(places), width))
     for line, place in enumerate(places):
