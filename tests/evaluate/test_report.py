@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gristmill import Gaussian, KernelClassifier, KernelRegressor, Perceptron, Prepared
+from gristmill import AutoNovelty, Gaussian, KernelClassifier, KernelRegressor, Perceptron, Prepared
 from gristmill.cli import main
 from gristmill.evaluate.details import BINS, Details
 from gristmill.evaluate.metrics import PredictionBatch
@@ -154,3 +154,18 @@ def test_many_classes_are_put_together():
     comparison[0].details = details
     page = run_report(comparison, "many", {}).html()
     assert page.count("<td>others</td>") == 1
+
+
+def test_a_report_without_labels_lists_the_alarms_with_the_lowest_scores():
+    rows = X.copy()
+    rows[700] = 30.0
+    stream = from_arrays(rows, None, rows=300, name="made")
+    followers = followers_of({"model": AutoNovelty(random_state=0)}, stream, window=1200, details=True)
+    comparison = Run(followers, stream, baselines=True).go()
+    page = run_report(comparison, "alarms", {}).html()
+    assert "Strongest alarms" in headings(page)
+    assert "nan" not in page.split("Leading experts")[1].split("</table>")[0]
+    scores = AutoNovelty(random_state=0).prequential(rows)
+    worst = [one.event - 1 for one in comparison[0].details.worst]
+    assert worst == np.argsort(scores, kind="stable")[: (scores < 0).sum()][:10].tolist()
+    assert worst[0] == 700

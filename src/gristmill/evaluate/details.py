@@ -63,7 +63,7 @@ class Details:
 
     @property
     def worst(self) -> list[Mistake]:
-        """The worst errors, the worst first."""
+        """The worst errors, or without labels the alarms with the lowest scores; the worst first."""
         return sorted(self._worst, reverse=True)
 
     def relevance(self, model: Any, names: Sequence[str]) -> dict[str, float] | None:
@@ -119,6 +119,8 @@ class Details:
     def add(self, batch: PredictionBatch, first: int) -> None:
         """Predictions of consecutive events; `first` is the number of events before them."""
         if batch.y is None:
+            if self.task == "novelty":
+                self._keep_worst(np.where(batch.predicted == -1, -batch.scores, 0.0), first, None, batch.predicted)
             return
         y, predicted = np.asarray(batch.y), np.asarray(batch.predicted)
         if self.task == "regression":
@@ -127,9 +129,14 @@ class Details:
         else:
             self.confusions.update(zip(map(str, y.tolist()), map(str, predicted.tolist()), strict=True))
             losses = np.where(y != predicted, _confidence(batch), 0.0)
+        self._keep_worst(losses, first, y, predicted)
+
+    def _keep_worst(self, losses: Any, first: int, y: Any, predicted: Any) -> None:
+        """The largest losses of a batch, or the lowest scores of alarms, among the worst of all."""
         for place in np.argsort(-losses, kind="stable")[:WORST].tolist():
             if losses[place] > 0 and first + place:  # the first event had no prediction
-                self._take(Mistake(float(losses[place]), first + place + 1, _text(y[place]), _text(predicted[place])))
+                truth = "" if y is None else _text(y[place])
+                self._take(Mistake(float(losses[place]), first + place + 1, truth, _text(predicted[place])))
 
     def _take(self, mistake: Mistake) -> None:
         if len(self._worst) < WORST:

@@ -159,7 +159,11 @@ def _details(report: Report, result: Result, details: Details, name: str) -> Non
             f"{COVERAGE:.0%} intervals contained {held:.1%} of {details.intervals:,} targets; "
             f"their mean width was {details.widths / details.intervals:.4g}."
         )
-    if details.worst:
+    if details.worst and not details.worst[0].truth:
+        rows = [[f"{one.event:,}", f"{-one.loss:.4g}"] for one in details.worst]
+        report.heading(f"Strongest alarms{name}").table(["event", "score"], rows)
+        report.small("The alarms with the lowest scores.")
+    elif details.worst:
         rows = [[f"{one.event:,}", one.truth, one.predicted, f"{one.loss:.4g}"] for one in details.worst]
         last = "absolute error" if result.task == "regression" else "score"
         report.heading(f"Worst errors{name}").table(["event", "true", "predicted", last], rows)

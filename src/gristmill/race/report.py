@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,9 @@ class RaceReport:
         body = []
         for found in sorted(self.experts, key=lambda found: -found.weight):
             points = "" if found.points is None or found.state != "runs" else f"{found.points:,}"
+            error = "" if math.isnan(found.error) else f"{found.error:.4g}"
             state = "" if found.state == "runs" else f" ({found.state})"
-            body.append([f"{found.weight:.3f}", f"{found.error:.4g}", points, f"{written(found.expert)}{state}"])
+            body.append([f"{found.weight:.3f}", error, points, f"{written(found.expert)}{state}"])
         return ["weight", "error", "points", "expert"], body
 
     def __str__(self) -> str:
