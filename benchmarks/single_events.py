@@ -15,6 +15,8 @@ import numpy as np
 
 import gristmill as gm
 
+from .data import arrays
+
 FIRST, LAST = 3000, 5000
 
 
@@ -85,24 +87,24 @@ def table() -> None:
 
 
 def river() -> None:
-    """River's progressive_val_score against a Hoeffding adaptive tree, on the data that River brings with it."""
-    from itertools import islice
-
+    """River's progressive_val_score against a Hoeffding adaptive tree."""
     from gristmill.river import Classifier
     from river import datasets, evaluate, metrics, tree
 
-    for name, limit in (("Phishing", 1250), ("Bananas", 5300)):
-        events = list(islice(getattr(datasets, name)(), limit))
-        ours = took(
-            lambda events=events: evaluate.progressive_val_score(
-                events, Classifier(gm.AutoClassifier()), metrics.Accuracy()
-            )
-        )
-        theirs = took(
-            lambda events=events: evaluate.progressive_val_score(
-                events, tree.HoeffdingAdaptiveTreeClassifier(seed=0), metrics.Accuracy()
-            )
-        )
+    X, y = arrays("elec2")
+    streams = {
+        "elec2": [
+            ({f"x{c}": float(v) for c, v in enumerate(x)}, label) for x, label in zip(X, y.tolist(), strict=True)
+        ],
+        "Phishing": list(datasets.Phishing()),
+    }
+    for name, events in streams.items():
+
+        def validated(model: Any, events: Any = events) -> Callable[[], Any]:
+            return lambda: evaluate.progressive_val_score(events, model, metrics.Accuracy())
+
+        ours = least(lambda: validated(Classifier(gm.AutoClassifier())))
+        theirs = least(lambda: validated(tree.HoeffdingAdaptiveTreeClassifier(seed=0)))
         line(f"River, {name}: AutoClassifier / HoeffdingAdaptiveTree", ours / theirs, "x", "at most 1")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -73,12 +75,15 @@ def test_lines_stay_in_a_race_that_grows_beyond_their_width() -> None:
     assert [repr(e) for e in model.experts_] == [repr(e) for e in copy.experts_]
 
 
-def test_every_thread_count_gives_the_same_bits() -> None:
+@pytest.mark.parametrize("kind", [gm.AutoClassifier, gm.AutoRegressor])
+def test_every_thread_count_gives_the_same_bits(kind: Any) -> None:
+    """Experts learn, follow renewed ranks and weigh their columns side by side."""
     rng = np.random.RandomState(1)
     X = rng.normal(size=(1500, 6))
-    y = X[:, 0] * X[:, 1] > 0
-    one, two = (gm.AutoClassifier(n_jobs=jobs) for jobs in (1, 2))
+    y = X[:, 0] * X[:, 1] > 0 if kind is gm.AutoClassifier else X[:, 0] * X[:, 1]
+    one, two = (kind(n_jobs=jobs) for jobs in (1, 2))
     assert np.array_equal(one.prequential(X, y), two.prequential(X, y))
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))
 
 
 def test_categories_that_outgrow_the_memory_are_refused_by_name_and_change_nothing() -> None:

@@ -16,6 +16,7 @@ constexpr std::size_t kMostPasses = 6;           // over a batch, if their numbe
 constexpr std::size_t kMostKept = 1000, kLeastKept = 40;  // rows held out to see whether another pass helps
 constexpr double kUnknown = 20.0;                // a class that has not come yet scores this much below the lowest
 constexpr std::uint64_t kWidest = std::uint64_t{1} << 31;  // columns of a race that is loaded
+constexpr std::size_t kWorthPoints = 256;  // stored points for which waking a second thread pays off
 constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
 
 double log_of_share(double share) { return share >= 0x1p-1022 ? elementary::quick_log(share) : elementary::log(share); }
@@ -219,11 +220,27 @@ void Race::set_views(const DenseRows<double>& rows, Scaled& out) const {
     out.rows = {rows.count, rows.width, out.at, out.singles_at};
 }
 
+// Calls work(expert) for each of these experts, each of which changes itself alone; on several threads where they store enough
+// points, the largest first.
+void Race::each_expert(std::vector<std::size_t> places, const std::function<void(TrainedExpert&)>& work) {
+    std::size_t points = 0;
+    for (const std::size_t place : places) points += state.trained(place).size();
+    if (threads_allowed() == 1 || places.size() < 2 || points < kWorthPoints) {
+        for (const std::size_t place : places) work(state.trained(place));
+        return;
+    }
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return state.trained(a).size() > state.trained(b).size(); });
+    parallel(places.size(), [&](std::size_t i) { work(state.trained(places[i])); });
+}
+
 // Stored points of the experts behind a scaling become what they are by its present state.
 void Race::follow(std::size_t scaling, const RowChange& change) {
+    std::vector<std::size_t> places;
     for (std::size_t place = 0; place < state.experts.size(); ++place)
         if (state.is_trained(place) && state.experts[place]->runs() && state.trained(place).scaling() == scaling + 1)
-            state.trained(place).follow(change);
+            places.push_back(place);
+    each_expert(std::move(places), [&](TrainedExpert& expert) { expert.follow(change); });
 }
 
 void Race::scale(const DenseRows<double>& rows, Scaled& out, bool single) {
@@ -391,9 +408,7 @@ void Race::finish_step(std::span<const double> labels) {
     if (!state.held_labels.empty() && !state.target->holds()) learn_held();
     state.quiet -= std::min<std::uint64_t>(state.quiet, labels.size());
     if (state.quiet > 0) return;
-    for (const std::size_t place : experts_to_weigh()) {
-        state.trained(place).relearn(state.seen(), in_batch_);
-    }
+    each_expert(experts_to_weigh(), [&](TrainedExpert& expert) { expert.relearn(state.seen(), in_batch_); });
     if (state.shares.is_due(state.seen())) state.shares.move(state);
 }
 

@@ -105,6 +105,7 @@ class Race {
         std::vector<const float*> singles_at;
         ScaledRows rows;
     };
+    void each_expert(std::vector<std::size_t> places, const std::function<void(TrainedExpert&)>& work);
     void follow(std::size_t scaling, const RowChange& change);
     void scale(const DenseRows<double>& rows, Scaled& out, bool single);
     void apply_scalings(const DenseRows<double>& rows, Scaled& out) const;
