@@ -88,9 +88,9 @@ def test_no_number_is_missing():
     assert numbers("thesis", "Algorithm") == set(range(1, 10))
     thesis = {
         "theorem": "1.1 1.2 1.3 3.1 3.10 3.14 3.15 4.2 4.3 4.7 5.5 5.6 5.8 5.9 5.10 5.16 5.17 5.20 5.21 "
-        "6.3 6.4 6.5 6.6 6.9 6.10 6.11 6.12 6.13 6.18 6.20",
+        "6.3 6.4 6.5 6.6 6.9 6.10 6.11 6.12 6.13 6.18 6.20 B.1 B.2 B.3",
         "corollary": "3.3 5.11 5.25",
-        "definition": "4.1 4.6 5.1 5.2 5.3 5.4 5.7 5.13 5.14 5.15 5.18 5.19",
+        "definition": "4.1 4.6 5.1 5.2 5.3 5.4 5.7 5.13 5.14 5.15 5.18 5.19 A.1 A.2",
         "figure": "1 2 1.1 1.2 1.3 3.1 3.2 4.1 4.2 5.1 5.2 5.3 5.4 6.1 6.2 6.3",
         "table": "3.1 4.1 4.2 5.1 6.1 6.2 6.3",
     }
@@ -104,7 +104,7 @@ def _decimals(texts):
     found = {}
     for text in texts:
         kind = None
-        for word, first, last in re.findall(r"([A-Za-z]+)|([\d.]+)(?: to ([\d.]+))?", text):
+        for word, first, last in re.findall(r"([A-Za-z]{2,})|([AB]?[\d.]+)(?: to ([AB]?[\d.]+))?", text):
             if word:
                 kind = "corollary" if word.startswith("coroll") else word.lower().removesuffix("s")
                 continue

@@ -72,6 +72,42 @@ def test_bounds_of_projectrons(bench):
             )
 
 
+@pytest.mark.parametrize("kind", ["separable", "noisy"])
+def test_bounds_of_projectrons_with_classes(kind):
+    """Theorem 6 for the kernel delta_cd k: two prototypes change at a time, so that R^2 = 2 k(x, x)."""
+    rng, steps, classes = np.random.default_rng(5), 250, 4
+    X, _ = stream(kind, "binary", steps)
+    gram = naive_matrix(Gaussian(1.0), X)
+    y = (gram[:, :classes] + (0.3 if kind == "noisy" else 0.0) * rng.normal(size=(steps, classes))).argmax(axis=1)
+    own, everyone = np.eye(classes)[y], np.arange(steps)
+    comparators = [(0.0, np.zeros((steps, classes)))]
+    for ridge in (1.0, 0.1, 1e-3):
+        coef = np.linalg.solve(gram + ridge * np.eye(steps), own - 1 / classes)
+        for scale in (0.5, 1.0, 2.0):
+            comparators.append((scale * math.sqrt(np.sum(coef * (gram @ coef))), scale * (gram @ coef)))
+
+    def margins(scores):
+        return scores[everyone, y] - np.where(own > 0, -np.inf, scores).max(axis=1)
+
+    closest = 0.0
+    for tolerance in (0.1, 0.5):
+        for model in (
+            gristmill.projectron(Gaussian(1.0), tolerance),
+            gristmill.projectron_pp(Gaussian(1.0), tolerance),
+        ):
+            mistakes = int(np.sum(margins(model.prequential(X, y)) <= 0))
+            for norm, values in comparators:
+                if norm * tolerance < 1:
+                    loss = float(np.maximum(0, 1 - margins(values)).sum())
+                    q, R = 1 - tolerance * norm, math.sqrt(2)
+                    bound = theory.projectron_mistake_bound(tolerance, norm, loss, radius=R)
+                    by_hand = (R * norm / q) ** 2 + loss / q + R * norm / q * math.sqrt(loss / q)
+                    assert bound == pytest.approx(by_hand)
+                    assert mistakes <= bound
+                    closest = max(closest, mistakes / bound)
+    assert closest > 0.1
+
+
 def test_bounds_of_implicit_steps(bench):
     rate, reg = 0.5, 0.01
     bench.holds(

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linprog, lsq_linear, minimize
 
 from gristmill import theory
 
@@ -181,6 +181,169 @@ def test_a_good_kernel_is_a_good_similarity(task):
     assert np.abs(weights).max() <= B * (1 + 1e-6)
     assert loss <= epsilon + excess + 1e-6
     np.testing.assert_allclose(K @ weights / n, K @ alpha, atol=1e-12)
+
+
+class Problem:
+    """The least mean loss of f = K (p w), |w| <= B, as a linear program: of max(0, margins - (signs f + thresholds))."""
+
+    def __init__(self, K, p, task, y, margin=1.0):
+        self.K, self.p = K * p, p
+        if task == "regression":  # |f - y|
+            self.rows = [(i, sign, (), margin * sign * y[i]) for i in range(len(p)) for sign in (1, -1)]
+        elif task == "classification":
+            self.rows = [(i, y[i], (), margin) for i in range(len(p))]
+        else:  # thresholds below and above each of the labels 0 .. largest
+            below = [(i, 1, (y[i] - 1, -1), margin) for i in range(len(p)) if y[i] > 0]
+            self.rows = below + [(i, -1, (y[i], 1), margin) for i in range(len(p)) if y[i] < y.max()]
+        self.thresholds = int(y.max()) if task == "ordinal" else 0
+
+    def _constraints(self):
+        """Of the unknowns w, thresholds and losses: loss + sign f + shift >= margin."""
+        n, count = len(self.p), len(self.rows)
+        A, b = np.zeros((count, n + self.thresholds + count)), np.zeros(count)
+        for at, (i, sign, shift, margin) in enumerate(self.rows):
+            A[at, :n] = -sign * self.K[i]
+            if shift:
+                A[at, n + shift[0]] = -shift[1]
+            A[at, n + self.thresholds + at], b[at] = -1, -margin
+        costs = np.concatenate([np.zeros(n + self.thresholds), [self.p[row[0]] for row in self.rows]])
+        return A, b, costs
+
+    def loss(self, scores, thresholds=()):
+        total = 0.0
+        for i, sign, shift, margin in self.rows:
+            moved = shift[1] * thresholds[shift[0]] if shift else 0.0
+            total += self.p[i] * max(0.0, margin - sign * scores[i] - moved)
+        return total
+
+    def least_loss(self, B):
+        A, b, costs = self._constraints()
+        n, free = len(self.p), [(None, None)] * self.thresholds
+        return linprog(costs, A, b, bounds=[(-B, B)] * n + free + [(0, None)] * len(self.rows)).fun
+
+    def least_weight(self, loss):
+        """The least B with which some weights |w| <= B have this mean loss."""
+        A, b, costs = self._constraints()
+        n = len(self.p)
+        box = np.zeros((2 * n, A.shape[1] + 1))
+        box[:n, :n], box[n:, :n], box[:, -1] = np.eye(n), -np.eye(n), -1
+        A = np.block([[A, np.zeros((len(A), 1))], [costs, 0.0], [box]])
+        goal = np.zeros(A.shape[1])
+        goal[-1] = 1
+        bounds = [(None, None)] * (n + self.thresholds) + [(0, None)] * (len(self.rows) + 1)
+        return linprog(goal, A, np.concatenate([b, [loss], np.zeros(2 * n)]), bounds=bounds).fun
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("task", ["regression", "classification", "ordinal"])
+def test_some_weights_in_the_box_are_as_good_as_any_kernel_predictor(task, seed):
+    """Random populations, directions W of norm 1 and margins: no |w| <= B need lose more than W does, and the excess."""
+    rng = np.random.default_rng(seed)
+    X, p = rng.normal(size=(14, 2)), rng.dirichlet(np.ones(14))
+    K = np.exp(-((X[:, None] - X[None, :]) ** 2).sum(axis=2) / 2)
+    direction = rng.normal(size=14)
+    direction /= math.sqrt(direction @ K @ direction)
+    values, gamma, excess = K @ direction, rng.uniform(0.1, 0.5), rng.choice([0.05, 0.3])
+    margin = rng.choice([0.5, 2.0]) if task == "ordinal" else 1.0
+    thresholds = np.sort(rng.choice(values, 2, replace=False)) / gamma
+    y = {
+        "regression": values / gamma + rng.normal(size=14),
+        "classification": np.where(values + 0.3 * rng.normal(size=14) > 0, 1.0, -1.0),
+        "ordinal": np.searchsorted(thresholds, values / gamma + rng.normal(size=14)),
+    }[task]
+    if task == "ordinal":
+        y[:3] = 0, 1, 2
+    epsilon = Problem(K, p, task, y).loss(values / gamma, thresholds)
+    B = theory.similarity_weight(excess, gamma, task, learner_margin=margin)
+    allowed = (margin if task == "ordinal" else 1.0) * epsilon + excess
+    problem = Problem(K, p, task, y, margin)
+    assert problem.least_loss(B) <= allowed + 1e-9
+    assert problem.least_weight(allowed) <= B * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.3])
+@pytest.mark.parametrize(("excess", "margin"), [(0.01, 1.0), (0.2, 1.0), (0.05, 0.4), (0.05, 3.0)])
+@pytest.mark.parametrize("task", ["regression", "classification", "ordinal"])
+def test_weights_of_a_good_kernel_are_within_four_times_the_least(task, gamma, excess, margin):
+    """The four points of the tightness proofs, two of them heavy: less than a quarter of B does not do."""
+    if task != "ordinal":
+        margin = 1.0
+    heavy = excess / margin
+    p = np.array([heavy, 0.5 - heavy, 0.5 - heavy, heavy])
+    rest = math.sqrt(1 - 2 * gamma**2)
+    X = np.array([(gamma, gamma, rest), (gamma, -gamma, rest), (-gamma, gamma, rest), (-gamma, -gamma, rest)])
+    y = np.array([1, 1, 0, 0]) if task == "ordinal" else np.array([1.0, 1.0, -1.0, -1.0])
+    assert Problem(X @ X.T, p, task, y).loss(X[:, 0] / gamma, (0.0,)) == pytest.approx(0.0, abs=1e-12)
+    needed = Problem(X @ X.T, p, task, y, margin).least_weight(excess)
+    B = theory.similarity_weight(excess, gamma, task, learner_margin=margin)
+    assert B / 4 * (1 - 1e-9) <= needed <= B
+
+
+@pytest.mark.parametrize("m", [1, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_good_kernel_is_a_good_similarity_for_ranking(m, seed):
+    """Queries of m documents; weights in the box by bounded least squares."""
+    rng = np.random.default_rng(seed)
+    X, queries, excess = rng.normal(size=(20, 2)), rng.integers(0, 20, size=(30, m)), 0.3
+    K = np.exp(-((X[:, None] - X[None, :]) ** 2).sum(axis=2) / 2)
+    mu = np.bincount(queries.ravel(), minlength=20) / queries.size
+    gains = rng.random(queries.shape)
+    eta = gains / np.sum(np.sort(gains, axis=1)[:, ::-1] / np.log1p(np.arange(1, m + 1)), axis=1)[:, None]
+    target = rng.normal(size=20)
+    direction = np.linalg.solve(K + 0.1 * np.eye(20), target)
+    gamma = 3 / math.sqrt(direction @ K @ direction)
+    values = K @ direction / 3  # <W, phi>/gamma with |W| = 1
+    epsilon = np.mean(np.sum((values[queries] - eta) ** 2, axis=1))
+    B = theory.similarity_weight(excess, gamma, "ranking", documents=m)
+    system = (K * mu)[queries.ravel()] / math.sqrt(len(queries))
+    wanted = eta.ravel() / math.sqrt(len(queries))
+
+    def least(bound):
+        return 2 * lsq_linear(system, wanted, bounds=(-bound, bound)).cost
+
+    assert least(B) <= epsilon + excess + 1e-9
+    assert least(B / 100) <= epsilon + excess  # a hundredth is enough for these
+
+
+@pytest.mark.parametrize("n", [40, 160])
+def test_landmarks_that_are_the_training_samples(world, n):
+    """The least mean loss over |w_i| <= B on the landmarks themselves; and the bound by hand."""
+    K, _, f = world
+    rng = np.random.default_rng(9)
+    y = f + 0.3 * rng.normal(size=POINTS).clip(-2, 2)
+    goodness = np.abs(f - y).mean()
+    bound = theory.shared_landmark_excess_bound(n, weight=2.0, delta=0.1)
+    sum_of_terms = 5 / math.sqrt(n) + 2 / n + 5 * math.sqrt(2 * math.log(20) / n)
+    assert bound == pytest.approx(2.0 * sum_of_terms)
+    assert theory.shared_landmark_excess_bound(n, 2.0, 3.0, 0.1) == pytest.approx(3 * bound)
+    worst = 0.0
+    for _ in range(4):
+        own = rng.integers(0, POINTS, n)
+        A, b, costs = Problem(K[np.ix_(own, own)], np.full(n, 1 / n), "regression", y[own])._constraints()
+        w = linprog(costs, A, b, bounds=[(-2.0, 2.0)] * n + [(0, None)] * 2 * n).x[:n]
+        loss = np.abs(K[:, own] @ w / n - y).mean()
+        assert loss <= goodness + bound
+        worst = max(worst, loss - goodness)
+    assert worst < bound / 5  # at least five times too large here
+
+
+def test_a_sample_moves_the_deviation_by_no_more_than_six():
+    """Theorem B.2: g(S) = sup over weights of risk less training loss, of two samples that differ in one point."""
+    rng = np.random.default_rng(10)
+    K, y, n, B = rng.choice([-1.0, 1.0], size=(40, 40)), rng.choice([-1.0, 1.0], 40), 5, 1.0
+
+    def deviation(own):
+        """Losses -y f are Lipschitz and linear, so that the supremum is attained at a corner."""
+        risk, trained = (y @ K[:, own]) / 40, (y[own] @ K[np.ix_(own, own)]) / n
+        return B / n * np.abs(trained - risk).sum()
+
+    moves = []
+    for _ in range(3000):
+        own = rng.integers(0, 40, n)
+        other = own.copy()
+        other[rng.integers(n)] = rng.integers(40)
+        moves.append(abs(deviation(own) - deviation(other)))
+    assert 0.3 * 6 * B / n < max(moves) <= 6 * B / n  # 4 B/n is what these losses can reach
 
 
 def test_sparse_and_dense_goodness_are_the_same_predictor(world):

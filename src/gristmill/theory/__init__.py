@@ -33,6 +33,7 @@ from .landmarks import (
     ordinal_utility,
     ranking_utility,
     regression_utility,
+    shared_landmark_excess_bound,
     similarity_weight,
 )
 from .norma import (
@@ -113,6 +114,7 @@ __all__ = [
     "ranking_utility",
     "regression_utility",
     "romma_mistake_bound",
+    "shared_landmark_excess_bound",
     "similarity_weight",
     "strongly_convex_excess_bound",
     "strongly_convex_regret_bound",
