@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts_raise():
+    """A shell that runs the tests in the background makes its children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

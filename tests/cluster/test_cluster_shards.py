@@ -161,7 +161,7 @@ def test_a_driver_that_is_killed_while_it_reshards(left, tmp_path, monkeypatch):
             keyed.partial_fit(*batch)
         seed = keyed._start.seed
     calls = 0
-    for cls, name in ((Store, "write"), (Store, "read"), (Store, "remove"), (Log, "say")):
+    for cls, name in ((Store, "write"), (Store, "read"), (Store, "remove"), (Log, "set_meta")):
         true = getattr(cls, name)
 
         def deadly(self, *arguments, true=true):

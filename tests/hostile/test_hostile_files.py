@@ -41,9 +41,9 @@ def nested(depth):
 
 #: name -> (file, its text or its columns, what the line must say)
 HOSTILE = {
-    "carriage returns, csv": ("t.csv", "a,b,y\r1,2,0\r3,4,1\r", "line 1: a carriage return stands alone"),
-    "carriage returns, rows of csv": ("t.csv", "a,b,y\n1,2,0\r3,4,1\r5,6,0\n", "line 2: a carriage return stands alone"),
-    "carriage returns, no header": ("t.csv", "1,2,0\r3,4,1\r", "line 1: a carriage return stands alone"),
+    "carriage returns, csv": ("t.csv", "a,b,y\r1,2,0\r3,4,1\r", "line 1: a carriage return without"),
+    "carriage returns, rows of csv": ("t.csv", "a,b,y\n1,2,0\r3,4,1\r5,6,0\n", "line 2: a carriage return without"),
+    "carriage returns, no header": ("t.csv", "1,2,0\r3,4,1\r", "line 1: a carriage return without"),
     "carriage returns, jsonl": ("t.jsonl", '{"a": 1, "y": 0}\r{"a": 2, "y": 1}\r', "line 1: Extra data"),
     "carriage returns, libsvm": ("t.libsvm", "1 1:2\r-1 1:3\r", "line 1: '-1' is not a pair"),
     "long field, csv": ("t.csv", f"a,b,y\n1,2,0\n{'x' * LONG},2,1\n", "line 3: a field is longer than 131,072"),

@@ -217,9 +217,9 @@ def test_what_a_local_score_cannot_do_is_refused():
     model = KernelNovelty(Gaussian(1.0), Density(neighbours=0.1), DropOldest(50)).fit(X[:200])
     with pytest.raises(ValueError, match="no gradient"):
         model.gradient(X[:2])
-    with pytest.raises(TypeError, match="no sum"):
+    with pytest.raises(TypeError, match="not a sum"):
         model.explain(X[0])
-    with pytest.raises(TypeError, match="no sum"):
+    with pytest.raises(TypeError, match="not a sum"):
         gristmill.compress(model, 10)
     with pytest.raises(ValueError, match="no average"):
         KernelNovelty(Gaussian(1.0), Density(neighbours=0.1), Merge(9), average=True).fit(X)

@@ -300,7 +300,7 @@ OTHER = KernelClassifier(Gaussian(0.5), Perceptron(), Unbounded())
             FeatureLearner(RandomMaclaurin(Polynomial(2), 40, random_state=1)), ValueError, "different maps",
         ),
         (Prepared(OTHER), Prepared(OTHER, "minmax"), ValueError, "scaled in different ways"),
-        (KernelClassifier(Gaussian(0.5), lambda trial: None), KernelClassifier(Gaussian(0.5)), TypeError, "only they know"),
+        (KernelClassifier(Gaussian(0.5), lambda trial: None), KernelClassifier(Gaussian(0.5)), TypeError, "of their own"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_merged_is_refused_by_name(a, b, kind, words):

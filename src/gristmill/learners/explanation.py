@@ -128,7 +128,7 @@ class Stored(NamedTuple):
 def explained(model: RuleLearner, stored: Stored, x: object, top: int | None) -> Explanation:
     """The stored points with the largest contributions to the score of one event; see `KernelLearner.explain`."""
     if getattr(run_of(model).parts.rule, "neighbours", 0.0) > 0:
-        raise TypeError("explain: a score that is measured by neighbours is no sum over stored points")
+        raise TypeError("explain: a score that is measured by neighbours is not a sum over stored points")
     if top is not None and (not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1):
         raise ValueError(f"explain: top must be a whole number >= 1 or None, got {top!r}")
     run = run_of(model)
