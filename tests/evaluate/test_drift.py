@@ -66,8 +66,11 @@ def test_marks_are_those_of_adwin_over_the_errors():
 def test_thinned_sums_are_close_to_all_of_them():
     errors = np.random.default_rng(5).random(50_000)
     sums = drifts._RunningSums()
+    sums.extend(errors.tolist())
+    one_by_one = drifts._RunningSums()
     for error in errors.tolist():
-        sums.add(error)
+        one_by_one.extend([error])
+    assert (sums._places, sums._values) == (one_by_one._places, one_by_one._values)
     assert len(sums._places) <= sums.MOST + 1
     for first, last in ((0, 50_000), (12_345, 23_456), (49_000, 49_500)):
         assert abs(sums.mean(first, last) - errors[first:last].mean()) < 0.01

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import json
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,9 @@ from hypothesis import HealthCheck, given, settings
 
 from gristmill.streams import BadRows, CellError, StreamError, Table, read
 from gristmill.streams.files import source
+from gristmill.streams.files.labels import Labels
+from gristmill.streams.tables.cells import Misfit, is_missing, missing_in, number_of
+from gristmill.streams.tables.frame import frame_of
 from tests.streams.test_table import known, padded, tables
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
@@ -162,3 +166,31 @@ def test_missing_words_and_odd_cells_mean_the_same_fast_and_slow(tmp_path, monke
     assert np.array_equal(fast[1], slow[1])
     assert known(fast[0]) == known(slow[0])
     assert fast[1][:, 1].tolist() == [float(cell.strip() not in ("1", "2.5", "3e2", "+4", ".5")) for cell in cells]
+
+
+def test_records_of_the_same_columns_are_those_of_any():
+    """Rows of dicts with one set of columns take a short way; a row of another class or with other columns does not."""
+    rows = [{"a": 1.0, "b": 2, 3: "x"}, {3: None, "b": True, "a": 4.0}, {"b": 5.5, "a": 6.0, 3: "y"}]
+    short, long = frame_of(rows), frame_of([MappingProxyType(row) for row in rows])
+    for found in (short, long):
+        assert (found.names, found.count, found.since) == (("a", "b", "3"), 3, (0, 0, 0))
+        assert [column.tolist() for column in found.columns] == [[1.0, 4.0, 6.0], [2, True, 5.5], ["x", None, "y"]]
+    other = frame_of([{"a": 1, "b": 2}, {"a": 3, "c": 4}])
+    assert (other.names, other.since) == (("a", "b", "c"), (0, 0, 1))
+    assert [column.tolist() for column in other.columns] == [[1, 3], [2, None], [None, 4]]
+
+
+def test_labels_that_are_plain_numbers_are_read_as_others():
+    for values in ([1, 0, 2.5], [1, True, 3], [1, 10**400], [1.0, float("inf")], [1, None, 2], [1, "2"], [7, 8]):
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        found, bad = Labels("y", True)._as_numbers(column)
+        expected = []
+        for value in values:
+            try:
+                expected.append(number_of(value))
+            except Misfit:
+                break
+        assert bad == (len(expected) if len(expected) < len(values) else None)
+        assert found[: len(expected)].tolist() == expected
+        assert missing_in(column).tolist() == [is_missing(value) for value in values]

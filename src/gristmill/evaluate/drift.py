@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -55,34 +56,42 @@ class DriftMarks:
         self._waiting: list[float] = []  #: errors before the scale is known
         self._scale = 1.0 if task != "regression" else 0.0
         self._sums = _RunningSums()
+        self._begin = 0  #: of ADWIN's window
         self._rose = False
 
     def add(self, batch: PredictionBatch, first: int) -> None:
         """Add predictions of consecutive samples; `first` is the position of the first one."""
         if self._first is None:
             self._first = first
-        for error in self._errors(batch).tolist():
-            if self._scale:
-                self._update(error)
-                continue
-            self._waiting.append(error)
-            if len(self._waiting) == SCALE_SAMPLES:
-                self._scale = max(sum(self._waiting) / SCALE_SAMPLES, np.finfo(float).tiny)
-                for earlier in self._waiting:
-                    self._update(earlier)
-                self._waiting.clear()
-
-    def _update(self, error: float) -> None:
-        """Pass one error to ADWIN; mark a change."""
-        assert self._first is not None
-        width = int(self._adwin.width)
-        self._adwin.update(error if self.task != "regression" else error / (error + self._scale))
-        self._sums.add(error)
-        if not self._adwin.drift_detected:
+        errors = self._errors(batch).tolist()
+        if self._scale:
+            self._update(errors)
             return
-        end = self._sums.count
-        cut = self._sums.change(end - 1 - width, end)
-        before, after = self._sums.mean(end - 1 - width, cut), self._sums.mean(cut, end)
+        self._waiting += errors
+        if len(self._waiting) >= SCALE_SAMPLES:
+            self._scale = max(sum(self._waiting[:SCALE_SAMPLES]) / SCALE_SAMPLES, np.finfo(float).tiny)
+            self._update(self._waiting)
+            self._waiting = []
+
+    def _update(self, errors: list[float]) -> None:
+        """Pass errors to ADWIN; mark each change."""
+        adwin, scale, done = self._adwin, self._scale, 0
+        shares = [error / (error + scale) for error in errors] if self.task == "regression" else errors
+        for place, share in enumerate(shares, 1):
+            adwin.update(share)
+            if adwin.drift_detected:
+                self._sums.extend(errors[done:place])
+                self._mark()
+                done = place
+        self._sums.extend(errors[done:])
+
+    def _mark(self) -> None:
+        """Mark a change at the last error. ADWIN begins a new window behind it."""
+        assert self._first is not None
+        begin, end = self._begin, self._sums.count
+        self._begin = end
+        cut = self._sums.change(begin, end)
+        before, after = self._sums.mean(begin, cut), self._sums.mean(cut, end)
         if after > before or self._rose:
             self._rose = after > before
             if len(self.marks) < MOST_MARKS:
@@ -106,14 +115,18 @@ class _RunningSums:
         self.count = 0
         self._places, self._values = [0], [0.0]
 
-    def add(self, error: float) -> None:
-        self.count += 1
-        self._places.append(self.count)
-        self._values.append(self._values[-1] + error)
-        if len(self._places) > self.MOST:
-            half = self.MOST // 2
-            self._places[:half] = self._places[:half:2]
-            self._values[:half] = self._values[:half:2]
+    def extend(self, errors: list[float]) -> None:
+        """Add errors; the sums are the same however they come in chunks."""
+        while errors:
+            part = errors[: self.MOST + 1 - len(self._places)]
+            errors = errors[len(part) :]
+            self._places += range(self.count + 1, self.count + len(part) + 1)
+            self._values += islice(accumulate(part, initial=self._values[-1]), 1, None)
+            self.count += len(part)
+            if len(self._places) > self.MOST:
+                half = self.MOST // 2
+                self._places[:half] = self._places[:half:2]
+                self._values[:half] = self._values[:half:2]
 
     def mean(self, first: int, last: int) -> float:
         """Mean error of the samples `first` to `last` (exclusive); ``first < last``."""

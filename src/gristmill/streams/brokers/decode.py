@@ -116,17 +116,17 @@ class Decoder:
         Between the objects stands a random number, so that parts of objects in neighbouring messages cannot join.
         """
         values = [message.value for message in messages]
-        if not all(type(value) is bytes for value in values):
+        if {*map(type, values)} != {bytes}:
             return None
         try:
             parsed = json.loads(b"[" + self._comma.join(values) + b"]")  # type: ignore[arg-type]
         except (ValueError, RecursionError):
             return None
         mark = int(self._comma.strip(b","))
-        if len(parsed) != 2 * len(values) - 1 or any(part != mark for part in parsed[1::2]):
+        if len(parsed) != 2 * len(values) - 1 or parsed[1::2].count(mark) != len(values) - 1:
             return None
         rows = parsed[::2]
-        return rows if all(type(row) is dict and row for row in rows) else None
+        return rows if {*map(type, rows)} == {dict} and all(rows) else None
 
     def _json(self, value: bytes) -> list[Mapping[str, Any]]:
         found = json.loads(value)

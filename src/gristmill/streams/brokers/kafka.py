@@ -137,30 +137,40 @@ class KafkaReader(Reader):
 
     def poll(self, most: int, wait: float) -> list[Message]:
         found: list[Message] = []
-        for message in self._asked(lambda: self._taken_in(most, wait)):
-            error = message.error()
-            partition = str(message.partition())
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    self._ended[partition] = message.offset()
-                elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
-                    self._down = error
-                else:
-                    raise _raised(self.url, error)
-                continue
+        taken = self._asked(lambda: self._taken_in(most, wait))
+        if any(message.error() is not None for message in taken):
+            taken = [message for message in taken if not self._refused(message)]
+        partition, name = -1, ""
+        for message in taken:
+            if message.partition() != partition:
+                partition = message.partition()
+                name = str(partition)
             kind, moment = message.timestamp()
-            found.append(
-                Message(
-                    partition, message.offset(), message.value() or b"", message.key(),
-                    moment / 1000 if kind else None, dict(message.headers() or ()) if self._headed else None,
-                )
+            headers = dict(message.headers() or ()) if self._headed else None
+            values = (
+                name, message.offset(), message.value() or b"", message.key(), moment / 1000 if kind else None, headers,
+                None, "learn", None,
             )  # fmt: skip
+            found.append(Message._make(values))
         if found:
             self._down = None
         elif self._down is not None:
             self._asked(lambda: self._consumer.list_topics(self.url.path, timeout=1.0))  # raises while it is away
             self._down = None
         return found
+
+    def _refused(self, message: Any) -> bool:
+        """Whether something else came in place of a message; an error that does not pass is raised."""
+        error = message.error()
+        if error is None:
+            return False
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._ended[str(message.partition())] = message.offset()
+        elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+            self._down = error
+        else:
+            raise _raised(self.url, error)
+        return True
 
     def _taken_in(self, most: int, wait: float) -> list[Any]:
         """What is there; the client's own `consume` would wait until there are so many."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,11 @@ class Labels:
         if values.dtype.kind in "iuf":
             bad = ~np.isfinite(values)
             return values, int(np.argmax(bad)) if bad.any() else None
+        if {*map(type, values)} <= {int, float}:
+            with suppress(OverflowError):
+                found = np.array(values, dtype=np.float64)
+                if np.isfinite(found).all():
+                    return found, None
         found = np.full(len(values), math.nan)
         for row, value in enumerate(values):
             try:

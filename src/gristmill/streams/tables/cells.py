@@ -213,6 +213,8 @@ def missing_in(column: Any) -> Mask:
         return np.isnat(column)
     if kind in "biu":
         return np.zeros(len(column), dtype=bool)
+    if {*map(type, column)} <= {int, bool}:
+        return np.zeros(len(column), dtype=bool)
     return np.fromiter((is_missing(value) for value in column), dtype=bool, count=len(column))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -160,6 +162,11 @@ def _column(values: Any) -> Any:
 
 
 def _records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
+    names = tuple(rows[0]) if rows and {*map(type, rows)} == {dict} else ()
+    if len(names) > 1 and {*map(len, rows)} == {len(names)}:
+        with suppress(KeyError):  # then a row has other columns
+            columns = [_cells(list(values)) for values in zip(*map(itemgetter(*names), rows), strict=True)]
+            return Frame(tuple(map(str, names)), tuple(columns), len(rows), (0,) * len(names), is_records=True)
     since: dict[str, int] = {}
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
