@@ -118,7 +118,7 @@ def streams() -> Iterator[Keyed]:
 
 def settled(model: Any, columns: int) -> Any:
     """With the kernel that the command line gives it."""
-    model.kernel = model._default_kernel(columns)
+    model.kernel = model.default_kernel(columns)
     return model
 
 

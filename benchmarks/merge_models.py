@@ -61,7 +61,7 @@ def products(n: int = 12_000, width: int = 123, size: int = SIZE) -> tuple[float
     rng = np.random.default_rng(0)
     X = (rng.random((n, width)) < 0.11).astype(float)
     coefs, Z, W = rng.normal(size=(1, n)), rng.normal(size=(n, size)), rng.normal(size=(size, size))
-    program = Gaussian(0.05)._program()
+    program = Gaussian(0.05).kernel_program()
 
     def gram() -> None:
         for first in range(0, n, 1000):

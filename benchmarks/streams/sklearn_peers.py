@@ -85,10 +85,10 @@ class NystroemLine(Partial):
         if self.map is None:
             self.kept.append((x, y))
             if len(self.kept) == self.basis:  # at the end of some rows, for these are a hundred
-                self._begin()
+                self.begin_core()
         return said
 
-    def _begin(self) -> None:
+    def begin_core(self) -> None:
         from sklearn.kernel_approximation import Nystroem
 
         points = np.concatenate([x for x, _ in self.kept])

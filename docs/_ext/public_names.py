@@ -55,6 +55,75 @@ _ALSO = ("kernels.Kernel", "kernels.PythonKernel")
 #: folders with public names beside those that the package itself names
 _FAMILIES = ("race", "river", "serve", "streams.brokers", "structured", "unsupervised")
 
+#: what modules of the package ask of each other's classes: a user needs none of it, and it may change at any time
+_CONTRACTS = frozenset(
+    {
+        "affine_map",
+        "begin_core",
+        "begun_store",
+        "check_parameters",
+        "check_reach",
+        "check_task",
+        "checked_events",
+        "checked_parts",
+        "checked_rows",
+        "checked_times",
+        "column_slopes",
+        "comparison_of",
+        "coordinate_parts",
+        "core_ball",
+        "core_map",
+        "core_spec",
+        "default_kernel",
+        "draw_weights",
+        "drawn_seed",
+        "emit_program",
+        "input_kind",
+        "kernel_diagonal",
+        "kernel_program",
+        "key_kind",
+        "known_events",
+        "learn_checked",
+        "learn_sparse",
+        "map_columns",
+        "map_gradient",
+        "map_values",
+        "means_fields",
+        "memory_limit",
+        "merged_of",
+        "needs_only_width",
+        "new_core",
+        "new_race",
+        "new_store",
+        "parts_fields",
+        "predictions_of",
+        "pull_gradient",
+        "reads_times",
+        "refuse_changed_parameters",
+        "restore_fields",
+        "restored_core",
+        "restored_parts",
+        "resume",
+        "rollback",
+        "runs_in_core",
+        "saved_fields",
+        "scale_checked",
+        "scale_sparse",
+        "scaled_values",
+        "shown_scores",
+        "skips_missing_values",
+        "snapshot",
+        "spare_parts",
+        "state_names",
+        "summands",
+        "takes_objects",
+        "unscaled_values",
+        "value_of_pair",
+        "weighed_rows",
+        "widen_columns",
+    }
+)
+
 
 @dataclass(frozen=True, order=True)
 class PublicName:
@@ -122,6 +191,12 @@ def public_names() -> Sequence[PublicName]:
     return tuple(sorted(PublicName(path, _page_of(value, path)) for value, path in shortest.values()))
 
 
+def is_internal(name: str, member: object) -> bool:
+    """Whether a method or property is for the package's own modules."""
+    home = getattr(member.fget if isinstance(member, property) else member, "__module__", None) or ""
+    return name.startswith("_") or (name in _CONTRACTS and not home.startswith("gristmill.cluster"))
+
+
 def own_members(path: str, kind: str) -> list[str]:
     """Public methods or properties of a class that gristmill itself defines, in the order of their names."""
     module, _, name = path.rpartition(".")
@@ -132,7 +207,7 @@ def own_members(path: str, kind: str) -> list[str]:
         wanted = isinstance(value, property) if kind == "properties" else _is_method(value)
         owner = next((base for base in described.__mro__ if member in vars(base)), None)
         ours = owner is not None and owner.__module__.startswith("gristmill")
-        if wanted and ours and not member.startswith("_") and inspect.getdoc(value) and member not in listed:
+        if wanted and ours and not is_internal(member, value) and inspect.getdoc(value) and member not in listed:
             names.append(member)
     return names
 

@@ -40,7 +40,7 @@ class Budget(Checked):
     #: whether it has a meaning for more than two classes
     multiclass: ClassVar[bool] = True
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         spec = {"budget": type(self).__name__, **vars(self)}
         if isinstance(spec.get("size"), str):  # the core computes the number of points
             spec |= {"size": 2**62, "bytes": bytes_in(spec["size"])}
@@ -344,7 +344,7 @@ def points_for(
     """
     from . import _core
 
-    spec = (Merge(10**9) if budget is None else budget)._spec() | {"size": 10**9}
+    spec = (Merge(10**9) if budget is None else budget).core_spec() | {"size": 10**9}
     core: Any = _core.learner(
         kernel=[("linear", -1, -1, 0, 0.0, 0.0)], rule={"rule": "Perceptron"}, budget={**spec, "bytes": 0},
         task="classification", width=n_features, sparse=False, single=np.dtype(dtype) == np.float32, average=False, seed=0,

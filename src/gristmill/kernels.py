@@ -31,13 +31,13 @@ class Kernel(Checked):
     #: False where the kernel can have negative eigenvalues: guarantees of the papers are void there
     positive_definite: ClassVar[bool] = True
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         """Append this kernel's nodes to a program; returns the position of its last node."""
         raise NotImplementedError
 
-    def _program(self) -> list[Node]:
+    def kernel_program(self) -> list[Node]:
         program: list[Node] = []
-        self._emit(program)
+        self.emit_program(program)
         return program
 
     @property
@@ -68,7 +68,7 @@ class Kernel(Checked):
         single = _is_vector(X) and (Y is None or _is_vector(Y))
         left = kernel_rows([X] if single else X)
         right = left if Y is None else kernel_rows([Y] if single else Y)
-        matrix = _core.kernel_matrix(self._program(), left, right)
+        matrix = _core.kernel_matrix(self.kernel_program(), left, right)
         return float(matrix[0, 0]) if single else matrix
 
     def diagonal(self, X: Table) -> npt.NDArray[np.float64]:
@@ -76,7 +76,7 @@ class Kernel(Checked):
         from . import _core
         from ._common.inputs import kernel_rows
 
-        return _core.kernel_diagonal(self._program(), kernel_rows(X))
+        return _core.kernel_diagonal(self.kernel_program(), kernel_rows(X))
 
 
 def _is_vector(x: Any) -> bool:
@@ -99,7 +99,7 @@ class Linear(Kernel):
     11.0
     """
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "linear")
 
 
@@ -127,7 +127,7 @@ class Polynomial(Kernel):
 
     _ranges: ClassVar[dict[str, Range]] = {"degree": _degree, "gamma": positive, "coef0": non_negative}
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "polynomial", self.degree, self.gamma, self.coef0)
 
 
@@ -151,7 +151,7 @@ class Gaussian(Kernel):
 
     _ranges: ClassVar[dict[str, Range]] = {"gamma": positive}
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "gaussian", 0, self.gamma)
 
 
@@ -174,7 +174,7 @@ class Laplacian(Kernel):
 
     _ranges: ClassVar[dict[str, Range]] = {"gamma": positive}
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "laplacian", 0, self.gamma)
 
 
@@ -197,7 +197,7 @@ class Exponential(Kernel):
 
     _ranges: ClassVar[dict[str, Range]] = {"sigma": positive}
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "exponential", 0, 1.0 / (self.sigma * self.sigma))
 
 
@@ -221,7 +221,7 @@ class Vovk(Kernel):
 
     _ranges: ClassVar[dict[str, Range]] = {"degree": optional(_degree)}
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "vovk", self.degree or 0)
 
 
@@ -247,7 +247,7 @@ class Sigmoid(Kernel):
     positive_definite: ClassVar[bool] = False
     _ranges: ClassVar[dict[str, Range]] = {"gamma": positive, "coef0": real}
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "sigmoid", 0, self.gamma, self.coef0)
 
 
@@ -264,7 +264,7 @@ class Manhattan(Kernel):
 
     positive_definite: ClassVar[bool] = False
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "manhattan")
 
 
@@ -281,7 +281,7 @@ class SquaredEuclidean(Kernel):
 
     positive_definite: ClassVar[bool] = False
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         return _leaf(program, "squared_euclidean")
 
 
@@ -300,7 +300,7 @@ class _Composite(Kernel):
     def positive_definite(self) -> bool:  # type: ignore[override]  # depends on the parts
         return all(part.positive_definite for part in self.parts)
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         """The value for two objects, where a part is a Python function."""
         raise NotImplementedError
 
@@ -308,7 +308,7 @@ class _Composite(Kernel):
         return super().__call__(X, Y) if self.is_native else _python_matrix(self, X, Y)
 
     def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
-        return super().diagonal(X) if self.is_native else np.array([self._pair(x, x) for x in X], dtype=float)
+        return super().diagonal(X) if self.is_native else np.array([self.value_of_pair(x, x) for x in X], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -336,12 +336,12 @@ class Normalized(_Composite):
     def parts(self) -> tuple[Kernel, ...]:
         return (self.base,)
 
-    def _emit(self, program: list[Node]) -> int:
-        base = self.base._emit(program)
+    def emit_program(self, program: list[Node]) -> int:
+        base = self.base.emit_program(program)
         program.append(("normalized", base, -1, 0, 0.0, 0.0))
         return len(program) - 1
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         scale = self._own(x) * self._own(y)
         return pair_value(self.base, x, y) / float(np.sqrt(scale)) if scale > 0 else 0.0
 
@@ -373,12 +373,12 @@ class Sum(_Composite):
     def parts(self) -> tuple[Kernel, ...]:
         return self.left, self.right
 
-    def _emit(self, program: list[Node]) -> int:
-        left, right = self.left._emit(program), self.right._emit(program)
+    def emit_program(self, program: list[Node]) -> int:
+        left, right = self.left.emit_program(program), self.right.emit_program(program)
         program.append(("sum", left, right, 0, 0.0, 0.0))
         return len(program) - 1
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         return pair_value(self.left, x, y) + pair_value(self.right, x, y)
 
     def __repr__(self) -> str:
@@ -403,12 +403,12 @@ class Product(_Composite):
     def parts(self) -> tuple[Kernel, ...]:
         return self.left, self.right
 
-    def _emit(self, program: list[Node]) -> int:
-        left, right = self.left._emit(program), self.right._emit(program)
+    def emit_program(self, program: list[Node]) -> int:
+        left, right = self.left.emit_program(program), self.right.emit_program(program)
         program.append(("product", left, right, 0, 0.0, 0.0))
         return len(program) - 1
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         return pair_value(self.left, x, y) * pair_value(self.right, x, y)
 
     def __repr__(self) -> str:
@@ -436,12 +436,12 @@ class Multiple(_Composite):
     def parts(self) -> tuple[Kernel, ...]:
         return (self.base,)
 
-    def _emit(self, program: list[Node]) -> int:
-        base = self.base._emit(program)
+    def emit_program(self, program: list[Node]) -> int:
+        base = self.base.emit_program(program)
         program.append(("multiple", base, -1, 0, float(self.factor), 0.0))
         return len(program) - 1
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         return self.factor * pair_value(self.base, x, y)
 
     def __repr__(self) -> str:
@@ -476,14 +476,14 @@ class PythonKernel(Kernel):
     def is_native(self) -> bool:
         return False
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         return float(self.function(x, y))
 
     def __call__(self, X: Any, Y: Any = None) -> Any:
         return _python_matrix(self, X, Y)
 
     def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
-        return np.array([self._pair(x, x) for x in X], dtype=float)
+        return np.array([self.value_of_pair(x, x) for x in X], dtype=float)
 
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))
@@ -496,13 +496,13 @@ KernelLike = Kernel | Callable[..., float]
 def pair_value(kernel: Kernel, x: object, y: Labels) -> float:
     """k(x, y) for two single objects."""
     if isinstance(kernel, PythonKernel | _Composite) and not kernel.is_native:
-        return kernel._pair(x, y)
+        return kernel.value_of_pair(x, y)
     return float(kernel(np.asarray(x, dtype=float), np.asarray(y, dtype=float)))
 
 
 def _python_matrix(kernel: PythonKernel | _Composite, X: Sequence[Any], Y: Sequence[Any] | None) -> Any:
     others = X if Y is None else Y
-    return np.array([[kernel._pair(x, y) for y in others] for x in X], dtype=float).reshape(len(X), len(others))
+    return np.array([[kernel.value_of_pair(x, y) for y in others] for x in X], dtype=float).reshape(len(X), len(others))
 
 
 def as_kernel(kernel: object) -> Kernel:

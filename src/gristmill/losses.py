@@ -21,7 +21,7 @@ class Loss(Checked):
     #: name of the quantity that `nu` adapts, as a fitted attribute
     adapts: ClassVar[str | None] = None
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"loss": type(self).__name__}
 
 
@@ -56,7 +56,7 @@ class Hinge(Loss):
     tasks: ClassVar[tuple[str, ...]] = ("classification", "novelty")
     adapts: ClassVar[str | None] = "margin_"
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"loss": "Hinge", "width": self.margin, "nu": self.nu}
 
 
@@ -131,7 +131,7 @@ class EpsilonInsensitive(Loss):
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     adapts: ClassVar[str | None] = "epsilon_"
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"loss": "EpsilonInsensitive", "width": self.epsilon, "nu": self.nu}
 
 
@@ -166,7 +166,7 @@ class Huber(Loss):
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     adapts: ClassVar[str | None] = "sigma_"
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"loss": "Huber", "width": self.sigma, "nu": self.nu}
 
 
@@ -200,5 +200,5 @@ class Pinball(Loss):
     _ranges: ClassVar[dict[str, Range]] = {"quantile": open_fraction}
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"loss": "Pinball", "width": self.quantile}

@@ -43,7 +43,7 @@ class _Adapter:
     #: passes single events to the core; None until the columns are known, and if the core cannot take them
     _events: _core.EventPipeline | None = None
 
-    def _begin(self, model: object) -> None:
+    def begin_core(self, model: object) -> None:
         if not hasattr(model, "learn_one") or task_of(model) != self._task:
             raise TypeError(
                 f"{type(self).__name__} needs a gristmill learner for {self._task}, got {type(model).__name__}"
@@ -180,7 +180,7 @@ class Classifier(_Adapter, base.MiniBatchClassifier):
     _task = "classification"
 
     def __init__(self, model: object) -> None:
-        self._begin(model)
+        self.begin_core(model)
 
     @property
     def _multiclass(self) -> bool:
@@ -255,7 +255,7 @@ class Regressor(_Adapter, base.MiniBatchRegressor):
     _task = "regression"
 
     def __init__(self, model: object) -> None:
-        self._begin(model)
+        self.begin_core(model)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -314,7 +314,7 @@ class AnomalyDetector(_Adapter, _Detector):
     _task = "novelty"
 
     def __init__(self, model: object) -> None:
-        self._begin(model)
+        self.begin_core(model)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:

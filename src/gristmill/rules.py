@@ -58,14 +58,14 @@ class Rule(Checked):
     #: whether the rule has a meaning for more than two classes (by max-score)
     multiclass: ClassVar[bool] = True
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"rule": type(self).__name__, **vars(self)}
 
-    def _attributes(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         """Names of the adaptive quantities of the fitted model."""
         return ()
 
-    def _for_task(self, task: str) -> None:
+    def check_task(self, task: str) -> None:
         """Refuse a task that has no meaning for this rule, saying what would work."""
         if task not in self.tasks:
             raise ValueError(f"{type(self).__name__} is a rule for {' and '.join(self.tasks)}, not for {task}")
@@ -144,13 +144,13 @@ class SGD(Rule):
                 f"got {self.rate!r} * {self.reg!r} = {self.rate * self.reg!r}"
             )
 
-    def _spec(self) -> dict[str, object]:
-        return {**super()._spec(), **self.loss._spec()}
+    def core_spec(self) -> dict[str, object]:
+        return {**super().core_spec(), **self.loss.core_spec()}
 
-    def _attributes(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return (self.loss.adapts,) if self.loss.adapts else ()
 
-    def _for_task(self, task: str) -> None:
+    def check_task(self, task: str) -> None:
         _loss_for_task(self.loss, task)
         if task == "novelty" and self.intercept:
             raise ValueError("SGD: intercept=True has no meaning for novelty detection; the margin plays its part")
@@ -223,8 +223,8 @@ class FeasibleSet(Rule):
     _ranges: ClassVar[dict[str, Range]] = {"epsilon": optional(non_negative), "radius": optional(positive)}
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
 
-    def _for_task(self, task: str) -> None:
-        super()._for_task(task)
+    def check_task(self, task: str) -> None:
+        super().check_task(task)
         if task != "regression" and self.epsilon is not None:
             raise ValueError(
                 f"FeasibleSet: epsilon={self.epsilon!r} is the width of a tube for regression; omit it for {task}"
@@ -286,10 +286,10 @@ class Implicit(Rule):
         if isinstance(self.loss, Logistic) and not math.isfinite(self.C):
             raise ValueError("Implicit: the logistic loss needs a finite C, its step grows without bound")
 
-    def _spec(self) -> dict[str, object]:
-        return {**super()._spec(), **self.loss._spec()}
+    def core_spec(self) -> dict[str, object]:
+        return {**super().core_spec(), **self.loss.core_spec()}
 
-    def _for_task(self, task: str) -> None:
+    def check_task(self, task: str) -> None:
         _loss_for_task(self.loss, task)
 
 
@@ -326,7 +326,7 @@ class Alma(Rule):
 
     _ranges: ClassVar[dict[str, Range]] = {"alpha": fraction, "B": optional(positive), "C": optional(positive)}
 
-    def _attributes(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return ("corrections_",)
 
 
@@ -476,13 +476,13 @@ class StepSizeAdaptation(Rule):
         if self.rate * self.reg >= 1:
             raise ValueError(f"StepSizeAdaptation: rate * reg must be below 1, got {self.rate!r} * {self.reg!r}")
 
-    def _spec(self) -> dict[str, object]:
-        return {**super()._spec(), **self.loss._spec()}
+    def core_spec(self) -> dict[str, object]:
+        return {**super().core_spec(), **self.loss.core_spec()}
 
-    def _attributes(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return ("rate_",)
 
-    def _for_task(self, task: str) -> None:
+    def check_task(self, task: str) -> None:
         _loss_for_task(self.loss, task)
 
 

@@ -133,7 +133,7 @@ def agree(model, rows, said, limit=1e-12):
 
 def same_fields(back, model):
     """All that their model files hold, up to rounding."""
-    (found, plain), (expected, values) = back._to_file(), model._to_file()
+    (found, plain), (expected, values) = back.saved_fields(), model.saved_fields()
     assert plain == values
     assert found.keys() == expected.keys()
     for name, values in expected.items():

@@ -189,7 +189,7 @@ def test_an_interrupt_keeps_levels_and_learners_in_step(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:  # as if it came when all was learned
-        patch.setattr(fleet, "_shown", stopped)
+        patch.setattr(fleet, "shown_scores", stopped)
         with pytest.raises(KeyboardInterrupt):
             fleet.prequential(keys[20:], X[20:], y[20:])
     other.partial_fit(keys[20:], X[20:], y[20:])

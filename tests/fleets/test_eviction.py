@@ -59,10 +59,10 @@ def test_a_refused_chunk_does_not_change_who_leaves():
         for one in (fleet, other):
             one.partial_fit(keys[at], X[at] * 0.01, X[at, 0] * 0.01)
             one.forget(list(one)[:1])  # a free record in between
-        before = pickle.dumps(fleet._to_file())
+        before = pickle.dumps(fleet.saved_fields())
         with pytest.raises(ValueError, match="row 39"):
             fleet.partial_fit(np.arange(900, 940) % 905, X[:40] * 100, bad)
-        assert pickle.dumps(fleet._to_file()) == before
+        assert pickle.dumps(fleet.saved_fields()) == before
     assert list(fleet) == list(other)
     assert fleet.n_dropped_ == other.n_dropped_
 
@@ -80,10 +80,12 @@ def test_a_refused_chunk_does_not_change_who_leaves():
 )
 def test_forged_orders_are_refused(forge):
     fleet = KeyedFleet(NOVELTY, max_keys=7).partial_fit(keys, X)
-    arrays, fitted = fleet._to_file()
+    arrays, fitted = fleet.saved_fields()
     ((name, change),) = forge.items()
     with pytest.raises((ValueError, TypeError)):
-        KeyedFleet(NOVELTY, max_keys=7)._from_file({**arrays, name: np.ascontiguousarray(change(arrays[name]))}, fitted)
+        KeyedFleet(NOVELTY, max_keys=7).restore_fields(
+            {**arrays, name: np.ascontiguousarray(change(arrays[name]))}, fitted
+        )
 
 
 def test_the_hand_may_point_to_a_record_that_is_free():
@@ -120,7 +122,7 @@ def test_one_event_has_a_weight_and_a_time():
     whole.partial_fit(keys, X, y, weights, time=times)
     for e in range(600):
         single.learn_one(keys[e], X[e], y[e], sample_weight=weights[e], time=times[e])
-    assert pickle.dumps(whole._to_file()) == pickle.dumps(single._to_file())
+    assert pickle.dumps(whole.saved_fields()) == pickle.dumps(single.saved_fields())
     assert whole.predict_one(keys[0], X[0], time=900.0) == whole.predict(keys[:1], X[:1], time=[900.0])[0]
     assert whole.score_one(keys[0], X[0], time=900.0) == whole.decision_function(keys[:1], X[:1], time=[900.0])[0]
 

@@ -331,7 +331,7 @@ def test_files_and_pickles_go_on(tmp_path, dtype):
 def test_forged_files_are_refused():
     prototype = KernelNovelty(Gaussian(0.7), Implicit(Hinge(1.0), 0.1, 1.0, 0.005), DropSmallest(4))
     fleet = Fleet(prototype, 6).partial_fit(frames(9, 6))
-    arrays, fitted = fleet._to_file()
+    arrays, fitted = fleet.saved_fields()
     for name, forge in {
         "sizes": lambda a: a + 9,
         "seen": lambda a: a * 0,
@@ -342,9 +342,9 @@ def test_forged_files_are_refused():
         "labels": lambda a: a.astype(np.float32),
     }.items():
         with pytest.raises(ValueError, match=name):
-            clone(fleet)._from_file({**arrays, name: np.ascontiguousarray(forge(arrays[name]))}, fitted)
+            clone(fleet).restore_fields({**arrays, name: np.ascontiguousarray(forge(arrays[name]))}, fitted)
     with pytest.raises(ModelFileError, match="members"):
-        Fleet(fleet.prototype, 7)._from_file(arrays, fitted)
+        Fleet(fleet.prototype, 7).restore_fields(arrays, fitted)
 
 
 # ---- what is refused ----------------------------------------------------------------------------------------------

@@ -304,7 +304,7 @@ def test_files_and_pickles_go_on(tmp_path, text, spill):
 def test_forged_files_are_refused():
     keys, X = events()
     fleet = KeyedFleet(NOVELTY).partial_fit(keys, X)
-    arrays, fitted = fleet._to_file()
+    arrays, fitted = fleet.saved_fields()
     for name, forge in {
         "sizes": lambda a: a + 9,
         "ids": lambda a: a * 0,
@@ -313,7 +313,7 @@ def test_forged_files_are_refused():
         "keys": lambda a: a * 0,
     }.items():
         with pytest.raises((ValueError, ModelFileError)):
-            clone(fleet)._from_file({**arrays, name: np.ascontiguousarray(forge(arrays[name]))}, fitted)
+            clone(fleet).restore_fields({**arrays, name: np.ascontiguousarray(forge(arrays[name]))}, fitted)
 
 
 # ---- the prior ----------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def same(a, b):
     assert (a.scaler_ is None) == (b.scaler_ is None)
     if a.scaler_ is not None:
         assert a.scaler_.n_seen_ == b.scaler_.n_seen_
-        for one, two in zip(a.scaler_._to_file()[0].values(), b.scaler_._to_file()[0].values(), strict=True):
+        for one, two in zip(a.scaler_.saved_fields()[0].values(), b.scaler_.saved_fields()[0].values(), strict=True):
             assert np.array_equal(one, two)
 
 
@@ -140,10 +140,10 @@ def test_files_pickles_and_copies_go_on(kind, tmp_path):
     expected = fleet.prequential(*rest)
     for other in others:
         assert np.array_equal(other.prequential(*rest), expected)
-    arrays, fitted = fleet._to_file()
+    arrays, fitted = fleet.saved_fields()
     for forged in (arrays["scaling"] * np.nan, arrays["scaling"][:, 1:]):
         with pytest.raises((ValueError, ModelFileError), match="scaling"):
-            clone(fleet)._from_file({**arrays, "scaling": np.ascontiguousarray(forged)}, fitted)
+            clone(fleet).restore_fields({**arrays, "scaling": np.ascontiguousarray(forged)}, fitted)
 
 
 def test_a_member_goes_out_and_in_again():
@@ -201,7 +201,7 @@ def test_what_members_have_no_room_for_is_refused_by_name():
         KeyedFleet(Prepared(Prepared(NOVELTY))).partial_fit(keys, X)
     for fleet in (KeyedFleet(Prepared(REGRESSOR)), Fleet(Prepared(REGRESSOR), 2)):
         with pytest.raises(ValueError, match=r"target='scale'\); use target=None"):
-            fleet._check_parameters()
+            fleet.check_parameters()
 
 
 # ---- classes that weigh -------------------------------------------------------------------------------------------

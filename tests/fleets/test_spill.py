@@ -41,7 +41,7 @@ def spilled(path, count=20, most=4, **more):
 
 def whole(fleet):
     """Everything that there is to know of a fleet."""
-    return pickle.dumps(fleet._to_file()), sorted(fleet.keys_.tolist()), fleet.n_expired_, fleet.n_dropped_
+    return pickle.dumps(fleet.saved_fields()), sorted(fleet.keys_.tolist()), fleet.n_expired_, fleet.n_dropped_
 
 
 def impatient(monkeypatch):

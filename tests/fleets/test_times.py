@@ -39,7 +39,7 @@ def test_a_key_past_its_time_is_as_if_it_had_never_come(tmp_path, place, cut):
         assert fleet.forget([1, 2]) == 0
         with pytest.raises(KeyError):
             fleet[2]
-        arrays, fitted = fleet._to_file()
+        arrays, fitted = fleet.saved_fields()
         assert sorted(arrays["keys"]) == [5, 6, 7]
         assert fitted["expired"] == 4
     again = pickle.loads(pickle.dumps(fleet))

@@ -89,7 +89,7 @@ def test_a_fleet_learns_a_chunk_whole_or_not_at_all(name: str, verb: str, tmp_pa
         return fleet.partial_fit(*first) if verb == "prequential" else fleet
 
     def state(fleet: Any) -> Any:
-        return pickle.dumps(fleet._to_file()) if fleet.__sklearn_is_fitted__() else None
+        return pickle.dumps(fleet.saved_fields()) if fleet.__sklearn_is_fitted__() else None
 
     before, after = state(begun()), state(begun().partial_fit(*part))
     assert before != after

@@ -90,7 +90,7 @@ def steps(with_removals):
 
 def run(kernel, outputs, average, operations):
     f, twin = (
-        _core.Expansion(kernel._program(), WIDTH, outputs, not average, average),
+        _core.Expansion(kernel.kernel_program(), WIDTH, outputs, not average, average),
         ListTwin(kernel, outputs),
     )
     largest = 0.0  # of the terms that ever were in the norm: what its drift is measured against
@@ -145,7 +145,7 @@ def test_the_average_after_any_sequence(kernel, outputs, operations):
 @pytest.mark.parametrize("factor", [0.9, -0.9, 1.1, 0.5])
 def test_the_scale_is_renormalised_unseen(factor):
     """Thousands of shrinkings take the scale far beyond what a double holds; f never sees it."""
-    f = _core.Expansion(Gaussian(1.0)._program(), 1, 1, True, False)
+    f = _core.Expansion(Gaussian(1.0).kernel_program(), 1, 1, True, False)
     x, wanted = np.zeros((1, 1)), []  # all points are the same, so f(x) is the sum of the coefficients
     for step in range(8000):
         f.shrink(factor)
@@ -160,7 +160,7 @@ def test_the_scale_is_renormalised_unseen(factor):
 
 
 def test_shrinking_to_nothing_keeps_the_average():
-    f = _core.Expansion(Linear()._program(), 1, 1, False, True)
+    f = _core.Expansion(Linear().kernel_program(), 1, 1, False, True)
     x = np.ones((1, 1))
     f.add(x, [4.0], 0, None)
     f.tick()
@@ -171,7 +171,7 @@ def test_shrinking_to_nothing_keeps_the_average():
 
 
 def test_removing_everything_leaves_nothing():
-    f = _core.Expansion(Gaussian(1.0)._program(), 2, 1, True, False)
+    f = _core.Expansion(Gaussian(1.0).kernel_program(), 2, 1, True, False)
     rng = np.random.default_rng(0)
     for i in range(40):
         f.add(rng.normal(size=(1, 2)), [rng.normal()], i, None)

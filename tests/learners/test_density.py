@@ -258,7 +258,7 @@ def test_a_reservoir_of_structures_is_uniform_too():
 
 def test_who_cannot_sample_uniformly_says_so():
     with pytest.raises(ValueError, match="uniform=True"):
-        Fleet(KernelClassifier(Gaussian(1.0), Perceptron(), DropRandom(5, uniform=True)), 2)._check_parameters()
+        Fleet(KernelClassifier(Gaussian(1.0), Perceptron(), DropRandom(5, uniform=True)), 2).check_parameters()
     with pytest.raises(ValueError, match="buffer samples"):
         PairwiseAUC(Gaussian(1.0), budget=DropRandom(5, uniform=True)).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="uniform must be True or False"):

@@ -163,14 +163,14 @@ def test_saved_with_the_model_and_empty_where_a_file_has_none(tmp_path):
     state = dict(model._engine.state())
     assert state["intervals"].shape == (57,)
     del state["intervals"]
-    without = model._restored(model._run.parts, state)
+    without = model.restored_core(model._run.parts, state)
     assert without.intervals().halves(0.9)[0] == np.inf
     for wrong in (-1.0, np.nan, 1e300):
         bent = model._engine.state()
         bent["intervals"] = bent["intervals"].copy()
         bent["intervals"][10] = wrong
         with pytest.raises(ValueError, match="intervals"):
-            model._restored(model._run.parts, bent)
+            model.restored_core(model._run.parts, bent)
 
 
 def test_a_race_saves_them_and_counts_their_bytes(tmp_path):
@@ -183,7 +183,7 @@ def test_a_race_saves_them_and_counts_their_bytes(tmp_path):
     loaded = gristmill.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_interval(X), model.predict_interval(X))
     state = {name: array for name, array in model._engine.state().items() if name != "intervals"}
-    assert model._restored(model._run.parts, state).intervals().halves(0.9)[0] == np.inf
+    assert model.restored_core(model._run.parts, state).intervals().halves(0.9)[0] == np.inf
 
 
 def test_an_error_in_a_chunk_leaves_them_as_they_were():

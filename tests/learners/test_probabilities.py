@@ -146,11 +146,11 @@ def test_a_file_without_a_calibration_still_loads():
     X, y = public_learners.stream("", 60)
     model = KernelClassifier(Gaussian(2.0)).fit(X, y)
     state = {name: array for name, array in model._engine.state().items() if not name.startswith("calibration")}
-    old = model._restored(model._run.parts, state)
+    old = model.restored_core(model._run.parts, state)
     assert old.probabilities(np.zeros((1, 1))).tolist() == [[0.5, 0.5]]
     forged = {**model._engine.state(), "calibration": np.array([1.0, -1.0, 1.0, 1.0, 0.0])}
     with pytest.raises(ValueError, match="calibration"):
-        model._restored(model._run.parts, forged)
+        model.restored_core(model._run.parts, forged)
 
 
 # ---- weights of classes -----------------------------------------------------------------------------------------

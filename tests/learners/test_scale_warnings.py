@@ -101,10 +101,10 @@ def test_the_defaults():
     assert KernelClassifier().fit(X, Y).kernel_ == Laplacian(1.0)
     assert KernelRegressor().fit(X, Z).kernel_ == Laplacian(1 / 3)
     assert KernelNovelty().fit(X).kernel_ == Gaussian(20 / 3)
-    parts = KernelNovelty()._parts()
+    parts = KernelNovelty().checked_parts()
     assert (parts.rule, parts.budget) == (Density(), Merge(1000))
     for budget in (DropSmallest(10), Project(0.3), DropOldest(5)):
-        assert type(KernelNovelty(budget=budget)._parts().rule).__name__ == "SGD"
+        assert type(KernelNovelty(budget=budget).checked_parts().rule).__name__ == "SGD"
 
 
 def test_a_regressor_needs_no_unit_of_its_target():

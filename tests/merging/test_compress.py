@@ -74,7 +74,7 @@ def naive(K, coefs, visible, size):
 @pytest.mark.parametrize(("n", "outputs", "visible"), [(60, 1, 1), (211, 3, 3), (400, 4, 2)])
 def test_the_choice_is_that_of_the_plain_loop(kernel, n, outputs, visible):
     coefs = RNG.normal(size=(outputs, n))
-    rows, found, _, norm2, left2 = _core.compress(kernel._program(), X[:n], coefs, visible, 40)
+    rows, found, _, norm2, left2 = _core.compress(kernel.kernel_program(), X[:n], coefs, visible, 40)
     chosen, expected, lost, norm = naive(kernel(X[:n], X[:n]), coefs, visible, 40)
     assert rows.tolist() == chosen
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
@@ -85,7 +85,7 @@ def test_more_points_than_the_pool_and_many_rounds():
     points = np.random.default_rng(0).normal(size=(1500, 3))
     K = Gaussian(1.0)(points, points)
     coefs = np.random.default_rng(1).normal(size=(2, 1500))
-    rows, found, coordinates, norm2, left2 = _core.compress(Gaussian(1.0)._program(), points, coefs, 2, 200)
+    rows, found, coordinates, norm2, left2 = _core.compress(Gaussian(1.0).kernel_program(), points, coefs, 2, 200)
     left, Z = coefs @ K, np.zeros((1500, 200))
     for step, row in enumerate(rows):  # the pivoted Cholesky factorisation, column by column
         assert (left**2).sum(axis=0).argmax() == row
@@ -100,10 +100,10 @@ def test_more_points_than_the_pool_and_many_rounds():
 
 def test_equal_points_are_chosen_once_and_nothing_is_chosen_of_nothing():
     points = np.repeat(X[:5], 3, axis=0)
-    rows, _, _, _, left2 = _core.compress(Gaussian(1.0)._program(), points, np.ones((1, 15)), 1, 15)
+    rows, _, _, _, left2 = _core.compress(Gaussian(1.0).kernel_program(), points, np.ones((1, 15)), 1, 15)
     assert sorted(rows // 3) == [0, 1, 2, 3, 4]
     assert left2 < 1e-20
-    rows, coefs, _, norm2, _ = _core.compress(Gaussian(1.0)._program(), points, np.zeros((1, 15)), 1, 15)
+    rows, coefs, _, norm2, _ = _core.compress(Gaussian(1.0).kernel_program(), points, np.zeros((1, 15)), 1, 15)
     assert (len(rows), coefs.shape, norm2) == (0, (1, 0), 0.0)
 
 

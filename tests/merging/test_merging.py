@@ -223,7 +223,7 @@ def test_points_go_back_by_their_own_scaling_and_forward_by_the_merged_one(scale
     assert (merged.n_seen_, type(merged)) == (2400, Prepared)
 
     def raw(one):
-        centre, slope = (0, 1) if one.scaler_ is None else one.scaler_._affine()
+        centre, slope = (0, 1) if one.scaler_ is None else one.scaler_.affine_map()
         return one.model_.support_vectors_ / slope + centre
 
     found = {tuple(row) for row in raw(merged).round(6)}

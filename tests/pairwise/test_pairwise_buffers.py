@@ -15,7 +15,7 @@ METHODS = ("skip", "binomial", "bernoulli")
 
 def runs(buffer, steps, count, seed=0):
     """Buffers after so many steps of so many independent streams, as tuples of places."""
-    policy = buffer._spec()
+    policy = buffer.core_spec()
     return [tuple(_core.BufferPolicy(policy, seed * count + i).run(steps).tolist()) for i in range(count)]
 
 
@@ -29,7 +29,7 @@ def uniform_p_value(samples, outcomes):
 
 def test_fifo_keeps_the_last():
     for steps in range(1, 12):
-        kept = sorted(i for i in _core.BufferPolicy(Fifo(4)._spec(), 0).run(steps) if i >= 0)
+        kept = sorted(i for i in _core.BufferPolicy(Fifo(4).core_spec(), 0).run(steps) if i >= 0)
         assert kept == list(range(max(0, steps - 4), steps))
 
 
@@ -58,7 +58,7 @@ def test_pattern_of_replacement_has_the_binomial_law(method):
     size, t, count = 3, 6, 6000
     counts = {pattern: 0 for pattern in product((0, 1), repeat=size)}
     for seed in range(count):
-        policy = _core.BufferPolicy(ReservoirX(size, method)._spec(), 7 * count + seed)
+        policy = _core.BufferPolicy(ReservoirX(size, method).core_spec(), 7 * count + seed)
         for _ in range(t - 1):
             policy.offer(None, 0.0)
         slots, _ = policy.offer(None, 0.0)
@@ -75,10 +75,10 @@ def test_skip_ahead_is_uniform_far_down_the_stream():
 
 @pytest.mark.parametrize("buffer", [Fifo(3), Reservoir(3), *(ReservoirX(3, m) for m in METHODS)])
 def test_state_goes_on_where_it_stopped(buffer):
-    one = _core.BufferPolicy(buffer._spec(), 5)
+    one = _core.BufferPolicy(buffer.core_spec(), 5)
     for _ in range(40):
         one.offer(None, 0.0)
-    two = _core.BufferPolicy(buffer._spec(), 0)
+    two = _core.BufferPolicy(buffer.core_spec(), 0)
     two.restore(one.state())
     assert [one.offer(None, 0.0) for _ in range(60)] == [two.offer(None, 0.0) for _ in range(60)]
 

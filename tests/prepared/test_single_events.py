@@ -73,7 +73,7 @@ def same(one: Any, other: Any) -> bool:
 
 def state(model: Any) -> Any:
     """All that a file holds, but for the seeds of the experts of a race, which come from the system."""
-    arrays, plain = model._to_file()
+    arrays, plain = model.saved_fields()
     return {name: array.tobytes() for name, array in arrays.items() if not name.endswith("random_seed")}, plain
 
 

@@ -295,7 +295,7 @@ def test_an_additive_model_that_is_widened_is_the_sum_it_says():
 
 def unchanged_by_learning(model, X, y):
     """A file is written outside the lock: its parts must be copies of one moment."""
-    arrays, plain = model._to_file()
+    arrays, plain = model.saved_fields()
     before = json.dumps(plain), {key: np.array(array) for key, array in arrays.items()}
     model.partial_fit(X, y)
     same = (np.array_equal(array, before[1][key], equal_nan=True) for key, array in arrays.items())

@@ -195,7 +195,7 @@ def test_every_method_of_a_learner_has_parameters_and_returns():
         if not inspect.isclass(learner) or not hasattr(learner, "get_params"):
             continue
         for name, method in inspect.getmembers(learner, inspect.isfunction):
-            if name.startswith("_") or not method.__module__.startswith("gristmill"):
+            if public_names.is_internal(name, method) or not method.__module__.startswith("gristmill"):
                 continue
             signature, text = inspect.signature(method), inspect.getdoc(method) or ""
             text += "\n".join(method_docs.sections(name, list(signature.parameters), text))

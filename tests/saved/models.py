@@ -305,7 +305,7 @@ def catalogue_learners() -> dict[str, tuple[object, str]]:
         if name.startswith("passive_aggressive"):
             given.pop("size")  # its own budget is another one by now
         model = function(**given)
-        kind = {"classification": "binary", "regression": "number", "novelty": "novelty"}[model._task.name]
+        kind = {"classification": "binary", "regression": "number", "novelty": "novelty"}[model.learning_task.name]
         found[f"catalogue-{name}"] = (model, kind)
     return found
 

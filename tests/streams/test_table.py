@@ -152,10 +152,10 @@ def test_keys_may_come_late_and_a_bad_event_changes_nothing(rows, data):
     wanted = whole.learn_transform(full, scaler)
     table, scaler, parts = Table(), StreamScaler(), []
     for start, stop in data.draw(cuts(len(short))):
-        mark, before = (table.snapshot(), scaler._mark()), known(table)
+        mark, before = (table.snapshot(), scaler.snapshot()), known(table)
         table.learn_transform([*short[start:stop], {"new": "q", names[0]: None}], scaler)
         table.rollback(mark[0])
-        scaler._back(mark[1])
+        scaler.rollback(mark[1])
         assert known(table) == before
         if table.kinds_.get(names[0]) in ("number", "time", "boolean"):
             with pytest.raises(CellError, match=f"row {stop - start}, column '{names[0]}'"):

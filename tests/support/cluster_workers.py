@@ -166,7 +166,7 @@ def alone(fleet, seed_of=None, **how):
     """The same batches in one fleet in one process, with the seed that the cluster drew."""
     one = clone(fleet)
     if seed_of is not None:
-        one._seed = lambda: seed_of
+        one.drawn_seed = lambda: seed_of
     scores = [one.prequential(*batch) for batch in batches(fleet, **how)]
     return one, scores
 

@@ -35,10 +35,10 @@ class Learner:
         self.note, self.rests = "", False
         self.key, self.weigher = None, None
         scale = asked.scale if isinstance(asked, Prepared) else None
-        self.scales_target = self.model._retargets and (
+        self.scales_target = self.model.retargets and (
             race.shares_memory or (scale is not None and asked.target is not None)
         )
-        if isinstance(asked, Prepared) and scale is None and asked.target is not None and self.model._retargets:
+        if isinstance(asked, Prepared) and scale is None and asked.target is not None and self.model.retargets:
             self.scales_target = True
         if scale is not None:
             method = {"relevance": "standard", "rank-relevance": "rank"}.get(scale, scale)
@@ -57,8 +57,8 @@ class Learner:
         return self.model._run.core
 
     def begin(self) -> None:
-        run = Run(self.model._parts())
-        run.core = self.model._begin(
+        run = Run(self.model.checked_parts())
+        run.core = self.model.begin_core(
             run, np.zeros((1, self.race.width), np.float32 if self.race.shares_memory else float)
         )
         self.model._run, self.model.n_features_in_ = run, self.race.width
@@ -263,7 +263,7 @@ class RaceTwin:
         self.target.learn(label)
         if not self.target.holds:
             for x, label in self.held:
-                scaled = {None: x[None]} | {key: scaler._scale(x[None]) for key, scaler in self.scalers.items()}
+                scaled = {None: x[None]} | {key: scaler.scale_checked(x[None]) for key, scaler in self.scalers.items()}
                 for expert in self.experts:
                     if expert.runs:
                         self._learned(expert, scaled, self.target.clipped(label), 0)
@@ -306,7 +306,7 @@ class RaceTwin:
         self.memory_shares.move()
 
     def score(self, X: Any) -> Any:
-        scaled = {None: X} | {key: scaler._scale(X) for key, scaler in self.scalers.items()}
+        scaled = {None: X} | {key: scaler.scale_checked(X) for key, scaler in self.scalers.items()}
         scores, places = [], []
         for place, expert in enumerate(self.experts):
             if expert.runs:

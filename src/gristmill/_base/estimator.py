@@ -81,7 +81,7 @@ def vector_of(x: object) -> Any:
 class StreamEstimator(StoredEstimator):
     """Base of the learners on a stream."""
 
-    _task: ClassVar[Task]
+    learning_task: ClassVar[Task]
 
     _run: Run | None = None  # nothing is learned yet
     _learning_in: int | None = None  # the thread that learns now
@@ -90,27 +90,27 @@ class StreamEstimator(StoredEstimator):
     #: whether `widen` gives it more columns in mid-stream
     widens: ClassVar[bool] = False
     #: whether targets may change their unit in mid-stream (the core has `retarget`)
-    _retargets: ClassVar[bool] = False
+    retargets: ClassVar[bool] = False
     #: whether sparse rows are handed on as such
     _takes_sparse: ClassVar[bool] = True
 
     # ---- hooks of subclasses ------------------------------------------------------------------------------------
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         """The checked parts of the model; raises for parameters out of range and for combinations that are not supported."""
         raise NotImplementedError
 
-    def _begin(self, run: Run, X: Table) -> Any:
+    def begin_core(self, run: Run, X: Table) -> Any:
         """A new core for rows like X; defaults that depend on the number of columns are filled in here."""
         raise NotImplementedError
 
     def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
         """The labels of a chunk as the core takes them, checked against the parts."""
-        return self._task.encoded(type(self).__name__, run.labels, y, count, classes)
+        return self.learning_task.encoded(type(self).__name__, run.labels, y, count, classes)
 
     def _number(self, run: Run, y: Labels) -> float | None:
         """The core's number of a known label, or None to fall back to `partial_fit`."""
-        return self._task.number(run.labels, y)
+        return self.learning_task.number(run.labels, y)
 
     def _weighed(self, run: Run, labels: LabelTable, numbers: object, weights: object) -> Any:
         """Sample weights, multiplied by class weights."""
@@ -124,7 +124,7 @@ class StreamEstimator(StoredEstimator):
         """Number of passes of `fit` over the samples."""
         return 1
 
-    def _takes_objects(self) -> bool:
+    def takes_objects(self) -> bool:
         """Whether samples are arbitrary objects, compared by a Python kernel."""
         return False
 
@@ -189,7 +189,7 @@ class StreamEstimator(StoredEstimator):
 
     def _read(self, X: Table, first: bool) -> Any:
         """X checked: an array or CSR array of floats, or a list of objects."""
-        if self._takes_objects():
+        if self.takes_objects():
             return inputs.objects(X)
         if type(X) is list and len(X) == 1 and is_event(X[0]):  # scikit-learn's checks cost more than one event
             if first:
@@ -241,13 +241,13 @@ class StreamEstimator(StoredEstimator):
         before, known = dict(self.__dict__), None if fresh else self._run
         labels = None if known is None else known.labels
         seen = None if known is None else getattr(known.core, "seen", None)
-        spare = None if known is None else self._spare(known)
+        spare = None if known is None else self.spare_parts(known)
         self._learning_in = threading.get_ident()
         try:
             if known is None:
                 self.__dict__.pop("_changed", None)
-            self._refuse_changed("learning on")
-            run = Run(self._parts()) if known is None else known
+            self.refuse_changed_parameters("learning on")
+            run = Run(self.checked_parts()) if known is None else known
             scores = self._pass(run, X, y, sample_weight, want_scores, classes, passes)
         except BaseException:
             if (
@@ -261,13 +261,13 @@ class StreamEstimator(StoredEstimator):
             if known is not None and labels is not None:
                 known.labels = labels
                 if spare is not None:
-                    self._run = Run(spare, self._restored(spare, known.core.state()), labels)
+                    self._run = Run(spare, self.restored_core(spare, known.core.state()), labels)
             raise
         self._run = run
         self.__dict__.pop("_learning_in", None)
         if "due" in run.found:
             self._warn_of(run, run.found.pop("due"))
-        return None if scores is None else self._task.shown(scores, run.labels.view(len(run.labels)))
+        return None if scores is None else self.learning_task.shown(scores, run.labels.view(len(run.labels)))
 
     def _pass(self, run: Run, X: Any, y: Labels, weights: Any, want_scores: bool, classes: Labels, passes: int) -> Any:
         first = run.core is None
@@ -276,7 +276,7 @@ class StreamEstimator(StoredEstimator):
         weights = None if weights is None else inputs.weights(weights, count)
         labels, numbers, known = self._targets(run, y, count, classes)
         weights = self._weighed(run, labels, numbers, weights)
-        core = self._begin(run, X) if first else run.core
+        core = self.begin_core(run, X) if first else run.core
         rows = self._rows(core, X)
         early = None if run.early is None else run.early.copied()
         due = early is not None and len(numbers) > 0 and early.take(X, numbers)
@@ -288,7 +288,7 @@ class StreamEstimator(StoredEstimator):
         met = core.classes
         scores = self._ask(core, core.learn, rows, numbers, weights, want_scores, known)
         if want_scores:
-            scores = self._task.with_new_classes_last(scores, numbers, max(met, known))
+            scores = self.learning_task.with_new_classes_last(scores, numbers, max(met, known))
         for _ in range(passes - 1):
             self._ask(core, core.revisit, rows, numbers, weights, start)
         if first:
@@ -304,7 +304,7 @@ class StreamEstimator(StoredEstimator):
     def _warn_of(self, run: Run, early: Any) -> None:
         """Hook: called once the first hundred events are learned; warn if their columns are badly scaled."""
 
-    def _spare(self, run: Run) -> Any:
+    def spare_parts(self, run: Run) -> Any:
         """A copy of parts written in Python, whose state the core cannot roll back."""
         return None
 
@@ -364,7 +364,7 @@ class StreamEstimator(StoredEstimator):
         run = self._started()
         scores, classes = self._ask(run.core, run.core.score, self._rows(run.core, self._read(X, first=False)))
         view = run.labels.view(classes)
-        return self._task.shown(scores, view), view
+        return self.learning_task.shown(scores, view), view
 
     def _scores_one(self, x: object) -> tuple[Any, LabelView]:
         """`_scores` of one event: one call of the core for a vector, full validation for everything else."""
@@ -380,7 +380,7 @@ class StreamEstimator(StoredEstimator):
         return scores[0], view
 
     def _scores_of_row(self, run: Run, x: Any) -> tuple[Any, LabelView]:
-        if not self._takes_objects() and not inputs.is_sparse(x):
+        if not self.takes_objects() and not inputs.is_sparse(x):
             if np.iscomplexobj(x):
                 raise ValueError(f"Complex data not supported: {x!r}")
             x = np.asarray(x, dtype=np.float64)
@@ -388,29 +388,29 @@ class StreamEstimator(StoredEstimator):
                 raise ValueError(f"x must be one event, a vector of {run.core.width} numbers, got {x.ndim} dimensions")
         scores, classes = run.core.score(self._rows(run.core, self._read(inputs.single(x), first=False)))
         view = run.labels.view(classes)
-        return self._task.shown(scores, view), view
+        return self.learning_task.shown(scores, view), view
 
     # ---- saving -------------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Raise if a parameter is invalid."""
-        self._parts()
+        self.checked_parts()
 
-    def _restored(self, parts: Any, state: dict[str, object]) -> Any:
+    def restored_core(self, parts: Any, state: dict[str, object]) -> Any:
         """A core with these parts in this state; raises if the state does not fit."""
         raise NotImplementedError
 
-    def _parts_to_file(self, parts: Any) -> tuple[State, Fitted]:
+    def parts_fields(self, parts: Any) -> tuple[State, Fitted]:
         """Parts as arrays and plain values."""
         return {}, {}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
-        """Back from `_parts_to_file`; takes its arrays out of `arrays`."""
-        return self._parts()
+    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+        """Back from `parts_fields`; takes its arrays out of `arrays`."""
+        return self.checked_parts()
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         run = self._started()
-        extra, fitted = self._parts_to_file(run.parts)
+        extra, fitted = self.parts_fields(run.parts)
         state = run.core.state()
         arrays, objects = persist.flatten(state)
         if objects is not None:
@@ -420,11 +420,11 @@ class StreamEstimator(StoredEstimator):
             fitted["labels"] = persist.encode_labels(names)
         return {**arrays, **extra}, {**fitted, **persist.encode_features(self)}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         labels = LabelTable(persist.decode_labels(fitted["labels"]) if "labels" in fitted else ())
         persist.decode_features(self, fitted)
-        parts = self._parts_from_file(arrays, fitted)
-        core = self._restored(parts, persist.unflatten(arrays, None))
+        parts = self.restored_parts(arrays, fitted)
+        core = self.restored_core(parts, persist.unflatten(arrays, None))
         if core.classes != len(labels):
             raise persist.ModelFileError("its classes do not fit its labels")
         self._run = Run(parts, core, labels)
@@ -451,7 +451,7 @@ class StreamEstimator(StoredEstimator):
         return persist.pack_core(core)
 
     def _unpacked(self, parts: object, packed: object) -> Any:
-        return self._restored(parts, persist.unpack_core(packed))
+        return self.restored_core(parts, persist.unpack_core(packed))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

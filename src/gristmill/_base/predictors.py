@@ -21,7 +21,7 @@ from .tasks import CLASSIFICATION, NOVELTY, REGRESSION, Classification, Novelty,
 class Classifier(ClassifierMixin, StreamEstimator):
     """A learner that answers with a class; new classes may arrive with any sample."""
 
-    _task: ClassVar[Classification] = CLASSIFICATION
+    learning_task: ClassVar[Classification] = CLASSIFICATION
 
     @property
     def classes_(self) -> npt.NDArray[np.generic]:
@@ -46,7 +46,7 @@ class Classifier(ClassifierMixin, StreamEstimator):
     def predict(self, X: Table) -> npt.NDArray[np.generic]:
         """The class of each event; at a score of exactly 0 it is classes_[1]."""
         scores, view = self._scores(X)
-        return self._task.answers(scores, view, self._cut())
+        return self.learning_task.answers(scores, view, self._cut())
 
     def predict_one(self, x: object) -> Any:
         """The class of one event; None before anything was learned."""
@@ -94,7 +94,7 @@ class Classifier(ClassifierMixin, StreamEstimator):
             shares = run.core.probabilities(np.ascontiguousarray(scores.reshape(len(scores), -1)))
             if shares.shape[1] == max(classes, 1):  # else another class came in between
                 view = run.labels.view(classes)
-                best = self._task.best(self._task.shown(scores, view), self._cut())
+                best = self.learning_task.best(self.learning_task.shown(scores, view), self._cut())
                 return np.ascontiguousarray(_labels.agreeing(shares[:, view.columns], best)), view
 
     def predict_log_proba(self, X: Table) -> Scores:
@@ -121,7 +121,7 @@ class Classifier(ClassifierMixin, StreamEstimator):
 class Regressor(RegressorMixin, StreamEstimator):
     """A learner that answers with a number, or several, and the interval around it."""
 
-    _task: ClassVar[Regression] = REGRESSION
+    learning_task: ClassVar[Regression] = REGRESSION
 
     def predict(self, X: Table) -> Scores:
         """A number for each event; a row of them for several targets."""
@@ -226,7 +226,7 @@ class Regressor(RegressorMixin, StreamEstimator):
 class Detector(OutlierMixin, StreamEstimator):
     """Outlier detector: learns without labels; scores below `offset_` are outliers."""
 
-    _task: ClassVar[Novelty] = NOVELTY
+    learning_task: ClassVar[Novelty] = NOVELTY
 
     @property
     def offset_(self) -> float:
@@ -243,7 +243,7 @@ class Detector(OutlierMixin, StreamEstimator):
 
     def predict(self, X: Table) -> npt.NDArray[np.int64]:
         """-1 for an alarm, +1 for a familiar event."""
-        return self._task.answers(self.decision_function(X))
+        return self.learning_task.answers(self.decision_function(X))
 
     def score_one(self, x: object) -> Any:
         """`decision_function` of one event; 0 before anything was learned."""

@@ -12,7 +12,7 @@ Model = TypeVar("Model", bound=KernelLearner)
 
 def built(model: Model) -> Model:
     """The model, after its composition was checked: estimators check at fit, the catalogue at once."""
-    model._parts()
+    model.checked_parts()
     return model
 
 

@@ -158,7 +158,7 @@ def settle(learner: Any, samples: list[Sample]) -> Any:
     scaler = settled.scaler_ if learner.scale != "relevance" else _weighed(settled.scaler_)
     model = _with_width(clone(learner.model), scaler.transform(X))
     fresh = Prepared(model, scaler.method, warmup=len(X), target=learner.target)
-    fresh._resume(clone(fresh.model), scaler)
+    fresh.resume(clone(fresh.model), scaler)
     return fresh
 
 
@@ -192,11 +192,11 @@ def _settled_race(race: object, X: Any, y: Any) -> Any:
             expert = clone(expert).set_params(scale=method, warmup=key[1])
         experts.append(expert)
     fresh = clone(race).set_params(experts=experts)
-    core = fresh._fresh(rows.shape[1])
+    core = fresh.new_race(rows.shape[1])
     for key in core.scaling_keys:  # one that does not stay goes on from the sample
         found = scalers.get(key) or _scaler(*key).fit(rows)
-        core.set_scaling(*key, found._mark())
-    with_run(fresh, Run(fresh._parts(), core)).n_features_in_ = rows.shape[1]
+        core.set_scaling(*key, found.snapshot())
+    with_run(fresh, Run(fresh.checked_parts(), core)).n_features_in_ = rows.shape[1]
     return fresh
 
 

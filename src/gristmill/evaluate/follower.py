@@ -164,7 +164,7 @@ class Follower:
                 raise ValueError(f"the metric {tally.name} needs labels, and the stream has none")
             tally.add(batch)
         if self._drift and (batch.y is not None or self.result.task == "novelty"):
-            self._mark(batch)
+            self.snapshot(batch)
         if self.result.details is not None:
             self.result.details.add(batch, self.result.n_events - len(batch.predicted))
         self._recent.append(batch)
@@ -173,7 +173,7 @@ class Follower:
         while held - len(self._recent[0].predicted) >= self.window:
             held -= len(self._recent.popleft().predicted)
 
-    def _mark(self, batch: PredictionBatch) -> None:
+    def snapshot(self, batch: PredictionBatch) -> None:
         if self._marks is None:
             self._marks = DriftMarks(self.result.task, self.result.drifts)
         self._marks.add(batch, self.result.n_events - len(batch.predicted))

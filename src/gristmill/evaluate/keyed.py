@@ -100,7 +100,7 @@ class KeyedRun:
     def _losses(self, scores: Any, y: Labels) -> Any:
         if self.task == "regression":
             return np.abs(np.asarray(y, dtype=float) - scores)
-        batch = self.fleet._answers(scores, self.fleet._core_.classes)
+        batch = self.fleet.predictions_of(scores, self.fleet._core_.classes)
         if self.task == "classification":
             return (batch != np.asarray(y)).astype(float)
         return (batch < 0).astype(float)

@@ -92,7 +92,7 @@ def _refuse_others(model: Any) -> None:
         raise ExportError(f"{name} cannot be exported: {instead}")
     if not model.__sklearn_is_fitted__():
         raise ExportError(f"{name} has learned nothing yet: call fit, partial_fit or learn_one before the export")
-    if model._takes_objects():
+    if model.takes_objects():
         raise ExportError(
             f"the kernel {model.kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
         )
@@ -187,14 +187,14 @@ def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | RankMaps | No
     if isinstance(scaler, RankScaler):
         return _rank_maps(scaler.maps(), places, width)
     centre, spread = np.zeros(width), np.ones(width)
-    found, _ = scaler._affine()
+    found, _ = scaler.affine_map()
     _, low, high = (np.asarray(line) for line in scaler._scaling.state())
     if not scaler.is_centred:
-        wide = high - low if scaler.method == "minmax" else np.sqrt(high / max(scaler._known(), 1))
+        wide = high - low if scaler.method == "minmax" else np.sqrt(high / max(scaler.known_events(), 1))
     elif scaler.method == "minmax":
         wide = high - low
     else:
-        count = max(scaler._known(), 1)
+        count = max(scaler.known_events(), 1)
         mean = low / count
         wide = np.sqrt(np.maximum(high / count - mean * mean, 0.0))
     centre[places], spread[places] = found, np.where(wide > 0, wide, 1.0)
@@ -233,7 +233,7 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     """A learner on rows: a kernel or feature learner, or a race of them."""
     from ..race.core import RaceCore
 
-    task = str(model._task.name)
+    task = str(model.learning_task.name)
     run = model._run
     core = run.core
     if isinstance(core, _core.Detector):
@@ -272,14 +272,16 @@ def _body(model: Any, core: Any) -> Body:
         return _mapped_body(model, core)
     kernel = model._run.parts.kernel
     points, coefs = _stored(model, core)
-    if hasattr(kernel, "_coordinates"):
+    if hasattr(kernel, "coordinate_parts"):
         width = points.shape[1]
-        return AdditiveExpansion(tuple(kernel._coordinates(width)), points, coefs, bool(kernel._skips_missing()))
+        return AdditiveExpansion(
+            tuple(kernel.coordinate_parts(width)), points, coefs, bool(kernel.skips_missing_values())
+        )
     if not kernel.is_native:
         raise ExportError(
             f"the kernel {kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
         )
-    program = tuple(tuple(node) for node in kernel._program())
+    program = tuple(tuple(node) for node in kernel.kernel_program())
     neighbours = float(getattr(model._run.parts.rule, "neighbours", 0.0) or 0.0)
     if neighbours > 0:
         count = min(len(points), max(2, int(neighbours * len(points) + 0.5)))
@@ -337,7 +339,7 @@ def _calibration_of(numbers: Any, offsets: Any) -> Calibration:
 
 
 def _race(model: Any, views: list[ExpertView], rows: Rows, names: tuple[str, ...]) -> Description:
-    task, race = str(model._task.name), views[0].race
+    task, race = str(model.learning_task.name), views[0].race
     running = [view for view in views if view.runs]
     places, mixture = [view.place for view in running], race.mixture
     experts = tuple(_expert_of(view) for view in running)

@@ -39,7 +39,7 @@ def learning_of(model: Any) -> Learning:
 
     if not isinstance(model, g.Prepared):
         _refuse_parts(model)
-        return _learner(model, model._to_file()[0])
+        return _learner(model, model.saved_fields()[0])
     pipeline: Any = model._pipeline
     _refuse_parts(pipeline.model)
     if pipeline.table.is_sparse:
@@ -52,7 +52,7 @@ def learning_of(model: Any) -> Learning:
         raise ExportError(
             f"Prepared(scale={pipeline.standard.method!r}) cannot learn on a device; use scale='standard' or None"
         )
-    arrays, fitted = model._to_file()
+    arrays, fitted = model.saved_fields()
     inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
     found = _learner(pipeline.model, inner)
     scaled = pipeline.standard is not None
@@ -80,7 +80,7 @@ def _refuse_parts(model: Any) -> None:
         raise _no(model, f"the rule {rule}", f"use one of {', '.join(RULES)}")
     if not isinstance(parts.budget, Budget) or budget not in BUDGETS:
         raise _no(model, f"the budget {budget}", f"use one of {', '.join(BUDGETS)}")
-    if hasattr(parts.kernel, "_coordinates"):
+    if hasattr(parts.kernel, "coordinate_parts"):
         raise _no(model, f"the additive kernel {parts.kernel!r}", "use a kernel of all columns")
     if parts.average:
         raise _no(model, "average=True", "use average=False")
@@ -92,9 +92,9 @@ def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
     parts = model._run.parts
     if "points" not in arrays:
         raise _no(model, "a model of sparse rows", "fit it with a dense array")
-    if model._task.name == "classification" and int(arrays["classes"][0]) < 2:
+    if model.learning_task.name == "classification" and int(arrays["classes"][0]) < 2:
         raise _no(model, "a model of one class", "fit it with all classes, or say them: partial_fit(X, y, classes=...)")
-    if model._task.name == "regression" and len(arrays["intercept"]) > 1:
+    if model.learning_task.name == "regression" and len(arrays["intercept"]) > 1:
         raise _no(model, "a regressor of several targets", "export one model a target")
     from ..merging.compression import points_within
 
@@ -110,7 +110,7 @@ def restored(model: Any, changes: dict[str, Any], events: int) -> Any:
 
     import gristmill as g
 
-    arrays, fitted = model._to_file()
+    arrays, fitted = model.saved_fields()
     arrays, fitted = dict(arrays), copy.deepcopy(fitted)
     prefix = "model." if isinstance(model, g.Prepared) else ""
     for name, value in changes.items():
@@ -123,5 +123,5 @@ def restored(model: Any, changes: dict[str, Any], events: int) -> Any:
     if prefix:
         fitted["table"]["n_seen"] = events
     fresh = clone(model)
-    fresh._from_file(arrays, fitted)
+    fresh.restore_fields(arrays, fitted)
     return fresh

@@ -15,7 +15,7 @@ def map_to_file(map_: object) -> tuple[State, Fitted]:
     """Arrays and plain values of a map; one that is not ours is code, and is refused."""
     if type(map_) is not RandomMaclaurin:
         raise TypeError(f"the map {map_!r} is Python code, and a model file holds no code; pickle the model instead")
-    arrays, fitted = map_._to_file()
+    arrays, fitted = map_.saved_fields()
     text = {"parameters": persist.encode_parameters(map_), "fitted": fitted}
     return {f"{_PREFIX}{name}": value for name, value in arrays.items()}, text
 
@@ -24,5 +24,5 @@ def map_from_file(arrays: dict[str, Any], text: dict[str, Any]) -> RandomMaclaur
     """Back from `map_to_file`; takes the map's arrays out of the others."""
     map_ = RandomMaclaurin(**{key: persist.decode(value) for key, value in text["parameters"].items()})
     names = [name for name in arrays if name.startswith(_PREFIX)]
-    map_._from_file({name.removeprefix(_PREFIX): arrays.pop(name) for name in names}, text["fitted"])
+    map_.restore_fields({name.removeprefix(_PREFIX): arrays.pop(name) for name in names}, text["fitted"])
     return map_

@@ -27,7 +27,7 @@ class DrawnInner:
     def values(self, X: Any) -> npt.NDArray[Any]:
         """A column each."""
         if self.part is not None:
-            return self.part._values(self.arrays, X)
+            return self.part.map_values(self.arrays, X)
         if self.transformer is None:
             return np.empty((X.shape[0], 0))
         columns = self.factor * np.asarray(self.transformer.transform(X), dtype=np.float64)
@@ -37,19 +37,19 @@ class DrawnInner:
     def pull(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How sums of the columns by weights, (rows, outputs, columns), change with X."""
         if self.part is not None:
-            return self.part._pull(self.arrays, X, weights)
+            return self.part.pull_gradient(self.arrays, X, weights)
         if self.transformer is None:
             return np.zeros((*weights.shape[:2], X.shape[1]))
-        if not hasattr(self.transformer, "_gradient"):
+        if not hasattr(self.transformer, "map_gradient"):
             raise TypeError(f"gradient: {self.transformer!r} is a map of another library, whose gradient is unknown")
         shuffled = np.empty_like(weights)
         shuffled[..., self.arrays["order"]] = self.factor * weights
-        return np.asarray(self.transformer._gradient(X, shuffled))
+        return np.asarray(self.transformer.map_gradient(X, shuffled))
 
     def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         """K(x, x) where it is known; a sampler's own kernel is at most 1 there."""
         if self.part is not None:
-            return self.part._diagonal(X)
+            return self.part.kernel_diagonal(X)
         kernel = getattr(self.transformer, "kernel_", None)
         if isinstance(kernel, Kernel):
             return np.asarray(kernel.diagonal(X), dtype=np.float64)
@@ -62,7 +62,7 @@ class DrawnInner:
             raise TypeError(
                 "a map over a transformer of another library cannot be saved without code; pickle it instead"
             )
-        arrays, fitted = self.transformer._to_file()
+        arrays, fitted = self.transformer.saved_fields()
         arrays["order"] = self.arrays["order"]
         parameters = self.transformer.get_params(deep=False)
         return arrays, {
@@ -77,7 +77,7 @@ class DrawnInner:
         map_ = persist.estimator("RandomMaclaurin")(
             **{key: persist.decode(value) for key, value in fitted["parameters"].items()}
         )
-        map_._from_file(arrays, fitted)
+        map_.restore_fields(arrays, fitted)
         order = np.ascontiguousarray(arrays["order"], dtype=np.int64)
         if not np.array_equal(np.sort(order), np.arange(len(map_.degrees_))):
             raise persist.ModelFileError("its array 'order' is damaged")
@@ -88,7 +88,7 @@ def draw_inner(inner: object, width: int, columns: int, rng: np.random.Generator
     """`columns` independent one-feature maps of any inner map."""
     maclaurin = persist.estimator("RandomMaclaurin")  # its module imports this one
     if isinstance(inner, OneFeatureMaps):
-        return DrawnInner(inner, inner._draw(width, columns, rng))
+        return DrawnInner(inner, inner.draw_weights(width, columns, rng))
     if columns == 0:
         return DrawnInner(None, {})
     if isinstance(inner, Kernel):

@@ -27,7 +27,7 @@ _STATELESS = {
 def stateless(map_: object) -> bool:
     """Whether fitting the map needs only the number of columns."""
     if isinstance(map_, RandomMaclaurin):
-        return map_._only_needs_width()
+        return map_.needs_only_width()
     if isinstance(map_, Pipeline):
         return all(step in (None, "passthrough") or stateless(step) for _, step in map_.steps)
     return type(map_).__name__ in _STATELESS
@@ -65,7 +65,7 @@ class MappedCore:
 
     def _mapped(self, X: Table) -> npt.NDArray[np.generic]:
         if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
-            return self.map._columns(X)
+            return self.map.map_columns(X)
         Z = self.map.transform(X)
         Z = Z.toarray() if hasattr(Z, "toarray") else np.asarray(Z)
         return np.ascontiguousarray(Z, dtype=np.float32 if Z.dtype == np.float32 else np.float64)
@@ -93,7 +93,7 @@ class MappedCore:
                 f"Input X contains {kind}: row {row}, column {column} is {value}; impute or drop such rows first"
             )
         if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
-            self.map._check_reach(X)
+            self.map.check_reach(X)
 
     # ---- learning and scoring ------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class MappedCore:
         X, linear = self._as_table(rows), self.linear
         classes, weights = linear.classes, linear.coef()
         slices = range(0, X.shape[0], _SLICE)
-        parts = [self.map._gradient(X[at : at + _SLICE], weights) for at in slices]
+        parts = [self.map.map_gradient(X[at : at + _SLICE], weights) for at in slices]
         return np.concatenate(parts), classes
 
     def learn_one(self, x: object, label: float, weight: float) -> None:
@@ -146,8 +146,8 @@ class MappedCore:
 
     def _one(self, x: object) -> Any:
         row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
-        if isinstance(self.map, RandomMaclaurin) and self.map._runs_in_core():
-            self.map._check_reach(row)  # width and NaN are refused by the map itself
+        if isinstance(self.map, RandomMaclaurin) and self.map.runs_in_core():
+            self.map.check_reach(row)  # width and NaN are refused by the map itself
         else:
             self.check(row)
         return row
@@ -158,7 +158,7 @@ class MappedCore:
     def memory_bytes(self) -> int:
         map_bytes = 0
         if isinstance(self.map, RandomMaclaurin) and self.map._inner is None:
-            map_bytes = self.map._map(np.float32 if self.is_single else np.float64).memory_bytes
+            map_bytes = self.map.core_map(np.float32 if self.is_single else np.float64).memory_bytes
         return int(self.linear.memory_bytes + map_bytes)
 
     def state(self) -> dict[str, Any]:

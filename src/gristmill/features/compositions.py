@@ -26,19 +26,19 @@ _INDEPENDENT_COLUMNS = ("RBFSampler", "SkewedChi2Sampler")
 
 
 class OneFeatureMaps(Checked):
-    """Base of inner maps: `_draw` makes independent W, `_values` evaluates them, a column each."""
+    """Base of inner maps: `draw_weights` makes independent W, `map_values` evaluates them, a column each."""
 
-    def _draw(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
+    def draw_weights(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
         raise NotImplementedError
 
-    def _values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
+    def map_values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
         raise NotImplementedError
 
-    def _pull(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def pull_gradient(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How sums of the W by weights, (rows, outputs, columns), change with X: (rows, outputs, inputs)."""
         raise NotImplementedError
 
-    def _diagonal(self, X: Table) -> npt.NDArray[np.float64]:
+    def kernel_diagonal(self, X: Table) -> npt.NDArray[np.float64]:
         """K(x, x)."""
         raise NotImplementedError
 
@@ -73,7 +73,7 @@ class FourierFeatures(OneFeatureMaps):
         "kernel": Range("Gaussian(...) or Laplacian(...)", lambda k: isinstance(k, Gaussian | Laplacian))
     }
 
-    def _draw(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
+    def draw_weights(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
         gamma = self.kernel.gamma
         if isinstance(self.kernel, Gaussian):
             frequencies = np.sqrt(2 * gamma) * rng.standard_normal((width, count))
@@ -81,16 +81,16 @@ class FourierFeatures(OneFeatureMaps):
             frequencies = gamma * rng.standard_cauchy((width, count))
         return {"frequencies": frequencies, "phases": rng.uniform(0, 2 * np.pi, count)}
 
-    def _values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
+    def map_values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
         angles = _ordered_product(X, drawn["frequencies"]) + drawn["phases"]
         return np.asarray(np.sqrt(2.0) * np.cos(angles))
 
-    def _pull(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def pull_gradient(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         angles = _ordered_product(X, drawn["frequencies"]) + drawn["phases"]
         slopes = weights * (-np.sqrt(2.0) * np.sin(angles))[:, None, :]
         return np.asarray(np.einsum("nok,jk->noj", slopes, drawn["frequencies"]))
 
-    def _diagonal(self, X: Any) -> npt.NDArray[np.float64]:
+    def kernel_diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         return np.ones(X.shape[0])
 
 
@@ -127,7 +127,7 @@ class HomogeneousFeatures(OneFeatureMaps):
 
     _ranges: ClassVar[dict[str, Range]] = {"kernel": one_of("chi2", "intersection")}
 
-    def _draw(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
+    def draw_weights(self, width: int, count: int, rng: np.random.Generator) -> Arrays:
         uniform = rng.uniform(1e-16, 1.0, (width, count))
         if self.kernel == "chi2":  # density sech(pi l)
             frequencies = np.log(np.tan(np.pi * uniform / 2)) / np.pi
@@ -140,7 +140,7 @@ class HomogeneousFeatures(OneFeatureMaps):
             "signs": signs,
         }
 
-    def _values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
+    def map_values(self, drawn: Arrays, X: Table) -> npt.NDArray[np.generic]:
         X = _non_negative(X, self.kernel)
         out = np.zeros((X.shape[0], drawn["signs"].shape[1]))
         for j in range(X.shape[1]):  # coordinate by coordinate: the order of the sums does not depend on the rows
@@ -150,7 +150,7 @@ class HomogeneousFeatures(OneFeatureMaps):
             out[there] += np.sqrt(2 * x[there])[:, None] * (drawn["signs"][j] * np.cos(angles))
         return out
 
-    def _pull(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def pull_gradient(self, drawn: Arrays, X: Table, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         X = _non_negative(X, self.kernel)
         if (X == 0).any():
             row, column = (int(place) for place in np.argwhere(X == 0)[0])
@@ -163,7 +163,7 @@ class HomogeneousFeatures(OneFeatureMaps):
             out[:, :, j] = np.einsum("nok,nk->no", weights, slopes)
         return out
 
-    def _diagonal(self, X: Any) -> npt.NDArray[np.float64]:
+    def kernel_diagonal(self, X: Any) -> npt.NDArray[np.float64]:
         return np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
 
 

@@ -113,10 +113,10 @@ class FeatureLearner(RuleLearner):
 
     # ---- composition ---------------------------------------------------------------------------------------
 
-    def _parts(self) -> Parts:
-        if self.task is not None and self.task != self._task.name:
+    def checked_parts(self) -> Parts:
+        if self.task is not None and self.task != self.learning_task.name:
             raise ValueError(
-                f"{type(self).__name__} is for {self._task.name}; task={self.task!r} is for FeatureLearner"
+                f"{type(self).__name__} is for {self.learning_task.name}; task={self.task!r} is for FeatureLearner"
             )
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         rule = self._checked_rule(self._default_rule)
@@ -131,7 +131,7 @@ class FeatureLearner(RuleLearner):
         # The map stands where a kernel does, once it is drawn; nothing is stored that could have to leave.
         return Parts(None, rule, Unbounded(), bool(self.average), self._class_weight()).copied()
 
-    def _begin(self, run: Run, X: Any) -> Any:
+    def begin_core(self, run: Run, X: Any) -> Any:
         run.parts = run.parts._replace(kernel=self._drawn_map(X.shape[1]))
         return self._for_targets(run, self._mapped_core(run.parts, X.shape[1], X.dtype == np.float32))
 
@@ -156,12 +156,12 @@ class FeatureLearner(RuleLearner):
         return drawn.fit(np.zeros((1, width)))
 
     def _mapped_core(self, parts: Parts, width: int, single: bool) -> MappedCore:
-        spec = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
+        spec = parts.rule.core_spec() if isinstance(parts.rule, Rule) else parts.rule
         return MappedCore(
-            parts.kernel, width, spec, self._task.name, single, parts.average, parts.class_weight == "balanced"
+            parts.kernel, width, spec, self.learning_task.name, single, parts.average, parts.class_weight == "balanced"
         )
 
-    def _restored(self, parts: Parts, state: dict[str, object]) -> Any:
+    def restored_core(self, parts: Parts, state: dict[str, object]) -> Any:
         kind = points_kind(state)
         core = self._mapped_core(parts, kind.width, kind.single)
         core.restore(state)
@@ -188,15 +188,15 @@ class FeatureLearner(RuleLearner):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Parts) -> tuple[State, Fitted]:
+    def parts_fields(self, parts: Parts) -> tuple[State, Fitted]:
         arrays, text = map_to_file(parts.kernel)
         return arrays, {"map": text, "rule": persist.encode(parts.rule, "rule"), "average": parts.average}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:
+    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:
         rule = persist.decode(fitted["rule"])
         if not isinstance(rule, Rule):
             raise persist.ModelFileError(f"its rule is {rule!r}")
-        rule._for_task(self._task.name)
+        rule.check_task(self.learning_task.name)
         map_ = map_from_file(arrays, fitted["map"])
         if map_.n_features_in_ != fitted.get("n_features_in", map_.n_features_in_):
             raise persist.ModelFileError("its map does not have the number of features it states")
@@ -266,8 +266,8 @@ class FeatureRegressor(FeatureLearner, Regressor):
     mean absolute error 0.007
     """
 
-    _task: ClassVar[Regression] = SEVERAL_TARGETS
-    _retargets = True
+    learning_task: ClassVar[Regression] = SEVERAL_TARGETS
+    retargets = True
     _default_rule = KernelRegressor._default_rule
 
     __init__ = FeatureLearner.__init__  # scikit-learn looks for parameters in the class itself

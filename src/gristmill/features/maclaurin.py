@@ -114,7 +114,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
 
     # ---- parameters ----------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> Series:
+    def check_parameters(self) -> Series:
         name = type(self).__name__
         count.check(name, "n_components", self.n_components)
         for key in ("exact_low_order", "stratified", "structured"):
@@ -142,10 +142,10 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         kernel = self._kernel()
         return isinstance(kernel, Compose) and not kernel.is_transformer()
 
-    def _runs_in_core(self) -> bool:
+    def runs_in_core(self) -> bool:
         return self._inner is None and self._transformer is None
 
-    def _only_needs_width(self) -> bool:
+    def needs_only_width(self) -> bool:
         """Whether `fit` looks only at the number of columns, so that a stream may start with any chunk."""
         kernel = self._kernel()
         return self.measure == "geometric" and not (isinstance(kernel, Compose) and kernel.is_transformer())
@@ -160,7 +160,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         X : array, DataFrame or sparse matrix
         y : not used
         """
-        series = self._check_parameters()
+        series = self.check_parameters()
         X = self._validate(X, reset=True)
         rng = generator(self.random_state)
         seed = int(rng.integers(2**63))
@@ -181,7 +181,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
                 )
             drawn = laws.Draw(*(np.empty(0, dtype=t) for t in (int, float, int, float)))
         else:
-            self._check_reach(X, first=True)
+            self.check_reach(X, first=True)
             if not self._random_inner():
                 domain.warn_of_infinite_variance(series, law, X, self.signs == "complex")
             paired = self.signs == "complex" and not self._random_inner()
@@ -199,7 +199,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         picked = np.sort(rng.choice(rows, _SAMPLE, replace=False)) if rows > _SAMPLE else np.arange(rows)
         sample = X[picked]
         sample = sample.toarray() if _input.is_sparse(sample) else sample
-        self._check_reach(sample, first=True)
+        self.check_reach(sample, first=True)
         moments = laws.Moments(np.asarray(sample, dtype=np.float64), self.signs == "complex")
         return laws.optimal(series, moments, first, self.max_degree, self.stratified and self.n_components > 1)
 
@@ -229,7 +229,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
 
     # ---- the domain ----------------------------------------------------------------------------------------
 
-    def _check_reach(self, X: Any, first: bool = False) -> None:
+    def check_reach(self, X: Any, first: bool = False) -> None:
         """Refuse rows for which the series does not converge."""
         radius = self._series.radius
         if math.isinf(radius) or self.max_degree is not None:
@@ -262,7 +262,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         _input.refuse_masked(X, "X")
         _input.check_sparse(X)
         # The core refuses NaN and names row and column; rows that do not reach it are checked here.
-        elsewhere = reset or not self._runs_in_core()
+        elsewhere = reset or not self.runs_in_core()
         return validate_data(
             self,
             X,
@@ -283,15 +283,15 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         X = self._validate(X, reset=False)
         if self._transformer is not None:
             X = _as_rows(self._transformer.transform(X))
-        self._check_reach(X)
-        return self._columns(X)
+        self.check_reach(X)
+        return self.map_columns(X)
 
-    def _columns(self, X: Any) -> npt.NDArray[Any]:
+    def map_columns(self, X: Any) -> npt.NDArray[Any]:
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         if self._inner is not None:
             return self._composed(X).astype(dtype, copy=False)
         out = np.empty((X.shape[0], self._n_features_out), dtype=dtype)
-        self._map(dtype).transform(_input.core_rows(X, dtype is np.float32, False), out)
+        self.core_map(dtype).transform(_input.core_rows(X, dtype is np.float32, False), out)
         constant, linear = self._lead
         if constant > 0:
             out[:, 0] = constant
@@ -301,7 +301,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
             out[:, at : at + self._width] = dtype(linear) * dense
         return out
 
-    def _map(self, dtype: Any) -> Any:
+    def core_map(self, dtype: Any) -> Any:
         key = np.dtype(dtype).name
         if key not in self._maps:
             kind = _core.MaclaurinMap32 if key == "float32" else _core.MaclaurinMap64
@@ -330,7 +330,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
 
     # ---- gradients -----------------------------------------------------------------------------------------
 
-    def _gradient(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def map_gradient(self, X: Any, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How sums of the columns by weights, (outputs, columns) or (rows, outputs, columns), change with X."""
         if self._transformer is not None:
             raise TypeError(f"gradient: {self._transformer!r} is a map of another library, whose gradient is unknown")
@@ -339,7 +339,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         lead = self._n_features_out - len(self.degrees_)
         random = np.ascontiguousarray(weights[..., lead:])
-        found = np.asarray(self._map(dtype).gradient(_input.core_rows(X, dtype is np.float32, False), random))
+        found = np.asarray(self.core_map(dtype).gradient(_input.core_rows(X, dtype is np.float32, False), random))
         constant, linear = self._lead
         if linear > 0:
             found += linear * weights[..., int(constant > 0) : lead]
@@ -365,7 +365,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
         if self._transformer is not None:
             raise TypeError(
@@ -385,8 +385,8 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
             arrays |= {f"inner.{name}": value for name, value in inner_arrays.items()}
         return arrays, fitted
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        self._series = self._check_parameters()
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        self._series = self.check_parameters()
         self.kernel_ = self._kernel()
         persist.decode_features(self, fitted)
         self._width = self.n_features_in_
@@ -423,7 +423,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
     def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         if "_degrees" in self.__dict__:
-            self._series = self._check_parameters()
+            self._series = self.check_parameters()
             self._maps = {}
 
     def __sklearn_is_fitted__(self) -> bool:

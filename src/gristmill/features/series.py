@@ -155,7 +155,7 @@ class DotProduct(Kernel):
     def is_native(self) -> bool:
         return not callable(self.coefficients)
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         assert not callable(self.coefficients)
         last = -1
         for n, a in enumerate(self.coefficients):
@@ -168,7 +168,7 @@ class DotProduct(Kernel):
             last = len(program) - 1
         return last
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         t = float(np.dot(np.asarray(x, dtype=float), np.asarray(y, dtype=float)))
         series = self._series()
         if not abs(t) < series.radius:
@@ -181,11 +181,11 @@ class DotProduct(Kernel):
         if self.is_native:
             return super().__call__(X, Y)
         if np.ndim(X) == 1:
-            return self._pair(X, X if Y is None else Y)
+            return self.value_of_pair(X, X if Y is None else Y)
         return _python_matrix(self, X, Y)  # type: ignore[arg-type]  # anything with _pair
 
     def diagonal(self, X: Any) -> npt.NDArray[np.float64]:
-        return super().diagonal(X) if self.is_native else np.array([self._pair(x, x) for x in X], dtype=float)
+        return super().diagonal(X) if self.is_native else np.array([self.value_of_pair(x, x) for x in X], dtype=float)
 
 
 def _check_coefficients(values: Any) -> None:

@@ -51,7 +51,7 @@ class FleetBase(StoredEstimator):
 
     # ---- parts ----------------------------------------------------------------------------------------------------
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         """Kernel, rule and budget of every member; raises for parts that fleets do not support."""
         prototype, owner = self._model, type(self).__name__
         if type(prototype) not in (KernelClassifier, KernelRegressor, KernelNovelty):
@@ -59,7 +59,7 @@ class FleetBase(StoredEstimator):
                 f"{owner} takes a KernelClassifier, KernelRegressor or KernelNovelty as its prototype, or one of them "
                 f"in Prepared, got {self.prototype!r}"
             )
-        parts = prototype._parts()
+        parts = prototype.checked_parts()
         if parts.class_weight == "balanced":
             raise ValueError(
                 f"{owner} does not count the classes of each member: class_weight='balanced' is not for it; "
@@ -77,16 +77,16 @@ class FleetBase(StoredEstimator):
             raise ValueError(f"{owner}: the budget of a member holds at most {2**31} points, got size={size}")
         _scaled_members.scaling(owner, self.prototype)
         try:
-            _core.check_members(parts.rule._spec(), parts.budget._spec(), prototype._task.name)
+            _core.check_members(parts.rule.core_spec(), parts.budget.core_spec(), prototype.learning_task.name)
         except ValueError as error:
             raise ValueError(f"{owner} cannot run {parts.rule!r} with {parts.budget!r}: {error}; {_WORKS}") from None
         return parts
 
-    def _check_parameters(self) -> None:
-        self._parts()
+    def check_parameters(self) -> None:
+        self.checked_parts()
 
     def _settled(self, parts: Any, width: int) -> Any:
-        return parts if parts.kernel is not None else parts._replace(kernel=self._model._default_kernel(width))
+        return parts if parts.kernel is not None else parts._replace(kernel=self._model.default_kernel(width))
 
     def _least_bytes(self) -> float:
         """Least bytes of a member, whose whole budget is reserved from the beginning. requires: n_features_in_"""
@@ -102,16 +102,16 @@ class FleetBase(StoredEstimator):
         """A core of these parts; `more`: further arguments of this kind of fleet."""
         parts = self._settled(parts, width)
         return core(
-            kernel=parts.kernel._program(),
-            rule=parts.rule._spec(),
-            budget=parts.budget._spec(),
-            task=self._model._task.name,
+            kernel=parts.kernel.kernel_program(),
+            rule=parts.rule.core_spec(),
+            budget=parts.budget.core_spec(),
+            task=self._model.learning_task.name,
             width=width,
             **_scaled_members.scaling(type(self).__name__, self.prototype),
             **more,
         )
 
-    def _seed(self) -> int:
+    def drawn_seed(self) -> int:
         return seed_of(self._model.random_state)
 
     @property
@@ -185,7 +185,7 @@ class FleetBase(StoredEstimator):
         else:
             table, found, known = self._labelled(owner, kept, classes)
             if len(table) > max(len(self._table), 2):
-                parts = self._model._parts()
+                parts = self._model.checked_parts()
                 check_outputs(parts.rule, parts.budget, len(table))
         numbers[slice(None) if there is None else there] = found
         return table, numbers, known
@@ -230,14 +230,14 @@ class FleetBase(StoredEstimator):
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
-    def _shown(self, scores: Any, classes: int) -> Any:
+    def shown_scores(self, scores: Any, classes: int) -> Any:
         """Scores of the core, outputs in the last axis, as they are shown outside."""
         if not isinstance(self._model, KernelClassifier):
             return scores[..., 0]
         view = self._table.view(classes)
         return view.sign * scores[..., 0] if scores.shape[-1] == 1 else scores[..., view.columns]
 
-    def _answers(self, scores: Any, classes: int) -> Any:
+    def predictions_of(self, scores: Any, classes: int) -> Any:
         """Predictions from scores: a class, a number, or -1 for an outlier."""
         if isinstance(self._model, KernelRegressor):
             return scores
@@ -268,8 +268,8 @@ class FleetBase(StoredEstimator):
         """The only member of a pack as a plain estimator."""
         core = self._started()
         model = clone(self._model)
-        parts = self._settled(self._parts(), core.width)
-        alone = model._make_core(parts, core.width, False, core.is_single, seed)
+        parts = self._settled(self.checked_parts(), core.width)
+        alone = model.new_core(parts, core.width, False, core.is_single, seed)
         core.give_member(pack, alone)
         model.n_features_in_ = core.width
         model._run = Run(parts, alone, self._table)
@@ -288,7 +288,7 @@ class FleetBase(StoredEstimator):
         found, scaling = _scaled_members.unprepared(self.prototype, model)
         run: Any = getattr(found, "_run", None)
         alike = type(found) is type(self._model) and run is not None
-        if not alike or run.parts != self._settled(self._parts(), run.core.width):
+        if not alike or run.parts != self._settled(self.checked_parts(), run.core.width):
             raise ValueError(
                 f"a member must be a learner of the same kind and parts as the prototype, {self.prototype!r}, that has "
                 f"learned something; got {found!r}"
@@ -297,10 +297,10 @@ class FleetBase(StoredEstimator):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         raise NotImplementedError
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def _labels_to_file(self) -> dict[str, object]:
@@ -312,13 +312,13 @@ class FleetBase(StoredEstimator):
 
     def __getstate__(self) -> dict[str, object]:
         kept = {key: value for key, value in super().__getstate__().items() if key not in ("_core_", "_table")}
-        return kept if self._core_ is None else kept | {"_file": self._to_file()}
+        return kept if self._core_ is None else kept | {"_file": self.saved_fields()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         file = state.pop("_file", None)
         super().__setstate__(state)
         if file is not None:
-            self._from_file(*file)
+            self.restore_fields(*file)
 
     def __deepcopy__(self, memo: object) -> Self:
         copy = type(self).__new__(type(self))

@@ -60,11 +60,11 @@ class Fleet(FleetBase):
         self.n = n
         self.n_jobs = n_jobs
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         if not isinstance(self.n, int | np.integer) or isinstance(self.n, bool) or self.n < 1:
             raise ValueError(f"n must be a whole number above 0, got {self.n!r}")
         jobs.check("Fleet", "n_jobs", self.n_jobs)
-        return super()._parts()
+        return super().checked_parts()
 
     def _started(self) -> Any:
         core = super()._started()
@@ -108,7 +108,7 @@ class Fleet(FleetBase):
         return self._learn(X, y, present, sample_weight, classes, True)
 
     def _learn(self, X: Any, y: Any, present: Any, weights: Any, classes: Any, want: bool) -> Any:
-        parts = self._parts() if self._core_ is None else None
+        parts = self.checked_parts() if self._core_ is None else None
         if parts is None:
             self._started()
         X = self._frames(X)
@@ -125,7 +125,7 @@ class Fleet(FleetBase):
         if core is None:
             seeds = self._seeds()
             seed = int(seeds[0])
-            core = self._begin(parts, X.shape[2], X.dtype, seeds)
+            core = self.begin_core(parts, X.shape[2], X.dtype, seeds)
         labels = None if numbers is None else numbers.reshape(shape)
         before, changes = self._table, core.changes
         try:
@@ -140,7 +140,7 @@ class Fleet(FleetBase):
             raise
         if seed is not None:
             self._started()  # from now on with these parameters
-        return self._shown(scores, core.classes) if want else None
+        return self.shown_scores(scores, core.classes) if want else None
 
     def _threads(self, core: Any, frames: int) -> int:
         """How many threads so many frames may use; one, where asking how many costs more than they gain."""
@@ -148,9 +148,9 @@ class Fleet(FleetBase):
         return 1 if little else resolved(self.n_jobs)
 
     def _seeds(self) -> npt.NDArray[np.uint64]:
-        return np.array([self._seed() for _ in range(1 if self._one_seed else self.n)], dtype=np.uint64)
+        return np.array([self.drawn_seed() for _ in range(1 if self._one_seed else self.n)], dtype=np.uint64)
 
-    def _begin(self, parts: Any, width: int, dtype: Any, seeds: npt.NDArray[np.uint64]) -> Any:
+    def begin_core(self, parts: Any, width: int, dtype: Any, seeds: npt.NDArray[np.uint64]) -> Any:
         return self._made(self._cores[dtype == np.float32], parts, width, count=self.n, seeds=seeds)
 
     def _frames(self, X: Any) -> npt.NDArray[Any]:
@@ -197,7 +197,7 @@ class Fleet(FleetBase):
 
         What stands in the place of a member without an event (`present`) means nothing.
         """
-        return self._answers(*self._scores(X, present))
+        return self.predictions_of(*self._scores(X, present))
 
     def predict_proba(self, X: Any, present: object = None) -> Any:
         """The probability of each class, in the last axis, by what each member has learned of its scores."""
@@ -210,7 +210,7 @@ class Fleet(FleetBase):
         frames = self._frames(X[None] if single else X)
         asked = frames, self._mask(present, frames.shape[:2]), self._threads(core, len(frames))
         scores, classes = core.score(*asked, False)
-        shown = self._shown(scores, classes)
+        shown = self.shown_scores(scores, classes)
         if shares:
             self._refuse_shares()
             shown = self._shares(core.score(*asked, True)[0], shown, classes)
@@ -255,7 +255,7 @@ class Fleet(FleetBase):
         run, _ = self._run_of(model)
         seeds = self._seeds()
         dtype = np.dtype(np.float32 if run.core.is_single else np.float64)
-        core = self._begin(self._parts(), run.core.width, dtype, seeds)
+        core = self.begin_core(self.checked_parts(), run.core.width, dtype, seeds)
         core.add_classes(run.core.classes)
         self._core_, self._table, self._first_seed = core, run.labels, int(seeds[0])
         self.n_features_in_ = core.width
@@ -276,13 +276,13 @@ class Fleet(FleetBase):
     def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in super().__getstate__().items() if key != "_runs_with"}
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         core = self._started()
         arrays = core.members(np.arange(self.n, dtype=np.int64))
         fitted = {"classes": core.classes, "seed": self._first_seed, **persist.encode_features(self)}
         return arrays, {**fitted, **self._labels_to_file()}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         table = self._labels_from_file(fitted)
         if int(fitted["classes"]) != len(table):
             raise persist.ModelFileError("its classes do not fit its labels")
@@ -293,7 +293,7 @@ class Fleet(FleetBase):
         seeds = np.array([self._first_seed], dtype=np.uint64)
         persist.justify(self.n * 8.0 * self.n_features_in_, arrays, "members")
         persist.justify(self.n * self._least_bytes(), arrays, "members", 2**28)
-        core = self._begin(self._parts(), self.n_features_in_, arrays["points"].dtype, seeds)
+        core = self.begin_core(self.checked_parts(), self.n_features_in_, arrays["points"].dtype, seeds)
         core.add_classes(len(table))
         core.set_members(np.arange(self.n, dtype=np.int64), arrays)
         self._core_, self._table = core, table

@@ -124,9 +124,9 @@ class KeyedFleet(FleetBase):
 
     # ---- parts and parameters ---------------------------------------------------------------------------------------
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         Limits.of(self.max_keys, self.ttl, self.spill)
-        parts = super()._parts()
+        parts = super().checked_parts()
         if not isinstance(self.center, bool):
             raise ValueError(f"center must be True or False, got {self.center!r}")
         if self.center and not isinstance(self._model, KernelRegressor):
@@ -152,16 +152,16 @@ class KeyedFleet(FleetBase):
                 f"weight; got {self.prior!r}"
             )
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self._runs_with is not None:
             self._runs_with.refuse_changed(self)
-        super()._check_parameters()
+        super().check_parameters()
 
     @property
     def _core_(self) -> Any:
         return None if self._store is None else self._store.core
 
-    def _new_store(self, parts: object, start: Start) -> KeyStore:
+    def new_store(self, parts: object, start: Start) -> KeyStore:
         """An empty store; `_adopt` makes it the store of the fleet."""
         core = self._made(
             self._cores[start.dtype == "float32"],
@@ -181,10 +181,10 @@ class KeyedFleet(FleetBase):
         self._guard()
         self._store = store
 
-    def _begun(self, start: Start) -> KeyStore:
+    def begun_store(self, start: Start) -> KeyStore:
         """The store, which is made if nothing has been learned; for fleets that learn by batches of a log."""
         if self._store is None:
-            self._adopt(self._new_store(self._parts(), start))
+            self._adopt(self.new_store(self.checked_parts(), start))
         return self._settled_store()
 
     def _guard(self) -> None:
@@ -246,14 +246,14 @@ class KeyedFleet(FleetBase):
 
     def _learn(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: Any, want: bool) -> Any:
         store = self._store
-        parts = self._parts() if store is None else None
+        parts = self.checked_parts() if store is None else None
         if store is not None:
             store = self._settled_store()
-        events = self._events(keys, X, y, weights, time, classes)
+        events = self.checked_events(keys, X, y, weights, time, classes)
         if store is None:
             dtype = events.X.dtype.name
-            start = Start(events.kind, events.X.shape[1], dtype, self._seed(), events.times is not None)
-            store = self._new_store(parts, start)
+            start = Start(events.kind, events.X.shape[1], dtype, self.drawn_seed(), events.times is not None)
+            store = self.new_store(parts, start)
             self._guard()
         with self._writing():
             return self._take_in(store, events, classes, want)
@@ -286,7 +286,7 @@ class KeyedFleet(FleetBase):
             else:  # an interrupt came after the core had learned the chunk
                 self._keep(store, chunk)
             raise
-        return chunk.whole(self._shown(scores, store.core.classes)) if want else None
+        return chunk.whole(self.shown_scores(scores, store.core.classes)) if want else None
 
     def _keep(self, store: KeyStore, chunk: Chunk) -> None:
         chunk.keep()
@@ -317,22 +317,22 @@ class KeyedFleet(FleetBase):
             raise ValueError(f"y must have the shape ({count},), one value an event, got {shape}")
         return y
 
-    def _events(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: object) -> KeyedEvents:
+    def checked_events(self, keys: Any, X: Any, y: Any, weights: Any, time: Any, classes: object) -> KeyedEvents:
         """Events as the core takes them; nothing is changed."""
-        kind, rows = read_keys(keys, self._kind)
-        X = self._table_of(X, len(rows))
-        times = self._times(time, len(X))
+        kind, rows = read_keys(keys, self.key_kind)
+        X = self.checked_rows(X, len(rows))
+        times = self.checked_times(time, len(X))
         y = None if y is None else self._one_each(y, len(X))
         table, labels, known = self._codes(y, None, classes)
         given = self._weights(weights, (len(X),))
         return KeyedEvents(kind, rows, X, labels, self._weighed(table, labels, given), times, known, table, y, given)
 
     @property
-    def _kind(self) -> KeyKind | None:
+    def key_kind(self) -> KeyKind | None:
         return None if self._store is None else self._store.start.kind
 
     @property
-    def _timed(self) -> bool | None:
+    def reads_times(self) -> bool | None:
         """Whether events come with times; None before the first."""
         return None if self._store is None else self._store.start.timed
 
@@ -342,7 +342,7 @@ class KeyedFleet(FleetBase):
             raise ValueError(f"x must be one event, a vector of numbers, got {x.ndim} dimensions")
         return x[None]
 
-    def _table_of(self, X: Any, count: int) -> Numbers:
+    def checked_rows(self, X: Any, count: int) -> Numbers:
         X = self._numbers(X if not hasattr(X, "to_numpy") else X.to_numpy())
         width = self.n_features_in_ if self._core_ is not None else X.shape[-1] if X.ndim == 2 else 0
         if X.ndim != 2 or X.shape[1] != width or width == 0 or len(X) != count:
@@ -351,10 +351,10 @@ class KeyedFleet(FleetBase):
             raise ValueError("X holds 0 events")
         return X
 
-    def _times(self, time: object, count: int) -> Any:
+    def checked_times(self, time: object, count: int) -> Any:
         if time is None and is_span(self.ttl):
             raise ValueError(f"ttl={self.ttl!r} is a span of time: give time= with every event")
-        if self.ttl is not None and self._timed is not None and self._timed != (time is not None):
+        if self.ttl is not None and self.reads_times is not None and self.reads_times != (time is not None):
             raise ValueError("time= is given with every event or with none, so that ttl has one clock")
         return None if time is None else read_times(time, count)
 
@@ -375,7 +375,7 @@ class KeyedFleet(FleetBase):
 
     def predict(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """Predict each sample by the learner of its key: a class, a number, or -1 for an outlier and 1 for an inlier."""
-        return self._answers(*self._scores(keys, X, time))
+        return self.predictions_of(*self._scores(keys, X, time))
 
     def predict_proba(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """The probability of each class, in the order of `classes_`, by what each key has learned of its scores."""
@@ -391,9 +391,9 @@ class KeyedFleet(FleetBase):
 
     def _scores(self, keys: Any, X: Any, time: Labels, shares: bool = False) -> tuple[Any, int]:
         store = self._settled_store()
-        rows = read_keys(keys, self._kind)[1]
-        X = self._table_of(X, len(rows))
-        times = None if time is None else self._times(time, len(X))
+        rows = read_keys(keys, self.key_kind)[1]
+        X = self.checked_rows(X, len(rows))
+        times = None if time is None else self.checked_times(time, len(X))
         return self._looking(lambda: self._scored(store, rows, X, times, shares))
 
     def _scored(self, store: KeyStore, rows: Keys, X: Any, times: Any, shares: bool) -> tuple[object, int]:
@@ -404,7 +404,7 @@ class KeyedFleet(FleetBase):
         elif prior is not None:
             added.append(prior.predict(X))
         scores, classes = store.score(rows, X, offsets, times)
-        shown = self._shown(scores, classes)
+        shown = self.shown_scores(scores, classes)
         if shares:
             self._refuse_shares()
             return self._shares(store.score(rows, X, offsets, times, True)[0], shown, classes), classes
@@ -419,7 +419,7 @@ class KeyedFleet(FleetBase):
         if not self.center:
             raise AttributeError("a KeyedFleet has a level for each key with center=True only")
         self._settled_store()
-        means, rows = self._means, read_keys(keys, self._kind)[1]
+        means, rows = self._means, read_keys(keys, self.key_kind)[1]
         assert means is not None
         return self._looking(lambda: means.of(rows, None))
 
@@ -436,7 +436,7 @@ class KeyedFleet(FleetBase):
 
         A key past its time is not known any more.
         """
-        return shown_keys(self._looking(self._settled_store().keys), self._kind)
+        return shown_keys(self._looking(self._settled_store().keys), self.key_kind)
 
     def __len__(self) -> int:
         return 0 if self._store is None else len(self.keys_)
@@ -445,14 +445,14 @@ class KeyedFleet(FleetBase):
         """The keys."""
         if self._store is None:
             return iter(())
-        return iter(self.keys_ if self._kind != "int" else self.keys_.tolist())
+        return iter(self.keys_ if self.key_kind != "int" else self.keys_.tolist())
 
     def __contains__(self, key: Any) -> bool:
         if self._store is None:
             return False
         store = self._settled_store()
         try:
-            rows = read_keys([key], self._kind)[1]
+            rows = read_keys([key], self.key_kind)[1]
         except (TypeError, ValueError):  # it can be no key of this fleet
             return False
         return bool(self._looking(lambda: store.known(rows)[0]))
@@ -460,7 +460,7 @@ class KeyedFleet(FleetBase):
     def __getitem__(self, key: Any) -> Any:
         """A key's learner as a plain estimator; with a prior, what the key has learned beyond it."""
         store = self._settled_store()
-        rows = read_keys([key], self._kind)[1]
+        rows = read_keys([key], self.key_kind)[1]
         try:
             pack = self._looking(lambda: store.members(rows))
         except KeyError:
@@ -470,7 +470,7 @@ class KeyedFleet(FleetBase):
     def __setitem__(self, key: Any, model: Any) -> None:
         """Put a learner of the same parts in the place of a key's."""
         store = self._settled_store()
-        rows = read_keys([key], self._kind)[1]
+        rows = read_keys([key], self.key_kind)[1]
         pack = self._packed(model)
         with self._writing():
             store.set_members(rows, pack, np.array([store.core.now]))
@@ -478,7 +478,7 @@ class KeyedFleet(FleetBase):
     def forget(self, keys: Any) -> int:
         """Remove these keys; returns how many of them were known."""
         store = self._settled_store()
-        rows = read_keys(keys, self._kind)[1]
+        rows = read_keys(keys, self.key_kind)[1]
         rows = np.unique(rows) if isinstance(rows, np.ndarray) else list(dict.fromkeys(rows))
         with self._writing():
             changes = store.core.changes
@@ -511,7 +511,7 @@ class KeyedFleet(FleetBase):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         store = self._settled_store()
         return self._looking(lambda: self._written(store))
 
@@ -525,13 +525,13 @@ class KeyedFleet(FleetBase):
         if columns is not None:
             fitted |= {"columns": columns.to_json(), "key_column": self.key_column_}
         if self.prior_ is not None:
-            numbers, fitted["prior"] = self.prior_._to_file()
+            numbers, fitted["prior"] = self.prior_.saved_fields()
             arrays |= {f"prior.{name}": array for name, array in numbers.items()}
         if self._means is not None:
             arrays |= self._means.to_file(store.start.kind)
         return arrays, fitted
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         table = self._labels_from_file(fitted)
         if int(fitted["classes"]) != len(table):
             raise persist.ModelFileError("its classes do not fit its labels")
@@ -548,12 +548,12 @@ class KeyedFleet(FleetBase):
             means.configure(*self._lifetime_of_means())
         dtype = arrays["points"].dtype.name
         start = Start(fitted["kind"], self.n_features_in_, dtype, int(fitted["seed"]), bool(fitted["timed"]))
-        store = self._new_store(self._parts(), start)
+        store = self.new_store(self.checked_parts(), start)
         store.core.add_classes(len(table))
         read_into(store, arrays, fitted)
         if "prior" in fitted:
             self._prior = UndoablePrior(copy.deepcopy(self.prior))
-            self.prior_._from_file(prior, fitted["prior"])
+            self.prior_.restore_fields(prior, fitted["prior"])
         if "columns" in fitted:
             self.columns_, self.key_column_ = TableRows.from_json(fitted["columns"]), str(fitted["key_column"])
             if len(self.columns_.out_names) != self.n_features_in_:

@@ -27,14 +27,14 @@ class UndoablePrior:
         self.learner = learner
         self._copy: Any = None
         self._since: dict[int, tuple[Any, Any, dict[str, Any]]] = {}  # by number: keeping a chunk twice changes nothing
-        self._events = self._number = 0
+        self.checked_events = self._number = 0
         self._waits: tuple[Any, Any, dict[str, Any]] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any, classes: Any) -> npt.NDArray[np.float64]:
         """Learn and return the predictions made before; `keep` or `roll_back` must follow."""
-        if self._copy is None or self._events + len(X) > _MOST:
-            self._copy, self._since, self._events = copy.deepcopy(self.learner), {}, 0
-        self._events += len(X)
+        if self._copy is None or self.checked_events + len(X) > _MOST:
+            self._copy, self._since, self.checked_events = copy.deepcopy(self.learner), {}, 0
+        self.checked_events += len(X)
         self._number += 1
         more = {} if weights is None else {"sample_weight": weights}
         if classes is not None:

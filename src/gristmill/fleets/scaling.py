@@ -23,13 +23,13 @@ def scaling(owner: str, prototype: Any) -> dict[str, Any]:
     """The scaling in the core's terms; raises for scalings that the core does not have."""
     if not isinstance(prototype, Prepared):
         return {}
-    prototype._check_parameters()
+    prototype.check_parameters()
     if prototype.scale not in (None, "standard", "minmax"):
         raise ValueError(
             f"{owner} cannot run Prepared(..., scale={prototype.scale!r}): members cannot scale so; "
             "scale='standard', 'minmax' or None work"
         )
-    if prototype.target is not None and prototype.model._retargets:
+    if prototype.target is not None and prototype.model.retargets:
         raise ValueError(
             f"{owner} does not scale targets, so it cannot run Prepared(..., target={prototype.target!r}); "
             "use target=None, and targets around 0 of about unit spread"
@@ -51,14 +51,14 @@ def prepared(prototype: object, model: Any, pack: dict[str, Any]) -> Any:
     """A member as the prototype would be: the learner behind the scaling that its events went through."""
     if not isinstance(prototype, Prepared):
         return model
-    arrays, fitted = model._to_file()
+    arrays, fitted = model.saved_fields()
     arrays = {f"model.{name}": array for name, array in arrays.items()}
     plain: dict[str, Any] = {"model": fitted}
     if prototype.scale is not None:
         arrays["scaler_state"] = pack["scaling"].reshape(_ROWS, -1).copy()
         plain["scaler"] = {"n_seen": int(pack["seen"][0])}
     member = clone(prototype)
-    member._from_file(arrays, plain)
+    member.restore_fields(arrays, plain)
     return member
 
 
@@ -70,7 +70,7 @@ def unprepared(prototype: object, member: object) -> tuple[object, object]:
         raise ValueError(f"a member must be prepared as the prototype is, {prototype!r}; got {member!r}")
     if prototype.scale is None:
         return member.model_, None
-    arrays, plain = member._to_file()
+    arrays, plain = member.saved_fields()
     if int(plain["scaler"]["n_seen"]) != member.model_.n_seen_:
         raise ValueError("the scaling of the member has not seen the same events as its learner")
     return member.model_, np.ascontiguousarray(arrays["scaler_state"], dtype=np.float64).reshape(-1)

@@ -84,18 +84,18 @@ class Spill:
 
     # ---- marks ------------------------------------------------------------------------------------------------------
 
-    def _mark(self, key: bytes, last: Any, record: bytes) -> int:
+    def snapshot(self, key: bytes, last: Any, record: bytes) -> int:
         return zlib.crc32(record, zlib.crc32(key, zlib.crc32(_TIME.pack(last), self._salt)))
 
     def _marked(self, records: Iterable[Any]) -> Iterator[Any]:
         for key, last, record in records:
-            yield key, last, record, zlib.crc32(key) % _BUCKETS, self._mark(key, last, record)
+            yield key, last, record, zlib.crc32(key) % _BUCKETS, self.snapshot(key, last, record)
 
     def _checked(self, rows: Iterable[Any]) -> list[Any]:
         """Rows of key, last, record and mark, without the mark."""
         found = []
         for key, last, record, mark in rows:
-            if type(key) is not bytes or type(record) is not bytes or type(last) is not float or mark != self._mark(
+            if type(key) is not bytes or type(record) is not bytes or type(last) is not float or mark != self.snapshot(
                 key, last, record
             ):  # fmt: skip
                 raise OSError(

@@ -32,13 +32,13 @@ _BLOCK = 4096  # stored rows compared at once: a block of intermediate results s
 class _TreeKernel(Kernel):
     """A kernel whose hypotheses are trees: the core has no program for it, and its matrices are computed by NumPy."""
 
-    def _coordinates(self, width: int) -> list[Coordinate]:
+    def coordinate_parts(self, width: int) -> list[Coordinate]:
         raise NotImplementedError
 
-    def _skips_missing(self) -> bool:
+    def skips_missing_values(self) -> bool:
         return False
 
-    def _emit(self, program: list[Node]) -> int:
+    def emit_program(self, program: list[Node]) -> int:
         raise TypeError(
             f"{self!r} is evaluated by trees, so it can be added to other additive kernels and multiplied by "
             "positive numbers, but not be combined with or wrapped in other kernels"
@@ -50,7 +50,7 @@ class _TreeKernel(Kernel):
         right = left if Y is None else self._rows([Y] if single else Y)
         if left.shape[1] != right.shape[1]:
             raise ValueError(f"X has {left.shape[1]} columns, but Y has {right.shape[1]}")
-        coordinates = self._coordinates(left.shape[1])
+        coordinates = self.coordinate_parts(left.shape[1])
         matrix = np.zeros((len(left), len(right)))
         for start in range(0, len(right), _BLOCK):
             block = matrix[:, start : start + _BLOCK]
@@ -61,14 +61,14 @@ class _TreeKernel(Kernel):
                 )
                 with np.errstate(invalid="ignore"):
                     part = coordinate[4] * _one_coordinate(coordinate, p, q)
-                block += np.where(np.isnan(part), 0.0, part) if self._skips_missing() else part
+                block += np.where(np.isnan(part), 0.0, part) if self.skips_missing_values() else part
         return float(matrix[0, 0]) if single else matrix
 
     def diagonal(self, X: Table) -> npt.NDArray[np.float64]:
         """k(x, x) for each row of X."""
         rows = self._rows(X)
         total = np.zeros(len(rows))
-        for coordinate in self._coordinates(rows.shape[1]):
+        for coordinate in self.coordinate_parts(rows.shape[1]):
             values = _values(coordinate, rows)
             total += coordinate[4] * np.nan_to_num(_one_coordinate(coordinate, values, values))
         return total
@@ -77,11 +77,11 @@ class _TreeKernel(Kernel):
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         if rows.ndim != 2:
             raise ValueError(f"a kernel compares two vectors or two tables of rows, got {rows.ndim} dimensions")
-        bad = np.isinf(rows) if self._skips_missing() else ~np.isfinite(rows)
+        bad = np.isinf(rows) if self.skips_missing_values() else ~np.isfinite(rows)
         if bad.any():
             row, column = np.argwhere(bad)[0]
             raise ValueError(f"row {row}, column {column} is {rows[row, column]}; impute or drop such rows first")
-        for coordinate in self._coordinates(rows.shape[1]):
+        for coordinate in self.coordinate_parts(rows.shape[1]):
             below = np.flatnonzero(_values(coordinate, rows) < 0)
             if coordinate[0] >= 0 and below.size:
                 raise ValueError(
@@ -137,7 +137,7 @@ class Spline(_TreeKernel):
 
     _ranges: ClassVar[dict[str, Range]] = {"order": one_of(0, 1, 2, 3)}
 
-    def _coordinates(self, width: int) -> list[Coordinate]:
+    def coordinate_parts(self, width: int) -> list[Coordinate]:
         if width != 1:
             raise ValueError(f"{self!r} is a kernel of one column, and X has {width}; use Additive({self!r})")
         return [(int(self.order), 1.0, 0, None, 1.0)]
@@ -223,10 +223,10 @@ class Additive(_TreeKernel):
             object.__setattr__(self, name, _tuple(values.tolist() if isinstance(values, np.ndarray) else values))
         super().__post_init__()
 
-    def _skips_missing(self) -> bool:
+    def skips_missing_values(self) -> bool:
         return self.missing == "skip"
 
-    def _coordinates(self, width: int) -> list[Coordinate]:
+    def coordinate_parts(self, width: int) -> list[Coordinate]:
         columns = range(width) if self.columns is None else self.columns
         largest = max([*columns, *(c for pair in self.products for c in pair)], default=-1)
         if largest >= width:
@@ -266,18 +266,18 @@ class AdditiveSum(_TreeKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len({part.missing for part in self._parts()}) > 1:
+        if len({part.missing for part in self.summands()}) > 1:
             raise ValueError('the parts of a sum must agree on missing="refuse" or missing="skip"')
 
-    def _parts(self) -> Iterator[Additive]:
+    def summands(self) -> Iterator[Additive]:
         for side in (self.left, self.right):
-            yield from side._parts() if isinstance(side, AdditiveSum) else [side]
+            yield from side.summands() if isinstance(side, AdditiveSum) else [side]
 
-    def _skips_missing(self) -> bool:
-        return next(self._parts())._skips_missing()
+    def skips_missing_values(self) -> bool:
+        return next(self.summands()).skips_missing_values()
 
-    def _coordinates(self, width: int) -> list[Coordinate]:
-        return self.left._coordinates(width) + self.right._coordinates(width)
+    def coordinate_parts(self, width: int) -> list[Coordinate]:
+        return self.left.coordinate_parts(width) + self.right.coordinate_parts(width)
 
     def __add__(self, other: object) -> Kernel:
         return AdditiveSum(self, other) if isinstance(other, Additive | AdditiveSum) else super().__add__(other)
@@ -302,7 +302,7 @@ def names_of(kernel: Any, columns: Sequence[Any]) -> list[str]:
     """The name of each coordinate, by the names of the columns."""
     return [
         str(columns[a]) if b is None else f"{columns[a]} × {columns[b]}"
-        for _, _, a, b, _ in kernel._coordinates(len(columns))
+        for _, _, a, b, _ in kernel.coordinate_parts(len(columns))
     ]
 
 
@@ -330,12 +330,12 @@ def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single
     from .. import _core
 
     return _core.TreeLearner(
-        coordinates=kernel._coordinates(width),
+        coordinates=kernel.coordinate_parts(width),
         width=width,
         single=single,
-        skip_missing=kernel._skips_missing(),
+        skip_missing=kernel.skips_missing_values(),
         rule=rule,
-        budget=budget._spec(),
+        budget=budget.core_spec(),
         task=task,
         seed=seed,
     )
@@ -345,6 +345,6 @@ def mark_tags(kernel: Any, tags: Any) -> None:
     """What scikit-learn should know of the inputs: whether NaN, and whether negative numbers, are taken."""
     if not is_additive(kernel):
         return
-    tags.input_tags.allow_nan = kernel._skips_missing()
-    parts = list(kernel._parts()) if isinstance(kernel, AdditiveSum) else [kernel]
+    tags.input_tags.allow_nan = kernel.skips_missing_values()
+    parts = list(kernel.summands()) if isinstance(kernel, AdditiveSum) else [kernel]
     tags.input_tags.positive_only = any(isinstance(getattr(part, "base", part), Spline) for part in parts)

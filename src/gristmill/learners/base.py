@@ -59,7 +59,7 @@ class KernelLearner(RuleLearner):
 
     # ---- composition ------------------------------------------------------------------------------------------
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         """Kernel, rule and budget as they will run; a combination that makes no sense is refused here."""
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         kernel = None if self.kernel is None else as_kernel(self.kernel)
@@ -76,7 +76,7 @@ class KernelLearner(RuleLearner):
         check_passes(self._passes(), kernel, rule, budget)
         return Parts(kernel, rule, budget, bool(self.average), self._class_weight()).copied()
 
-    def _default_kernel(self, columns: int) -> Kernel:
+    def default_kernel(self, columns: int) -> Kernel:
         """For scaled columns: the best single one over the streams of `benchmarks.streams`."""
         return Laplacian(3.0 / columns)
 
@@ -110,23 +110,23 @@ class KernelLearner(RuleLearner):
         if passes is not None:
             count.check(type(self).__name__, "passes", passes)
             often = one_number_of_passes(often, passes)
-            parts = self._parts()
+            parts = self.checked_parts()
             check_passes(often, parts.kernel, parts.rule, parts.budget)
         self._learn(X, y, sample_weight, fresh=True, passes=often)
         return self
 
-    def _begin(self, run: Run, X: Any) -> Any:
+    def begin_core(self, run: Run, X: Any) -> Any:
         width, single = (0, False) if isinstance(X, list) else (X.shape[1], X.dtype == np.float32)
         if run.parts.kernel is None:
-            run.parts = run.parts._replace(kernel=self._default_kernel(self._columns or width))
+            run.parts = run.parts._replace(kernel=self.default_kernel(self._columns or width))
         bare = self._columns is None and not isinstance(X, list) and not inputs.is_sparse(X)
-        looks = bare and not additive.is_additive(run.parts.kernel), bare and self._task.name == "regression"
-        if any(looks) or self._task.name == "regression":
+        looks = bare and not additive.is_additive(run.parts.kernel), bare and self.learning_task.name == "regression"
+        if any(looks) or self.learning_task.name == "regression":
             run.early = ScaleWarnings(*looks)
-        core = self._make_core(run.parts, width, inputs.is_sparse(X), single, seed_of(self.random_state))
+        core = self.new_core(run.parts, width, inputs.is_sparse(X), single, seed_of(self.random_state))
         return self._for_targets(run, core)
 
-    def _make_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
+    def new_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
         core = self._bare_core(parts, width, sparse, single, seed)
         if parts.class_weight == "balanced":
             core.balance_classes()
@@ -134,14 +134,14 @@ class KernelLearner(RuleLearner):
 
     def _bare_core(self, parts: Parts, width: int, sparse: bool, single: bool, seed: int) -> Any:
         kernel = parts.kernel
-        rule = parts.rule._spec() if isinstance(parts.rule, Rule) else parts.rule
+        rule = parts.rule.core_spec() if isinstance(parts.rule, Rule) else parts.rule
         if additive.is_additive(kernel):
-            return additive.make_core(kernel, rule, parts.budget, self._task.name, width, single, seed)
+            return additive.make_core(kernel, rule, parts.budget, self.learning_task.name, width, single, seed)
         return _core.learner(
-            kernel=kernel._program() if kernel.is_native else kernel._pair,
+            kernel=kernel.kernel_program() if kernel.is_native else kernel.value_of_pair,
             rule=rule,
-            budget=parts.budget._spec() if isinstance(parts.budget, Budget) else parts.budget,
-            task=self._task.name,
+            budget=parts.budget.core_spec() if isinstance(parts.budget, Budget) else parts.budget,
+            task=self.learning_task.name,
             width=width,
             sparse=sparse,
             single=single,
@@ -156,7 +156,7 @@ class KernelLearner(RuleLearner):
         if width < core.width or not (additive.is_additive(parts.kernel) or parts.kernel.is_native):
             raise ValueError(f"a model of {core.width} columns cannot be widened to {width}")
         if additive.is_additive(parts.kernel):
-            wide = self._make_core(parts, width, False, core.is_single, 0)
+            wide = self.new_core(parts, width, False, core.is_single, 0)
             wide.take_widened(core)
         else:
             wide = core.widened(width)
@@ -169,10 +169,10 @@ class KernelLearner(RuleLearner):
 
     def _warn_of(self, run: Run, early: ScaleWarnings) -> None:
         early.warn(type(self).__name__, getattr(self, "feature_names_in_", None))
-        if self._task.name == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
+        if self.learning_task.name == "regression" and early.moved and getattr(run.core, "size", 1) == 0:
             warn_that_nothing_is_stored(type(self).__name__, run.parts.rule)
 
-    def _takes_objects(self) -> bool:
+    def takes_objects(self) -> bool:
         return self.kernel is not None and not as_kernel(self.kernel).is_native
 
     @property
@@ -305,22 +305,22 @@ class KernelLearner(RuleLearner):
 
     # ---- saving -----------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Parts) -> tuple[State, Fitted]:
+    def parts_fields(self, parts: Parts) -> tuple[State, Fitted]:
         named = parts._asdict()
         del named["class_weight"]  # set by the parameter
         return {}, {name: persist.encode(value, name) for name, value in named.items()}
 
-    def _parts_from_file(self, arrays: Mapping[str, object], fitted: Mapping[str, object]) -> Parts:
+    def restored_parts(self, arrays: Mapping[str, object], fitted: Mapping[str, object]) -> Parts:
         kernel, rule, budget = (persist.decode(fitted[name]) for name in ("kernel", "rule", "budget"))
         if not (isinstance(kernel, Kernel) and isinstance(rule, Rule) and isinstance(budget, Budget)):
             raise persist.ModelFileError(f"its kernel is {kernel!r}, its rule {rule!r} and its budget {budget!r}")
-        rule._for_task(self._task.name)
+        rule.check_task(self.learning_task.name)
         check_composition(rule, budget, bool(fitted["average"]))
         return Parts(kernel, rule, budget, bool(fitted["average"]), self._class_weight())
 
-    def _restored(self, parts: Parts, state: dict[str, object]) -> Any:
+    def restored_core(self, parts: Parts, state: dict[str, object]) -> Any:
         kind = points_kind(state)
-        core = self._make_core(parts, kind.width, kind.sparse, kind.single, 0)
+        core = self.new_core(parts, kind.width, kind.sparse, kind.single, 0)
         core.restore(state)  # the generator's true state is among the arrays
         return core
 

@@ -162,7 +162,7 @@ def _against(model: RuleLearner, x: Any, points: Any) -> Values:
     """k(x, point) of every stored point."""
     kernel = run_of(model).parts.kernel
     if isinstance(points, list):
-        return np.array([float(kernel._pair(x, point)) for point in points])
+        return np.array([float(kernel.value_of_pair(x, point)) for point in points])
     dense = points.toarray() if inputs.is_sparse(points) else points
     row = x.toarray() if inputs.is_sparse(x) else np.asarray(x, dtype=np.float64)
     if not len(dense):

@@ -117,12 +117,12 @@ class KernelRegressor(KernelLearner, Regressor):
     mean absolute error 0.042
     """
 
-    _task: ClassVar[Regression] = SEVERAL_TARGETS
-    _retargets = True
+    learning_task: ClassVar[Regression] = SEVERAL_TARGETS
+    retargets = True
     #: steps in proportion to the error, whatever the unit of the target; smaller ones than would set it right, for noise
     _default_rule: ClassVar[Rule] = PassiveAggressive(C=1.0, variant=2, epsilon=0.01)
 
-    def _default_kernel(self, columns: int) -> Kernel:
+    def default_kernel(self, columns: int) -> Kernel:
         return Laplacian(1.0 / columns)
 
 
@@ -151,7 +151,7 @@ class KernelNovelty(KernelLearner, Detector):
     #: with a budget of one's own, not all of which suit a density
     _default_rule: ClassVar[Rule] = SGD(Hinge(0.0, nu=0.1), rate=0.2, reg=0.01)
 
-    def _default_kernel(self, columns: int) -> Kernel:
+    def default_kernel(self, columns: int) -> Kernel:
         return Gaussian(20.0 / columns)  # narrow: what is familiar is close to something that was there
 
     def _rule_for(self, kernel: object, budget: object) -> Rule:

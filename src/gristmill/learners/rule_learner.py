@@ -56,7 +56,7 @@ class RuleLearner(StreamEstimator):
     def _checked_rule(self, default: Rule) -> Any:
         rule = default if self.rule is None else self.rule
         if isinstance(rule, Rule):
-            rule._for_task(self._task.name)
+            rule.check_task(self.learning_task.name)
         elif isinstance(rule, type) or not callable(rule):
             raise TypeError(f"rule must be a rule such as Perceptron() or callable with a Trial, got {rule!r}")
         return rule
@@ -81,12 +81,12 @@ class RuleLearner(StreamEstimator):
         return core
 
     def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
-        return self._task.weighed(run.parts.class_weight, labels, numbers, weights)
+        return self.learning_task.weighed(run.parts.class_weight, labels, numbers, weights)
 
     def _weight(self, run: Run, y: Labels) -> float:
-        return self._task.weight(run.parts.class_weight, y)
+        return self.learning_task.weight(run.parts.class_weight, y)
 
-    def _spare(self, run: Run) -> Any:
+    def spare_parts(self, run: Run) -> Any:
         parts = run.parts
         return None if isinstance(parts.rule, Rule) and isinstance(parts.budget, Budget) else parts.copied()
 
@@ -125,7 +125,7 @@ class RuleLearner(StreamEstimator):
     def _outward(self, values: Scores) -> Scores:
         """Outputs of the core, in the last axis, as they are shown outside."""
         run = self._started()
-        return self._task.outputs(values, run.labels.view(run.core.classes))
+        return self.learning_task.outputs(values, run.labels.view(run.core.classes))
 
     def gradient(self, X: Table) -> npt.NDArray[np.float64]:
         """How the scores change with each column: d f / d x at each event, (n, d); (n, classes, d) for three or more.
@@ -144,7 +144,7 @@ class RuleLearner(StreamEstimator):
         """
         run = self._started()
         values, classes = run.core.gradient(self._rows(run.core, self._read(X, first=False)))
-        return self._task.slopes(values, run.labels.view(classes))
+        return self.learning_task.slopes(values, run.labels.view(classes))
 
     @property
     def intercept_(self) -> npt.NDArray[np.float64]:
@@ -160,20 +160,20 @@ class RuleLearner(StreamEstimator):
         # Adaptive quantities exist only for the rule that has them: margin_, epsilon_, sigma_, rate_ ...
         if name.endswith("_") and not name.startswith("_") and self._run is not None:
             rule = self._run.parts.rule
-            if isinstance(rule, Rule) and name in rule._attributes():
-                return float(self._run.core.rule_state()[rule._attributes().index(name)])
+            if isinstance(rule, Rule) and name in rule.state_names():
+                return float(self._run.core.rule_state()[rule.state_names().index(name)])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # ---- saving -----------------------------------------------------------------------------------------------
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        super()._from_file(arrays, fitted)
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        super().restore_fields(arrays, fitted)
         if self._engine.width != self.n_features_in_:
             raise persist.ModelFileError("its points do not have the number of features it states")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self._task.name == "regression":
+        if self.learning_task.name == "regression":
             rule = self._default_rule if self.rule is None else self.rule
             with contextlib.suppress(ValueError):  # a rule or budget that cannot share a store
                 check_targets(rule, getattr(self, "budget", None), 2)

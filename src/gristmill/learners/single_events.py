@@ -35,7 +35,7 @@ def connect(
 
     largest: of a target; target: its scale in the core, or None; own: whether classes are answered as Python's own objects.
     """
-    kind, run, task = type(model), model._run, model._task
+    kind, run, task = type(model), model._run, model.learning_task
     core = run.core
     if not _is_event_core(core) or not core.is_plain or run.early is not None or run.targets != 1:
         return False

@@ -40,7 +40,7 @@ def check(models: Sequence[object]) -> None:
             )
         if not is_begun(model):
             raise NotFittedError(f"merge: this {type(model).__name__} instance is not fitted yet")
-        model._refuse_changed("merge")
+        model.refuse_changed_parameters("merge")
         parts = run_of(model).parts
         if not isinstance(parts.rule, Rule) or not isinstance(parts.budget, Budget):
             raise TypeError(

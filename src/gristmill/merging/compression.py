@@ -81,7 +81,7 @@ def compress(model: Any, size: int | str) -> tuple[object, float]:
     limit = points_within(model, parts, run.core, size)
     with allowed(model._jobs()):
         chosen = fewer(parts, terms, run.core.outputs, limit)
-    core = model._restored(parts, {**state, **chosen.fields(state)})
+    core = model.restored_core(parts, {**state, **chosen.fields(state)})
     return successor(model, parts, core, run.labels), chosen.error
 
 
@@ -91,7 +91,7 @@ def check_compressible(model: object, verb: str) -> None:
         raise TypeError(f"{verb}: a kernel learner is needed, alone or behind Prepared, got {type(model).__name__}")
     if not is_begun(model):
         raise NotFittedError(f"{verb}: this {type(model).__name__} instance is not fitted yet")
-    model._refuse_changed(verb)
+    model.refuse_changed_parameters(verb)
     kernel = run_of(model).parts.kernel
     if not isinstance(model, KernelLearner):
         raise TypeError(f"{verb}: {type(model).__name__} stores no points: its size is that of its map")
@@ -131,7 +131,7 @@ def points_within(model: KernelLearner, parts: Parts, core: Any, size: int | str
     """A size as a number of points, each with so many coefficients; by default as many as the core has now."""
     if is_whole(size):
         return int(size)
-    empty = model._make_core(parts, core.width, core.is_sparse, core.is_single, 0)
+    empty = model.new_core(parts, core.width, core.is_sparse, core.is_single, 0)
     return int(empty.points_within(bytes_in(str(size)), core.outputs if outputs is None else outputs))
 
 
@@ -167,7 +167,7 @@ def fewer(parts: Parts, terms: Terms, outputs: int, size: int, always: bool = Fa
     if len(terms.ids) <= size and not always:
         return Fewer(terms, None, 0.0)
     lines = terms.present if terms.mean is None else np.vstack([terms.mean, terms.present])
-    program = kernel._program() if kernel.is_native else kernel._pair
+    program = kernel.kernel_program() if kernel.is_native else kernel.value_of_pair
     rows, coefs, coordinates, norm2, left2 = _core.compress(
         program, terms.points, np.ascontiguousarray(lines), outputs, size
     )

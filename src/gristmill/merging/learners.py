@@ -36,7 +36,7 @@ class Move:
         if self._by_rank is not None:
             self.stays = False
             return
-        (self.centre, self.slope), (self.to, self.by) = old._affine(), new._affine()
+        (self.centre, self.slope), (self.to, self.by) = old.affine_map(), new.affine_map()
         self.stays = np.array_equal(self.centre, self.to) and np.array_equal(self.slope, self.by)
 
     def __call__(self, points: Any) -> Any:
@@ -47,7 +47,9 @@ class Move:
         if self._by_rank is not None:
             old, new = self._by_rank
             moved = np.array(points, dtype=np.float64)
-            moved[:, self._places] = new._placed(old._raw(np.ascontiguousarray(moved[:, self._places])))
+            moved[:, self._places] = new.scaled_values(
+                old.unscaled_values(np.ascontiguousarray(moved[:, self._places]))
+            )
             return np.ascontiguousarray(moved, dtype=points.dtype)
         moved = np.array(points, order="C")
         moved[:, self._places] = (points[:, self._places] / self.slope + (self.centre - self.to)) * self.by
@@ -127,7 +129,7 @@ def learners(models: list[Any], size: object, shares: Floats, moves: list[Any] |
         refuse_budget(parts.budget, "merge")
         parts = parts._replace(budget=_budget(models, parts, size))
         state |= _points(first, parts, shards, outputs, size)
-    core = first._restored(parts, state)
+    core = first.restored_core(parts, state)
     if getattr(first, "stores_points", True):
         return successor(first, parts, core, labels)
     fresh = copy.copy(first)

@@ -39,7 +39,7 @@ def merged(models: list[Any], size: object, weights: Any) -> Any:
         fresh = with_model(first, learners(inner, size, shares))
         fresh._pipeline.replace(table=_tables(pipelines), targets=targets)
         return fresh
-    scaler = pipelines[0].scaler._merged([one.scaler for one in pipelines], shares)
+    scaler = pipelines[0].scaler.merged_of([one.scaler for one in pipelines], shares)
     table = pipelines[0].table
     places = None if table is None or table.is_plain or table.is_sparse else table.scaled_places
     fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler, places) for one in pipelines]))

@@ -35,8 +35,8 @@ def merged(models: list[Any], size: object, weights: object) -> Any:
         _check_alike(models[0], model, at)
     fresh = _like(models[0], size)
     races = _Races(runs, shares, fresh)
-    core = races.core(None if fresh._memory() is not None else size)
-    with_run(fresh, Run(fresh._parts(), core, races.labels))
+    core = races.core(None if fresh.memory_limit() is not None else size)
+    with_run(fresh, Run(fresh.checked_parts(), core, races.labels))
     return fresh
 
 
@@ -51,14 +51,14 @@ def _merged_detectors(models: list[Any], size: object, shares: Floats) -> Any:
         if model.experts is not None or first.experts is not None:
             raise ValueError(f"merge: models 0 and {at} race different experts: {first!r} and {model!r}")
     fresh = _like(first, size)
-    core = _core.Detector.merged([core_of(model) for model in models], shares.tolist(), fresh._memory())
-    with_run(fresh, Run(fresh._parts(), core))
+    core = _core.Detector.merged([core_of(model) for model in models], shares.tolist(), fresh.memory_limit())
+    with_run(fresh, Run(fresh.checked_parts(), core))
     return fresh
 
 
 def _like(first: Any, size: Any) -> Any:
     fresh = clone(first)
-    if size is not None and first._memory() is not None:
+    if size is not None and first.memory_limit() is not None:
         if not isinstance(size, str):
             raise ValueError(
                 f"merge: {type(first).__name__} shares out memory, not points: "
@@ -123,7 +123,7 @@ class _Races:
         #: position of each race's classes among those of all
         self.codes = [[self.labels.codes[name] for name in names] for names in known]
         first = runs[0].core
-        self.into: RaceCore = fresh._fresh(first.began)
+        self.into: RaceCore = fresh.new_race(first.began)
         if first.width > first.began:
             self.into.widen(first.width)
 
@@ -145,7 +145,7 @@ class _Races:
             known = [scaler for race in self.races if (scaler := scaler_of(race, key)).n_seen_]
             if known:
                 by_rank = isinstance(self.into.scaling(*key), _core.RankScaling)
-                self.into.set_scaling(*key, united(known, by_rank)._mark())
+                self.into.set_scaling(*key, united(known, by_rank).snapshot())
         targets = [target for race in self.races if (target := target_of(race)) is not None]
         self.into.unite_targets(self.races)
         if targets:
@@ -153,7 +153,7 @@ class _Races:
 
     def _unite_weights(self, place: int, ran: list[int]) -> None:
         shares = self.shares[ran] / self.shares[ran].sum()
-        whole = RelevanceScaler._merged([self.experts[at][place].scaler for at in ran], shares)
+        whole = RelevanceScaler.merged_of([self.experts[at][place].scaler for at in ran], shares)
         history = [(found.position, np.ascontiguousarray(found.shares), found.taken) for found in whole.history]
         self.into.set_relevance(place, np.ascontiguousarray(whole.weights), history)
 

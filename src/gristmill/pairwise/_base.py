@@ -30,7 +30,7 @@ class LossTask(Classification):
 class PairStreamLearner(StreamEstimator):
     """Base of the pairwise learners. Its parts are a kind of core and what to make it with: `(kind, named)`."""
 
-    _task: ClassVar[Task] = CLASSIFICATION
+    learning_task: ClassVar[Task] = CLASSIFICATION
     #: how many classes there may be
     _most_classes: int | None = None
     _takes_sparse = False
@@ -40,13 +40,13 @@ class PairStreamLearner(StreamEstimator):
         range_.check(type(self).__name__, name, value)
         return value
 
-    def _make_core(self, parts: tuple[Any, dict[str, Any]], width: int, seed: int) -> Any:
+    def new_core(self, parts: tuple[Any, dict[str, Any]], width: int, seed: int) -> Any:
         kind, named = parts
         return kind(**named, width=width, seed=seed)
 
-    def _begin(self, run: Run, X: Any) -> Any:
+    def begin_core(self, run: Run, X: Any) -> Any:
         width = 0 if isinstance(X, list) else X.shape[1]
-        return self._make_core(run.parts, width, seed_of(getattr(self, "random_state", None)))
+        return self.new_core(run.parts, width, seed_of(getattr(self, "random_state", None)))
 
     def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
         found = super()._targets(run, y, count, classes)
@@ -94,9 +94,9 @@ class PairStreamLearner(StreamEstimator):
 
     # ---- saving ------------------------------------------------------------------------------------------
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
         self._check_width(arrays, int(arrays["width"][0]))
-        return self._parts()
+        return self.checked_parts()
 
     def _check_width(self, arrays: dict[str, Any], width: int) -> None:
         """Nothing of the size that a file states is made unless its numbers are as many."""
@@ -107,8 +107,8 @@ class PairStreamLearner(StreamEstimator):
         size = getattr(getattr(self, "buffer", None), "size", getattr(self, "size", 0))
         persist.justify(8.0 * max(width, size), arrays, "buffer and features")
 
-    def _restored(self, parts: Any, state: dict[str, object]) -> Any:
-        core = self._make_core(parts, number_of(state, "width"), 0)
+    def restored_core(self, parts: Any, state: dict[str, object]) -> Any:
+        core = self.new_core(parts, number_of(state, "width"), 0)
         core.restore(state)
         return core
 

@@ -18,24 +18,24 @@ from .projections import MATRIX_NORMS
 class MatrixStreamLearner(PairStreamLearner):
     """Base of metric and similarity: a matrix in a cone and a ball."""
 
-    _task = LossTask()
+    learning_task = LossTask()
     _form: ClassVar[str]
 
     def _settings(self) -> tuple[str, bool, bool]:
         """The form of the loss, whether W is positive semidefinite, whether it starts at the identity."""
         raise NotImplementedError
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         name = type(self).__name__
         radius = self._check_range("radius", optional(positive))
         norm = self._check_range("norm", one_of(*MATRIX_NORMS))
         form, psd, identity = self._settings()
         return _core.MatrixLearner, dict(
             form=form,
-            loss=check_margin_loss(self.loss, name)._spec(),
+            loss=check_margin_loss(self.loss, name).core_spec(),
             rate=float(self._check_range("rate", positive)),
             reg=float(self._check_range("reg", non_negative)),
-            ball=None if radius is None else MATRIX_NORMS[norm](radius)._ball(),
+            ball=None if radius is None else MATRIX_NORMS[norm](radius).core_ball(),
             psd=psd,
             average=bool(self._check_range("average", flag)),
             identity=identity,

@@ -16,7 +16,7 @@ from ._base import Array, PairStreamLearner
 class Ranker(PairStreamLearner, Classifier):
     """Base of the AUC learners. The core's first class is negative; outward, classes_[1] is positive."""
 
-    _task: ClassVar[Classification] = CLASSIFICATION
+    learning_task: ClassVar[Classification] = CLASSIFICATION
     _most_classes = 2
 
     def _sign(self) -> float:

@@ -116,9 +116,9 @@ class PairwiseAUC(Ranker):
 
     # ---- composition -------------------------------------------------------------------------------------
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         common = {
-            "loss": check_margin_loss(self.loss, "PairwiseAUC")._spec(),
+            "loss": check_margin_loss(self.loss, "PairwiseAUC").core_spec(),
             "rate": float(self._check_range("rate", positive)),
             "reg": float(self._check_range("reg", non_negative)),
             "average": bool(self._check_range("average", flag)),
@@ -130,7 +130,7 @@ class PairwiseAUC(Ranker):
             raise ValueError(f"PairwiseAUC: norm must be 'l2' or 'l1', got {self.norm!r}")
         drop, size = self._budget()
         if self.kernel is None:
-            ball = None if radius is None else (L2Ball if self.norm == "l2" else L1Ball)(radius)._ball()
+            ball = None if radius is None else (L2Ball if self.norm == "l2" else L1Ball)(radius).core_ball()
             return _core.LinearRanker, {**common, "ball": ball}
         if self.norm == "l1":
             raise ValueError("PairwiseAUC: norm='l1' is for linear scorers; with a kernel use norm='l2'")
@@ -142,7 +142,7 @@ class PairwiseAUC(Ranker):
             )
         return _core.KernelRanker, {
             **common,
-            "kernel": kernel._program() if kernel.is_native else kernel._pair,  # type: ignore[attr-defined]
+            "kernel": kernel.kernel_program() if kernel.is_native else kernel.value_of_pair,  # type: ignore[attr-defined]
             "radius": 0.0 if radius is None else float(radius),
             "drop": drop,
             "size": size,
@@ -165,7 +165,7 @@ class PairwiseAUC(Ranker):
 
     # ---- input -------------------------------------------------------------------------------------------
 
-    def _takes_objects(self) -> bool:
+    def takes_objects(self) -> bool:
         return self.kernel is not None and not as_kernel(self.kernel).is_native
 
     def _read(self, X: Any, first: bool) -> Any:
@@ -201,22 +201,22 @@ class PairwiseAUC(Ranker):
         scores, view = self._scores_of_row(run, x)
         return scores[0], view
 
-    def _parts_to_file(self, parts: object) -> tuple[State, Fitted]:
+    def parts_fields(self, parts: object) -> tuple[State, Fitted]:
         if self.features is None:
-            return super()._parts_to_file(parts)
+            return super().parts_fields(parts)
         from ..features._files import map_to_file
 
         arrays, text = map_to_file(self.features_)
         return arrays, {"map": text}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
         if self.features is not None:
             from ..features._files import map_from_file
 
             self.features_ = map_from_file(arrays, fitted["map"])
             if self.features_.n_features_in_ != self.n_features_in_:
                 raise persist.ModelFileError("its map does not have the number of features it states")
-        return super()._parts_from_file(arrays, fitted)
+        return super().restored_parts(arrays, fitted)
 
     # ---- fitted attributes -------------------------------------------------------------------------------
 

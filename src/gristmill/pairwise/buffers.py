@@ -19,7 +19,7 @@ class PairBuffer(Checked):
 
     size: int
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"buffer": type(self).__name__, **vars(self)}
 
 
@@ -116,9 +116,9 @@ def check_buffer(buffer: object, default: int) -> Any:
     import copy
 
     if buffer is None:
-        return ReservoirX(default)._spec()
+        return ReservoirX(default).core_spec()
     if isinstance(buffer, PairBuffer):
-        return buffer._spec()
+        return buffer.core_spec()
     if isinstance(buffer, type) or not hasattr(buffer, "offer"):
         raise TypeError(f"buffer must be a buffer such as ReservoirX(100) or have a method offer, got {buffer!r}")
     size: Any = getattr(buffer, "size", None)

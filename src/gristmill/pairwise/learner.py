@@ -269,7 +269,7 @@ class PairwiseLearner(PairStreamLearner):
     1.000 0.970
     """
 
-    _task = REGRESSION
+    learning_task = REGRESSION
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class PairwiseLearner(PairStreamLearner):
         self.random_state = random_state
         self.reg = reg
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         self._check_range("rate", positive)
         self._check_range("reg", non_negative)
         self._check_range("average", flag)

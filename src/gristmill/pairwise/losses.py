@@ -43,7 +43,7 @@ class SquaredHinge(Loss):
     _ranges: ClassVar[dict[str, Range]] = {"margin": positive}
     tasks: ClassVar[tuple[str, ...]] = ("pairs",)
 
-    def _spec(self) -> dict[str, object]:
+    def core_spec(self) -> dict[str, object]:
         return {"loss": "SquaredHinge", "width": self.margin}
 
 

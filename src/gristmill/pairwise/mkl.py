@@ -67,7 +67,7 @@ class OnColumns(_Composite):
             )
         return array[..., list(self.columns)]
 
-    def _pair(self, x: Any, y: Any) -> float:
+    def value_of_pair(self, x: Any, y: Any) -> float:
         return pair_value(self.base, self._view(x), self._view(y))
 
     def __call__(self, X: Table, Y: Any = None) -> Any:
@@ -112,7 +112,7 @@ class Mixture(_Composite):
     def is_native(self) -> bool:
         return False
 
-    def _pair(self, x: object, y: Labels) -> float:
+    def value_of_pair(self, x: object, y: Labels) -> float:
         return sum(w * pair_value(k, x, y) for w, k in zip(self.weights, self.kernels, strict=True))
 
     def __call__(self, X: Table, Y: object = None) -> Any:
@@ -247,7 +247,7 @@ class TwoStageMKL(PairStreamLearner):
     1.0 * Normalized(base=Linear())
     """
 
-    _task = LossTask()
+    learning_task = LossTask()
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class TwoStageMKL(PairStreamLearner):
                 raise ValueError(f"TwoStageMKL: column {max(view.columns)} is asked for, but X has {width} features")
         return views
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         self._check_range("rate", positive)
         self._check_range("reg", non_negative)
         self._check_range("average", flag)

@@ -60,7 +60,7 @@ class OAM(Ranker):
         self.size = size
         self.random_state = random_state
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         return _core.TwoReservoirRanker, dict(
             C=float(self._check_range("C", positive)),
             sequential=self._check_range("method", one_of("gra", "seq")) == "seq",

@@ -21,7 +21,7 @@ class ConvexSet(Checked):
     #: numbers of dimensions that an array may have
     _dimensions: ClassVar[tuple[int, ...]] = (1, 2)
 
-    def _ball(self) -> tuple[str, float]:
+    def core_ball(self) -> tuple[str, float]:
         return (self._kind, float(getattr(self, "radius", 0.0)))
 
     def project(self, w: npt.ArrayLike) -> Array:
@@ -34,7 +34,7 @@ class ConvexSet(Checked):
             )
         if not np.isfinite(array).all():
             raise ValueError(f"{type(self).__name__}: the array to project must be finite")
-        return np.asarray(_core.project(array, self._ball(), bool(getattr(self, "psd", False))))
+        return np.asarray(_core.project(array, self.core_ball(), bool(getattr(self, "psd", False))))
 
     def start(self, shape: tuple[int, ...]) -> Array:
         """A point of the set to begin at: 0, where it belongs to the set."""

@@ -187,8 +187,8 @@ def _check_sparse(indptr: Any, indices: Any, data: Any, width: int) -> None:
 
 # ---- whole models ---------------------------------------------------------------------------------------------
 
-#: every estimator that a model file may name, and its module. Each has `_to_file() -> (arrays, fitted)`, the
-#: second plain JSON, and `_from_file(arrays, fitted)`, which checks what it is given and raises where it does not fit.
+#: every estimator that a model file may name, and its module. Each has `saved_fields() -> (arrays, fitted)`, the
+#: second plain JSON, and `restore_fields(arrays, fitted)`, which checks what it is given and raises where it does not fit.
 ESTIMATORS = {
     "KernelClassifier": "learners.kernel",
     "KernelRegressor": "learners.kernel",
@@ -251,9 +251,9 @@ def to_bytes(model: Any) -> bytes:
     name = type(model).__name__
     if name not in ESTIMATORS or type(model) is not estimator(name):
         raise TypeError(f"{name} is not an estimator of gristmill; pickle it instead")
-    model._check_parameters()  # else it could not be loaded
-    model._refuse_changed("the file")
-    arrays, fitted = model._to_file()
+    model.check_parameters()  # else it could not be loaded
+    model.refuse_changed_parameters("the file")
+    arrays, fitted = model.saved_fields()
     metadata = {
         "format": FORMAT,
         "version": __version__,
@@ -370,8 +370,8 @@ def _read(data: bytes) -> Any:
         raise ModelFileError("its checksum is wrong, so it is damaged")
     cls = estimator(metadata["class"])
     model = cls(**{name: decode(value) for name, value in metadata["parameters"].items()})
-    model._check_parameters()
-    model._from_file(arrays, metadata["fitted"])
+    model.check_parameters()
+    model.restore_fields(arrays, metadata["fitted"])
     if "streams" in metadata:
         model.stream_positions_ = _positions(metadata["streams"])
     return model

@@ -12,7 +12,7 @@ from . import model_file
 
 
 class StoredEstimator(BaseEstimator):
-    """An estimator whose parts have parameters of their own, and that becomes a file by `_to_file` and `_from_file`.
+    """An estimator whose parts have parameters of their own, and that becomes a file by `saved_fields` and `restore_fields`.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class StoredEstimator(BaseEstimator):
         if noted:
             self._changed = noted
 
-    def _refuse_changed(self, verb: str) -> None:
+    def refuse_changed_parameters(self, verb: str) -> None:
         """Raise where the parameters are no longer those of the run."""
         if self._changed:
             what = ", ".join(changed_text(key, old, getattr(self, key)) for key, old in self._changed.items())

@@ -37,5 +37,5 @@ def joined(model: Any, parts: list[Floats], numbers: Any, known: int) -> Any:
     if widest:
         parts = [wide(part[:, None] if part.ndim == 1 else part, widest) for part in parts]
     labels = run_of(model).labels
-    whole = model._task.with_new_classes_last(np.concatenate(parts), numbers, known)
-    return model._task.shown(whole, labels.view(len(labels)))
+    whole = model.learning_task.with_new_classes_last(np.concatenate(parts), numbers, known)
+    return model.learning_task.shown(whole, labels.view(len(labels)))

@@ -17,7 +17,7 @@ from .target_scalers import Targets
 
 def to_file(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arrays, and plain values for JSON."""
-    arrays, fitted = pipeline.model._to_file()
+    arrays, fitted = pipeline.model.saved_fields()
     together = {f"model.{name}": array for name, array in arrays.items()}
     plain: dict[str, Any] = {"model": fitted}
     if pipeline.table is not None:
@@ -25,7 +25,7 @@ def to_file(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
         together |= found
     standard = pipeline.standard
     if pipeline.scaler is not None and (pipeline.scaler is not standard or standard.__sklearn_is_fitted__()):
-        found, plain["scaler"] = pipeline.scaler._to_file()
+        found, plain["scaler"] = pipeline.scaler.saved_fields()
         together |= found
     if pipeline.fixed_width is not None:
         plain["width"] = pipeline.fixed_width
@@ -39,9 +39,9 @@ def from_file(
 ) -> Pipeline:
     """Inverse of `to_file`. Raise ModelFileError if the parts do not fit each other."""
     inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
-    model._from_file(inner, fitted["model"])
+    model.restore_fields(inner, fitted["model"])
     if scaler is not None and "scaler" in fitted:
-        scaler._from_file(arrays, fitted["scaler"])
+        scaler.restore_fields(arrays, fitted["scaler"])
     targets = Targets.from_state(arrays["targets"]) if "targets" in arrays else None
     if targets is not None and len(targets.scales) != run_of(model).targets:
         raise persist.ModelFileError("its scale of the targets does not fit its points")
@@ -89,7 +89,7 @@ def of_numbers(model: Any, settings: dict[str, object], scaler: Any, known: list
     means = np.zeros((3, width))
     means[2] = seen
     if scaler is not None:
-        first, sums = scaler.standard._means() if isinstance(scaler, RelevanceScaler) else scaler._means()
+        first, sums = scaler.standard.means_fields() if isinstance(scaler, RelevanceScaler) else scaler.means_fields()
         if len(first) != width:
             raise persist.ModelFileError("its scaling does not fit its points")
         means[0], means[1] = first, sums

@@ -95,7 +95,7 @@ class Pipeline:
             return X
         rows = self.table.transform(X, self.standard)
         if self.relevance is not None:
-            rows = self.relevance._weighed(rows)
+            rows = self.relevance.weighed_rows(rows)
         return rows if self.fixed_width is None else padded(rows, self.fixed_width)
 
     def slopes(self) -> Any:
@@ -104,9 +104,9 @@ class Pipeline:
             return 1.0
         found = np.ones(self.fixed_width or self.table.width_)
         if self.standard is not None and self.table.is_sparse:
-            found = found * self.standard._slope()
+            found = found * self.standard.column_slopes()
         elif self.standard is not None and self.table.n_scaled:
-            found[self.table.scaled_places] = self.standard._slope()
+            found[self.table.scaled_places] = self.standard.column_slopes()
         return found if self.relevance is None else found * self.relevance.weights
 
     def unscaled(self, verb: str, answer: Any) -> Any:
@@ -349,7 +349,9 @@ class Pipeline:
         model, count = self.model, edges[-1]
         run = model._run
         # Labels are looked at before any of them is learned.
-        _, numbers, met = model._targets(Run(model._parts()) if run is None else run, y, count, known.get("classes"))
+        _, numbers, met = model._targets(
+            Run(model.checked_parts()) if run is None else run, y, count, known.get("classes")
+        )
         if verb == "fit":
             refuse_no_weight(known.get("sample_weight"))
             verb = "partial_fit"  # of a learner that has learned nothing
@@ -389,7 +391,7 @@ class Pipeline:
         owners = self.table.owners
         relevance.widen(rows.shape[1], owners)
         due = rows.shape[0] == relevance.due()
-        found = self._learn_scaled(verb, relevance._weighed(rows), y, known)
+        found = self._learn_scaled(verb, relevance.weighed_rows(rows), y, known)
         relevance.position = relevance.n_seen_ + rows.shape[0]
         if due:
             relevance.renew(self.model, owners)
@@ -455,13 +457,13 @@ class Pipeline:
     def _snapshot(self) -> Any:
         table = None if self.table is None else self.table.snapshot()
         targets = None if self.targets is None else self.targets.copy()
-        return table, None if self.scaler is None else self.scaler._mark(), targets
+        return table, None if self.scaler is None else self.scaler.snapshot(), targets
 
     def _rollback(self, mark: Any) -> None:
         if self.table is not None:
             self.table.rollback(mark[0])
         if self.scaler is not None:
-            self.scaler._back(mark[1])
+            self.scaler.rollback(mark[1])
         self.targets = mark[2]
 
     def __getstate__(self) -> dict[str, object]:

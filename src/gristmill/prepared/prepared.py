@@ -168,12 +168,12 @@ class Prepared(StoredEstimator):
         self._learn("partial_fit", self._event(x), None if y is None else [y], known)
 
     def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
-        self._check_parameters()
+        self.check_parameters()
         pipeline = None if fresh else self._pipeline
         if pipeline is None:
-            pipeline = self._begin()
+            pipeline = self.begin_core()
         else:
-            self._refuse_changed("learning on")
+            self.refuse_changed_parameters("learning on")
         found = pipeline.learn(verb, X, y, {name: value for name, value in known.items() if value is not None})
         if fresh:
             for name in ("target_name_", "columns_", "_changed"):
@@ -181,16 +181,16 @@ class Prepared(StoredEstimator):
         self._pipeline = pipeline
         return found
 
-    def _begin(self) -> Pipeline:
+    def begin_core(self) -> Pipeline:
         model = clone(self.model)
-        objects = model._takes_objects()
+        objects = model.takes_objects()
         table, scaler = (None, None) if objects else (self._fresh_table(), self._fresh_scaler())
         return Pipeline(model, table, scaler, targets=self._fresh_targets())
 
     def _fresh_targets(self) -> Targets | None:
-        return Targets() if self.target == "scale" and self.model._retargets else None
+        return Targets() if self.target == "scale" and self.model.retargets else None
 
-    def _resume(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
+    def resume(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
         """Go on with a learner and a scaling that have learned elsewhere, from rows of plain numbers."""
         standard = scaler
         if isinstance(scaler, RelevanceScaler):
@@ -215,7 +215,7 @@ class Prepared(StoredEstimator):
         """One event as a table, or a list, of one."""
         if isinstance(x, Mapping | Frame) or hasattr(x, "tocsr"):
             return x
-        if self.model._takes_objects():
+        if self.model.takes_objects():
             return [x]
         if isinstance(x, np.ndarray) and x.ndim == 1:
             return x[None]
@@ -424,7 +424,7 @@ class Prepared(StoredEstimator):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if not isinstance(self.model, StreamEstimator):
             raise TypeError(f"Prepared: model must be a learner of gristmill, got {self.model!r}")
         optional(one_of("standard", "minmax", "rank", "relevance", "rank-relevance")).check(
@@ -442,19 +442,19 @@ class Prepared(StoredEstimator):
         if self.scale in ("relevance", "rank-relevance"):
             relevance.refuse(self.model)
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         pipeline = self._started()
         arrays, plain = pipeline.read(lambda: to_file(pipeline))
         if self.target_name_ is not None:
             plain["target_name"] = self.target_name_
         return arrays, plain
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         model = clone(self.model)
-        model._check_parameters()
-        table = None if model._takes_objects() else self._table_settings()
+        model.check_parameters()
+        table = None if model.takes_objects() else self._table_settings()
         self._pipeline = from_file(model, table, self._fresh_scaler(), arrays, fitted)
-        if self._pipeline.targets is None and model._retargets:
+        if self._pipeline.targets is None and model.retargets:
             self.target = None  # a file from before there was a choice
         name = fitted.get("target_name", fitted.get("columns", {}).get("target"))
         if name is not None:

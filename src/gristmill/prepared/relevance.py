@@ -18,11 +18,11 @@ def refuse(model: Any) -> None:
 
     if not isinstance(model, RuleLearner):
         raise no(f"needs a kernel learner such as KernelClassifier or KernelRegressor, got {model!r}")
-    if model._task.name == "novelty":
+    if model.learning_task.name == "novelty":
         raise no("needs labels, and a novelty detector has none")
     if not getattr(model, "stores_points", True):
         raise no(f"learns again from the stored points, and {type(model).__name__} stores none")
-    parts = model._parts()
+    parts = model.checked_parts()
     if is_additive(parts.kernel):
         raise no(f"is for kernels that measure all columns together, and {parts.kernel!r} learns each by itself")
     if parts.kernel is not None and not parts.kernel.is_native:

@@ -45,12 +45,12 @@ class Auto(Racing):
             return super()._pass(run, X, y, weights, want_scores, classes, 1)
         X = self._read(X, first=True)
         labels, numbers, known = self._targets(run, y, X.shape[0], classes)
-        core = self._begin(run, X)
+        core = self.begin_core(run, X)
         core.learn_batch(self._rows(core, X), numbers, known, passes)
         run.core, run.labels = core, labels
         return None
 
-    def _memory(self) -> int:
+    def memory_limit(self) -> int:
         name = type(self).__name__
         if is_whole(self.memory) and 0 < self.memory < 2**63:
             return int(self.memory)
@@ -61,13 +61,13 @@ class Auto(Racing):
         except ValueError as error:
             raise ValueError(f"{name}: memory: {error}") from error
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         if self.passes != "auto":
             count.check(type(self).__name__, "passes", self.passes)
         if self.experts is not None:
-            _task_of_all(type(self).__name__, self.experts, (self._task.name,))
+            _task_of_all(type(self).__name__, self.experts, (self.learning_task.name,))
             self._check_budgets()
-        return super()._parts()
+        return super().checked_parts()
 
     def _check_budgets(self) -> None:
         """Raise for an expert whose memory cannot be set."""
@@ -185,7 +185,7 @@ class AutoRegressor(Auto, Regressor):
     mean absolute error 2, of the mean 65
     """.replace("{parameters}", _PARAMETERS)
 
-    _task: ClassVar[Regression] = TARGETS
+    learning_task: ClassVar[Regression] = TARGETS
 
     def __init__(
         self,

@@ -156,9 +156,9 @@ class AutoNovelty(Auto, Detector):
         self.experts = experts
         self.n_jobs = n_jobs
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         _rate.check(type(self).__name__, "alarm_rate", self.alarm_rate)
-        return super()._parts()
+        return super().checked_parts()
 
     # ---- the core: a detector, or a race of `experts` --------------------------------------------------------------
 
@@ -169,22 +169,24 @@ class AutoNovelty(Auto, Detector):
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)
 
-    def _fresh(self, width: int, parts: Any = None) -> RaceCore:
-        return RaceCore(self._made(width), self._task.name, float(self.alarm_rate), self._memory(), width, parts)
+    def new_race(self, width: int, parts: Any = None) -> RaceCore:
+        return RaceCore(
+            self._made(width), self.learning_task.name, float(self.alarm_rate), self.memory_limit(), width, parts
+        )
 
     def _detector(self, width: int) -> Any:
         seed = 0 if self.random_state is None else seed_of(self.random_state)
         try:
-            return _core.Detector(width, self._memory(), float(self.alarm_rate), seed)
+            return _core.Detector(width, self.memory_limit(), float(self.alarm_rate), seed)
         except ValueError as error:
             raise ValueError(f"{type(self).__name__}: {error}") from error
 
-    def _begin(self, run: Run, X: Any) -> Any:
-        return self._detector(X.shape[1]) if self.experts is None else super()._begin(run, X)
+    def begin_core(self, run: Run, X: Any) -> Any:
+        return self._detector(X.shape[1]) if self.experts is None else super().begin_core(run, X)
 
-    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+    def restored_core(self, parts: Any, state: dict[str, Any]) -> Any:
         if self.experts is not None:
-            return super()._restored(parts, state)
+            return super().restored_core(parts, state)
         width = int(np.asarray(state["width"]).reshape(1)[0])
         if width < 1 or ("centre" in state and len(state["centre"]) != width):
             raise ValueError(f"it states {width} features, which do not fit the others")
@@ -242,7 +244,7 @@ class AutoNovelty(Auto, Detector):
             ExpertReport(view, float(weight), float("nan"), seen, points, "runs")
             for view, weight in zip(VIEWS, _WEIGHTS, strict=True)
         )
-        return RaceReport(self._task.name, seen, float(core.alarms) / max(seen, 1), rows, np.empty((0, 8)))
+        return RaceReport(self.learning_task.name, seen, float(core.alarms) / max(seen, 1), rows, np.empty((0, 8)))
 
     def explain(self, x: Any, top: int | None = 10) -> AnomalyExplanation:
         """Which columns, and which of the three views, make one event unusual.

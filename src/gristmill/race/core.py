@@ -115,7 +115,7 @@ class RaceCore(_core.Race):
                 found, parts = now.learner(place).to_file()
                 arrays |= {f"{place}.{name}": array for name, array in found.items()}
             elif not spec.is_trivial:
-                _, parts = spec.model._parts_to_file(spec.parts)
+                _, parts = spec.model.parts_fields(spec.parts)
             plan["parts"].append(parts)
         text = np.frombuffer(json.dumps(plan).encode(), dtype=np.uint8)
         return {**arrays, "plan": text}

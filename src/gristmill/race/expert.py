@@ -48,7 +48,7 @@ class ExpertSpec:
         model = asked.model if isinstance(asked, Prepared) else asked
         # Values that are not changed in place, if it has not begun; `clone` takes longer than a hundred samples.
         self.model: Any = clone(model) if model.__sklearn_is_fitted__() else copy.copy(model)
-        self.scales_target = self.model._retargets and (
+        self.scales_target = self.model.retargets and (
             single or (isinstance(asked, Prepared) and asked.target is not None)
         )
         scale = asked.scale if isinstance(asked, Prepared) else None
@@ -64,8 +64,8 @@ class ExpertSpec:
     def begin(self, width: int) -> Any:
         """A core that has learned nothing, for rows of this width."""
         model = self.model
-        run = Run(model._parts())
-        run.core = model._begin(run, np.zeros((1, width), dtype=np.float32 if self.single else np.float64))
+        run = Run(model.checked_parts())
+        run.core = model.begin_core(run, np.zeros((1, width), dtype=np.float32 if self.single else np.float64))
         self.parts = run.parts
         if task_of(model) == "novelty":
             run.core.report_raw_scores()  # densities: the mixture decides what is an alarm
@@ -73,8 +73,8 @@ class ExpertSpec:
 
     def begin_with(self, parts: dict[str, Any], width: int) -> Any:
         """A core with the parts of a saved race. requires: a kernel learner."""
-        self.parts = self.model._parts_from_file({}, parts)
-        core = self.model._make_core(self.parts, width, False, self.single, 0)
+        self.parts = self.model.restored_parts({}, parts)
+        core = self.model.new_core(self.parts, width, False, self.single, 0)
         if task_of(self.model) == "novelty":
             core.report_raw_scores()
         if not self.runs_in_core(core):
@@ -173,7 +173,7 @@ class ExpertView:
             model.budget = parts.budget
         if hasattr(model, "kernel"):
             model.kernel = parts.kernel
-        target = "scale" if self.scales_target or not model._retargets else None
+        target = "scale" if self.scales_target or not model.retargets else None
         if isinstance(asked, Prepared):
             scale = asked.scale
             if self.key is not None and self.key[0] == "rank":
@@ -192,7 +192,7 @@ class ExpertView:
             return inner
         target = target_of(self.race)
         targets = Targets((target,)) if self.scales_target and target is not None else None
-        alone._resume(inner, self.scaler, targets)
+        alone.resume(inner, self.scaler, targets)
         return alone
 
 
@@ -205,7 +205,7 @@ def scaler_of(race: Any, key: Key) -> StreamScaler:
     else:  # rows are too wide for ranks in the memory of the race
         found = StreamScaler("standard" if key[0] == "rank" else key[0], key[1])
     if scaling.width:
-        found._back(scaling)
+        found.rollback(scaling)
     return found
 
 

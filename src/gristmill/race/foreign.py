@@ -36,7 +36,7 @@ class ForeignLearner:
     @property
     def core(self) -> Any:
         if self._core is None:
-            self._set(self.model._restored(self.parts, self._saved))
+            self._set(self.model.restored_core(self.parts, self._saved))
         return self._core
 
     def _set(self, core: Any) -> None:
@@ -53,7 +53,7 @@ class ForeignLearner:
         other = copy.copy(self)
         other.model = copy.copy(self.model)
         if self._core is not None:
-            spare = self.model._spare(Run(self.parts))
+            spare = self.model.spare_parts(Run(self.parts))
             other.parts = self.parts if spare is None else spare
             other._core, other._saved = None, self._core.state()
         return other
@@ -148,14 +148,14 @@ class ForeignLearner:
         arrays, objects = persist.flatten(state)
         if objects is not None:
             raise TypeError("a model over Python objects cannot be saved without code")
-        extra, parts = self.model._parts_to_file(self.parts)
+        extra, parts = self.model.parts_fields(self.parts)
         return {f"core.{name}": array for name, array in arrays.items()} | extra, parts
 
     def from_file(self, arrays: dict[str, Any], parts: dict[str, Any], width: int, classes: int) -> None:
         inner = {name.removeprefix("core."): array for name, array in arrays.items() if name.startswith("core.")}
         extra = {name: array for name, array in arrays.items() if not name.startswith("core.")}
-        found = self.model._parts_from_file(extra, parts)
-        core = self.model._restored(found, persist.unflatten(inner, None))
+        found = self.model.restored_parts(extra, parts)
+        core = self.model.restored_core(found, persist.unflatten(inner, None))
         if core.width != width or core.classes > classes:
             raise persist.ModelFileError("an expert does not fit the others")
         self.become(found, core)

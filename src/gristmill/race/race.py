@@ -42,26 +42,26 @@ class Racing(StreamEstimator):
         """The experts, for rows of so many columns."""
         raise NotImplementedError
 
-    def _memory(self) -> int | None:
+    def memory_limit(self) -> int | None:
         """Bytes that all may take together, or None for experts that keep their budgets."""
         return None
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         optional(_share).check(type(self).__name__, "share", self.share)
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
-        return self._memory()
+        return self.memory_limit()
 
-    def _fresh(self, width: int, parts: Any = None) -> RaceCore:
+    def new_race(self, width: int, parts: Any = None) -> RaceCore:
         """A race that has learned nothing, for rows of this width; parts: of the experts, in a model file."""
-        share = SHARE[self._task.name] if self.share is None else float(self.share)
-        return RaceCore(self._made(width), self._task.name, share, self._memory(), width, parts)
+        share = SHARE[self.learning_task.name] if self.share is None else float(self.share)
+        return RaceCore(self._made(width), self.learning_task.name, share, self.memory_limit(), width, parts)
 
-    def _begin(self, run: Run, X: Any) -> Any:
-        return self._fresh(X.shape[1])
+    def begin_core(self, run: Run, X: Any) -> Any:
+        return self.new_race(X.shape[1])
 
-    def _restored(self, parts: Any, state: dict[str, Any]) -> Any:
+    def restored_core(self, parts: Any, state: dict[str, Any]) -> Any:
         plan = plan_of(state)
-        core = self._fresh(plan["began"], plan["parts"])
+        core = self.new_race(plan["began"], plan["parts"])
         core.restore(state)
         return core
 
@@ -109,7 +109,7 @@ class Racing(StreamEstimator):
 
     def report(self) -> RaceReport:
         """Weights, errors and stored points of the experts, and their history; printed, it is a table."""
-        return RaceReport.of(self._engine.experts(), self._task.name)
+        return RaceReport.of(self._engine.experts(), self.learning_task.name)
 
 
 class Race(Racing):
@@ -167,14 +167,14 @@ class Race(Racing):
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)
 
-    def _parts(self) -> Any:
+    def checked_parts(self) -> Any:
         task = _task_of_all(type(self).__name__, self.experts)
-        if task != self._task.name:
-            raise ValueError(f"{type(self).__name__} is for {self._task.name}; these experts are for {task}")
+        if task != self.learning_task.name:
+            raise ValueError(f"{type(self).__name__} is for {self.learning_task.name}; these experts are for {task}")
         for expert in self.experts:
             if not isinstance(expert, Trivial):
-                expert._check_parameters()
-        return super()._parts()
+                expert.check_parameters()
+        return super().checked_parts()
 
 
 class RaceClassifier(Race, Classifier):
@@ -212,7 +212,7 @@ class RaceRegressor(Race, Regressor):
     mean absolute error 0.02
     """
 
-    _task: ClassVar[Regression] = TARGETS
+    learning_task: ClassVar[Regression] = TARGETS
 
 
 _KINDS: dict[str, Any] = {"classification": RaceClassifier, "regression": RaceRegressor}
@@ -227,7 +227,7 @@ def _task_of_all(owner: str, experts: Any, allowed: Any = _KINDS) -> str:
         inner = expert.model if isinstance(expert, Prepared) else expert
         if not isinstance(inner, StreamEstimator | Trivial):
             raise TypeError(f"{owner}: an expert must be a learner of gristmill, alone or Prepared, got {expert!r}")
-        if isinstance(inner, StreamEstimator) and inner._takes_objects():
+        if isinstance(inner, StreamEstimator) and inner.takes_objects():
             raise TypeError(f"{owner}: experts share rows of numbers, and {expert!r} takes objects of any kind")
         tasks[expert.task if isinstance(expert, Trivial) else task_of(inner)] = expert
     if len(tasks) > 1:

@@ -142,7 +142,7 @@ class Call:
         task = self._deadlines.task()
         self._deadlines.add(task)
         try:
-            parts = await self._parts(most)
+            parts = await self.checked_parts(most)
         except asyncio.CancelledError:
             if not self._deadlines.remove(task):
                 raise
@@ -161,7 +161,7 @@ class Call:
             raise ServiceError(f"content-encoding must be gzip or identity, got {text!r}", 415)
         return coding != b"identity"
 
-    async def _parts(self, most: int) -> list[bytes]:
+    async def checked_parts(self, most: int) -> list[bytes]:
         parts, size = [], 0
         while True:
             message = await self._receive()

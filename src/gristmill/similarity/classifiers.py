@@ -95,8 +95,8 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         self.progress = progress
         self.random_state = random_state
 
-    def _check_parameters(self) -> np.random.Generator:
-        rng = super()._check_parameters()
+    def check_parameters(self) -> np.random.Generator:
+        rng = super().check_parameters()
         linear.c_values(self.C)
         return rng
 
@@ -148,12 +148,12 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         scores = self.decision_function(X)
         return self.classes_[linear.answers(scores.reshape(len(scores), -1))]
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = super()._to_file()
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = super().saved_fields()
         return arrays, {**fitted, "C": float(self.C_)}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        super()._from_file(arrays, fitted)
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        super().restore_fields(arrays, fitted)
         self.C_ = float(fitted["C"])
         if len(self.intercept_) != linear.problems(len(self.classes_)):
             raise persist.ModelFileError("its machines do not fit its classes")

@@ -182,7 +182,7 @@ class TrainingBlock:
     """
 
     def __init__(self, comparison: Comparison, X: Any) -> None:
-        self._comparison = comparison
+        self.comparison_of = comparison
         self._X = X
         self._known: dict[int, Block] = {}
 
@@ -197,12 +197,12 @@ class TrainingBlock:
         the end. Those of a Python function always are.
         """
         wanted = np.asarray(positions, dtype=np.int64)
-        if self._comparison.takes == "precomputed":
-            return self._comparison.signed(self._X[:, wanted], wanted)
+        if self.comparison_of.takes == "precomputed":
+            return self.comparison_of.signed(self._X[:, wanted], wanted)
         missing = np.array([p for p in dict.fromkeys(wanted.tolist()) if p not in self._known], dtype=np.int64)
         if missing.size:
-            found = self._comparison.block(self._X, take(self._X, missing), missing)
-            if not keep and self._comparison.takes == "vectors" and missing.size == wanted.size:
+            found = self.comparison_of.block(self._X, take(self._X, missing), missing)
+            if not keep and self.comparison_of.takes == "vectors" and missing.size == wanted.size:
                 return found  # in the order that was asked for, since each is asked for once
             self._known.update(zip(missing.tolist(), found.T, strict=True))
         return np.stack([self._known[p] for p in wanted.tolist()], axis=1)

@@ -231,12 +231,12 @@ def _check(
 
 
 def _compare(reader: Landmarks, X: Any, rows: Positions, columns: Positions) -> Values:
-    if reader._takes() == "precomputed":
+    if reader.input_kind() == "precomputed":
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed matrix must be square, got {X.shape[0]} x {X.shape[1]}")
-        return reader._comparison().signed(X[np.ix_(rows, columns)], columns, rows)
-    width = X.shape[1] if reader._takes() == "vectors" else 0
-    return reader._comparison(width).block(take(X, rows), take(X, columns), columns, rows)
+        return reader.comparison_of().signed(X[np.ix_(rows, columns)], columns, rows)
+    width = X.shape[1] if reader.input_kind() == "vectors" else 0
+    return reader.comparison_of(width).block(take(X, rows), take(X, columns), columns, rows)
 
 
 def _split(labels: Any, task: str, n_reference: int, n_points: int, rng: np.random.Generator) -> list[Positions]:

@@ -43,10 +43,10 @@ class LabelMixin:
 
     classes_: npt.NDArray[Any]
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = super()._to_file()  # type: ignore[misc]
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = super().saved_fields()  # type: ignore[misc]
         return arrays, {**fitted, "labels": persist.encode_labels(self.classes_.tolist())}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         self.classes_ = label_array(sorted(persist.decode_labels(fitted["labels"])))
-        super()._from_file(arrays, fitted)  # type: ignore[misc]
+        super().restore_fields(arrays, fitted)  # type: ignore[misc]

@@ -85,7 +85,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkModel
     @all_or_nothing
     def _fit(self, X: Table) -> npt.NDArray[np.float64]:
         rng, X = self._reset(X)
-        block = self._begin(X)
+        block = self.begin_core(X)
         positions = self._choose(block, X, rng)
         values = block.columns(positions)
         self._keep(X, positions, largest(values))
@@ -184,7 +184,7 @@ class SpectrumLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landm
     @all_or_nothing
     def _fit(self, X: Any) -> Floats:
         rng, X = self._reset(X)
-        block = self._begin(X)
+        block = self.begin_core(X)
         if self._chosen_beforehand(X):
             raise ValueError(
                 f"SpectrumLandmarks needs the similarities of the landmarks to each other: a square matrix, got "

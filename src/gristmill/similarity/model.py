@@ -69,26 +69,26 @@ class LandmarkModel(StoredEstimator):
     progress: bool
     random_state: Any
 
-    def _check_parameters(self) -> np.random.Generator:
+    def check_parameters(self) -> np.random.Generator:
         for name, range_ in {**_BASE_RANGES, **self._ranges}.items():
             range_.check(type(self).__name__, name, getattr(self, name))
         selecting.check_selection(getattr(self, "selection", "random"))
         if self.similarity is not None:
-            self._comparison()
+            self.comparison_of()
         return generator(self.random_state)
 
-    def _comparison(self, width: int = 0) -> Comparison:
+    def comparison_of(self, width: int = 0) -> Comparison:
         similarity = default_similarity(width) if self.similarity is None else self.similarity
         return Comparison(similarity, self.distance, self.n_jobs, self.progress)
 
-    def _takes(self) -> str:
-        return "vectors" if self.similarity is None else self._comparison().takes
+    def input_kind(self) -> str:
+        return "vectors" if self.similarity is None else self.comparison_of().takes
 
     # ---- input ---------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, first: bool) -> Any:
         """X checked: an array or CSR array of vectors, a list of objects, or a matrix of values."""
-        kind = self._takes()
+        kind = self.input_kind()
         if kind == "objects":
             return inputs.objects(X)
         inputs.refuse_masked(X, "X")
@@ -102,15 +102,15 @@ class LandmarkModel(StoredEstimator):
 
     def _reset(self, X: Table) -> tuple[np.random.Generator, Any]:
         """Check the parameters and forget what was learned; returns the random generator and X as read."""
-        rng: np.random.Generator = self._check_parameters()
+        rng: np.random.Generator = self.check_parameters()
         self._forget()
         return rng, self._read(X, first=True)
 
-    def _begin(self, X: Any) -> TrainingBlock:
+    def begin_core(self, X: Any) -> TrainingBlock:
         """The training objects as a block that will be asked for columns."""
-        width = X.shape[1] if self._takes() == "vectors" else 0
-        self._fit_comparison = self._comparison(width)
-        if self._takes() == "precomputed" and X.shape[0] != X.shape[1] and X.shape[1] != self.n_landmarks:
+        width = X.shape[1] if self.input_kind() == "vectors" else 0
+        self._fit_comparison = self.comparison_of(width)
+        if self.input_kind() == "precomputed" and X.shape[0] != X.shape[1] and X.shape[1] != self.n_landmarks:
             raise ValueError(
                 f"a precomputed matrix must be square, training objects against training objects, or have "
                 f"n_landmarks={self.n_landmarks} columns, one a landmark; got {X.shape[0]} x {X.shape[1]}"
@@ -119,7 +119,7 @@ class LandmarkModel(StoredEstimator):
 
     def _chosen_beforehand(self, X: Any) -> bool:
         """Whether the columns of a precomputed matrix are the landmarks already."""
-        return self._takes() == "precomputed" and X.shape[0] != X.shape[1]
+        return self.input_kind() == "precomputed" and X.shape[0] != X.shape[1]
 
     def _choose(self, block: TrainingBlock, X: Any, rng: np.random.Generator, codes: object = None) -> Positions:
         if self._chosen_beforehand(X):
@@ -128,7 +128,7 @@ class LandmarkModel(StoredEstimator):
 
     def _compared(self, X: Table, rng: np.random.Generator, codes: object = None) -> tuple[Positions, Block, float]:
         """Landmarks are chosen: their positions, X against each of them over the largest value, and that value."""
-        block = self._begin(X)
+        block = self.begin_core(X)
         positions = self._choose(block, X, rng, codes)
         values = block.columns(positions)
         scale = largest(values)
@@ -137,11 +137,11 @@ class LandmarkModel(StoredEstimator):
     def _keep(self, X: Table, positions: Positions, scale: float) -> None:
         """Remember the landmarks, and nothing else of the training objects."""
         self.landmark_indices_ = positions
-        self.landmarks_ = None if self._takes() == "precomputed" else take(X, positions)
+        self.landmarks_ = None if self.input_kind() == "precomputed" else take(X, positions)
         self.n_landmarks_ = len(positions)
         self.scale_ = scale
         self.n_evaluations_ = self._fit_comparison.evaluations
-        if self._takes() != "precomputed":
+        if self.input_kind() != "precomputed":
             self.similarity_ = self._fit_comparison.kernel
         del self._fit_comparison
 
@@ -149,7 +149,7 @@ class LandmarkModel(StoredEstimator):
         """Each object of X against each landmark."""
         check_is_fitted(self, "landmark_indices_")
         X = self._read(X, first=False)
-        if self._takes() == "precomputed":
+        if self.input_kind() == "precomputed":
             return self._looked_up(X)
         comparison = Comparison(self.similarity_, self.distance, self.n_jobs, self.progress)
         return comparison.block(X, self.landmarks_, self.landmark_indices_)
@@ -167,11 +167,11 @@ class LandmarkModel(StoredEstimator):
                 f"X has {width} columns: precomputed rows must be against all {self.n_features_in_} training "
                 f"objects or against the {self.n_landmarks_} landmarks (landmark_indices_)"
             )
-        return self._comparison().signed(X, self.landmark_indices_)
+        return self.comparison_of().signed(X, self.landmark_indices_)
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self, "landmark_indices_")
         persist.encode(self.similarity, "similarity")  # a Python function is refused by name before anything else
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in self._numbers}
@@ -188,7 +188,7 @@ class LandmarkModel(StoredEstimator):
             fitted["similarity"] = persist.encode(self.similarity_, "similarity")
         return arrays, {**fitted, **persist.encode_features(self)}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         own = {name: arrays.pop(name) for name in (*self._numbers, "landmark_indices_")}
         if not all(np.issubdtype(a.dtype, np.number) and np.isfinite(a).all() for a in own.values()):
             raise persist.ModelFileError("its numbers are damaged")
@@ -203,7 +203,7 @@ class LandmarkModel(StoredEstimator):
         self._check_shapes()
 
     def _landmarks_from_file(self, arrays: Mapping[str, object], fitted: dict[str, object]) -> None:
-        if self._takes() == "precomputed":
+        if self.input_kind() == "precomputed":
             self.landmarks_ = None
             if self.landmark_indices_.min() < 0 or self.landmark_indices_.max() >= self.n_features_in_:
                 raise persist.ModelFileError("its landmarks are not among its objects")
@@ -233,7 +233,7 @@ class LandmarkModel(StoredEstimator):
 
     def _safe_kind(self) -> str:
         try:
-            return self._takes()
+            return self.input_kind()
         except (TypeError, ValueError):
             return "vectors"
 

@@ -136,8 +136,8 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         scores = self.latent(X)
         return self.classes_[np.searchsorted(self.thresholds_, scores, side="right")]
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        super()._from_file(arrays, fitted)
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        super().restore_fields(arrays, fitted)
         self.classes_ = np.asarray(fitted["labels"], dtype=self.classes_.dtype)  # in the user's order
         given_thresholds(self.thresholds, len(self.classes_))
         if self.thresholds_.shape != (len(self.classes_) - 1,) or np.any(np.diff(self.thresholds_) < 0):

@@ -151,7 +151,7 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
             )
         tuned = len(functions) * len(costs) > 1
         held = linear.hold_out(codes, self.validation, rng) if tuned else np.zeros(len(codes), dtype=bool)
-        block = self._begin(X)
+        block = self.begin_core(X)
         sides = self._sides(block, codes, held, rng)
         if self.candidates is not None:
             drawn = self._boost_fresh(block, codes, functions[0], sides, rng)
@@ -166,8 +166,8 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
         self._keep(X, positions, scale)
         return self
 
-    def _check_parameters(self) -> np.random.Generator:
-        rng = super()._check_parameters()
+    def check_parameters(self) -> np.random.Generator:
+        rng = super().check_parameters()
         transfer.family("sign" if self._is_dboost() else self.transfer, self.slopes)
         if not self._boosts():
             linear.c_values(self.C)
@@ -301,13 +301,13 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = super()._to_file()
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = super().saved_fields()
         return arrays, {**fitted, "transfer": [persist.encode(f, "transfer") for f in self.transfer_]}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         self.transfer_ = [persist.decode(f) for f in fitted["transfer"]]
-        super()._from_file(arrays, fitted)
+        super().restore_fields(arrays, fitted)
 
     def _check_shapes(self) -> None:
         count = linear.problems(len(self.classes_))

@@ -63,7 +63,7 @@ class StreamLandmarkModel(StreamEstimator):
     distance: bool
     random_state: Any
 
-    def _parts(self) -> Settings:
+    def checked_parts(self) -> Settings:
         for name, range_ in self._ranges.items():
             range_.check(type(self).__name__, name, getattr(self, name))
         comparison = Comparison(default_similarity(1) if self.similarity is None else self.similarity, self.distance)
@@ -71,13 +71,13 @@ class StreamLandmarkModel(StreamEstimator):
             raise ValueError("similarity='precomputed' has no meaning on a stream: give a kernel or a function")
         return Settings(comparison, self.n_landmarks, self.freeze, self.C, getattr(self, "epsilon", None))
 
-    def _begin(self, run: Run, X: Any) -> LandmarkCore:
+    def begin_core(self, run: Run, X: Any) -> LandmarkCore:
         width = None if isinstance(X, list) else X.shape[1]
         if self.similarity is None:
             run.parts = run.parts._replace(comparison=Comparison(default_similarity(width or 0), self.distance))
         return LandmarkCore(run.parts, width, seed_of(self.random_state))
 
-    def _takes_objects(self) -> bool:
+    def takes_objects(self) -> bool:
         return self.similarity is not None and Comparison(self.similarity).takes == "objects"
 
     @property
@@ -113,15 +113,15 @@ class StreamLandmarkModel(StreamEstimator):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Settings) -> tuple[State, Fitted]:
+    def parts_fields(self, parts: Settings) -> tuple[State, Fitted]:
         kernel = parts.comparison.kernel if self.similarity is None else self.similarity
         return {}, {"similarity": persist.encode(kernel, "similarity")}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
+    def restored_parts(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
         persist.justify(8.0 * self.n_landmarks, arrays, "landmarks")
-        return self._parts()._replace(comparison=Comparison(persist.decode(fitted["similarity"]), self.distance))
+        return self.checked_parts()._replace(comparison=Comparison(persist.decode(fitted["similarity"]), self.distance))
 
-    def _restored(self, parts: Settings, state: dict[str, object]) -> LandmarkCore:
+    def restored_core(self, parts: Settings, state: dict[str, object]) -> LandmarkCore:
         kind = points_kind(state)
         core = LandmarkCore(parts, None if kind.objects else kind.width)
         core.restore(state)
@@ -164,7 +164,7 @@ class StreamLandmarkClassifier(StreamLandmarkModel, Classifier):
     0.12 wrong with 100 landmarks
     """
 
-    _task = _OneAgainstOne()
+    learning_task = _OneAgainstOne()
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class StreamLandmarkRegressor(RegressorMixin, StreamLandmarkModel):
     mean absolute error at the end 0.02
     """
 
-    _task = REGRESSION
+    learning_task = REGRESSION
     _ranges: ClassVar[dict[str, Range]] = {**StreamLandmarkModel._ranges, "epsilon": non_negative}
 
     def __init__(

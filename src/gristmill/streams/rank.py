@@ -36,7 +36,7 @@ class RankScaler(StreamScaler):
             raise ValueError(f"warmup must be at least 1 or None, got {self.warmup!r}")
         return _core.RankScaling(self.warmup)
 
-    def _learn_rows(self, X: Floats) -> Floats:
+    def learn_checked(self, X: Floats) -> Floats:
         X = np.ascontiguousarray(X)
         core, at, self.passages = self._scaling, 0, {}
         scaled = np.empty_like(X)
@@ -53,34 +53,34 @@ class RankScaler(StreamScaler):
             at += 1
         return scaled
 
-    def _learn_sparse(self, X: Any) -> Any:
+    def learn_sparse(self, X: Any) -> Any:
         raise TypeError(
             'Prepared: scale="rank" orders the values of every column, and sparse rows name only those that are not 0; '
             'use scale="standard", which divides sparse columns by their root mean square, or dense rows'
         )
 
-    def _scale_sparse(self, X: Any) -> Any:
-        return self._learn_sparse(X)
+    def scale_sparse(self, X: Any) -> Any:
+        return self.learn_sparse(X)
 
-    def _slope(self) -> Floats:
+    def column_slopes(self) -> Floats:
         raise TypeError('Prepared: with scale="rank" a slope depends on the row; use scale="standard" for gradient')
 
-    def _affine(self) -> tuple[Floats, Floats]:
+    def affine_map(self) -> tuple[Floats, Floats]:
         raise ValueError('merge: scale="rank" is no straight line')
 
     @staticmethod
-    def _merged(scalers: list[Any], shares: object = None) -> Any:
+    def merged_of(scalers: list[Any], shares: object = None) -> Any:
         """One scaling of all: ranks among a sample of the samples, as many rows of each as it has seen events."""
         found = RankScaler(scalers[0].warmup)
         found._scaling = _core.RankScaling.merged([one._scaling for one in scalers])
         found.n_features_in_ = found._scaling.width
         return found
 
-    def _means(self) -> tuple[Floats, Floats]:
+    def means_fields(self) -> tuple[Floats, Floats]:
         middle = np.asarray(self._scaling.values(np.zeros((1, self._scaling.width))))[0]
         return middle, np.zeros(len(middle))
 
-    def _raw(self, points: Floats) -> Floats:
+    def unscaled_values(self, points: Floats) -> Floats:
         return np.asarray(self._scaling.values(points))
 
     def _moments(self) -> StreamScaler:
@@ -100,12 +100,12 @@ class RankScaler(StreamScaler):
         """Bytes of what was found."""
         return 0 if self._scaling is None else int(self._scaling.bytes)
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
         found = self._scaling.copy()
         return {f"rank_{name}": array for name, array in found.state().items()}, {"n_seen": int(found.seen)}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         state = {name.removeprefix("rank_"): array for name, array in arrays.items() if name.startswith("rank_")}
         scaling = self._fresh()
         scaling.restore(state)
@@ -130,6 +130,6 @@ def united(scalers: list[StreamScaler], by_rank: bool | None = None) -> StreamSc
     """One scaling of several, by rank where all are or `by_rank` says so; moments take the place of ranks beside moments."""
     ranks = [one for one in scalers if isinstance(one, RankScaler)]
     if ranks and (by_rank or (by_rank is None and len(ranks) == len(scalers))):
-        found: StreamScaler = RankScaler._merged(ranks)
+        found: StreamScaler = RankScaler.merged_of(ranks)
         return found
-    return StreamScaler._merged([one._moments() if isinstance(one, RankScaler) else one for one in scalers])
+    return StreamScaler.merged_of([one._moments() if isinstance(one, RankScaler) else one for one in scalers])

@@ -83,7 +83,7 @@ class RelevanceScaler:
             fresh[: len(found)] = found  # a row of missing values only has one column, which belongs to no input column
         self.weights = np.append(self.weights, fresh)
 
-    def _weighed(self, rows: Any) -> Floats:
+    def weighed_rows(self, rows: Any) -> Floats:
         """Standardised rows times the weights."""
         if hasattr(rows, "tocsr"):
             if rows.shape[1] > WIDEST:
@@ -94,12 +94,12 @@ class RelevanceScaler:
             rows = rows.toarray()
         return np.asarray(rows * self.weights)
 
-    def _mark(self) -> Any:
-        return self.standard._mark(), self.weights, self.history, self.position
+    def snapshot(self) -> Any:
+        return self.standard.snapshot(), self.weights, self.history, self.position
 
-    def _back(self, mark: Any) -> None:
+    def rollback(self, mark: Any) -> None:
         standard, self.weights, self.history, self.position = mark
-        self.standard._back(standard)
+        self.standard.rollback(standard)
 
     # ---- relevance -----------------------------------------------------------------------------------------
 
@@ -167,22 +167,22 @@ class RelevanceScaler:
             self.weights = fresh
         self.history = (*self.history, Renewal(self.n_seen_, shares, taken))
 
-    def _raw(self, points: Floats) -> Floats:
-        return self.standard._raw(np.ascontiguousarray(points / self.weights))
+    def unscaled_values(self, points: Floats) -> Floats:
+        return self.standard.unscaled_values(np.ascontiguousarray(points / self.weights))
 
-    def _placed(self, values: Floats) -> Floats:
-        return np.asarray(self.standard._placed(values) * self.weights)
+    def scaled_values(self, values: Floats) -> Floats:
+        return np.asarray(self.standard.scaled_values(values) * self.weights)
 
     @property
     def is_affine(self) -> bool:
         return self.standard.is_affine
 
-    def _affine(self) -> tuple[Floats, Floats]:
-        centre, slope = self.standard._affine()
+    def affine_map(self) -> tuple[Floats, Floats]:
+        centre, slope = self.standard.affine_map()
         return centre, slope * self.weights
 
     @staticmethod
-    def _merged(scalers: list[RelevanceScaler], shares: Floats) -> RelevanceScaler:
+    def merged_of(scalers: list[RelevanceScaler], shares: Floats) -> RelevanceScaler:
         """One scaling of all that these have seen; the weights of columns are averaged."""
         merged = RelevanceScaler(scalers[0].standard.warmup)
         merged.standard = united([one.standard for one in scalers])
@@ -194,17 +194,17 @@ class RelevanceScaler:
 
     # ---- part of a model file ------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, fitted = self.standard._to_file() if self.standard.n_seen_ else ({}, {})
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, fitted = self.standard.saved_fields() if self.standard.n_seen_ else ({}, {})
         width = len(self.weights)
         shares = np.array([np.pad(found.shares, (0, width - len(found.shares))) for found in self.history])
         fitted["renewals"] = [[found.position, found.taken, len(found.shares)] for found in self.history]
         fitted["n_seen"] = self.n_seen_
         return {**arrays, "relevance_weights": self.weights, "relevance_shares": shares.reshape(-1, width)}, fitted
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         if "scaler_state" in arrays or "rank_maps" in arrays:
-            self.standard._from_file(arrays, fitted)
+            self.standard.restore_fields(arrays, fitted)
         weights = np.array(arrays["relevance_weights"], dtype=np.float64)
         shares = np.array(arrays["relevance_shares"], dtype=np.float64)
         marks = [(int(position), bool(taken), int(width)) for position, taken, width in fitted["renewals"]]
@@ -258,7 +258,7 @@ class _Spread:
     def __init__(self, kernel: Any) -> None:
         from ..kernels import Manhattan, SquaredEuclidean
 
-        self.by_coordinates = any(node[0] in ("laplacian", "manhattan") for node in kernel._program())
+        self.by_coordinates = any(node[0] in ("laplacian", "manhattan") for node in kernel.kernel_program())
         self._distance = Manhattan() if self.by_coordinates else SquaredEuclidean()
 
     def __call__(self, points: Floats) -> float:

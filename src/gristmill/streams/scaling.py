@@ -85,13 +85,13 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if fresh is not None:
             fresh.widen(np.ascontiguousarray(X[0]), 0)
             self._scaling = fresh
-        return self._learn_rows(X)
+        return self.learn_checked(X)
 
     def transform(self, X: Any) -> Floats:
         """Scale by what is known now; nothing is taken in."""
         check_is_fitted(self)
         refuse_masked(X, "X")
-        return self._scale(validate_data(self, X, reset=False, dtype=np.float64))
+        return self.scale_checked(validate_data(self, X, reset=False, dtype=np.float64))
 
     def _fresh(self) -> Any:
         if self.method not in ("standard", "minmax"):
@@ -102,15 +102,15 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # ---- what a table asks: rows are finite, and as wide as they should be ---------------------------------------
 
-    def _learn_rows(self, X: Floats) -> Floats:
+    def learn_checked(self, X: Floats) -> Floats:
         scaled: Floats = self._scaling.learn(np.ascontiguousarray(X))
         return scaled
 
-    def _scale(self, X: Floats) -> Floats:
+    def scale_checked(self, X: Floats) -> Floats:
         scaled: Floats = self._scaling.scale(np.ascontiguousarray(X))
         return scaled
 
-    def _learn_sparse(self, X: Any) -> Any:
+    def learn_sparse(self, X: Any) -> Any:
         """Take in CSR rows, and divide each by what was known when it came: nothing is centred, so that zeros stay zeros."""
         if self._scaling is None:
             if X.shape[1] > WIDEST:
@@ -122,63 +122,63 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         starts, columns, values = _plain_csr(X)
         return _with_data(X, self._scaling.learn_sparse(starts, columns, values))
 
-    def _scale_sparse(self, X: Any) -> Any:
+    def scale_sparse(self, X: Any) -> Any:
         _, columns, values = _plain_csr(X)
         return _with_data(X, self._scaling.scale_sparse(columns, values))
 
-    def _slope(self) -> Floats:
+    def column_slopes(self) -> Floats:
         """How fast each scaled column moves with the raw one, by what is known now."""
         if not self.is_centred:
             _, low, high = self._scaling.state()
-            spread = high - low if self.method == "minmax" else np.sqrt(high / max(self._known(), 1))
+            spread = high - low if self.method == "minmax" else np.sqrt(high / max(self.known_events(), 1))
             return np.asarray(1.0 / np.where(spread > 0, spread, 1.0))
         return np.asarray(self._scaling.slopes())
 
-    def _widen(self, first: Floats, n_seen: int) -> None:
+    def widen_columns(self, first: Floats, n_seen: int) -> None:
         """Columns that come after `n_seen` events, as if each had had its first value in all of them."""
         if self._scaling is None:
             self._scaling = self._fresh()
         self._scaling.widen(np.ascontiguousarray(first), n_seen)
         self.n_features_in_ = self._scaling.width
 
-    def _mark(self) -> Any:
+    def snapshot(self) -> Any:
         """What to go back to."""
         return None if self._scaling is None else self._scaling.copy()
 
-    def _back(self, mark: Any) -> None:
+    def rollback(self, mark: Any) -> None:
         if mark is None:
             self.__dict__.pop("is_centred", None)
         self._scaling = mark
         if mark is not None:
             self.n_features_in_ = mark.width
 
-    def _affine(self) -> tuple[Floats, Floats]:
+    def affine_map(self) -> tuple[Floats, Floats]:
         """A scaled column is (x - centre) * slope, by what is known now, unless it is drawn in."""
         first, low, _ = self._scaling.state()
         if not self.is_centred:
-            return np.zeros(len(first)), self._slope()
-        return low if self.method == "minmax" else first + low / max(self._known(), 1), self._slope()
+            return np.zeros(len(first)), self.column_slopes()
+        return low if self.method == "minmax" else first + low / max(self.known_events(), 1), self.column_slopes()
 
-    def _raw(self, points: Floats) -> Floats:
+    def unscaled_values(self, points: Floats) -> Floats:
         """Values that are scaled to these points, unless they were drawn in."""
-        centre, slope = self._affine()
+        centre, slope = self.affine_map()
         return np.asarray(points / slope + centre)
 
-    def _placed(self, values: Floats) -> Floats:
+    def scaled_values(self, values: Floats) -> Floats:
         """Values as points of this scaling."""
-        return self._scale(values)
+        return self.scale_checked(values)
 
-    def _means(self) -> tuple[Floats, Floats]:
+    def means_fields(self) -> tuple[Floats, Floats]:
         """A typical value of each column, and the sum of differences from it."""
         first, low, _ = np.array(self._scaling.state())
         return first, low if self.method == "standard" else np.zeros(len(first))
 
-    def _known(self) -> int:
+    def known_events(self) -> int:
         """Events that count."""
         return self.n_seen_ if self.warmup is None else min(self.n_seen_, self.warmup)
 
     @staticmethod
-    def _merged(scalers: list[StreamScaler], shares: Any = None) -> StreamScaler:
+    def merged_of(scalers: list[StreamScaler], shares: Any = None) -> StreamScaler:
         """One scaling of all that these have seen: counts and sums add up."""
         first = scalers[0]
         for at, one in enumerate(scalers):
@@ -194,7 +194,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             state[1] = np.min([one[1] for one in states], axis=0)
             state[2] = np.max([one[2] for one in states], axis=0)
         else:
-            counts = [one._known() for one in scalers]
+            counts = [one.known_events() for one in scalers]
             for other, count in zip(states[1:], counts[1:], strict=True):
                 away = other[0] - state[0]  # sums are of differences from the first event
                 state[1] += other[1] + count * away
@@ -221,12 +221,12 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # ---- files and copies ----------------------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         check_is_fitted(self)
         found = self._scaling.copy()  # a consistent state, even if another thread learns
         return {"scaler_state": found.state()}, {"n_seen": found.seen, "centred": self.is_centred}
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
         state = np.array(arrays["scaler_state"], dtype=np.float64, order="C")
         seen = fitted["n_seen"]
         if state.ndim != 2 or type(seen) is not int or not 0 <= seen < 2**62:

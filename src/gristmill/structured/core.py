@@ -195,7 +195,7 @@ def expansion(kernel: Any, search: Search, width: int, sparse: bool, single: boo
         "transitions": float(kernel.transitions) if isinstance(kernel, Sequences) else 0.0,
     }
     base = kernel.base if isinstance(kernel, Sequences) else kernel
-    program = base._program() if native(kernel) else None
+    program = base.kernel_program() if native(kernel) else None
     return _core.JointExpansion(settings, program, width, sparse, single, seed)
 
 

@@ -134,7 +134,7 @@ class StructuredLearner(StreamEstimator):
     (['CCVCC', 'CCCVC'], 5)
     """
 
-    _task = StructuredTask()
+    learning_task = StructuredTask()
     _rules: ClassVar[tuple[type, ...]] = (Perceptron, MarginProjection, Implicit)
     _budgets: ClassVar[tuple[type, ...]] = (Unbounded, DropOldest, DropSmallest, DropRandom, Project)
 
@@ -160,7 +160,7 @@ class StructuredLearner(StreamEstimator):
 
     # ---- composition ---------------------------------------------------------------------------------------
 
-    def _parts(self) -> Search:
+    def checked_parts(self) -> Search:
         """Rule, budget and search as they will run; what makes no sense is refused here."""
         rule = Implicit() if self.rule is None else self.rule
         budget = DropSmallest(1000) if self.budget is None else self.budget
@@ -216,7 +216,7 @@ class StructuredLearner(StreamEstimator):
 
     # ---- input ---------------------------------------------------------------------------------------------
 
-    def _takes_objects(self) -> bool:
+    def takes_objects(self) -> bool:
         return not (isinstance(self.kernel, Kernel) and self.kernel.is_native)
 
     def _read(self, X: Table, first: bool) -> Any:
@@ -266,7 +266,7 @@ class StructuredLearner(StreamEstimator):
         return _input.core_rows(X, core.held.f.is_single, core.held.f.is_sparse)
 
     def _targets(self, run: Run, y: Labels, count: int, classes: Labels) -> Encoded:
-        task = _SEQUENCES if isinstance(self.kernel, Sequences) else self._task
+        task = _SEQUENCES if isinstance(self.kernel, Sequences) else self.learning_task
         return task.encoded(type(self).__name__, run.labels, y, count, self._label_list())
 
     def _pass(self, run: Run, X: Any, y: Any, weights: Any, want_scores: bool, classes: Any, passes: int) -> Any:
@@ -276,7 +276,7 @@ class StructuredLearner(StreamEstimator):
                     raise ValueError(f"row {row}: a sequence of {len(x)} rows has {len(label)} tags")
         return super()._pass(run, X, y, weights, want_scores, classes, passes)
 
-    def _begin(self, run: Run, X: Any) -> JointCore:
+    def begin_core(self, run: Run, X: Any) -> JointCore:
         seed = seed_of(self.random_state)
         extent = (0, False, False)
         if isinstance(self.kernel, Sequences):
@@ -363,7 +363,7 @@ class StructuredLearner(StreamEstimator):
     def support_vectors_(self) -> Any:
         """The stored inputs, oldest first: a table, a CSR array, or a list of sequences or objects."""
         held = self._held
-        if self._takes_objects() and not isinstance(self.kernel, Sequences):
+        if self.takes_objects() and not isinstance(self.kernel, Sequences):
             return [held.objects[at] for at in held.f.ids.tolist()]
         rows = files.rows_of(held)
         return np.split(rows, held.f.first_row[1:-1]) if isinstance(self.kernel, Sequences) and len(rows) else rows
@@ -402,7 +402,7 @@ class StructuredLearner(StreamEstimator):
         """
         super().save(path)
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
         held = self._held
         for name in ("kernel", "argmax", "cost"):
             value = getattr(self, name)
@@ -415,8 +415,8 @@ class StructuredLearner(StreamEstimator):
                 )
         return files.to_arrays(held, self.kernel), persist.encode_features(self)
 
-    def _from_file(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
-        parts = self._parts()
+    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+        parts = self.checked_parts()
         persist.decode_features(self, fitted)
         held = files.from_arrays(arrays, self.kernel, parts, self._label_list(), {})
         if native(self.kernel) and held.f.width != self.n_features_in_:

@@ -45,7 +45,7 @@ class WithoutLabels(Novelty):
 class UnsupervisedLearner(StreamEstimator):
     """Base of `KernelPCA` and `KernelKMeans`."""
 
-    _task = WithoutLabels()
+    learning_task = WithoutLabels()
     _takes_sparse = False
     _statistics: ClassVar[type[Statistics]]
     _count: ClassVar[str]  #: name of the parameter with the number of components or clusters
@@ -55,7 +55,7 @@ class UnsupervisedLearner(StreamEstimator):
     decay: float
     random_state: Any = None
 
-    def _parts(self) -> Settings:
+    def checked_parts(self) -> Settings:
         name = type(self).__name__
         kernel = Gaussian() if self.kernel is None else self.kernel
         if not isinstance(kernel, Kernel) or not kernel.is_native:
@@ -71,7 +71,7 @@ class UnsupervisedLearner(StreamEstimator):
         number = int(getattr(self, self._count))
         return Settings(kernel, budget, None if size is None else int(size), float(self.decay), number, 0)
 
-    def _begin(self, run: Run, X: Any) -> UnsupervisedCore:
+    def begin_core(self, run: Run, X: Any) -> UnsupervisedCore:
         width = int(X.shape[1])
         run.parts = run.parts._replace(kernel=self._kernel(width), seed=seed_of(self.random_state))
         return UnsupervisedCore(run.parts, width, self._statistics)
@@ -129,16 +129,16 @@ class UnsupervisedLearner(StreamEstimator):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def _parts_to_file(self, parts: Settings) -> tuple[State, Fitted]:
+    def parts_fields(self, parts: Settings) -> tuple[State, Fitted]:
         return {"seed": np.array([parts.seed], dtype=np.uint64)}, {}
 
-    def _parts_from_file(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
+    def restored_parts(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
         seed = arrays.pop("seed")
         if seed.shape != (1,) or seed.dtype != np.uint64:
             raise persist.ModelFileError("its seed is not a number")
-        return self._parts()._replace(kernel=self._kernel(self.n_features_in_), seed=int(seed[0]))
+        return self.checked_parts()._replace(kernel=self._kernel(self.n_features_in_), seed=int(seed[0]))
 
-    def _restored(self, parts: Settings, state: dict[str, Any]) -> UnsupervisedCore:
+    def restored_core(self, parts: Settings, state: dict[str, Any]) -> UnsupervisedCore:
         points = state["points"]
         if points.ndim != 2 or points.shape[1] < 1:
             raise ValueError("the saved arrays do not fit together")

@@ -84,10 +84,10 @@ def _key_of(given: Mapping[str, object], model: Any, where: str) -> str:
 
 def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chosen:
     """A saved model, continued with its own clock."""
-    if fleet.ttl is not None and fleet._timed is not None and fleet._timed != bool(given["time"]):
+    if fleet.ttl is not None and fleet.reads_times is not None and fleet.reads_times != bool(given["time"]):
         raise click.UsageError(
             "the model of --resume was learned with --time; give the same column again"
-            if fleet._timed
+            if fleet.reads_times
             else "--time: the model of --resume was learned without it, and the clock of --ttl cannot change; omit it"
         )
     name = f"{type(fleet).__name__} of {given['resume']}"

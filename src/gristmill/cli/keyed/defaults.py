@@ -55,7 +55,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     center = task == "regression" and given["cluster"] is None
     fleet = KeyedFleet(Prepared(model, scale, target=None), prior=prior, center=center, **shared)
     try:
-        fleet._check_parameters()
+        fleet.check_parameters()
     except TypeError as error:
         raise click.UsageError(f"--key: {error}") from None
     about = {
@@ -81,7 +81,7 @@ def _learner(workshop: Any, opened: object, given: dict[str, Any]) -> tuple[str,
 
 def _kernel(model: Any, opened: Any) -> Any:
     """The default of the learner, by columns of the table: rows are wider, for gaps that may come."""
-    return model._default_kernel(max(opened.table.table.n_features_in_, 1))
+    return model.default_kernel(max(opened.table.table.n_features_in_, 1))
 
 
 def _prior(task: str, model: Any, workshop: Any, opened: Any, given: dict[str, Any]) -> Any:

@@ -88,11 +88,11 @@ class Driver:
             self._state, start = self._log.state, self._log.start
         self._start = start
         if start is not None:
-            self._begin(start)
+            self.begin_core(start)
 
-    def _begin(self, start: Start) -> None:
+    def begin_core(self, start: Start) -> None:
         reader = self._reader
-        self._checks = reader._begun(start).core
+        self._checks = reader.begun_store(start).core
         reader._table = LabelTable(self._state.names)
         self._checks.add_classes(len(self._state.names))
         self._start = start
@@ -137,13 +137,13 @@ class Driver:
         number = self._number_of(position)
         if number is None:
             return None
-        events = self._reader._events(keys, X, y, weights, time, classes)
+        events = self._reader.checked_events(keys, X, y, weights, time, classes)
         start = self._start or Start(
-            events.kind, events.X.shape[1], events.X.dtype.name, self._reader._seed(), time is not None
+            events.kind, events.X.shape[1], events.X.dtype.name, self._reader.drawn_seed(), time is not None
         )
         core = self._checks
         if self._start is None:
-            core = self._reader._new_store(self._reader._parts(), start).core
+            core = self._reader.new_store(self._reader.checked_parts(), start).core
         core.check(events.rows, events.X)
         sure = not core.may_fail(events.rows, events.X, events.weights)
         batch, state = self._numbered(events, number, sure)
@@ -191,7 +191,7 @@ class Driver:
         cut = None if self._log is None else self._logged(self._log, batch, state, start)
         before = self._state
         self._state = state
-        self._begin(start)
+        self.begin_core(start)
         self._feed.start = start
         try:
             pending = self._feed.send(batch, want, cut)
@@ -203,7 +203,7 @@ class Driver:
         if not want:
             return None
         scores = [pending.answers[shard].scores or [] for shard in range(self._feed.shards)]
-        return self._shown(self._gathered(pending.cut, scores))
+        return self.shown_scores(self._gathered(pending.cut, scores))
 
     def _logged(self, log: Log, batch: Batch, state: State, start: Start) -> Any:
         """Append a batch to the log; while the disk writes, the batch is cut and earlier ones are sent."""
@@ -239,8 +239,8 @@ class Driver:
                 out[cut.places(shard)] = np.concatenate(filled)
         return out
 
-    def _shown(self, scores: Any) -> Any:
-        return self._reader._shown(scores, len(self._state.names))
+    def shown_scores(self, scores: Any) -> Any:
+        return self._reader.shown_scores(scores, len(self._state.names))
 
     def _ready(self) -> None:
         """Complete what an interrupt left undone."""
@@ -341,7 +341,7 @@ def refuse(fleet: object) -> None:
         )
     if fleet.__sklearn_is_fitted__():
         raise ValueError("a cluster takes a KeyedFleet that has not learned yet; give it one that is new")
-    fleet._parts()
+    fleet.checked_parts()
 
 
 def _same_history(log: Log, place: str | None) -> None:

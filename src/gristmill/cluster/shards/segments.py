@@ -132,10 +132,10 @@ class Segments:
         file.truncate(place)  # the program died before the batch was acknowledged
 
     def _is_whole(self, record: Record) -> bool:
-        state, data = self._parts(record)
+        state, data = self.checked_parts(record)
         return zlib.crc32(data, zlib.crc32(state)) == record.check
 
-    def _parts(self, record: Record) -> tuple[bytes, bytes]:
+    def checked_parts(self, record: Record) -> tuple[bytes, bytes]:
         with record.path.open("rb") as file:
             file.seek(record.offset)
             return file.read(record.state), file.read(record.data)
@@ -151,7 +151,7 @@ class Segments:
         record = self._records.get(number)
         if record is None:
             return None
-        state, data = self._parts(record)
+        state, data = self.checked_parts(record)
         if zlib.crc32(data, zlib.crc32(state)) != record.check:
             raise SegmentError(f"{record.path} is damaged: batch {number} is not what was written")
         return data

@@ -80,7 +80,7 @@ class Shard:
         self._fleet = self._empty()
         self._waiting: dict[int, Message] = {}
         self._snapshots: list[int] = []
-        self._events = self._since = self._written = self._answered = 0
+        self.checked_events = self._since = self._written = self._answered = 0
         self._busy = self._writing = 0.0
         self._last_cost = 0.0
         self._last_end = time.monotonic()
@@ -123,14 +123,14 @@ class Shard:
             scores = self._apply(message.start, message.part, message.want)
         except ValueError as error:
             return Answer(error=str(error))
-        self._events += len(message.part)
+        self.checked_events += len(message.part)
         self._since += len(message.part)
         self._busy += time.monotonic() - began
-        return Answer(scores, None, self._events, self._busy)
+        return Answer(scores, None, self.checked_events, self._busy)
 
     def _apply(self, start: Start, part: Batch, want: bool) -> list[Any] | None:
         fleet = self._fleet
-        store, table = fleet._begun(start), LabelTable(part.names)
+        store, table = fleet.begun_store(start), LabelTable(part.names)
         core = store.core
         scores = []
         ends = [first for first, _ in part.segments[1:]] + [len(part)]
@@ -252,7 +252,7 @@ class Shard:
         """The keys of another fleet that belong to this shard."""
         theirs = other._store
         assert theirs is not None
-        store = self._fleet._begun(theirs.start)
+        store = self._fleet.begun_store(theirs.start)
         store.core.add_classes(theirs.core.classes)
         store.core.set_now(theirs.core.now)
         self._fleet._table = other._table
@@ -286,7 +286,7 @@ class Shard:
         memory = 0 if core is None else int(core.memory_bytes)
         return Tally(
             self.number,
-            self._events,
+            self.checked_events,
             self._busy,
             keys,
             0 if core is None else int(core.stored),

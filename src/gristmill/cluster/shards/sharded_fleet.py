@@ -69,7 +69,7 @@ class ShardedFleet(Driver):
         """Forget these keys; returns how many of them were known."""
         self._ready()
         self._require()
-        rows = read_keys(keys, self._reader._kind)[1]
+        rows = read_keys(keys, self._reader.key_kind)[1]
         known = len(set(self._texts(rows)) & set(self._texts(self._rows())))
         state = self._state
         batch = Batch(state.number + 1, rows, None, None, None, None, ((0, len(state.names)),), state.names, state.now)
@@ -85,16 +85,16 @@ class ShardedFleet(Driver):
 
     def predict(self, keys: Any, X: Any, time: Labels = None) -> Any:
         """Predict each sample by the learner of its key: a class, a number, or -1 for an outlier and 1 for an inlier."""
-        return self._reader._answers(self._scores(keys, X, time), len(self._state.names))
+        return self._reader.predictions_of(self._scores(keys, X, time), len(self._state.names))
 
     def _scores(self, keys: Any, X: Any, time: Any) -> Any:
         self._ready()
         self._require()
         reader, state = self._reader, self._state
-        rows = read_keys(keys, reader._kind)[1]
-        X = reader._table_of(X, len(rows))
+        rows = read_keys(keys, reader.key_kind)[1]
+        X = reader.checked_rows(X, len(rows))
         self._checks.check(rows, X)
-        times = None if time is None else reader._times(time, len(X))
+        times = None if time is None else reader.checked_times(time, len(X))
         if times is None and self._fleet.ttl is not None:
             times = np.full(len(X), state.now)
         segments = ((0, len(state.names)),)
@@ -103,7 +103,7 @@ class ShardedFleet(Driver):
         parts = {shard: cut.part(shard) for shard in range(self._feed.shards)}
         asked = {shard: (part.rows, part.X, part.times) for shard, part in parts.items() if len(part)}
         found = self._feed.ask(asked, "score")
-        return self._shown(self._gathered(cut, [[found[s]] if s in found else [] for s in parts]))
+        return self.shown_scores(self._gathered(cut, [[found[s]] if s in found else [] for s in parts]))
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class ShardedFleet(Driver):
         """Every key that is known."""
         self._ready()
         self._require()
-        return shown_keys(self._rows(), self._reader._kind)
+        return shown_keys(self._rows(), self._reader.key_kind)
 
     def __len__(self) -> int:
         return 0 if self._start is None else len(self.keys_)
@@ -135,7 +135,7 @@ class ShardedFleet(Driver):
         """A key's learner as a plain estimator."""
         self._ready()
         self._require()
-        rows = read_keys([key], self._reader._kind)[1]
+        rows = read_keys([key], self._reader.key_kind)[1]
         shard = int(shard_of(rows, self._feed.shards)[0])
         model = self._feed.ask({shard: (key,)}, "member")[shard]
         if model is None:
@@ -149,7 +149,7 @@ class ShardedFleet(Driver):
         start, state = self._start, self._state
         assert start is not None
         whole = clone(self._fleet)
-        store = whole._begun(start)
+        store = whole.begun_store(start)
         whole._table = LabelTable(state.names)
         store.core.add_classes(len(state.names))
         store.core.set_now(state.now)
@@ -214,8 +214,8 @@ class ShardedFleet(Driver):
     def _core_(self) -> Any:
         return self._checks
 
-    def _answers(self, scores: Any, classes: int) -> Any:
-        return self._reader._answers(scores, classes)
+    def predictions_of(self, scores: Any, classes: int) -> Any:
+        return self._reader.predictions_of(scores, classes)
 
     @property
     def records(self) -> list[Record]:

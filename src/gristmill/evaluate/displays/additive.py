@@ -78,7 +78,7 @@ class AdditiveDisplay:
         data = np.asarray(model.support_vectors_ if X is None else X, dtype=np.float64)
         if len(data) == 0:
             raise ValueError("there is no data to show: the model stores no points, and X was not given")
-        coordinates = model.kernel_._coordinates(data.shape[1])
+        coordinates = model.kernel_.coordinate_parts(data.shape[1])
         grids, curves, samples = [], [], []
         for position, (_, _, column, other, _) in enumerate(coordinates):
             values = data[:, column] if other is None else data[:, column] * data[:, other]

@@ -89,5 +89,5 @@ def name_of(expert: Any) -> str:
     inner = getattr(expert, "model", expert)
     if not hasattr(inner, "kernel"):
         return f"{inner!r}"
-    words = [repr(inner.kernel), written(inner._parts().rule)]
+    words = [repr(inner.kernel), written(inner.checked_parts().rule)]
     return ", ".join([*words, *([] if scale in (None, "standard") else [str(scale)])])

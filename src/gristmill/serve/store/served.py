@@ -103,7 +103,7 @@ class Served:
     def load(self) -> None:
         """Bring every learner to the last position on disk: its newest sound snapshot, then the events after it."""
         self._stale = False
-        found = [self._restored(*row) for row in self.journal.learners()]
+        found = [self.restored_core(*row) for row in self.journal.learners()]
         champion = next((contender for contender in found if contender.role == "champion"), None)
         if champion is None:
             raise Damaged(f"{self.folder}: the journal names no champion", 0)
@@ -129,7 +129,7 @@ class Served:
                 self.snapshots = [{"position": row[0], "bytes": row[2], "time": row[3]} for row in rows]
         snapshots.tidy(self.folder, known)
 
-    def _restored(self, id_: int, role: str, spec: dict[str, Any], begun: int, reason: str | None) -> Contender:
+    def restored_core(self, id_: int, role: str, spec: dict[str, Any], begun: int, reason: str | None) -> Contender:
         for position, sha256, _, _, record in self.journal.snapshots(id_):
             if position > self.position:
                 continue

@@ -142,7 +142,7 @@ class MqttReader(Reader):
                 raise BrokerAway(f"{self.url}: there is no connection")
             packets = [self._arrivals.popleft() for _ in range(min(most - len(found), len(self._arrivals)))]
         for packet, moment in packets:
-            mark = self._mark(packet)
+            mark = self.snapshot(packet)
             # A packet number is free again once it is acknowledged, so only a packet that says so is a repetition.
             if mark in self._met and (packet.dup or self._column is not None):
                 if all(mark != entry[2] for entry in self._unsaved):  # it is in the saved model
@@ -156,7 +156,7 @@ class MqttReader(Reader):
             found.append(message)
         return found
 
-    def _mark(self, packet: Any) -> str:
+    def snapshot(self, packet: Any) -> str:
         """By what a repetition is known: the value of the column `id`, or packet number and content."""
         if self._column is not None:
             try:

@@ -91,7 +91,7 @@ class KnownColumns:
             return frame
         raise ValueError(f"X has {len(frame.names)} features, but Table is expecting {len(names)} features as input")
 
-    def _parts(self, frame: Frame) -> list[tuple[str, Any, int]]:
+    def checked_parts(self, frame: Frame) -> list[tuple[str, Any, int]]:
         """The columns to read; those that the table lacks now have a gap in every row."""
         parts = [
             (name, column, since)
@@ -151,7 +151,7 @@ class KnownColumns:
         self, frame: Frame, ignored: AbstractSet[str] = frozenset()
     ) -> tuple[list[Reading], list[tuple[int, Entry]]]:
         """The columns, and what they bring to the layout with its row, in the order of events and then of columns."""
-        parts = [part for part in self._parts(frame) if part[0] not in ignored]
+        parts = [part for part in self.checked_parts(frame) if part[0] not in ignored]
         readings = self._readings(parts)
         came: list[tuple[int, int, int, Entry]] = []
         fresh = len(self._layout.columns)
@@ -170,7 +170,7 @@ class KnownColumns:
 
     def _known_readings(self, frame: Frame) -> list[Reading]:
         settled = {column.name for column in self._layout.columns if column.kind is not None}
-        return self._readings([part for part in self._parts(frame) if part[0] in settled])
+        return self._readings([part for part in self.checked_parts(frame) if part[0] in settled])
 
     # ---- what is known ---------------------------------------------------------------------------------------
 

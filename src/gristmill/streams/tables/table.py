@@ -144,14 +144,14 @@ class Table(KnownColumns):
         X = _native(X)
         plain = self._plain_rows(X)
         if plain is not None and (scaler is None or self._sparse_width is None):
-            return plain if scaler is None else scaler._scale(plain.astype(np.float64, copy=False))
+            return plain if scaler is None else scaler.scale_checked(plain.astype(np.float64, copy=False))
         X = X if plain is None else _as_sparse(plain)
         if hasattr(X, "tocsr"):
             return self._sparse_rows(X, scaler, learn=False)
         frame = self._complete(self._frame(X))
         matrix = self._matrix(frame) if self._layout.columns else None
         if matrix is not None:
-            return matrix if scaler is None else scaler._scale(matrix)
+            return matrix if scaler is None else scaler.scale_checked(matrix)
         return self._rows(frame.count, self._known_readings(frame), scaler, learn=False)
 
     def _plain_rows(self, X: Any) -> Any:
@@ -178,13 +178,13 @@ class Table(KnownColumns):
         self._means.widen(matrix[0])
         self.n_first = len(names)
         if scaler is not None:
-            scaler._widen(matrix[0], 0)
+            scaler.widen_columns(matrix[0], 0)
 
     def _learn_plain(self, rows: Any, scaler: Any) -> Any:
         if self.missing == "fill" and self._sparse_width is None:
             self._means.learn_plain(rows)
         self.n_seen_ += len(rows)
-        return rows if scaler is None else scaler._learn_rows(rows.astype(np.float64, copy=False))
+        return rows if scaler is None else scaler.learn_checked(rows.astype(np.float64, copy=False))
 
     def _plain_dict(self, x: dict[Any, Any]) -> Any:
         names = self._layout.by_name
@@ -220,7 +220,7 @@ class Table(KnownColumns):
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return scaler._learn_sparse(X) if learn else scaler._scale_sparse(X)
+        return scaler.learn_sparse(X) if learn else scaler.scale_sparse(X)
 
     # ---- filling ---------------------------------------------------------------------------------------------
 
@@ -275,9 +275,9 @@ class Table(KnownColumns):
         if learn and slots[-1] >= before:
             fresh = slots[slots >= before]
             time = np.array([self._layout.numbers[slot].kind == "time" for slot in fresh])
-            scaler._widen(np.where(time, 0.0, self._means.first[fresh]), self.n_seen_)
+            scaler.widen_columns(np.where(time, 0.0, self._means.first[fresh]), self.n_seen_)
         block = np.ascontiguousarray(filled[:, slots])
-        return np.asarray(scaler._learn_rows(block) if learn else scaler._scale(block))
+        return np.asarray(scaler.learn_checked(block) if learn else scaler.scale_checked(block))
 
     # ---- going back, and what is known -----------------------------------------------------------------------
 
