@@ -11,6 +11,10 @@ import sys
 import time
 
 import pytest
+from starlette.testclient import TestClient
+
+from gristmill.serve import app
+from tests.serve import events
 
 #: seconds after which a wait is an error; a machine under load takes ten for a start
 PATIENCE = 60
@@ -92,3 +96,11 @@ def until():
         return found
 
     return wait
+
+
+@pytest.fixture
+def client(tmp_path):
+    """A client of a service within this process, with a model."""
+    with TestClient(app(tmp_path / "store")) as found:
+        assert found.post("/v1/models/m", json={"learner": events.TEXT}).status_code == 201
+        yield found

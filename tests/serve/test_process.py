@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import sqlite3
@@ -160,3 +162,68 @@ def test_a_wrong_command_ends_with_a_reason(tmp_path, options, said):
     assert done.returncode != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+RUN = """
+import sys
+from gristmill.serve import Settings, app
+from gristmill.serve.run import run
+
+run(app(sys.argv[1], Settings(timeout=1.0)), "127.0.0.1", 0, sys.argv[1], 1.0)
+"""
+
+
+def test_connections_on_which_nothing_moves_are_closed(tmp_path):
+    """Half a head of a request, and an answer that is not read."""
+    process = subprocess.Popen([sys.executable, "-c", RUN, tmp_path / "s"], stdout=subprocess.PIPE, text=True)
+    held = []
+    try:
+        url = process.stdout.readline().split(" at ")[1].strip()
+        port = int(url.rstrip("/").rpartition(":")[2])
+        with httpx.Client(base_url=f"{url}v1/models", timeout=30, trust_env=False) as client:
+            client.post("/m", json={"learner": "passive_aggressive(Gaussian(0.5))"}).raise_for_status()
+            wide = np.random.default_rng(0).normal(size=(3000, 200))
+            body = {"rows": wide.tolist(), "labels": (wide[:, 0] > 0).tolist()}
+            client.post("/m/learn", json=body).raise_for_status()
+            size = len(client.get("/m/file").content)
+        assert size > 1_000_000  # more than the buffers of the kernel take
+        for text in ("GET /healthz HTTP/1.1\r\nHo", "GET /v1/models/m/file HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            held.append(socket.socket())
+            held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            held[-1].settimeout(60)
+            held[-1].connect(("127.0.0.1", port))
+            held[-1].sendall(text.encode())
+        with contextlib.suppress(ConnectionResetError):
+            assert held[0].recv(1) == b""
+        select.select([], [], [held[1]], 3.0)  # reads nothing for longer than the limit
+        received = 0
+        with contextlib.suppress(ConnectionResetError):
+            while data := held[1].recv(65536):
+                received += len(data)
+        assert received < size
+    finally:
+        for one in held:
+            one.close()
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_a_store_that_cannot_be_opened_is_not_called_damaged(start, tmp_path):
+    """A right or space that is missing says nothing about the events, so --recover must not drop them."""
+    server = start()
+    httpx.post(f"{server.url}/v1/models/m/learn", json={"rows": ROWS, "labels": Y}, trust_env=False).raise_for_status()
+    server.end(signal.SIGKILL)  # so that the log of SQLite has to be taken in
+    code = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from gristmill.cli.app import main\n"
+        "main(['serve', '--port', '0', '--store', sys.argv[1], *sys.argv[2:]])\n"
+    )
+    for options in ((), ("--recover", "--yes")):
+        command = [sys.executable, "-c", code, tmp_path / "store", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2, done
+        assert "journal.sqlite cannot be opened" in done.stderr
+        assert "--recover" not in done.stderr
+    server = start()
+    assert httpx.get(f"{server.url}/v1/models/m", trust_env=False).json()["position"] == len(ROWS)

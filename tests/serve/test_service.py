@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import hashlib
 import io
 import json
 import math
@@ -15,7 +14,6 @@ import sys
 import time
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -26,37 +24,7 @@ from gristmill.serve import Settings, Store, app
 from gristmill.serve.access import Tokens
 from gristmill.serve.store.errors import Damaged
 from gristmill.serve.store.recovery import plan, recover
-
-TEXT = "passive_aggressive(Gaussian(0.5), size=50)"
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(600, 3))
-Y = (X[:, 0] * X[:, 1] > 0).tolist()
-ROWS = [dict(zip("abc", row, strict=True)) for row in X.tolist()]
-
-
-def fresh():
-    model = gristmill.passive_aggressive(gristmill.Gaussian(0.5), size=50, random_state=0)
-    return gristmill.Prepared(model)
-
-
-def digest(model):
-    return hashlib.sha256(model.to_bytes()).hexdigest()
-
-
-@pytest.fixture
-def client(tmp_path):
-    with TestClient(app(tmp_path / "store")) as found:
-        assert found.post("/v1/models/m", json={"learner": TEXT}).status_code == 201
-        yield found
-
-
-def served(client):
-    return client.app.state.service.store.get("m").served
-
-
-def learn(client, start, stop, **headers):
-    body = {"rows": ROWS[start:stop], "labels": Y[start:stop]}
-    return client.post("/v1/models/m/learn", json=body, headers=headers)
+from tests.serve.events import ROWS, TEXT, X, Y, digest, fresh, learn, served
 
 
 def test_answers_are_the_predictions_before_learning_and_the_model_is_that_of_one_process(client):

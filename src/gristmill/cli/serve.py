@@ -106,7 +106,7 @@ def serve(**given: Any) -> None:
     application = app(store, tokens=tokens)
     if given["source"]:
         _attach(application, store, given)
-    run(application, given["host"], given["port"], given["store"])
+    run(application, given["host"], given["port"], given["store"], settings.timeout)
 
 
 def _attach(application: object, store: Any, given: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import mimetypes
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
 from typing import Any
@@ -18,13 +19,15 @@ from starlette.routing import Route
 from . import access, inference
 from .asking import Asking, key_of
 from .call import Call, Endpoint
-from .describe import comparison, curves, description, summary
+from .describe import comparison, curves, description, state, summary
 from .openapi import document
 from .service import Service
 from .store.answers import Reply, as_json
 from .store.contender import Reader
 from .store.errors import ServiceError
+from .store.journal import Answer
 from .store.learners import Spec
+from .store.served import Served
 from .store.settings import Settings
 from .store.store import Store
 from .store.writer import Request as Work
@@ -156,20 +159,50 @@ class Handlers:
     # ---- models ---------------------------------------------------------------------------------------------
 
     async def models(self, call: Call) -> Reply:
-        return as_json({"models": [summary(self.store.writers[name]) for name in self.store.names()]})
+        writers = [self.store.writers[name] for name in self.store.names()]
+        return as_json({"models": [summary(one.served, one.depth, one.failed) for one in writers]})
 
     async def model(self, call: Call) -> Reply:
-        return as_json(description(self._writer(call)))
+        writer = self._writer(call)
+        await self._look(writer)
+        return as_json(description(writer.served, writer.depth, writer.failed))
+
+    async def _look(self, writer: Writer) -> None:
+        """Renew what is known of the champion; while it is busy and has no copy, what was known last remains."""
+        champion = writer.served.champion
+        if champion.is_fitted:
+            with contextlib.suppress(ServiceError):
+                champion.state = await self.asking.with_reader(champion, state, seconds=1.0)
 
     async def create(self, call: Call) -> Reply:
         spec = await call.json(_spec)
-        writer = await asyncio.to_thread(self.store.create, call.name, spec)
-        return as_json(description(writer), 201)
+        return await self._created(call, msgspec.json.encode(spec), spec, None)
 
     async def upload(self, call: Call) -> Reply:
         data = await call.body()
-        writer = await asyncio.to_thread(self.store.create, call.name, None, data)
-        return as_json(description(writer), 201)
+        return await self._created(call, data, None, data)
+
+    async def _created(self, call: Call, body: bytes, spec: Spec | None, data: bytes | None) -> Reply:
+        """A new model, whose journal begins with the answer to the idempotency key."""
+        key = key_of(call, "create", body)
+        made: list[Reply] = []
+
+        def began(served: Served) -> None:
+            reader = served.champion.reader() if served.champion.is_fitted else None
+            if reader is not None:
+                served.champion.state = state(reader)
+            made.append(as_json(description(served), 201))
+            if key:
+                with served.journal.transaction():
+                    served.journal.remember(Answer.of(key["key"], key["digest"], made[0]), time.time())
+
+        try:
+            await asyncio.to_thread(self.store.create, call.name, spec, data, began)
+        except ServiceError as error:
+            if error.status != 409 or not key or call.name not in self.store.writers:
+                raise
+            return await self.asking.done(self._writer(call), Work("control", act=_raises(error), **key))
+        return made[0]
 
     async def download(self, call: Call) -> Response:
         contender = self._writer(call).served.champion
@@ -190,6 +223,7 @@ class Handlers:
             after = float(call.query.get("after", "0"))
         except ValueError:
             raise ServiceError("after must be a number: seconds since 1970", 400) from None
+        await self._look(writer)
         return as_json(curves(writer, self.service.meters[writer.served.name], after))
 
     async def snapshots(self, call: Call) -> Reply:
@@ -240,7 +274,7 @@ class Handlers:
                     if number > last:
                         last = number
                         yield f"id: {number}\nevent: {what}\ndata: ".encode() + msgspec.json.encode(details) + b"\n\n"
-                now = {**summary(writer), "now": self.service.summary(name)}
+                now = {**summary(writer.served, writer.depth, writer.failed), "now": self.service.summary(name)}
                 yield b"event: metrics\ndata: " + msgspec.json.encode(now) + b"\n\n"
                 await asyncio.sleep(1.0)
         finally:
@@ -296,6 +330,15 @@ class Handlers:
         if writer.failed is not None or not writer.served.champion.is_fitted:
             raise ServiceError(writer.failed or "the model has learned nothing yet", 503)
         return as_json({"ready": True})
+
+
+def _raises(error: ServiceError) -> Callable[[], dict[str, Any]]:
+    """An act that is refused."""
+
+    def act() -> dict[str, Any]:
+        raise error
+
+    return act
 
 
 def _bytes(reader: Reader) -> tuple[int, bytes]:

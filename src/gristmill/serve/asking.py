@@ -144,9 +144,12 @@ class Asking:
             return await self.with_reader(contender, _ask, batch, query)
         return _ask(reader, batch, query)
 
-    async def with_reader(self, contender: Contender, call: Callable[..., Any], *given: Any) -> Any:
+    async def with_reader(
+        self, contender: Contender, call: Callable[..., Any], *given: Any, seconds: float | None = None
+    ) -> Any:
         """Let another thread ask a learner. That thread takes and releases the lock, so a cancelled request leaves none."""
-        return await asyncio.to_thread(_read_by, contender, self.settings.timeout, call, *given)
+        patience = self.settings.timeout if seconds is None else seconds
+        return await asyncio.to_thread(_read_by, contender, patience, call, *given)
 
     async def infer(self, call: Call) -> Response:
         """Predict by the Open Inference Protocol."""

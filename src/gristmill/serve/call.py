@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from . import access
@@ -235,7 +236,10 @@ class Endpoint:
         if not isinstance(found, Reply):
             found.headers["x-content-type-options"] = "nosniff"
             self._service.count(found.status_code)
-            await found(scope, receive, send)
+            try:
+                await found(scope, receive, self._in_time(send))
+            except (TimeoutError, ClientDisconnect):
+                log.debug("a client left, or did not read its answer")
             return
         self._service.count(found.status)
         headers = [(b"content-type", _TYPES[found.kind]), (b"content-length", b"%d" % len(found.body)), _SNIFF]
@@ -246,6 +250,15 @@ class Endpoint:
             await send({"type": "http.response.body", "body": found.body})
         except (OSError, RuntimeError):  # uvloop raises what asyncio drops: the client has gone
             log.debug("a client left before its answer")
+
+    def _in_time(self, send: Any) -> Any:
+        """Send, but do not wait longer than the limit for a client that reads nothing."""
+
+        async def patient(message: Any) -> None:
+            async with asyncio.timeout(self._settings.timeout):
+                await send(message)
+
+        return patient
 
 
 def _refusal(error: ServiceError) -> Reply:

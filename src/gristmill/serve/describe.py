@@ -6,38 +6,32 @@ import math
 from typing import Any
 
 from .meter import Meter
-from .store.contender import Contender
+from .store.contender import Reader
+from .store.served import Served
 from .store.writer import Writer
 
 
-def summary(writer: Writer) -> dict[str, Any]:
-    """A line about a model."""
-    served = writer.served
+def summary(served: Served, queue: int = 0, error: str | None = None) -> dict[str, Any]:
+    """A line about a model; `queue` requests wait for its writer, and `error` tells why it is not available."""
     return {
         "name": served.name, "task": served.task, "learner": served.champion.spec.get("learner", "auto"),
-        "position": served.position, "metrics": served.champion.record.metrics(), "queue": writer.depth,
+        "position": served.position, "metrics": served.champion.record.metrics(), "queue": queue,
         "waiting": served.journal.waiting, "expired": served.journal.expired,
-        "status": "ready" if writer.failed is None else "failed",
+        "status": "ready" if error is None else "failed",
     }  # fmt: skip
 
 
-def description(writer: Writer) -> dict[str, Any]:
+def description(served: Served, queue: int = 0, error: str | None = None) -> dict[str, Any]:
     """Everything about a model but its curves."""
-    served = writer.served
     return {
-        **summary(writer), "spec": served.champion.spec, **_state(served.champion),
+        **summary(served, queue, error), "spec": served.champion.spec, **served.champion.state,
         "journal": {"bytes": served.journal.size, "start": served.journal.start, "file_bytes": served.journal.file_bytes},
-        "snapshots": served.snapshots, "created": served.journal.created, "error": writer.failed,
+        "snapshots": served.snapshots, "created": served.journal.created, "error": error,
     }  # fmt: skip
 
 
-def _state(contender: Contender) -> dict[str, Any]:
-    """What a learner holds; nothing while no copy of it can be read without waiting."""
-    if not contender.is_fitted:
-        return {}
-    reader = contender.reader()
-    if reader is None:
-        return {}
+def state(reader: Reader) -> dict[str, Any]:
+    """What a learner holds."""
     found: dict[str, Any] = {}
     with reader as model:
         for name, attribute in (
@@ -106,7 +100,7 @@ def curves(writer: Writer, meter: Meter, after: float = 0.0) -> dict[str, Any]:
     served = writer.served
     record = served.champion.record
     return {
-        **description(writer),
+        **description(served, writer.depth, writer.failed),
         "metric": record.metric,
         "curve": _finite(record.curve),
         "drifts": record.drifts,

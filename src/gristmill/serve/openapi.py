@@ -89,7 +89,7 @@ def document() -> dict[str, Any]:
 
 def _operation(method: str, path: str, text: str, schema: str | None, status: int, kind: str) -> dict[str, Any]:
     parameters = [_NAME] if "{name}" in path else []
-    if method == "post" and path.count("/") > 3:
+    if method in ("post", "put") and path.startswith("/v1/models/{name}"):
         parameters = [*parameters, _KEY]
     answers: dict[str, Any] = {str(status): {"description": "done", "content": {kind: {}}}}
     for code, reason in _ERRORS.items():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 
-def run(application: Any, host: str, port: int, store: str) -> None:
+def run(application: Any, host: str, port: int, store: str, timeout: float = 60.0) -> None:
     """Serve until a signal ends it; requests that came are answered first.
 
     Parameters
@@ -16,6 +18,7 @@ def run(application: Any, host: str, port: int, store: str) -> None:
     application : ASGI application
     host, port : where to listen; port 0 takes a free one, which is printed
     store : folder, for the first line
+    timeout : seconds for which a connection may stay as it is without a request being worked on
     """
     import uvicorn
 
@@ -27,10 +30,41 @@ def run(application: Any, host: str, port: int, store: str) -> None:
         timeout_graceful_shutdown=20, limit_concurrency=1024, server_header=False, ws="none", lifespan="on",
     )  # fmt: skip
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again after it has stopped gracefully
-        _server(application)(config, store).run()
+        _server(application, timeout)(config, store).run()
 
 
-def _server(application: Any) -> Any:
+class Idle:
+    """Aborts connections on which nothing moves: a head of a request that does not end, an answer that is not read.
+
+    uvicorn closes only those that are idle between two requests, and a close waits until the answer is read.
+
+    Parameters
+    ----------
+    seconds : float
+        For which a connection may stay as it is.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._known: dict[Any, tuple[Any, float]] = {}
+
+    def sweep(self, connections: Iterable[Any]) -> None:
+        """Look at all connections; called about once a second."""
+        now, known = time.monotonic(), {}
+        for one in list(connections):
+            if one.transport is None or (
+                one.cycle is not None and not one.cycle.response_complete and not one.transport.is_closing()
+            ):
+                continue  # a request is worked on: the application has its own limits
+            state = (one.cycle, one.transport.get_write_buffer_size())
+            before, since = self._known.get(one, (None, now))
+            known[one] = state, since if state == before else now
+            if now - known[one][1] > self._seconds:
+                one.transport.abort()
+        self._known = known
+
+
+def _server(application: Any, timeout: float) -> Any:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -39,6 +73,7 @@ def _server(application: Any) -> Any:
         def __init__(self, config: Any, store: str) -> None:
             super().__init__(config)
             self._store = store
+            self._idle = Idle(timeout)
 
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
@@ -47,6 +82,11 @@ def _server(application: Any) -> Any:
                     host, port = socket.getsockname()[:2]
                     place = f"[{host}]" if ":" in host else host
                     print(f"gristmill serves {self._store} at http://{place}:{port}/", flush=True)
+
+        async def on_tick(self, counter: int) -> bool:
+            if counter % 10 == 0:
+                self._idle.sweep(self.server_state.connections)
+            return await super().on_tick(counter)
 
         async def shutdown(self, sockets: Any = None) -> None:
             application.state.service.stopping = True

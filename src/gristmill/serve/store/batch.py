@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import struct
 from typing import Any
 
@@ -128,6 +129,8 @@ def shown(value: Any) -> Any:
     """A value of a request for an error message: short, and JSON in any case."""
     if isinstance(value, str):
         return value[:200]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**63):
         return value
     return repr(value)[:200]

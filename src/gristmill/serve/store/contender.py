@@ -48,6 +48,7 @@ class Contender:
         self.lock = threading.Lock()
         self._published: tuple[int, Any, float] | None = None  # position, copy, when it was made
         self.wanted = False  #: a reader found no copy, or an old one
+        self.state: dict[str, Any] = {}  #: what the service knew last of the model, for its description
         self._uncalibrated = 0
         self._size: tuple[int, int] | None = None
 

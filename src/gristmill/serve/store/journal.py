@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .answers import Reply
 from .errors import Damaged
 
 FORMAT = 1
@@ -89,6 +90,10 @@ class Answer(NamedTuple):
     body: bytes
     headers: str
 
+    @classmethod
+    def of(cls, key: str, digest: bytes, reply: Reply) -> Answer:
+        return cls(key, digest, reply.status, reply.kind, reply.body, json.dumps(reply.headers))
+
 
 def checksum(first: int, rows: int, kind: str, options: str | None, body: bytes) -> int:
     """CRC-32 of everything in a record that is replayed."""
@@ -100,7 +105,10 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
     """A connection with the settings that durability needs; the caller begins and ends transactions."""
     if not create and not path.is_file():
         raise Damaged(f"{path} is missing", 0)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    except sqlite3.DatabaseError as error:
+        raise unreadable(path, error) from error
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -108,8 +116,23 @@ def connect(path: Path, create: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_size=-8192")
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise Damaged(f"{path} cannot be read: {error}", 0) from error
+        raise unreadable(path, error) from error
     return connection
+
+
+#: errors of SQLite that say nothing about the content of a file: it is locked, the disk is full, a right is missing
+_OUTSIDE = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR,
+}  # fmt: skip
+
+
+def unreadable(path: Path, error: sqlite3.DatabaseError, position: int = 0, what: str = "") -> Exception:
+    """`Damaged`, or OSError where the file may be sound and something else keeps it from being read."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & 0xFF in _OUTSIDE and code not in (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS):
+        return OSError(f"{path} cannot be opened: {error}")
+    return Damaged(f"{path}{what} cannot be read: {error}", position)
 
 
 class Journal:
@@ -144,7 +167,7 @@ class Journal:
             self._open()
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise Damaged(f"{folder / FILE} cannot be read: {error}", 0) from error
+            raise unreadable(folder / FILE, error) from error
         except Exception:
             self._connection.close()
             raise
@@ -262,10 +285,17 @@ class Journal:
                 yield record
         except sqlite3.DatabaseError as error:
             at = position if expected is None else expected
-            raise Damaged(f"{self.folder / FILE}: the event at position {at} cannot be read: {error}", at) from error
+            raise unreadable(self.folder / FILE, error, at, f": the event at position {at}") from error
         at = position if expected is None else expected
         if at < end:
             raise Damaged(f"{self.folder / FILE}: the event at position {at} is missing, of {end} in all", at)
+
+    def try_to_write(self, size: int) -> None:
+        """Write so many bytes and remove them; raises what a transaction of that size would."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('trial', zeroblob(?))", (size + 20_000,))
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM meta WHERE key = 'trial'")
 
     def prune(self, position: int) -> None:
         """Drop events before a position, inside a transaction."""

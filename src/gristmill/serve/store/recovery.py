@@ -12,7 +12,7 @@ from typing import Any
 
 from . import snapshots
 from .errors import Damaged
-from .journal import _SCHEMA, FILE, FORMAT, TABLES, Record, checksum, connect
+from .journal import _SCHEMA, FILE, FORMAT, TABLES, Record, checksum, connect, unreadable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +51,8 @@ def plan(folder: Path) -> list[Loss]:
     return found
 
 
-def _rows(connection: sqlite3.Connection, table: str) -> tuple[list[Any], str | None]:
-    """The rows of a table up to the first that cannot be read."""
+def _rows(connection: sqlite3.Connection, table: str, path: Path) -> tuple[list[Any], str | None]:
+    """The rows of a table of the file up to the first that cannot be read."""
     found: list[Any] = []
     try:
         order = {"events": "first", "snapshots": "learner, position"}.get(
@@ -61,6 +61,9 @@ def _rows(connection: sqlite3.Connection, table: str) -> tuple[list[Any], str | 
         for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):
             found.append(row)
     except sqlite3.DatabaseError as error:
+        reason = unreadable(path, error)
+        if not isinstance(reason, Damaged):
+            raise reason from error
         return found, str(error)
     return found, None
 
@@ -73,9 +76,9 @@ def _examined(folder: Path) -> Loss | None:
     except Damaged as error:
         return Loss(folder.name, 0, None, str(error))
     with contextlib.closing(connection):
-        meta, _ = _rows(connection, "meta")
+        meta, _ = _rows(connection, "meta", folder / FILE)
         last = dict(meta).get("position")
-        events, reason = _rows(connection, "events")
+        events, reason = _rows(connection, "events", folder / FILE)
         position = events[0][0] if events else int(last or 0)
         for row in events:
             record = Record(*row)
@@ -91,7 +94,7 @@ def _examined(folder: Path) -> Loss | None:
                 reason = f"the event at position {position} is missing"
         if reason is None:
             return None
-        saved = [row[1] for row in _rows(connection, "snapshots")[0] if _sound(folder, row)]
+        saved = [row[1] for row in _rows(connection, "snapshots", folder / FILE)[0] if _sound(folder, row)]
         best = max([position, *saved])  # a snapshot may be newer than the damage
         return Loss(folder.name, best, None if last is None else int(last), reason)
 
@@ -110,7 +113,7 @@ def recover(folder: Path, loss: Loss) -> str:
         target.executescript(_SCHEMA)
         target.execute("BEGIN IMMEDIATE")
         for table in TABLES:
-            for row in _rows(source, table)[0]:
+            for row in _rows(source, table, old)[0]:
                 if table == "events" and (row[0] + row[1] > loss.position or checksum(*row[:5]) != row[5]):
                     continue
                 if table == "snapshots" and row[1] > loss.position:

@@ -7,7 +7,9 @@ import fcntl
 import os
 import re
 import shutil
+import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +119,13 @@ class Store:
             raise ServiceError(f"there is no model {name!r}", 404)
         return found
 
-    def create(self, name: str, spec: Any = None, data: bytes | None = None) -> Writer:
-        """A new model, from a specification or from the bytes of a model file; on disk when this returns."""
+    def create(
+        self, name: str, spec: Any = None, data: bytes | None = None, began: Callable[[Served], None] | None = None
+    ) -> Writer:
+        """A new model, from a specification or from the bytes of a model file; on disk when this returns.
+
+        What `began` writes into the journal is there with the model, or neither is.
+        """
         import msgspec
 
         checked_name(name)
@@ -136,12 +143,19 @@ class Store:
                 raise ServiceError(f"the store holds {len(self.writers)} models, and at most so many are taken", 409)
             part = self.folder / f"{_GONE}-new-{name}"
             shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
             try:
-                Served.create(name, part, self.settings, spec, data).close()
+                part.mkdir()
+                served = Served.create(name, part, self.settings, spec, data)
+                try:
+                    if began is not None:
+                        began(served)
+                finally:
+                    served.close()
                 os.rename(part, self.folder / name)
-            except BaseException:
+            except BaseException as error:
                 shutil.rmtree(part, ignore_errors=True)
+                if isinstance(error, OSError | sqlite3.Error):
+                    raise ServiceError(f"the model could not be written: {error}", 503, retry_after=5) from error
                 raise
             snapshots.sync(self.folder)
             return self._start(Served(name, self.folder / name, self.settings))

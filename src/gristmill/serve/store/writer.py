@@ -87,6 +87,7 @@ class Writer:
         self._copied = 0.0
         self._copy_cost = 0.0
         self._swept = 0.0
+        self._is_full = False  # the last group could not be written
         self.failed: str | None = None  #: why the model is not there any more
         self._thread = threading.Thread(target=self._run, name=f"writer of {served.name}", daemon=True)
         self._thread.start()
@@ -177,6 +178,10 @@ class Writer:
             stop = start
             while stop < len(group) and group[stop].what != "control":
                 stop += 1
+            part = group[start : stop + 1]
+            if self._is_full and not self._can_write(part):
+                start = stop + 1
+                continue
             try:
                 if stop > start:
                     self._commit(group[start:stop])
@@ -184,13 +189,27 @@ class Writer:
                     self._control(group[stop])
             except BaseException as error:
                 self._recover(error)
-                for request in group[start : stop + 1]:
+                for request in part:
                     request.reply = _unavailable(error)
             start = stop + 1
+
+    def _can_write(self, part: list[Request]) -> bool:
+        """After a failed write: write as much on trial, so that nothing is learned in vain and read from disk again."""
+        size = sum(len(request.body) for request in part)
+        try:
+            self.served.journal.try_to_write(size)
+        except (OSError, sqlite3.Error) as error:
+            for request in part:
+                request.reply = _unavailable(error)
+            return False
+        self._is_full = False
+        log.warning("%s: events can be written again", self.served.name)
+        return True
 
     def _recover(self, error: BaseException) -> None:
         """What was learned and not written is forgotten: the model comes back from disk."""
         log.error("%s: nothing of a group of requests was kept: %s: %s", self.served.name, type(error).__name__, error)
+        self._is_full = isinstance(error, OSError | sqlite3.Error)
         try:
             self.served.load()
         except BaseException as worse:
@@ -234,10 +253,7 @@ class Writer:
                 self._learn(together, moment)
             for request in keys.values():
                 if isinstance(request.reply, Reply) and request.key is not None:
-                    reply = request.reply
-                    text = json.dumps(reply.headers)
-                    answer = Answer(request.key, request.digest, reply.status, reply.kind, reply.body, text)
-                    journal.remember(answer, moment)
+                    journal.remember(Answer.of(request.key, request.digest, request.reply), moment)
             self.served.keep_failure(connection)
         for request in group:  # those that came twice in one group
             if request.reply is None and request.key is not None:
@@ -359,8 +375,7 @@ class Writer:
             with journal.transaction():
                 reply = as_json(request.act())
                 if request.key is not None:
-                    answer = Answer(request.key, request.digest, reply.status, reply.kind, reply.body, "{}")
-                    journal.remember(answer, time.time())
+                    journal.remember(Answer.of(request.key, request.digest, reply), time.time())
         except ServiceError as error:
             request.reply = error
             return
