@@ -147,6 +147,24 @@ def test_the_learner_takes_the_steps_of_the_regret_bound():
     np.testing.assert_allclose(np.ravel(learner.coef_), w, rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_regret_of_the_learner_is_within_the_bound(seed):
+    """All pairs of 150 events, against the best fixed hypothesis of the stream."""
+    X, y = draw(150, np.random.default_rng(seed))
+    learner = PairwiseAUC(loss=Logistic(), buffer=ReservoirX(1000), rate=1.0, reg=SIGMA, radius=100.0, average=False)
+
+    def loss(w, t):
+        return float(pair_losses(w, X[t : t + 1], y[t : t + 1], X[:t], y[:t]).mean() + SIGMA / 2 * w @ w)
+
+    suffered = 0.0
+    for t in range(150):
+        if t:
+            suffered += loss(np.ravel(learner.coef_), t)
+        learner.partial_fit(X[t : t + 1], y[t : t + 1])
+    least = minimize(lambda w: sum(loss(w, t) for t in range(1, 150)), np.zeros(2), tol=1e-6).fun
+    assert 0 < suffered - least <= theory.strongly_convex_regret_bound(150, 2.0, SIGMA)
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="n must be a whole number >= 4, got 3"):
         theory.pairwise_fast_excess_bound(3, 1.0, 1.0)

@@ -82,7 +82,8 @@ def strongly_convex_excess_bound(
 def strongly_convex_regret_bound(n: int, gradient: float, strength: float) -> float:
     """Most regret of gradient steps 1/(sigma t) on sigma-strongly convex losses: G^2/(2 sigma) (1 + log(n - 1)).
 
-    It is what `pairwise_fast_excess_bound` asks for; pairwise learners with `reg` and rate 1 take these steps.
+    It is what `pairwise_fast_excess_bound` asks for. With steps from 0, t may count all events, as pairwise learners with
+    `reg` and rate 1 do, or only those that have a pair.
 
     Parameters
     ----------
