@@ -25,7 +25,7 @@ def with_check(found: Description, model: object) -> Description:
     """The description with its check row and the model's own answers."""
     inputs = _inputs(found)
     table = found.rows.table is not None
-    event: Any = [inputs] if table else np.array([[inputs[name] for name in found.names]])
+    event: Any = [{**inputs, **dict.fromkeys(found.rows.unknown)}] if table else np.array([list(inputs.values())])
     answers: dict[str, Any] = {}
     for verb in ("decision_function", "predict_proba", "predict"):
         if verb == "predict_proba" and found.task != "classification":

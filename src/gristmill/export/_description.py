@@ -155,7 +155,12 @@ def _rows_of(pipeline: Any) -> tuple[Rows, tuple[str, ...]]:
         gaps = fills if table.missing == "fill" else None
         return Rows(width, fills=gaps, scaling=scaling), tuple(map(str, table.names))
     columns = tuple(_column(column, table, fills) for column in table._layout.columns if column.kind is not None)
-    return Rows(width, columns, scaling=scaling), tuple(column.name for column in columns)
+    unknown = tuple(column.name for column in table._layout.columns if column.kind is None)
+    if not columns:
+        raise ExportError(
+            f"Prepared has seen no value of its columns {', '.join(map(repr, unknown))} yet: learn some first"
+        )
+    return Rows(width, columns, scaling=scaling, unknown=unknown), tuple(column.name for column in columns)
 
 
 def _fills(table: Any) -> Floats:

@@ -110,6 +110,7 @@ def products_of(map_: Any, coefs: Floats) -> MaclaurinFeatures:
             start += count
     constant, linear = map_._lead
     return MaclaurinFeatures(
+        width,
         float(constant),
         float(linear),
         np.asarray(map_._weights, dtype=np.float64),

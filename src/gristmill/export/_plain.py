@@ -95,6 +95,7 @@ class Rows:
     table: tuple[NumberColumn | CategoryColumn, ...] | None = None  # None: the inputs are the rows
     fills: Floats | None = None  # of rows that are the inputs: what stands for a missing value
     scaling: Scaling | RankMaps | None = None
+    unknown: tuple[str, ...] = ()  # columns of the table without any value so far, which say nothing
 
 
 # ---- functions of a row -------------------------------------------------------------------------------------------
@@ -145,6 +146,7 @@ class MaclaurinFeatures:
     the real and then the imaginary parts of the complex ones.
     """
 
+    width: int
     constant: float
     linear: float
     real_weights: Floats

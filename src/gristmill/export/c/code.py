@@ -143,13 +143,22 @@ def _wrapped(parts: list[str]) -> str:
     return "    " + ",\n    ".join(lines)
 
 
-def kernel(program: tuple[Node, ...], single: bool, direct: bool) -> str:
-    """k of a pair from its numbers, and k(x, x); direct: the squared distance is a sum of squares, in place of norms."""
+def has_logarithm(program: tuple[Node, ...]) -> bool:
+    """Whether k is a product of exponentials of distances, whose logarithm is a number where k is too small for one."""
+    return {node[0] for node in program} <= {"gaussian", "laplacian", "product"}
+
+
+def kernel(program: tuple[Node, ...], single: bool, direct: bool, log: bool = False) -> str:
+    """k of a pair from its numbers, and k(x, x); direct: the squared distance is a sum of squares, in place of norms.
+
+    log: the logarithm of k. requires: `has_logarithm`
+    """
     wanted = {"polynomial": "power", "sigmoid": "tanh", "vovk": "geometric"}
     text = "".join(HELPERS[name] for name in sorted({wanted[node[0]] for node in program if node[0] in wanted}))
-    pair, own = _Lines(program, single, direct), _Lines(program, single, direct)
+    pair, own = _Lines(program, single, direct, log), _Lines(program, single, direct)
     value = pair.emit(len(program) - 1, False)
-    text += "\n/* The kernel, from <x, y>, the two distances, <x, x> and <y, y>. */\n"
+    what = "The logarithm of the kernel" if log else "The kernel"
+    text += f"\n/* {what}, from <x, y>, the two distances, <x, x> and <y, y>. */\n"
     text += (
         "static inline @P@_num @P@_kernel(@P@_num dot, @P@_num l1, @P@_num square, @P@_num xx, @P@_num yy) {\n"
         + "".join(f"    {line}\n" for line in pair.lines)
@@ -168,8 +177,8 @@ def kernel(program: tuple[Node, ...], single: bool, direct: bool) -> str:
 class _Lines:
     """Statements of an expression; `self` means that y is x."""
 
-    def __init__(self, program: tuple[Node, ...], single: bool, direct: bool) -> None:
-        self.program, self.single, self.direct = program, single, direct
+    def __init__(self, program: tuple[Node, ...], single: bool, direct: bool, log: bool = False) -> None:
+        self.program, self.single, self.direct, self.log = program, single, direct, log
         self.lines: list[str] = []
 
     def _let(self, value: str) -> str:
@@ -193,7 +202,7 @@ class _Lines:
             "squared_euclidean": f"-({square})",
         }
         if op in leaf:
-            return self._let(leaf[op])
+            return self._let(leaf[op].replace("@P@_exp", "") if self.log else leaf[op])
         value = "" if op == "normalized" and self_ else self.emit(left, self_, norm)
         if op == "multiple":
             return self._let(f"{value} * {a_}")
@@ -204,7 +213,7 @@ class _Lines:
             top = "1" if self_ else f"{value} / sqrt@S@({scale})"
             return self._let(f"{scale} > 0 ? {top} : 0")
         other = self.emit(right, self_, norm)
-        return self._let(f"{value} {'+' if op == 'sum' else '*'} {other}")
+        return self._let(f"{value} {'+' if op == 'sum' or self.log else '*'} {other}")
 
 
 def needs(program: tuple[Node, ...]) -> tuple[bool, bool, bool]:
@@ -321,32 +330,43 @@ static inline void @P@_calibrated(const @P@_num *scores, @P@_num slope, const @P
 NEAR = """
 /* The logarithm of how far a kernel value is. */
 static inline @P@_num @P@_farness(@P@_num value) {
-    return log@S@(@P@_max(-log@S@(@P@_max(value, @LEAST@)), 0) + @TOUCHING@);
+    return log@S@(@FAR@ + @TOUCHING@);
 }
 /* How near the nearest stored points are, beside how near those were to theirs; work: @U@_WORK numbers. */
 static inline void @P@_scores(const @P@_num *x, @P@_num *work, @P@_num *scores) {
     @P@_num *const values = work + @U@_ROW, *const nearest = values + @U@_POINTS; /* largest first */
     const @P@_num xx = @P@_norm2((@P@_row(x, work), work));
-    @P@_num sum = 0, known = 0;
-    int i, k;
+    @P@_num sum = 0, known = 0, last;
+    int i, j;
     for (i = 0; i < @U@_POINTS; ++i) {
-        const @P@_num value = values[i] = @P@_pair(work, xx, @P@_points[i], @P@_norms[i]);
+        const @P@_num k = @P@_pair(work, xx, @P@_points[i], @P@_norms[i]), value = values[i] = @VALUE@;
         if (i >= @U@_NEIGHBOURS && !(value > nearest[@U@_NEIGHBOURS - 1])) continue;
-        for (k = i < @U@_NEIGHBOURS ? i : @U@_NEIGHBOURS - 1; k > 0 && nearest[k - 1] < value; --k)
-            nearest[k] = nearest[k - 1];
-        nearest[k] = value;
+        for (j = i < @U@_NEIGHBOURS ? i : @U@_NEIGHBOURS - 1; j > 0 && nearest[j - 1] < value; --j)
+            nearest[j] = nearest[j - 1];
+        nearest[j] = value;
     }
-    for (i = 0; i < @U@_POINTS; ++i)
-        if (values[i] >= nearest[@U@_NEIGHBOURS - 1] && @P@_reaches[i] == @P@_reaches[i]) sum += @P@_reaches[i], known += 1;
-    scores[0] = (known > 0 ? @P@_exp(sum / known - @P@_farness(nearest[@U@_NEIGHBOURS - 1])) : 1) + @P@_intercept[0];
+    last = nearest[@U@_NEIGHBOURS - 1];
+    for (i = 0; i < @U@_POINTS; ++i) /* all that are as far as the last, up to rounding */
+        if (values[i] >= last - @P@_abs(last) * @EQUAL@ && @P@_reaches[i] == @P@_reaches[i])
+            sum += @P@_reaches[i], known += 1;
+    scores[0] = (known > 0 ? @P@_exp(sum / known - @P@_farness(last)) : 1) + @P@_intercept[0];
 }
 """
 
 
-def near(body: Neighbours, single: bool) -> str:
-    """Scores by neighbours. requires: one point at least, which `Density` has after its first event."""
-    text = f"#define @U@_NEIGHBOURS {body.count}\n" + array("@P@_reaches", body.reaches, single)
-    text += NEAR.replace("@LEAST@", literal(1e-37 if single else 1e-290, single))
+def near(body: Neighbours, single: bool, low: float) -> str:
+    """Scores by neighbours; low: of the library's exponentials, which are 0 below it.
+
+    requires: one point at least, which `Density` has after its first event.
+    """
+    text = f"#define @U@_NEIGHBOURS {body.count}\n" + array("@P@_reaches", body.reaches, single) + NEAR
+    if has_logarithm(body.program):
+        far = f"@P@_max(@P@_min(-value, {literal(-math.log(1e-290), single)}), 0)"
+        value = f"k >= {literal(low, single)} ? k : {literal(-1e4, single)}"
+    else:
+        far, value = f"@P@_max(-log@S@(@P@_max(value, {literal(1e-37 if single else 1e-290, single)})), 0)", "k"
+    text = text.replace("@FAR@", far).replace("@VALUE@", value)
+    text = text.replace("@EQUAL@", literal(1e-6 if single else 1e-12, single))
     return text.replace("@TOUCHING@", literal(1e-3, single))
 
 

@@ -169,7 +169,8 @@ def common(found: Description, number: str, direct: bool) -> str:
     body: Any = found.experts[0].body
     text = _names(found) + code.HEAD + (code.EXP_SINGLE if single else code.EXP_DOUBLE) + code.NORM
     if isinstance(body, Expansion | Neighbours):
-        text += code.kernel(body.program, single, direct) + code.row_kernel(body.program, direct)
+        log = isinstance(body, Neighbours) and code.has_logarithm(body.program)
+        text += code.kernel(body.program, single, direct, log) + code.row_kernel(body.program, direct)
     if found.task == "classification":
         text += code.LABELS + (code.PROBABILITIES if len(found.labels) > 1 else "")
     return text
@@ -192,7 +193,8 @@ def _predicting(found: Description, number: str) -> str:
     text += code.array("@P@_intercept", expert.intercept - found.offset, single)
     text += _scaling(found, single)
     text += _curve(body, single) if isinstance(body, AdditiveExpansion) else ""
-    text += code.near(body, single) if isinstance(body, Neighbours) else _scores(found, body)
+    low = -87.0 if expert.single else -708.0
+    text += code.near(body, single, low) if isinstance(body, Neighbours) else _scores(found, body)
     return text + _answers(found, single) + code.check(found, single, learns=False)
 
 

@@ -198,7 +198,7 @@ static inline @P@_best @P@_best_partner(const @P@_state *state, const @P@_num *v
     for (i = 0; i < (int)state->size; ++i) {
         const @P@_num inverse = @P@_inverse(state->selves[i]), likeness = values[i] * values[i] * inverse;
         if (i == but || !(likeness > 0) || likeness < best.likeness) continue;
-        if (likeness == best.likeness && !@P@_older(state, i, best.slot)) continue;
+        if (best.slot >= 0 && likeness == best.likeness && !@P@_older(state, i, best.slot)) continue;
         best.slot = i, best.likeness = likeness, best.share = values[i] * inverse;
     }
     return best;

@@ -30,9 +30,9 @@ _FARTHEST = 30.0  # of a logit
 _LEAST = 1e-290  # of a density
 
 
-def scores_of(graph: Graph, expert: Expert, rows: Value, outputs: int) -> Value:
+def scores_of(graph: Graph, expert: Expert, rows: Value) -> Value:
     """(events, outputs)."""
-    x = rows if expert.scaling is None else scaled(graph, rows, expert.scaling)
+    x = (rows if expert.scaling is None else scaled(graph, rows, expert.scaling)).cast(graph.number)
     if expert.single:  # the library rounds its rows, too
         x = x.cast(np.float32).cast(graph.number)
     body: Any = expert.body
@@ -48,12 +48,12 @@ def scores_of(graph: Graph, expert: Expert, rows: Value, outputs: int) -> Value:
             AdditiveExpansion: kernels.curves,
             MaclaurinFeatures: kernels.products,
         }.get(type(body), kernels.waves)
-        graph.low = -87.0 if expert.single or graph.number == np.float32 else -708.0
+        graph.low = -87.0 if expert.single else -708.0
         scores = make(graph, body, x) + expert.intercept[None, :]
         graph.low = None
     if expert.target is not None:
         centre, spread = expert.target
-        scores = scores.times(spread, 1) + centre
+        scores = scores * spread + centre
     return scores
 
 
@@ -63,8 +63,9 @@ def probabilities(graph: Graph, calibration: Calibration, scores: Value, outputs
     if outputs == 1:
         both = np.array([[-1.0, 1.0]])
         logits = scores @ (both * slope) + both * calibration.offsets[0]
-        return graph.op("Sigmoid", graph.clip(logits, -_FARTHEST, _FARTHEST))
-    logits = scores.times(slope, outputs) + calibration.offsets[None, :]
+        # By exp: onnxruntime's Sigmoid is 1 less a share below 0, which leaves no digits of a small one.
+        return 1.0 / (graph.exp(-graph.clip(logits, -_FARTHEST, _FARTHEST)) + 1.0)
+    logits = scores * slope + calibration.offsets[None, :]
     shares = graph.exp((logits - logits.largest()).at_least(-_FARTHEST))
     return shares / shares.sum()
 
@@ -76,9 +77,7 @@ def mixed(graph: Graph, found: Description, mixture: Mixture, by_expert: list[Va
         one = by_expert[component.expert]
         if component.calibration is not None:
             one = probabilities(graph, component.calibration, one, found.outputs)
-            part = one.times(component.weight, max(found.outputs, 2))
-        else:
-            part = one.times(component.weight, found.outputs)
+        part = one * component.weight
         total = part if total is None else total + part
     if total is None:
         raise ExportError(f"{found.kind}: no expert has any weight; learn some events first")
@@ -161,7 +160,7 @@ def _agreeing(graph: Graph, shares: Value, best: Value, count: int) -> Value:
     place = graph.op("Unsqueeze", best, graph.whole([1]))
     top = graph.op("GatherElements", shares, place, axis=1)
     is_best = graph.op("Equal", place, graph.whole([list(range(count))]), dtype=np.bool_)
-    limit = top.times(1 - 1e-9, 1)
+    limit = top * (1 - 1e-9)
     cut = graph.where(is_best, shares, shares.at_most(limit))
     over = graph.where(is_best, shares * 0.0, shares) - limit
     return graph.where(over.largest() > 0.0, cut / cut.sum(), shares)
@@ -184,7 +183,7 @@ def numbers(graph: Graph, found: Description, predicted: Value) -> None:
     targets = found.outputs
     if found.target is not None:
         centre, spread = found.target
-        predicted = predicted.times(spread, targets) + centre[None, :]
+        predicted = predicted * spread[None, :] + centre[None, :]
     graph.output(
         "prediction", predicted.flat() if targets == 1 else predicted, ["N"] if targets == 1 else ["N", targets]
     )

@@ -62,7 +62,7 @@ def to_onnx(model: object, number: str = "float64") -> Any:
 
 
 def _fill(graph: Graph, found: Description, rows: Value) -> None:
-    by_expert = [answers.scores_of(graph, expert, rows, found.outputs) for expert in found.experts]
+    by_expert = [answers.scores_of(graph, expert, rows) for expert in found.experts]
     if found.task == "classification":
         if isinstance(found.mixture, Mixture):
             shares = answers.mixed(graph, found, found.mixture, by_expert)
@@ -78,7 +78,7 @@ def _fill(graph: Graph, found: Description, rows: Value) -> None:
         answers.numbers(graph, found, mixed)
     else:
         if isinstance(found.mixture, Detector):
-            score = anomalies.score_of(graph, found.mixture, rows)
+            score = anomalies.score_of(graph, found.mixture, rows.cast(graph.number))
         elif isinstance(found.mixture, NoveltyMixture):
             score = answers.novelty_score(graph, found.mixture, by_expert)
         else:

@@ -8,6 +8,8 @@ import numpy as np
 
 #: operators of the standard and of its extension for tables, as far back as they say all that is needed
 OPSET, ML_OPSET, IR_VERSION = 18, 3, 8
+#: right-hand sides that change nothing
+_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
 _OUTPUTS = ("label", "scores", "probabilities", "prediction", "intervals", "score_samples")
 
 
@@ -19,7 +21,9 @@ class Value:
     def __init__(self, graph: Graph, name: str, dtype: Any) -> None:
         self.graph, self.name, self.dtype = graph, name, np.dtype(dtype)
 
-    def _with(self, op: str, other: object, swap: bool = False, dtype: object = None) -> Value:
+    def _with(self, op: str, other: Any, swap: bool = False, dtype: object = None) -> Value:
+        if not isinstance(other, Value) and np.size(other) == 1 and not swap and other == _NEUTRAL.get(op):
+            return self  # as onnxruntime would have it, which then finds other nodes side by side
         pair = [self, other if isinstance(other, Value) else self.graph.constant(other, self.dtype)]
         return self.graph.op(op, *(pair[::-1] if swap else pair), dtype=dtype or self.dtype)
 
@@ -61,15 +65,6 @@ class Value:
 
     def __le__(self, other: object) -> Value:
         return self._with("LessOrEqual", other, dtype=np.bool_)
-
-    def times(self, factor: object, width: int) -> Value:
-        """Columns times a number, or times a number each; width: of the columns.
-
-        onnxruntime fuses a lone factor into a matrix product before it, and keeps it there in single precision. So no factor
-        is alone: there are several of them, or a matrix.
-        """
-        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), (1, width))
-        return self @ factors if width == 1 else self * factors
 
     def at_least(self, other: object) -> Value:
         return self._with("Max", other)
@@ -123,8 +118,9 @@ class Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
-        self.low: float | None = None  # of the exponentials of a kernel
+        self.low: float | None = None  # the library's exponentials of a kernel are 0 below it
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._factors: dict[str, float] = {}  # constants of one number that single precision would change
 
     # ---- making values ---------------------------------------------------------------------------------------
 
@@ -152,6 +148,9 @@ class Graph:
         if key not in self._known:
             self._known[key] = name = f"gm.c{len(self.constants)}"
             self.constants.append(numpy_helper.from_array(array, name))
+            with np.errstate(over="ignore"):
+                if array.dtype == np.float64 and array.size == 1 and array.astype(np.float32) != array:
+                    self._factors[name] = float(array.reshape(()))
         return Value(self, self._known[key], array.dtype)
 
     def whole(self, values: object) -> Value:
@@ -186,8 +185,11 @@ class Graph:
 
     def exp(self, x: Value) -> Value:
         found = self.op("Exp", x)
-        # The library's exp is 0 below a limit; densities are measured by logarithms, and ties are ties of exact zeros.
-        return found if self.low is None else self.where(x >= self.low, found, 0.0)
+        # Densities are measured by logarithms, and ties are ties of exact zeros.
+        return found if self.low is None else self.where(x >= self._limit(self.low), found, 0.0)
+
+    def _limit(self, low: float) -> float:
+        return max(low, -87.0) if self.number == np.float32 else low
 
     def log(self, x: Value) -> Value:
         return self.op("Log", x)
@@ -258,10 +260,46 @@ class Graph:
 
     # ---- the file --------------------------------------------------------------------------------------------
 
+    def _separated(self) -> list[Any]:
+        """The nodes, with lone factors as onnxruntime computes them in double.
+
+        It fuses a factor beside a matrix product into the product and keeps it there in single precision: a negation on
+        either side prevents that. It drops a factor that is 1 in single precision: x c becomes x + x (c - 1).
+        """
+        from onnx import helper
+
+        products = [node for node in self.nodes if node.op_type == "MatMul"]
+        ends = {name for node in products for name in [*node.input, *node.output]}
+        nodes: list[Any] = []
+        for node in self.nodes:
+            factor = next((name for name in node.input if name in self._factors), None)
+            if node.op_type not in ("Mul", "Div") or factor is None:
+                nodes.append(node)
+                continue
+            before, after = f"{node.name}.before", f"{node.name}.after"
+            (value,) = (name for name in node.input if name != factor)
+            number = self._factors[factor]
+            if abs(number - 1.0) < 1e-7 and (node.op_type == "Mul" or node.input[1] == factor):
+                more = (number - 1.0) if node.op_type == "Mul" else (1.0 - number) / number
+                nodes.append(helper.make_node("Mul", [value, self.constant(more).name], [after], name=after))
+                nodes.append(helper.make_node("Add", [value, after], list(node.output), name=node.name))
+                continue
+            if ends.isdisjoint([*node.input, *node.output]):
+                nodes.append(node)
+                continue
+            inputs = [name if name == factor else before for name in node.input]
+            nodes.append(helper.make_node("Neg", [value], [before], name=before))
+            nodes.append(helper.make_node(node.op_type, inputs, [after], name=after))
+            nodes.append(helper.make_node("Neg", [after], list(node.output), name=node.name))
+        return nodes
+
     def model(self, name: str, metadata: dict[str, str]) -> Any:
         from onnx import helper
 
-        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants)
+        nodes = self._separated()
+        used = {name for node in nodes for name in node.input}
+        constants = [constant for constant in self.constants if constant.name in used]
+        graph = helper.make_graph(nodes, name, self.inputs, self.outputs, constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="gristmill")
         helper.set_model_props(model, metadata)

@@ -13,6 +13,8 @@ from .graph import Graph, Value
 #: points times columns up to which distances are computed in one go; beyond, column after column
 BROADCAST = 4096
 _LEAST, _TOUCHING = 1e-290, 1e-3  # of neighbours.hpp
+_LEAST_SINGLE, _FARTHEST = 1e-37, 1e4
+_EQUAL = {"float64": 1e-12, "float32": 1e-6}  # rounding: points that are equally far count as neighbours together
 
 
 class Pairs:
@@ -90,7 +92,7 @@ def _pairs(graph: Graph, program: tuple[Node, ...], at: int, pairs: Pairs) -> Va
         return _of_dot(graph, op, n, b, pairs.dot(a if op in _SCALED else 1.0))
     value = _pairs(graph, program, left, pairs)
     if op == "multiple":
-        return value.times(a, len(pairs.points))
+        return value * a
     if op == "normalized":
         mine = _selves(graph, program, left, pairs.x_norm2)
         theirs = self_values(program, left, (pairs.points * pairs.points).sum(axis=1))[None, :]
@@ -206,7 +208,7 @@ def _curve(graph: Graph, order: int, gamma: float, p: Value, q: Floats) -> Value
 
 def products(graph: Graph, body: MaclaurinFeatures, x: Value) -> Value:
     parts: list[Value] = []
-    width = _width(body, x)
+    width = body.width
     if body.constant > 0:
         parts.append(x @ np.zeros((width, 1)) + body.constant)
     if body.linear > 0:
@@ -231,14 +233,6 @@ def products(graph: Graph, body: MaclaurinFeatures, x: Value) -> Value:
     return graph.concat(*parts) @ body.coefs
 
 
-def _width(body: MaclaurinFeatures, x: Value) -> int:
-    for levels in (body.real_levels, body.pair_levels):
-        if levels:
-            return int(levels[0].real.shape[0])
-    lead = int(body.constant > 0)
-    return len(body.coefs) - lead - len(body.real_weights) - 2 * len(body.pair_weights)
-
-
 def _head(graph: Graph, values: Value, count: int, head: Value, whole: int) -> Value:
     """Other values in the first so many columns, the rest as they are."""
     return head if count == whole else graph.concat(head, values.slice(count, whole))
@@ -253,16 +247,31 @@ def near(graph: Graph, body: Neighbours, x: Value) -> Value:
     """The geometric mean of how far the neighbours' neighbours are, over how far its own are."""
     if not len(body.points):
         return x @ np.zeros((body.points.shape[1], 1)) + 1.0
-    row = matrix(graph, body.program, x, body.points)
+    pairs = Pairs(graph, x, body.points)
+    row, is_log = _logarithms(graph, body.program, len(body.program) - 1, pairs), True
+    if row is None:
+        row, is_log = _pairs(graph, body.program, len(body.program) - 1, pairs), False
+    elif graph.low is not None:  # smaller kernel values are 0, and equally far
+        row = graph.where(row >= graph.low, row, -_FARTHEST)
     top = graph.op("TopK", row, graph.whole([body.count]), extra=1, axis=1)  # sorted, largest first
     last = top.slice(body.count - 1, body.count)
     known = np.isfinite(body.reaches)
-    inside = (row >= last).cast(graph.number) * known.astype(np.float64)[None, :]
+    near_enough = row >= last - graph.abs(last) * _EQUAL[graph.number.name]
+    inside = near_enough.cast(graph.number) * known.astype(np.float64)[None, :]
     count = inside.sum()
     mean = (inside @ np.where(known, body.reaches, 0.0)[:, None]) / count.at_least(1.0)
-    far = graph.log((-graph.log(last.at_least(max(_LEAST, _tiny(graph))))).at_least(0.0) + _TOUCHING)
+    least = _LEAST if graph.number == np.float64 else _LEAST_SINGLE
+    size = -last if is_log else -graph.log(last.at_least(least))
+    far = graph.log(graph.clip(size, 0.0, -math.log(_LEAST)) + _TOUCHING)
     return graph.where(count > 0.0, graph.exp(mean - far), 1.0)
 
 
-def _tiny(graph: Graph) -> float:
-    return 0.0 if graph.number == np.float64 else 1e-37
+def _logarithms(graph: Graph, program: tuple[Node, ...], at: int, pairs: Pairs) -> Value | None:
+    """log k of each row and stored point, also where k is too small for a number; None: k is no product of exponentials."""
+    op, left, right, _, a, _ = program[at]
+    if op in ("gaussian", "laplacian"):
+        return (pairs.square if op == "gaussian" else pairs.l1) * -a
+    if op != "product":
+        return None
+    one, other = (_logarithms(graph, program, part, pairs) for part in (left, right))
+    return None if one is None or other is None else one + other

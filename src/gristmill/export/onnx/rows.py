@@ -17,7 +17,10 @@ _COSINE = [1.0 / math.factorial(2 * k) * (-1) ** k for k in range(10)]
 
 
 def rows_of(graph: Graph, found: Description) -> Value:
-    """Inputs as the description names them, and the rows that they make."""
+    """Inputs as the description names them, and the rows that they make: of a table with times in double.
+
+    Sines of weekdays differ by single bits where they should not, and ranks tell such values apart.
+    """
     rows = found.rows
     if rows.table is None:
         x = graph.input("X", graph.number, ["N", rows.width])
@@ -51,7 +54,7 @@ def _ranked(graph: Graph, x: Value, maps: RankMaps) -> Value:
     z = z + _beyond(graph, x - last[None, :], maps.high_unit)
     z = z - _beyond(graph, -(x - first[None, :]), maps.low_unit)
     known = (maps.scaled * (maps.low_unit > 0))[None, :]
-    z = graph.where(graph.constant(known) > 0.0, z, x * (1.0 - maps.scaled)[None, :])
+    z = graph.where(graph.constant(known > 0, np.bool_), z, x * (1.0 - maps.scaled)[None, :])
     return z if maps.weights is None else z * maps.weights[None, :]
 
 
@@ -63,15 +66,16 @@ def _beyond(graph: Graph, away: Value, unit: Floats) -> Value:
 
 def _of_table(graph: Graph, rows: Rows) -> Value:
     assert rows.table is not None
-    total: Value | None = None
-    for column in rows.table:
-        part = (
-            _category(graph, column, rows.width)
-            if isinstance(column, CategoryColumn)
-            else _number(graph, column, rows.width)
-        )
-        total = part if total is None else total + part
-    assert total is not None
+    parts = [
+        _category(graph, column, rows.width)
+        if isinstance(column, CategoryColumn)
+        else _number(graph, column, rows.width)
+        for column in rows.table
+    ]
+    number = max(part.dtype for part in parts)
+    total = parts[0].cast(number)
+    for part in parts[1:]:
+        total = total + part.cast(number)
     return total
 
 
@@ -89,11 +93,11 @@ def _number(graph: Graph, column: NumberColumn, width: int) -> Value:
     value = graph.where(gone, column.fill, days)
     if time:
         value = value - column.first
-    part = value.cast(graph.number) @ _unit(column.place, width)
+    part = value @ _unit(column.place, width)
     if time:
         part = part + _circles(graph, column, graph.where(gone, 0.0, days), gone, width)
     if column.missing >= 0:
-        part = part + gone.cast(graph.number) @ _unit(column.missing, width)
+        part = part + gone.cast(dtype) @ _unit(column.missing, width)
     return part
 
 
@@ -105,7 +109,7 @@ def _circles(graph: Graph, column: NumberColumn, days: Value, gone: Value, width
     total: Value | None = None
     for offset, turn in zip((1, 3), turns, strict=True):
         for more, value in enumerate(_circle(graph, turn)):
-            part = (value * there).cast(graph.number) @ _unit(column.place + offset + more, width)
+            part = (value * there) @ _unit(column.place + offset + more, width)
             total = part if total is None else total + part
     assert total is not None
     return total
@@ -135,17 +139,17 @@ def _circle(graph: Graph, turns: Value) -> tuple[Value, Value]:
 def _category(graph: Graph, column: CategoryColumn, width: int) -> Value:
     """One input of texts, (events, 1): each value has a row of its own in a small table."""
     raw = graph.input(column.name, str, ["N", 1])
-    spellings = dict.fromkeys(
-        variant for word in sorted(MISSING) for variant in (word, word.upper(), word.capitalize())
-    )
     places = [*column.values.values(), column.missing, column.other]
     table = np.zeros((len(places), width))
     for line, place in enumerate(places):
         if place >= 0:
             table[line, place] = ONE_HOT
     known = {text: line for line, text in enumerate(column.values)}
-    for word in spellings:
-        known.setdefault(word, len(places) - 2)
+    lines = {word: known.get(word, len(places) - 1) for word in ("true", "false")}
+    lines |= {word: len(places) - 2 for word in sorted(MISSING)}
+    for word, line in lines.items():
+        for spelling in (word, word.upper(), word.capitalize()):
+            known.setdefault(spelling, line)
     code = graph.op(
         "LabelEncoder",
         graph.op("Squeeze", raw, graph.whole([1])),
