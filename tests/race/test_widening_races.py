@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -89,16 +90,25 @@ def test_every_thread_count_gives_the_same_bits(kind: Any) -> None:
 def test_categories_that_outgrow_the_memory_are_refused_by_name_and_change_nothing() -> None:
     rng = np.random.RandomState(0)
     stream = [{"size": float(rng.normal()), "hue": f"c{i // 8}"} for i in range(400)]
-    model, fits = gm.Prepared(gm.AutoRegressor("50 kB")), 280  # 35 categories
-    for event in stream[:fits]:
-        model.learn_one(event, event["size"])
-    before = model.to_bytes()
-    with pytest.raises(
-        ValueError, match=r"memory=50000 bytes are too few for \d+ columns .* at least \d+ bytes"
-    ) as told:
-        model.learn_one(stream[fits], stream[fits]["size"])
+    model, fits = gm.Prepared(gm.AutoRegressor("50 kB")), 0
+    before = b""
+
+    def learn() -> None:
+        nonlocal before, fits
+        for event in stream:
+            before = model.to_bytes() if fits % 8 == 0 and fits else b""  # a category comes
+            model.learn_one(event, event["size"])
+            fits += 1
+
+    with pytest.raises(ValueError, match=r"'hue=c\d+' would be column .* made of column 'hue'.* at least \d+") as told:
+        learn()
+    assert fits > 160  # 20 categories
     assert model.to_bytes() == before
-    other = gm.Prepared(gm.AutoRegressor(int(str(told.value).split()[-2])))
+    found = re.search(
+        r"memory=50000 bytes are too few for \d+ columns and 1 classes: it takes at least (\d+)", str(told.value)
+    )
+    assert found is not None
+    other = gm.Prepared(gm.AutoRegressor(int(found[1])))
     for event in stream[: fits + 1]:
         other.learn_one(event, event["size"])
     assert other.n_seen_ == fits + 1

@@ -32,28 +32,37 @@ void bind_novelty(nb::module_& m) {
     bind_bound_learner<Detector>(m, "Detector")
         .def(
             "__init__",
-            [](Py* self, std::size_t width, std::size_t memory, double rate, std::uint64_t seed) {
-                new (self) Py({}, width, memory, rate, seed);
+            [](Py* self, std::size_t width, std::size_t memory, double rate, std::uint64_t seed, std::size_t outside) {
+                new (self) Py({}, width, memory, rate, seed, outside);
             },
-            nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"))
+            nb::arg("width"), nb::arg("memory"), nb::arg("rate"), nb::arg("seed"), nb::arg("outside") = 0)
         .def("score", [](const Py& bound,
                          nb::handle source) { return nb::make_tuple(scores_of(bound, bound.checked(source)), 0); })
         .def("score_one",
              [](const Py& bound, Array1<double> x) { return scores_of(bound, bound.checked(x)).data()[0]; })
         .def("explain", &explain, "Part of each column in the distance, usual values, and views, by row.")
-        .def("widen", [](Py& bound, std::size_t width) { bound.write([&] { bound.learner.widen(width); }); })
+        .def(
+            "widen",
+            [](Py& bound, std::size_t width, std::size_t outside) {
+                bound.write([&] { bound.learner.widen(width, outside); });
+            },
+            nb::arg("width"), nb::arg("outside") = 0)
         .def_static(
             "merged",
-            [](const std::vector<const Py*>& parts, const std::vector<double>& shares, std::size_t memory) {
+            [](const std::vector<const Py*>& parts, const std::vector<double>& shares, std::size_t memory,
+               std::size_t outside) {
                 std::vector<Detector> copies;
                 copies.reserve(parts.size());
                 for (const Py* part : parts) part->read([&] { copies.push_back(part->learner); });
                 std::vector<const Detector*> found;
                 for (const Detector& copy : copies) found.push_back(&copy);
                 if (found.empty() || shares.size() != found.size()) throw nb::value_error("as many shares as parts");
-                return new Py({}, Detector::merged(found, shares, memory));
+                return new Py({}, Detector::merged(found, shares, memory, outside));
             },
+            nb::arg("parts"), nb::arg("shares"), nb::arg("memory"), nb::arg("outside") = 0,
             nb::rv_policy::take_ownership)
+        .def_prop_ro("outside",
+                     [](const Py& bound) { return bound.read_with_gil([&] { return bound.learner.plan().outside; }); })
         .def_prop_ro("plan",
                      [](const Py& bound) {
                          return bound.read_with_gil([&] {

@@ -353,7 +353,8 @@ void bind_pipeline(nb::module_& m) {
         .def_prop_ro("is_readable", &Table::is_readable)
         .def_prop_ro("scaled", &Table::scaled)
         .def_prop_ro("numbers", &Table::numbers)
-        .def_prop_ro("bytes", &Table::bytes)
+        .def("bytes", &Table::bytes, nb::arg("entries"))
+        .def("entries_at", &Table::entries_at, nb::arg("width"))
         .def_rw("seen", &Table::seen)
         .def_prop_rw(
             "means", [](Table& table) -> Means& { return table.means; },

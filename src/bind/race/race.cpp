@@ -246,7 +246,10 @@ void bind_race(nb::module_& m) {
                  h.race.state.experts.push_back(
                      std::make_unique<LinearExpert>(changes, h.scaling("standard", std::nullopt)));
              })
-        .def("begin", [](Py& h, std::size_t width) { h.write([&] { h.race.begin(width); }); })
+        .def(
+            "begin",
+            [](Py& h, std::size_t width, std::size_t outside) { h.write([&] { h.race.begin(width, outside); }); },
+            nb::arg("width"), nb::arg("outside") = 0)
         // ---- learning and scores
         .def("learn", &learn, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("want_scores"),
              nb::arg("classes") = 0)
@@ -262,7 +265,10 @@ void bind_race(nb::module_& m) {
                 });
             },
             nb::arg("rows"), nb::arg("labels"), nb::arg("known"), nb::arg("passes"), "passes: 0 for as many as help.")
-        .def("widen", [](Py& h, std::size_t width) { h.write([&] { h.race.widen(width); }); })
+        .def(
+            "widen",
+            [](Py& h, std::size_t width, std::size_t outside) { h.write([&] { h.race.widen(width, outside); }); },
+            nb::arg("width"), nb::arg("outside") = 0)
         .def("score", &score)
         .def("score_one", &score_one)
         .def("score_expert", &score_expert, "Scores of one expert, in the units of the targets.")
@@ -273,6 +279,8 @@ void bind_race(nb::module_& m) {
         .def_prop_ro("classes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.classes(); }); })
         .def_prop_ro("outputs", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.outputs(); }); })
         .def_prop_ro("width", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.width; }); })
+        .def_prop_ro("outside",
+                     [](const Py& h) { return h.read_with_gil([&] { return h.race.state.shares.outside; }); })
         .def_prop_ro("memory_bytes", [](const Py& h) { return h.read_with_gil([&] { return h.race.state.bytes(); }); })
         .def_prop_ro(
             "sizes",

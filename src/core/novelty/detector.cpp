@@ -40,11 +40,12 @@ std::uint64_t neighbours_often(const Plan& plan) { return plan.as_bytes ? 4 : 2;
 
 }  // namespace
 
-Plan Plan::of(std::size_t width, std::size_t memory) {
+Plan Plan::of(std::size_t width, std::size_t all, std::size_t outside) {
+    const std::size_t memory = all > outside ? all - outside : 0;
     Plan plan;
-    plan.width = width, plan.memory = memory;
-    plan.window = memory >= 200'000 ? 1000 : 250;
-    plan.trees = std::clamp<std::size_t>(memory / 10 / IsolationTrees::bytes_per_tree(), 4, 64);
+    plan.width = width, plan.memory = all, plan.outside = outside;
+    plan.window = all >= 200'000 ? 1000 : 250;  // these two stay when rows widen
+    plan.trees = std::clamp<std::size_t>(all / 10 / IsolationTrees::bytes_per_tree(), 4, 64);
     const std::size_t other = sizeof(Detector) + AlarmRate::bytes() + Detector::kViews * plan.window * sizeof(double) +
                               plan.window * sizeof(double) + plan.trees * IsolationTrees::bytes_per_tree() +
                               3 * width * sizeof(double) + 64;
@@ -63,14 +64,15 @@ Plan Plan::of(std::size_t width, std::size_t memory) {
         std::min(kFirst, plan.events * CodedSample::bytes_per_event(width, plan.as_bytes) / (width * sizeof(double)));
     if (plan.events < kLeastEvents || plan.first < kLeastFirst) {
         const std::size_t needed = std::max(other + 80 * each(width > kFewColumns), 80 * each(true) * 5 / 3);
-        throw std::invalid_argument("memory: " + std::to_string(memory) + " bytes are too few for rows of " +
-                                    std::to_string(width) + " columns; " + std::to_string(needed) + " would do");
+        throw std::invalid_argument("memory: " + std::to_string(all) + " bytes are too few for rows of " +
+                                    std::to_string(width) + " columns; " + std::to_string(needed + outside) +
+                                    " would do");
     }
     return plan;
 }
 
-Detector::Detector(std::size_t width, std::size_t memory, double rate, std::uint64_t seed)
-    : plan_(Plan::of(width, memory)), random_{seed, 0}, alarm_(rate) {}
+Detector::Detector(std::size_t width, std::size_t memory, double rate, std::uint64_t seed, std::size_t outside)
+    : plan_(Plan::of(width, memory, outside)), random_{seed, 0}, alarm_(rate) {}
 
 std::size_t Detector::bytes() const {
     std::size_t total = sizeof *this + AlarmRate::bytes() + waiting_.capacity() * sizeof(double);
@@ -297,9 +299,9 @@ void Detector::measure_views(Scratch& room) {
     }
 }
 
-void Detector::widen(std::size_t width) {
+void Detector::widen(std::size_t width, std::size_t outside) {
     Detector wide(*this);
-    wide.plan_ = Plan::of(width, plan_.memory);
+    wide.plan_ = Plan::of(width, plan_.memory, outside);
     if (!ready()) {
         std::vector<double> rows;
         rows.reserve(std::max(wide.plan_.first, size()) * width);
@@ -331,9 +333,10 @@ std::vector<double> Detector::rows() const {
     return rows;
 }
 
-Detector Detector::merged(std::span<const Detector* const> parts, std::span<const double> shares, std::size_t memory) {
+Detector Detector::merged(std::span<const Detector* const> parts, std::span<const double> shares, std::size_t memory,
+                          std::size_t outside) {
     const Detector& first = *parts[0];
-    Detector whole(first.plan_.width, memory, 0.5, first.random_.seed);
+    Detector whole(first.plan_.width, memory, 0.5, first.random_.seed, outside);
     whole.alarm_ = first.alarm_;
     std::vector<const AlarmRate*> alarms;
     std::size_t stored = 0;
@@ -381,6 +384,12 @@ void Detector::visit(Archive& archive) {
     std::vector<std::int64_t> width{static_cast<std::int64_t>(plan_.width)};
     archive.numbers("width", width, 1);
     if (width[0] != static_cast<std::int64_t>(plan_.width)) archive.refuse("width", "does not fit");
+    if (archive.loads ? archive.has("outside") : plan_.outside > 0) {
+        std::uint64_t outside = plan_.outside;
+        archive.count("outside", outside);
+        if (outside > plan_.memory) archive.refuse("outside", "is more than the memory of the detector");
+        plan_ = Plan::of(plan_.width, plan_.memory, outside);
+    }
     std::uint64_t classes = 0, begun = ready();
     archive.count("classes", classes);
     archive.count("seen", seen_);

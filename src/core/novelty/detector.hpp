@@ -27,6 +27,7 @@ namespace gristmill::novelty {
 // How a memory is used for rows of so many columns.
 struct Plan {
     std::size_t width = 0, memory = 0;
+    std::size_t outside = 0;  // bytes of the memory that are taken by what prepares rows for the detector
     std::size_t events = 0;  // of the sample
     std::size_t first = 0;  // events before anything is scored
     std::size_t trees = 0;
@@ -34,14 +35,14 @@ struct Plan {
     bool as_bytes = false;
 
     // Throws std::invalid_argument where a memory is too small.
-    static Plan of(std::size_t width, std::size_t memory);
+    static Plan of(std::size_t width, std::size_t memory, std::size_t outside = 0);
 };
 
 class Detector {
   public:
     static constexpr std::size_t kViews = 3, kThresholds = 21;
 
-    Detector(std::size_t width, std::size_t memory, double rate, std::uint64_t seed);
+    Detector(std::size_t width, std::size_t memory, double rate, std::uint64_t seed, std::size_t outside = 0);
 
     std::function<void()> poll;  // called now and then during a chunk; may throw
 
@@ -65,9 +66,10 @@ class Detector {
     // events, in spreads; usual: the mean value that these have. views: (rows, kViews), in units of their own spread, 0 for what is usual.
     void explain(const Batch& batch, double* columns, double* usual, double* views) const;
     // More columns from now on, in which every event so far had 0.
-    void widen(std::size_t width);
+    void widen(std::size_t width, std::size_t outside = 0);
     // One detector of several over the same columns, with a sample of all their samples; shares: of the events that each counts for.
-    static Detector merged(std::span<const Detector* const> parts, std::span<const double> shares, std::size_t memory);
+    static Detector merged(std::span<const Detector* const> parts, std::span<const double> shares, std::size_t memory,
+                           std::size_t outside = 0);
     void visit(Archive& archive);
 
   private:

@@ -131,12 +131,25 @@ void Table::truncate(std::size_t entries) {
     }
 }
 
-std::size_t Table::bytes() const {
-    std::size_t total =
-        log_.size() * sizeof(Entry) + columns_.size() * sizeof(Column) + 3 * sizeof(double) * slots_.size();
+std::size_t Table::bytes(std::size_t entries) const {
+    std::size_t total = 0, width = 0;
+    for (std::size_t at = 0; at < std::min(entries, log_.size()); ++at) {
+        const Entry& entry = log_[at];
+        total += sizeof(Entry);
+        if (entry.what == What::column) total += sizeof(Column);
+        if (entry.what == What::kind && columns_[entry.column].slot != kNone) total += 3 * sizeof(double);
+        width += entry.places;
+    }
     for (const Column& c : columns_)
-        for (const auto& value : c.values) total += sizeof(value) + value.first.size() + 2 * sizeof(void*);
+        for (const auto& value : c.values)
+            if (value.second < width) total += sizeof(value) + value.first.size() + 2 * sizeof(void*);
     return total;
+}
+
+std::size_t Table::entries_at(std::size_t width) const {
+    std::size_t entries = 0;
+    for (std::size_t wide = 0; entries < log_.size() && wide < width; ++entries) wide += log_[entries].places;
+    return entries;
 }
 
 // ---- one event ----------------------------------------------------------------------------------------------------------

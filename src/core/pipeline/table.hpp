@@ -51,7 +51,10 @@ class Table {
     std::size_t entries() const { return log_.size(); }
     std::size_t columns() const { return columns_.size(); }
     std::size_t width() const { return width_; }
-    std::size_t bytes() const;
+    // Of the first `entries`.
+    std::size_t bytes(std::size_t entries) const;
+    // Entries after which rows first have `width` columns; all of them where they never have so many.
+    std::size_t entries_at(std::size_t width) const;
     Gaps gaps() const { return gaps_; }
     // Whether events can be encoded: no column has values of another kind.
     bool is_readable() const { return others_ == 0; }

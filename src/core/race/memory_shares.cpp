@@ -62,7 +62,7 @@ bool MemoryShares::is_due(std::uint64_t seen) const {
 // Memory for the points of these.
 std::int64_t MemoryShares::free(const RaceState& race, const std::vector<std::size_t>& running,
                                 std::size_t classes) const {
-    std::size_t taken = race.scaling_bytes() + race.mixture_bytes_for(classes) + race.errors.bytes();
+    std::size_t taken = outside + race.scaling_bytes() + race.mixture_bytes_for(classes) + race.errors.bytes();
     for (std::size_t place = 0; place < race.experts.size(); ++place) {
         if (!race.is_trained(place)) taken += race.experts[place]->bytes();
         else if (contains(running, place)) taken += race.trained(place).weighing_bytes();
@@ -167,6 +167,12 @@ void MemoryShares::visit(Archive& archive, const RaceState& race) {
     archive.numbers("bytes", bytes, places.size());
     archive.numbers("returned", returned);
     archive.count("begun", first);
+    if (archive.loads ? archive.has("outside") : outside > 0) {
+        std::uint64_t reserved = outside;
+        archive.count("outside", reserved);
+        if (reserved > memory) archive.refuse("outside", "is more than the memory of the race");
+        outside = reserved;
+    }
     if (!archive.loads) return;
     auto is_trained = [&](std::uint64_t place) { return place < race.experts.size() && race.is_trained(place); };
     shares.clear();

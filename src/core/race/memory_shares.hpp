@@ -42,6 +42,7 @@ class MemoryShares {
     static constexpr std::size_t kLast = 3;  // so many experts go on, if the best has enough points beside them
 
     std::size_t memory;
+    std::size_t outside = 0;  // bytes of it that are taken by what prepares rows for the race
     bool moves;
     std::vector<Share> shares;  // the best first
     std::size_t begun = 0;  // of each expert at first

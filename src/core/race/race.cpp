@@ -145,16 +145,18 @@ std::size_t Race::scaling(RaceScaling::Method method, std::uint64_t warmup) {
     return 1 + static_cast<std::size_t>(found - all.begin());
 }
 
-void Race::begin(std::size_t width) {
+void Race::begin(std::size_t width, std::size_t outside) {
     state.width = width;
+    state.shares.outside = state.shares.memory > 0 ? outside : 0;
     const std::size_t memory = state.shares.moves ? state.shares.memory : 0;
     for (auto& scaling : state.scalings) scaling.begin(width, memory);
     state.shares.begin(state);
 }
 
-void Race::widen(std::size_t width) {
+void Race::widen(std::size_t width, std::size_t outside) {
     RaceState before(state);
     try {
+        state.shares.outside = state.shares.memory > 0 ? outside : 0;
         const std::size_t memory = state.shares.moves ? state.shares.memory : 0;
         for (std::size_t s = 0; s < state.scalings.size(); ++s) {
             RaceScaling& scaling = state.scalings[s];

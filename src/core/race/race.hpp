@@ -74,8 +74,9 @@ class Race {
     // is frozen.
     std::size_t scaling(RaceScaling::Method method, std::uint64_t warmup);
     // requires: all experts were added.
-    void begin(std::size_t width);
-    void widen(std::size_t width);
+    // outside: bytes of the memory that are taken by what prepares rows for the race.
+    void begin(std::size_t width, std::size_t outside = 0);
+    void widen(std::size_t width, std::size_t outside = 0);
 
     void check(const DenseRows<double>& rows) const;
     // One pass over a chunk; known: classes that are known beforehand. Returns the scores of each sample before it was learned,

@@ -51,7 +51,9 @@ def _merged_detectors(models: list[Any], size: object, shares: Floats) -> Any:
         if model.experts is not None or first.experts is not None:
             raise ValueError(f"merge: models 0 and {at} race different experts: {first!r} and {model!r}")
     fresh = _like(first, size)
-    core = _core.Detector.merged([core_of(model) for model in models], shares.tolist(), fresh.memory_limit())
+    cores = [core_of(model) for model in models]
+    outside = max(one.outside for one in cores)
+    core = _core.Detector.merged(cores, shares.tolist(), fresh.memory_limit(), outside)
     with_run(fresh, Run(fresh.checked_parts(), core))
     return fresh
 
@@ -123,9 +125,10 @@ class _Races:
         #: position of each race's classes among those of all
         self.codes = [[self.labels.codes[name] for name in names] for names in known]
         first = runs[0].core
-        self.into: RaceCore = fresh.new_race(first.began)
+        outside = max(run.core.outside for run in runs)
+        self.into: RaceCore = fresh.new_race(first.began, outside=outside if first.width == first.began else 0)
         if first.width > first.began:
-            self.into.widen(first.width)
+            self.into.widen(first.width, outside)
 
     def core(self, size: Any) -> RaceCore:
         """The united race; `size` of each expert where the race shares out no memory."""

@@ -318,7 +318,9 @@ class Pipeline:
         if self.targets is not None:
             self.targets.learn_batch(y)
             y = self.targets.inside(y)
-        return self.model.fit(self.rows(X), y, **known)
+        rows = self.rows(X)
+        self._reserve(rows)
+        return self.model.fit(rows, y, **known)
 
     def _cuts(self, count: int) -> list[int]:
         """Where a chunk is cut: rows become wider, weights are renewed, or the scale of targets is measured again."""
@@ -382,8 +384,14 @@ class Pipeline:
         """Rows that are equally wide, without a renewal between them."""
         if self.fixed_width is not None:
             rows = self._padded(rows)
-        elif self.table is not None and self._started and rows.shape[1] > core_of(self.model).width:
-            self.model.widen(rows.shape[1])
+        if not self._started:
+            self._reserve(rows)
+        elif self.fixed_width is None and self.table is not None and rows.shape[1] > core_of(self.model).width:
+            self._reserve(rows)
+            try:
+                self.model.widen(rows.shape[1])
+            except ValueError as error:
+                raise ValueError(self._too_wide(rows.shape[1], error)) from error
         relevance = self.relevance
         if relevance is None:
             return self._learn_scaled(verb, rows, y, known)
@@ -396,6 +404,29 @@ class Pipeline:
         if due:
             relevance.renew(self.model, owners)
         return found
+
+    def _reserve(self, rows: Any) -> None:
+        """Take the memory of table and scaling from that of a learner which shares out its memory.
+
+        The bytes depend on the width of the rows alone, and not on what comes later in the chunk.
+        """
+        if self.table is None or self.table.is_sparse or not hasattr(type(self.model), "outside_bytes"):
+            return
+        width, scaler = rows.shape[1], self.standard
+        scaling = 0 if scaler is None else scaler.bytes_for(self.table.scaled_at(width))
+        self.model.outside_bytes = self.table.bytes_at(width) + scaling
+
+    def _too_wide(self, width: int, error: ValueError) -> str:
+        """What an error of a learner that cannot widen means for the table."""
+        assert self.table is not None
+        owners = np.asarray(self.table.owners)[:width]
+        most = int(np.bincount(owners).argmax())
+        name, of_it = list(self.table.kinds_)[most], int((owners == most).sum())
+        new = self.table.get_feature_names_out()[width - 1]
+        return (
+            f"Prepared: {new!r} would be column {width} of the rows, {of_it} of which are made of column {name!r}, and "
+            f"{type(self.model).__name__} cannot learn so many: {error}. Give it more memory, or leave the column out (drop)"
+        )
 
     def _learn_scaled(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
         """Let the learner learn rows with scaled targets; its answer is in the units of the targets."""

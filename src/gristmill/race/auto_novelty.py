@@ -169,20 +169,19 @@ class AutoNovelty(Auto, Detector):
     def _made(self, width: int) -> list[Any]:
         return list(self.experts)
 
-    def new_race(self, width: int, parts: Any = None) -> RaceCore:
-        return RaceCore(
-            self._made(width), self.learning_task.name, float(self.alarm_rate), self.memory_limit(), width, parts
-        )
+    def new_race(self, width: int, parts: Any = None, outside: int = 0) -> RaceCore:
+        name, rate, memory = self.learning_task.name, float(self.alarm_rate), self.memory_limit()
+        return RaceCore(self._made(width), name, rate, memory, width, parts, outside)
 
-    def _detector(self, width: int) -> Any:
+    def _detector(self, width: int, outside: int = 0) -> Any:
         seed = 0 if self.random_state is None else seed_of(self.random_state)
         try:
-            return _core.Detector(width, self.memory_limit(), float(self.alarm_rate), seed)
+            return _core.Detector(width, self.memory_limit(), float(self.alarm_rate), seed, outside)
         except ValueError as error:
             raise ValueError(f"{type(self).__name__}: {error}") from error
 
     def begin_core(self, run: Run, X: Any) -> Any:
-        return self._detector(X.shape[1]) if self.experts is None else super().begin_core(run, X)
+        return self._detector(X.shape[1], self.outside_bytes) if self.experts is None else super().begin_core(run, X)
 
     def restored_core(self, parts: Any, state: dict[str, Any]) -> Any:
         if self.experts is not None:
@@ -202,7 +201,7 @@ class AutoNovelty(Auto, Detector):
         core = self._engine
         if width < core.width:
             raise ValueError(f"a detector of {core.width} columns cannot be widened to {width}")
-        core.widen(width)
+        core.widen(width, self.outside_bytes)
         self.n_features_in_ = width
         self.__dict__.pop("feature_names_in_", None)
 

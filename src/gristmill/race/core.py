@@ -31,12 +31,21 @@ class RaceCore(_core.Race):
         Columns; widths of kernels and the list of experts follow from it, and stay when rows widen.
     parts : list of dict, optional
         The parts of the experts of a saved race.
+    outside : int
+        Bytes of the memory that are taken by what prepares rows for the race.
     """
 
     is_single = is_sparse = False
 
     def __init__(
-        self, experts: list[Any], task: str, share: float, memory: int | None, width: int, parts: Any = None
+        self,
+        experts: list[Any],
+        task: str,
+        share: float,
+        memory: int | None,
+        width: int,
+        parts: Any = None,
+        outside: int = 0,
     ) -> None:
         super().__init__(task, len(experts), share, memory or 0)
         self.task, self.share, self.memory, self.began = task, share, memory, width
@@ -46,7 +55,7 @@ class RaceCore(_core.Race):
             raise persist.ModelFileError("it does not have as many experts as it states")
         for place, spec in enumerate(self.specs):
             self._add(place, spec, None if parts is None else parts[place])
-        self.begin(width)
+        self.begin(width, outside)
 
     def _add(self, place: int, spec: ExpertSpec, parts: Any) -> None:
         """An expert, and by which scaling it sees its columns (`spec.key`)."""

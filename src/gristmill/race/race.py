@@ -34,6 +34,8 @@ class Racing(StreamEstimator):
     _takes_sparse = False
     share: float | None = None
     n_jobs: int | None = 1
+    #: bytes of the memory that are taken by what prepares rows: the table and the scaling of `Prepared`
+    outside_bytes: int = 0
 
     def _jobs(self) -> Any:
         return self.n_jobs
@@ -51,13 +53,13 @@ class Racing(StreamEstimator):
         jobs.check(type(self).__name__, "n_jobs", self.n_jobs)
         return self.memory_limit()
 
-    def new_race(self, width: int, parts: Any = None) -> RaceCore:
+    def new_race(self, width: int, parts: Any = None, outside: int = 0) -> RaceCore:
         """A race that has learned nothing, for rows of this width; parts: of the experts, in a model file."""
         share = SHARE[self.learning_task.name] if self.share is None else float(self.share)
-        return RaceCore(self._made(width), self.learning_task.name, share, self.memory_limit(), width, parts)
+        return RaceCore(self._made(width), self.learning_task.name, share, self.memory_limit(), width, parts, outside)
 
     def begin_core(self, run: Run, X: Any) -> Any:
-        return self.new_race(X.shape[1])
+        return self.new_race(X.shape[1], outside=self.outside_bytes)
 
     def restored_core(self, parts: Any, state: dict[str, Any]) -> Any:
         plan = plan_of(state)
@@ -73,7 +75,7 @@ class Racing(StreamEstimator):
             raise ValueError(f"a race of {run.core.width} columns cannot be widened to {width}")
         before = run.core.width
         try:
-            run.core.widen(width)
+            run.core.widen(width, self.outside_bytes)
         finally:  # also if an interrupt comes right after
             if run.core.width != before:
                 self.n_features_in_ = width

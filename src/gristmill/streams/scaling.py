@@ -217,7 +217,11 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @property
     def memory_bytes(self) -> int:
         """Bytes of what was found."""
-        return 0 if self._scaling is None else 24 * int(self._scaling.width)
+        return 0 if self._scaling is None else self.bytes_for(int(self._scaling.width))
+
+    def bytes_for(self, columns: int) -> int:
+        """Bytes of what will be found of so many columns."""
+        return 24 * columns
 
     # ---- files and copies ----------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ from .running_means import RunningMeans
 from .schema import KnownColumns
 
 Floats = npt.NDArray[np.float64]
+ENTRY_BYTES = 200  #: of one entry of the layout, in Python
+CATEGORY_BYTES = 320  #: of a category with a name of some twenty letters, everywhere
 
 
 class Table(KnownColumns):
@@ -314,7 +316,21 @@ class Table(KnownColumns):
     @property
     def nbytes(self) -> int:
         """Estimated memory in bytes."""
-        return 200 * len(self._layout.entries) + int(self._core.bytes)
+        return self._bytes_of(len(self._layout.entries))
+
+    def bytes_at(self, width: int) -> int:
+        """Estimated memory in bytes when rows first had `width` columns; for more columns than they have, as much as these
+        will take if each is a category of ordinary length.
+        """
+        later = max(width - self.width_, 0) * CATEGORY_BYTES
+        return self._bytes_of(self._core.entries_at(width)) + later
+
+    def scaled_at(self, width: int) -> int:
+        """Columns that are scaled, of the first `width` columns of the rows."""
+        return int((self.scaled_places < width).sum())
+
+    def _bytes_of(self, entries: int) -> int:
+        return ENTRY_BYTES * entries + int(self._core.bytes(entries))
 
     # ---- copies, and part of a model file ----------------------------------------------------------------------
 
