@@ -1,4 +1,7 @@
-"""`python -m benchmarks structured`: words and classes by `StructuredLearner`, beside the bare kernel values."""
+"""`python -m benchmarks structured`: words and classes by `StructuredLearner`, beside bare kernel values and NumPy loops.
+
+The loops of `structured_loops` take the same steps, which is checked.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from gristmill import DropSmallest, Gaussian, MarginProjection, Project, Structu
 from gristmill.streams import drifting_digits
 from gristmill.structured import Sequences
 
+from . import structured_loops
 from .measure import best, show
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -32,25 +36,43 @@ def words(count: int, length: int = 5, seed: int = 0) -> tuple[list[Floats], lis
     return X, y
 
 
+def same_steps(model: StructuredLearner, steps: Any) -> None:
+    """Raise if the stored steps of a loop are not those of the learner."""
+    own = np.abs(model.dual_coef_).reshape(len(steps), -1).max(axis=1)  # over tags, and over the rows of a word
+    np.testing.assert_allclose(own, steps, rtol=1e-6, atol=1e-9)
+
+
 def main() -> list[dict[str, Any]]:
     ten = list(range(10))
     X, y = words(300)
-    sequences = Sequences(Gaussian(0.1), 0.1)
-    learner = StructuredLearner(sequences, ten, budget=DropSmallest(100)).fit(X, y)
-    rows, stored = np.concatenate(X), np.concatenate(learner.support_vectors_)
+    rows, stored = np.concatenate(X), np.concatenate(X[:100])
     Z, labels = drifting_digits(n_events=3000).arrays()
-    few = StructuredLearner(Gaussian(0.0015), ten, budget=DropSmallest(300))
-    folded = StructuredLearner(Gaussian(0.0015), ten, rule=MarginProjection(), budget=Project(0.8))
-    tasks = {
-        "words of five digits, 100 stored": (learner, X, y, lambda: Gaussian(0.1)(rows, stored)),
-        "ten classes, Implicit, 300 stored": (few, Z, labels, lambda: Gaussian(0.0015)(Z, Z[:300])),
-        "ten classes, Projectron++": (folded, Z, labels, None),
-    }
+    codes = np.searchsorted(ten, labels)
+    sequences = StructuredLearner(Sequences(Gaussian(0.1), 0.1), ten, budget=DropSmallest(100))
+    tasks: dict[str, tuple[Any, ...]] = {
+        "words of five digits, Viterbi, 100 stored": (
+            sequences, X, y, lambda: Gaussian(0.1)(rows, stored), lambda: structured_loops.words(0.1, 0.1, X, y, 10, 100)
+        )
+    }  # fmt: skip
+    for size in (300, 1000):
+        tasks[f"ten classes, Implicit, {size:,} stored"] = (
+            StructuredLearner(Gaussian(0.0015), ten, budget=DropSmallest(size)),
+            Z,
+            labels,
+            lambda size=size: Gaussian(0.0015)(Z, Z[:size]),
+            lambda size=size: structured_loops.classes(0.0015, Z, codes, 10, size),
+        )
+    projected = StructuredLearner(Gaussian(0.0015), ten, rule=MarginProjection(), budget=Project(0.8))
+    tasks["ten classes, Projectron++"] = (projected, Z, labels, None, None)
     found = []
-    for name, (model, inputs, targets, bare) in tasks.items():
+    for name, (model, inputs, targets, bare, loop) in tasks.items():
+        if loop is not None:
+            same_steps(model.fit(inputs, targets), loop())
         seconds = best(lambda m=model, a=inputs, b=targets: m.fit(a, b))
-        ratio = None if bare is None else seconds / best(bare)
-        found.append({"task": name, "us a sample": 1e6 * seconds / len(inputs), "times the kernel values": ratio})
+        row = {"task": name, "us a sample": 1e6 * seconds / len(inputs)}
+        row["times the kernel values"] = None if bare is None else seconds / best(bare)
+        row["NumPy loop / ours"] = None if loop is None else best(loop) / seconds
+        found.append(row)
     show("structured labels", found)
     return found
 

@@ -258,6 +258,46 @@ def test_viterbi_is_the_exhaustive_search():
                 assert viterbi(score, x, barred) == max((label for label in every(x) if label != barred), key=score)
 
 
+def searched(score, x, exclude):
+    """Viterbi's search as a function of the user's, which runs in Python."""
+    return viterbi(score, x, exclude)
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.parametrize("cost", [None, hamming])
+@pytest.mark.parametrize("average", [False, True])
+def test_the_search_in_the_core_is_the_search_in_python(name, cost, average):
+    rule, budget = SEQUENCES[name]
+    if (cost is not None and not isinstance(rule, Implicit)) or (average and budget.evicts):
+        return
+    X, y = tagged(120, most=12)
+    weights = np.where(np.arange(120) % 7 == 3, 0.0, 1.0)
+    core, python = (
+        StructuredLearner(Sequences(KERNEL, 0.6), LABELS, argmax, cost, rule, budget, average)
+        for argmax in (None, searched)
+    )
+    assert core.prequential(X, y, weights) == python.prequential(X, y, weights)
+    assert core.support_ids_.tolist() == python.support_ids_.tolist()
+    np.testing.assert_allclose(core.dual_coef_, python.dual_coef_, atol=1e-12)
+    assert core.predict(X) == python.predict(X)
+
+
+def test_a_cost_that_fails_changes_nothing():
+    X, y = tagged(60)
+    asked = []
+
+    def cost(label, rival):
+        asked.append((label, rival))
+        return -1.0 if len(asked) == 70 else 1.0
+
+    model = StructuredLearner(Sequences(KERNEL), LABELS, cost=cost).fit(X[:30], y[:30])
+    before = hypothesis(model)
+    assert all(label in y and type(rival) is tuple and len(rival) == len(label) for label, rival in asked)
+    with pytest.raises(ValueError, match=r"row 39: cost\(.*\) must be a number >= 0, got -1"):
+        model.partial_fit(X[:60], y[:60])
+    assert hypothesis(model) == before
+
+
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_sequences_however_they_are_cut_and_saved(name, tmp_path):
     rule, budget = SEQUENCES[name]

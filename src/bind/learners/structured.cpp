@@ -2,7 +2,7 @@
 #include "bind/bind.hpp"
 #include "bind/learners/bound_learner.hpp"
 #include "core/kernels/check.hpp"
-#include "core/structured/joint.hpp"
+#include "core/structured/viterbi.hpp"
 
 namespace gristmill::bind {
 
@@ -76,16 +76,20 @@ struct PyJoint {
     }
 };
 
+std::vector<std::int64_t> starts_of(const Starts& given, const Rows& rows) {
+    std::vector<std::int64_t> start(given.data(), given.data() + given.shape(0));
+    if (start.empty() || start.front() != 0 || start.back() != static_cast<std::int64_t>(batch_count(rows.batch)))
+        throw nb::value_error("the samples do not cover the rows");
+    for (std::size_t i = 1; i < start.size(); ++i)
+        if (start[i] <= start[i - 1]) throw nb::value_error("a sample has no rows");
+    return start;
+}
+
 // Samples of a chunk, one after the other, for a search in Python.
 class PySamples {
   public:
     PySamples(PyJoint& joint, nb::handle source, Starts start)
-        : f_(joint.f), rows_(joint.checked(source)), start_(start.data(), start.data() + start.shape(0)) {
-        if (start_.empty() || start_.front() != 0 ||
-            start_.back() != static_cast<std::int64_t>(batch_count(rows_.batch)))
-            throw nb::value_error("the samples do not cover the rows");
-        for (std::size_t i = 1; i < start_.size(); ++i)
-            if (start_[i] <= start_[i - 1]) throw nb::value_error("a sample has no rows");
+        : f_(joint.f), rows_(joint.checked(source)), start_(starts_of(start, rows_)) {
         samples_.emplace(f_, rows_.batch, start_);
     }
     void at(std::size_t i) {
@@ -139,6 +143,44 @@ nb::object learn_all_classes(PyJoint& joint, nb::handle source, Symbols labels, 
                       [&] { interrupts(); });
     }
     return want ? nb::cast(array_of(std::move(scores), {count, classes})) : nb::none();
+}
+
+// cost: None, or a function of the position of a sample and the symbols of a rival.
+nb::object learn_all_sequences(PyJoint& joint, nb::handle source, Starts starts, Symbols labels,
+                               std::optional<Array1<double>> weights, nb::object cost, std::size_t symbols, bool want) {
+    const Rows rows = joint.checked(source);
+    const auto start = starts_of(starts, rows);
+    const Label y = label_of(labels);
+    const bool fits = y.size() == batch_count(rows.batch) && symbols >= 2 &&
+                      (!weights || weights->shape(0) + 1 == start.size()) &&
+                      std::all_of(y.begin(), y.end(),
+                                  [&](std::int32_t c) { return c >= 0 && static_cast<std::size_t>(c) < symbols; });
+    if (!fits) throw nb::value_error("rows, labels and weights do not fit together");
+    std::vector<std::int32_t> best(want ? y.size() : 0);
+    std::function<double(std::size_t, Label)> price;
+    if (!cost.is_none())
+        price = [&](std::size_t i, Label rival) { return nb::cast<double>(cost(i, array_from(rival))); };
+    {
+        std::optional<nb::gil_scoped_release> release;
+        if (cost.is_none()) release.emplace();
+        Interrupts interrupts;
+        learn_sequences(joint.f, rows.batch, start, y,
+                        weights ? std::span(weights->data(), weights->size()) : std::span<const double>(), symbols,
+                        price, want ? best.data() : nullptr, [&] { interrupts(); });
+    }
+    return want ? nb::cast(array_of(std::move(best))) : nb::none();
+}
+
+nb::ndarray<nb::numpy, std::int32_t> all_best_sequences(PyJoint& joint, nb::handle source, Starts starts,
+                                                        std::size_t symbols, bool average) {
+    const Rows rows = joint.checked(source);
+    const auto start = starts_of(starts, rows);
+    std::vector<std::int32_t> out;
+    {
+        nb::gil_scoped_release release;
+        out = best_sequences(joint.f, rows.batch, start, symbols, average);
+    }
+    return array_of(std::move(out));
 }
 
 nb::ndarray<nb::numpy, double> all_row_scores(PyJoint& joint, nb::handle source, std::size_t symbols, bool average) {
@@ -228,6 +270,10 @@ void bind_structured(nb::module_& m) {
         .def("copy", [](const PyJoint& self) { return PyJoint{JointExpansion(self.f)}; })
         .def("learn_classes", &learn_all_classes, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(),
              nb::arg("costs").none(), nb::arg("classes"), nb::arg("want_scores"))
+        .def("learn_sequences", &learn_all_sequences, nb::arg("rows"), nb::arg("start"), nb::arg("labels"),
+             nb::arg("weights").none(), nb::arg("cost").none(), nb::arg("symbols"), nb::arg("want_best"))
+        .def("best_sequences", &all_best_sequences, nb::arg("rows"), nb::arg("start"), nb::arg("symbols"),
+             nb::arg("average"))
         .def("learn_given",
              [](PyJoint& self, nb::handle row, nb::handle cross, std::int32_t y, std::int32_t rival, double margin,
                 double cost, double weight) {

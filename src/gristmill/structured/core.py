@@ -6,6 +6,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..budgets import DropOldest, DropRandom, DropSmallest, Project
 from ..kernels import Kernel
 from ..rules import Implicit, MarginProjection
 from .search import Floats, Label, RowScore, Score, Search, SequenceScore
-from .sequences import Sequences
+from .sequences import Sequences, viterbi
 
 Symbols = npt.NDArray[np.int32]
 
@@ -114,6 +115,8 @@ class JointCore:
             numbers = np.array([held.names[label] for label in labels], dtype=np.int32)
             costs = self.search.costs(held.names, labels)
             answers = held.f.learn_classes(rows, numbers, weights, costs, len(held.names), want_scores)
+        elif self._viterbi_in_core():
+            answers = self._learn_sequences(held, rows, labels, weights, want_scores)
         else:
             answers = self._search_and_learn(held, rows, labels, weights, want_scores)
         if self.held.f.seen == 0:
@@ -124,6 +127,22 @@ class JointCore:
         if not want_scores:
             return None
         return np.array(answers) if self.lists_scores else answers
+
+    def _viterbi_in_core(self) -> bool:
+        return isinstance(self.kernel, Sequences) and self.search.argmax is viterbi
+
+    def _learn_sequences(self, held: State, sequences: Any, labels: list[Any], weights: Any, want: bool) -> Any:
+        """One pass with Viterbi's search; the best labels before each sample if wanted."""
+        rows, start = _joined(sequences)
+        tags, names, search, cost = list(held.names), held.names, self.search, None
+        if search.cost is not None:
+
+            def cost(i: int, rival: Symbols) -> float:
+                return search.delta(labels[i], tuple(tags[number] for number in rival), f"row {i}")
+
+        numbers = np.array([names[tag] for label in labels for tag in label], dtype=np.int32)
+        best: Any = held.f.learn_sequences(rows, start, numbers, weights, cost, len(names), want)
+        return _labels(best, start, tags) if want else []
 
     def _search_and_learn(
         self, held: State, rows: Any, labels: Sequence[object], weights: Any, want_scores: bool
@@ -172,6 +191,9 @@ class JointCore:
                 return list(table)
             names = list(held.names)
             return [names[number] for number in table.argmax(axis=1)]
+        if self._viterbi_in_core() and not scores:
+            flat, start = _joined(rows)
+            return _labels(held.f.best_sequences(flat, start, len(held.names), average), start, list(held.names))
         samples = self._samples(held, rows)
         return [self._answer(samples.at(i, average), samples, i, scores) for i in range(count_of(rows))]
 
@@ -233,13 +255,24 @@ class _RowSamples:
         self._core.learn(held.symbols(label, True), held.symbols(rival, True), margin, cost, weight)
 
 
+def _joined(sequences: list[Floats]) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """The rows of all sequences, and where each sequence begins."""
+    start = np.cumsum([0, *(len(x) for x in sequences)], dtype=np.int64)
+    return np.concatenate(sequences), start
+
+
+def _labels(numbers: Symbols, start: npt.NDArray[np.int64], tags: list[Label]) -> list[tuple[Label, ...]]:
+    """The tags of each sequence."""
+    found = [tags[number] for number in numbers.tolist()]
+    return [tuple(found[first:end]) for first, end in pairwise(start.tolist())]
+
+
 class _SequenceSamples:
     """Sequences of rows with one tag per row."""
 
     def __init__(self, held: State, sequences: list[Floats]) -> None:
         self._held, self._sequences = held, sequences
-        start = np.concatenate([[0], np.cumsum([len(x) for x in sequences])]).astype(np.int64)
-        self._core = _core.JointSamples(held.f, np.concatenate(sequences), start)
+        self._core = _core.JointSamples(held.f, *_joined(sequences))
 
     def at(self, i: int, average: bool) -> SequenceScore:
         self._core.at(i)

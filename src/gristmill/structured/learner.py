@@ -251,9 +251,8 @@ class StructuredLearner(StreamEstimator):
                 self.n_features_in_ = table.shape[1]
             if table.shape[1] != self.n_features_in_:
                 raise ValueError(f"row {i}: a row has {table.shape[1]} features, and the model {self.n_features_in_}")
-            bad = np.argwhere(~np.isfinite(table))
-            if len(bad):
-                at = tuple(bad[0])
+            if not np.isfinite(table).all():
+                at = tuple(np.argwhere(~np.isfinite(table))[0])
                 raise ValueError(
                     f"row {i}: X contains NaN or infinity: position {at[0]}, column {at[1]} is {table[at]}"
                 )
