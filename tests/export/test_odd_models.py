@@ -52,6 +52,15 @@ def test_a_race_of_one_class(count):
     test_onnx.agree(model.fit(X[:count], ["only"] * count), X[:50])
 
 
+@pytest.mark.parametrize("count", [1, 3, 15, 16, 40])
+def test_the_first_events_of_learners_without_settings(count):
+    X, two, _, number = stream(12)
+    test_onnx.agree(g.AutoRegressor().fit(X[:count], 50 * number[:count] + 7), X[100:140], limit=1e-5)
+    test_onnx.agree(g.AutoClassifier().fit(X[:count], two[:count]), X[100:140], limit=1e-5)
+    with pytest.raises(ExportError, match="AutoRegressor"):
+        to_c(g.AutoRegressor().fit(X[:count], number[:count]))
+
+
 def test_two_hundred_classes(tmp_path):
     rng = np.random.default_rng(4)
     centres, labels = rng.normal(size=(200, 3)) * 4, np.array([f"{at}" for at in range(200)])

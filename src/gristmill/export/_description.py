@@ -352,6 +352,8 @@ def _race(model: Any, views: list[ExpertView], rows: Rows, names: tuple[str, ...
     if task == "novelty":
         mixed = _novelty_mixture(mixture, places, float(model.alarm_rate))
         return _replace(found, mixture=mixed, offset=float(mixture.margin))
+    if len(race.state().get("target.held_labels", ())):  # the median until targets are measured
+        return _replace(found, experts=(Expert(Constant(), np.array([float(race.target.first)])),))
     share = _SHARES[task] if getattr(model, "share", None) is None else float(model.share)
     return _replace(found, mixture=_mixture(mixture, len(views), places, task, share))
 

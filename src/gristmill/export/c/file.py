@@ -135,6 +135,7 @@ def _refuse(found: Description) -> None:
         kinds = {
             "MaclaurinFeatures": "a map of random features",
             "FourierFeatures": "a map of random features",
+            "Constant": "a race before its first targets are measured",
         }
         raise ExportError(f"{found.kind}: {kinds[type(body).__name__]} is exported to ONNX, not to C")
     for column in found.rows.table or ():
