@@ -189,7 +189,7 @@ def test_a_long_curve_is_the_mean_of_its_parts():
     class Answers:
         """A fleet that says what it is told to."""
 
-        _model = gristmill.KernelRegressor()
+        member_model = gristmill.KernelRegressor()
 
         def prequential(self, keys, rows, y, classes=None):
             return np.zeros(len(keys))

@@ -160,6 +160,61 @@ def test_saved_state_is_read_by_name_in_persist_only():
     assert found == OPEN_STATE
 
 
+#: how often the package reads a private name that another module defines, and writes `Any`; both only shrink
+MOST_PRIVATE = 13
+MOST_ANY = 2800
+#: methods of named tuples, public in spite of the underscore
+TUPLES = ("_replace", "_asdict", "_fields", "_make")
+
+
+def private_names(path: Path) -> tuple[set[str], list[str]]:
+    """Private names that a file defines, and those that it reads of other objects without defining them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    read = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
+            continue
+        of = node.value
+        if isinstance(of, ast.Name) and of.id in ("self", "cls"):
+            own |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
+        elif node.attr not in TUPLES and not (
+            isinstance(of, ast.Call) and isinstance(of.func, ast.Name) and of.func.id == "super"
+        ):
+            read.append(node.attr)
+    return own, [name for name in read if name not in own]
+
+
+def private_names_of_others(paths: list[Path]) -> dict[str, list[str]]:
+    """Accesses such as `model._run` in a file that does not define the name, while another file does."""
+    names = {path: private_names(path) for path in paths}
+    defined = set().union(*(own for own, _ in names.values()))
+    found = {name(path): [private for private in read if private in defined] for path, (_, read) in names.items()}
+    return {path: privates for path, privates in found.items() if privates}
+
+
+def test_modules_use_few_private_names_of_each_other():
+    found = private_names_of_others(sorted((ROOT / "src" / "gristmill").rglob("*.py")))
+    assert sum(map(len, found.values())) <= MOST_PRIVATE, found
+
+
+def test_a_private_name_of_another_module_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    first, second = tmp_path / "a.py", tmp_path / "b.py"
+    first.write_text(
+        "class A:\n    def __init__(self, b):\n        self._a = b\n    def f(self, c):\n        return c._a\n"
+    )
+    second.write_text("def g(a):\n    return a._a, a._elsewhere, a._replace(b=1)\n")
+    assert private_names_of_others([first, second]) == {"b.py": ["_a"]}
+
+
+def test_annotations_say_more_than_any():
+    source = ROOT / "src" / "gristmill"
+    count = sum(len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8"))) for path in source.rglob("*.py"))
+    assert count <= MOST_ANY
+
+
 def test_includes_point_one_way():
     path = ROOT / "tools" / "include_order.py"
     spec = importlib.util.spec_from_file_location("include_order", path)

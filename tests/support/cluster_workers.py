@@ -116,10 +116,10 @@ def batches(fleet, count=12, size=40, keys=15, seed=0, texts=False):
     for number in range(count):
         devices = rng.integers(0, keys, size=size)
         X = rng.normal(size=(size, 3))
-        if isinstance(fleet._model, KernelClassifier):
+        if isinstance(fleet.member_model, KernelClassifier):
             y = rng.integers(0, 2 + min(number, 11) // 4, size=size)
             y = np.array(["a", "z", "k", "b", "y"])[y]
-        elif isinstance(fleet._model, KernelRegressor):
+        elif isinstance(fleet.member_model, KernelRegressor):
             y = X[:, 0] + devices
         else:
             y = None

@@ -85,6 +85,7 @@ class StreamEstimator(StoredEstimator):
 
     _run: Run | None = None  # nothing is learned yet
     _learning_in: int | None = None  # the thread that learns now
+    _columns: int | None = None  # by `expect_columns`
     #: weight of each class, for learners with `class_weight`
     class_weight: Any = None
     #: whether `widen` gives it more columns in mid-stream
@@ -116,11 +117,11 @@ class StreamEstimator(StoredEstimator):
         """Sample weights, multiplied by class weights."""
         return weights
 
-    def _weight(self, run: Run, y: Labels) -> float:
+    def event_weight(self, run: Run, y: Labels) -> float:
         """Weight of one sample whose label is known."""
         return 1.0
 
-    def _passes(self) -> int:
+    def n_passes(self) -> int:
         """Number of passes of `fit` over the samples."""
         return 1
 
@@ -131,13 +132,13 @@ class StreamEstimator(StoredEstimator):
     #: rows times bytes of the model below which the core uses one thread in any case
     _little: ClassVar[int] = 1 << 24
 
-    def _jobs(self) -> Any:
+    def n_threads(self) -> Any:
         """Number of threads that the core may use, by `n_jobs`."""
         return 1
 
     def _ask(self, core: Any, call: Callable[..., Found], rows: Any, *given: Any) -> Found:
         """Scores of rows by the core, with `n_jobs` threads; a few rows use one thread, since a pool costs more."""
-        jobs = self._jobs()
+        jobs = self.n_threads()
         if jobs == 1 or len(rows) == 1:
             return call(rows, *given)
         count, numbers = inputs.extent(rows)
@@ -150,6 +151,15 @@ class StreamEstimator(StoredEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._run is not None
+
+    @property
+    def fitted_run(self) -> Run | None:
+        """What is learned, as one object; None before the first sample."""
+        return self._run
+
+    def expect_columns(self, count: int) -> None:
+        """The number of columns of a table before rare columns widen it: defaults of the kernel go by it."""
+        self._columns = count
 
     def _started(self) -> Run:
         if self._run is None:
@@ -350,7 +360,7 @@ class StreamEstimator(StoredEstimator):
         number = self._number(run, y)
         if number is None:
             return False
-        run.core.learn_one(x, number, 1.0 if self.class_weight is None else self._weight(run, y))
+        run.core.learn_one(x, number, 1.0 if self.class_weight is None else self.event_weight(run, y))
         early = run.early
         if early is not None and early.take(x[None], np.array([number])):
             run.early = None

@@ -260,7 +260,7 @@ class Detector(OutlierMixin, StreamEstimator):
 
 def classes_of(model: StreamEstimator) -> npt.NDArray[np.generic]:
     """`classes_` of a learner from class labels."""
-    run = model._run
+    run = model.fitted_run
     if run is None:
         raise AttributeError(f"{type(model).__name__!r} object has no attribute 'classes_' before it has learned")
     return run.labels.view(run.core.classes).classes
@@ -268,5 +268,5 @@ def classes_of(model: StreamEstimator) -> npt.NDArray[np.generic]:
 
 def score_of_one(model: StreamEstimator, x: object) -> Any:
     """The score of one event; 0 before anything was learned."""
-    score = 0.0 if model._run is None else model._scores_one(x)[0]
+    score = 0.0 if model.fitted_run is None else model._scores_one(x)[0]
     return float(score) if isinstance(score, float) else score

@@ -166,10 +166,10 @@ def _weighed(relevance: Any) -> StreamScaler:
     """A standard scaling equivalent to weighted columns."""
     scaler: StreamScaler = copy.deepcopy(relevance.standard)
     count = min(scaler.n_seen_, scaler.warmup or scaler.n_seen_)
-    first, sums, squares = scaler._state
+    first, sums, squares = scaler.moments
     mean = sums / count
     spread = np.maximum(squares / count - mean * mean, 0.0)
-    scaler._state = np.stack([first, sums, count * (spread / relevance.weights**2 + mean * mean)])
+    scaler.moments = np.stack([first, sums, count * (spread / relevance.weights**2 + mean * mean)])
     return scaler
 
 

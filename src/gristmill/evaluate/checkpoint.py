@@ -53,9 +53,9 @@ def write(follower: Follower, path: Any) -> None:
         "gristmill": "checkpoint",
         "result": asdict_without_model(follower.result),
         "tallies": {tally.name: tally.state for tally in follower.tallies},
-        "recent": [_said_to_json(batch) for batch in follower._recent],
-        "since": follower._since,
-        "every": follower._every,
+        "recent": [_said_to_json(batch) for batch in follower.recent_batches],
+        "since": follower.since_entry,
+        "every": follower.entry_every,
         "window": follower.window,
     }
     persist.write(place, json.dumps(record, default=_plain).encode())
@@ -89,8 +89,8 @@ def restore(follower: Follower, path: Any) -> int:
     follower.result = Result(**record["result"], model=model)
     for tally in follower.tallies:
         tally.state = record["tallies"][tally.name]
-    follower._recent = deque(_said_from_json(plain) for plain in record["recent"])
-    follower._since, follower._every = record["since"], record["every"]
+    follower.recent_batches = deque(_said_from_json(plain) for plain in record["recent"])
+    follower.since_entry, follower.entry_every = record["since"], record["every"]
     return follower.result.n_events
 
 

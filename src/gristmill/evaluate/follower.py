@@ -88,9 +88,9 @@ class Follower:
         self.kinds = choose(metrics, task)
         self.tallies = [kind() for kind in self.kinds]
         self._needs_labels = any(kind.needs_labels for kind in self.kinds)
-        self._recent: deque[PredictionBatch] = deque()
-        self._since = 0  # events since the last entry of the curve
-        self._every = window
+        self.recent_batches: deque[PredictionBatch] = deque()
+        self.since_entry = 0  # events since the last entry of the curve
+        self.entry_every = window
         self._classes = classes if self._takes_classes() else None
         self.result = Result(name=name, stream=stream, task=task, model=model)
         self.result.details = Details(task) if details else None
@@ -111,7 +111,7 @@ class Follower:
         start, count = 0, size(chunk)
         while start < count:
             # A call costs the model as much as hundreds of events: late in a long stream pieces may be longer.
-            stop = min(count, start + max(self._every - self._since, _LEAST, self.result.n_events // 16))
+            stop = min(count, start + max(self.entry_every - self.since_entry, _LEAST, self.result.n_events // 16))
             piece = chunk if stop - start == count else cut(chunk, start, stop)
             if self.result.details is not None:
                 self.result.details.before(self.model, piece)
@@ -145,17 +145,17 @@ class Follower:
         """
         start = 0
         while start < count:
-            stop = min(count, start + max(self._every - self._since, 1))
+            stop = min(count, start + max(self.entry_every - self.since_entry, 1))
             part = slice(start, stop)
             self._note(part_of(y, part), part_of(scores, part), stop - start)
             start = stop
-            if self._since >= self._every:
+            if self.since_entry >= self.entry_every:
                 self.record()
 
     def _note(self, y: Labels, scores: object, count: int) -> None:
         unscored = min(max(self.warmup - self.result.n_events, 0), count)
         self.result.n_events += count
-        self._since += count
+        self.since_entry += count
         if scores is None or unscored == count:
             return
         batch = self.batch(y, scores).part(unscored, count)
@@ -167,11 +167,11 @@ class Follower:
             self.snapshot(batch)
         if self.result.details is not None:
             self.result.details.add(batch, self.result.n_events - len(batch.predicted))
-        self._recent.append(batch)
+        self.recent_batches.append(batch)
         self.result.n_scored += count - unscored
-        held = sum(len(part.predicted) for part in self._recent)
-        while held - len(self._recent[0].predicted) >= self.window:
-            held -= len(self._recent.popleft().predicted)
+        held = sum(len(part.predicted) for part in self.recent_batches)
+        while held - len(self.recent_batches[0].predicted) >= self.window:
+            held -= len(self.recent_batches.popleft().predicted)
 
     def snapshot(self, batch: PredictionBatch) -> None:
         if self._marks is None:
@@ -196,7 +196,7 @@ class Follower:
         """Fresh tallies over the last window."""
         fresh = [kind() for kind in self.kinds]
         left = self.window
-        for batch in reversed(self._recent):
+        for batch in reversed(self.recent_batches):
             count = len(batch.predicted)
             part = batch.part(max(0, count - left), count)
             for tally in fresh:
@@ -221,13 +221,13 @@ class Follower:
         entry: dict[str, float] = {"event": result.n_events, **result.metrics}
         entry |= {f"rolling_{name}": value for name, value in result.rolling.items()}
         result.curve.append({**entry, "stored": result.stored, "bytes": result.bytes})
-        self._since = 0
+        self.since_entry = 0
         if len(result.curve) > _MOST_ENTRIES:
             result.curve = result.curve[1::2]
-            self._every *= 2
+            self.entry_every *= 2
 
     def finish(self) -> Result:
         """Close the record at the end of the stream."""
-        if self._since:
+        if self.since_entry:
             self.record()
         return self.refresh()

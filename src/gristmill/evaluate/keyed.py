@@ -45,7 +45,7 @@ class KeyRecord:
 
 def _if_the_learners_have(method: Any) -> Any:
     """A method that is there if the fleet's learners have it."""
-    return available_if(lambda run: hasattr(run.fleet._model, method.__name__))(method)
+    return available_if(lambda run: hasattr(run.fleet.member_model, method.__name__))(method)
 
 
 class KeyedRun:
@@ -58,7 +58,7 @@ class KeyedRun:
 
     def __init__(self, fleet: Any) -> None:
         self.fleet = fleet
-        self.task = str(task_of(fleet._model))
+        self.task = str(task_of(fleet.member_model))
         self.measure = MEASURES[self.task]
         self._number: dict[str, int] = {}
         self._events = np.zeros(0, dtype=np.int64)
@@ -67,7 +67,7 @@ class KeyedRun:
         self._total = np.zeros(0)
 
     def __sklearn_tags__(self) -> Any:
-        return self.fleet._model.__sklearn_tags__()
+        return self.fleet.member_model.__sklearn_tags__()
 
     # ---- as one learner ---------------------------------------------------------------------------------------
 

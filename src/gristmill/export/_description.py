@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.estimator import core_of, run_of
 from .._common.labels import halves
 from ..learners.rule_learner import RuleLearner
 from ..streams.rank import RankScaler
@@ -67,7 +68,7 @@ def snapshot(model: object) -> Any:
     if isinstance(model, g.Prepared):
         if not model.__sklearn_is_fitted__():
             raise ExportError("Prepared has learned nothing yet: call fit, partial_fit or learn_one before the export")
-        _refuse_others(model._pipeline.model)  # type: ignore[union-attr]
+        _refuse_others(model.pipeline.model)
     else:
         _refuse_others(model)
     return copy.deepcopy(model)
@@ -112,7 +113,7 @@ def _plain_rows(model: Any) -> Rows:
 
 
 def _prepared(model: Any) -> Description:
-    pipeline = model._pipeline
+    pipeline = model.pipeline
     inner = pipeline.model
     if pipeline.table is None:
         raise ExportError(
@@ -154,8 +155,8 @@ def _rows_of(pipeline: Any) -> tuple[Rows, tuple[str, ...]]:
     if table.is_plain:
         gaps = fills if table.missing == "fill" else None
         return Rows(width, fills=gaps, scaling=scaling), tuple(map(str, table.names))
-    columns = tuple(_column(column, table, fills) for column in table._layout.columns if column.kind is not None)
-    unknown = tuple(column.name for column in table._layout.columns if column.kind is None)
+    columns = tuple(_column(column, table, fills) for column in table.layout.columns if column.kind is not None)
+    unknown = tuple(column.name for column in table.layout.columns if column.kind is None)
     if not columns:
         raise ExportError(
             f"Prepared has seen no value of its columns {', '.join(map(repr, unknown))} yet: learn some first"
@@ -165,7 +166,7 @@ def _rows_of(pipeline: Any) -> tuple[Rows, tuple[str, ...]]:
 
 def _fills(table: Any) -> Floats:
     """What stands for a missing value of each column of numbers."""
-    first, total, count = (np.asarray(line) for line in table._means.core.state())
+    first, total, count = (np.asarray(line) for line in table.means.core.state())
     with np.errstate(invalid="ignore", over="ignore"):
         found = first + total / np.maximum(count, 1.0)
     return np.where(np.isfinite(found), found, first)
@@ -179,7 +180,7 @@ def _column(column: Any, table: Any, fills: Floats) -> NumberColumn | CategoryCo
         )
     if column.kind == "category":
         return CategoryColumn(column.name, dict(column.values), int(column.other), int(column.missing))
-    first = float(table._means.first[column.slot])
+    first = float(table.means.first[column.slot])
     return NumberColumn(
         column.name, column.kind, int(column.place), float(fills[column.slot]), first, int(column.missing)
     )
@@ -193,7 +194,7 @@ def _scaling_of(scaler: Any, places: Any, width: int) -> Scaling | RankMaps | No
         return _rank_maps(scaler.maps(), places, width)
     centre, spread = np.zeros(width), np.ones(width)
     found, _ = scaler.affine_map()
-    _, low, high = (np.asarray(line) for line in scaler._scaling.state())
+    _, low, high = (np.asarray(line) for line in scaler.core.state())
     if not scaler.is_centred:
         wide = high - low if scaler.method == "minmax" else np.sqrt(high / max(scaler.known_events(), 1))
     elif scaler.method == "minmax":
@@ -239,7 +240,7 @@ def _learner(model: Any, rows: Rows, names: tuple[str, ...]) -> Description:
     from ..race.core import RaceCore
 
     task = str(model.learning_task.name)
-    run = model._run
+    run = run_of(model)
     core = run.core
     if isinstance(core, _core.Detector):
         detector = _detector(core, float(model.alarm_rate))
@@ -275,7 +276,7 @@ def _expert(
 def _body(model: Any, core: Any) -> Body:
     if hasattr(model, "map_"):
         return _mapped_body(model, core)
-    kernel = model._run.parts.kernel
+    kernel = run_of(model).parts.kernel
     points, coefs = _stored(model, core)
     if hasattr(kernel, "coordinate_parts"):
         width = points.shape[1]
@@ -287,7 +288,7 @@ def _body(model: Any, core: Any) -> Body:
             f"the kernel {kernel!r} is a Python function, which no exported file can call; use a built-in kernel"
         )
     program = tuple(tuple(node) for node in kernel.kernel_program())
-    neighbours = float(getattr(model._run.parts.rule, "neighbours", 0.0) or 0.0)
+    neighbours = float(getattr(run_of(model).parts.rule, "neighbours", 0.0) or 0.0)
     if neighbours > 0:
         count = min(len(points), max(2, int(neighbours * len(points) + 0.5)))
         return Neighbours(program, points, core.labels()[0][:, 0].copy(), count)
@@ -318,7 +319,7 @@ def _mapped_body(model: Any, core: Any) -> Body:
     map_, coefs = model.map_, np.asarray(core.coef(), dtype=np.float64).T
     name = type(map_).__name__
     if name == "RandomMaclaurin":
-        if map_._transformer is not None or map_._inner is not None:
+        if not map_.runs_in_core():
             raise ExportError(f"the map {map_!r} has an inner map; export a RandomMaclaurin over a dot-product kernel")
         return products_of(map_, coefs)
     if name == "RBFSampler":
@@ -373,7 +374,7 @@ def _expert_of(view: ExpertView) -> Expert:
     if scale is not None and view.scales_target:
         target = (float(scale.centre), float(scale.spread)) if scale.is_known else (float(scale.mean), 0.0)
     model = view.model
-    expert = _expert(model, model._run.core, scaling, target)
+    expert = _expert(model, core_of(model), scaling, target)
     if len(expert.intercept) < view.race.outputs:  # after a rest it knows fewer classes
         expert = _widened(expert, view.race.outputs)
     return expert

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.estimator import core_of, run_of
 from ..budgets import Budget
 from ..rules import Rule
 from ._plain import ExportError, Floats
@@ -40,7 +41,7 @@ def learning_of(model: Any) -> Learning:
     if not isinstance(model, g.Prepared):
         _refuse_parts(model)
         return _learner(model, model.saved_fields()[0])
-    pipeline: Any = model._pipeline
+    pipeline: Any = model.pipeline
     _refuse_parts(pipeline.model)
     if pipeline.table.is_sparse:
         raise ExportError(
@@ -74,7 +75,7 @@ def _no(model: object, what: str, instead: str) -> ExportError:
 
 
 def _refuse_parts(model: Any) -> None:
-    parts = model._run.parts
+    parts = run_of(model).parts
     rule, budget = type(parts.rule).__name__, type(parts.budget).__name__
     if not isinstance(parts.rule, Rule) or rule not in RULES:
         raise _no(model, f"the rule {rule}", f"use one of {', '.join(RULES)}")
@@ -89,7 +90,7 @@ def _refuse_parts(model: Any) -> None:
 
 
 def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
-    parts = model._run.parts
+    parts = run_of(model).parts
     if "points" not in arrays:
         raise _no(model, "a model of sparse rows", "fit it with a dense array")
     if model.learning_task.name == "classification" and int(arrays["classes"][0]) < 2:
@@ -98,7 +99,7 @@ def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
         raise _no(model, "a regressor of several targets", "export one model a target")
     from ..merging.compression import points_within
 
-    capacity = points_within(model, parts, model._run.core, parts.budget.size)
+    capacity = points_within(model, parts, core_of(model), parts.budget.size)
     if capacity > MOST:
         raise _no(model, f"a budget of {capacity:,} points", f"use {MOST:,} at most")
     return Learning(parts.rule, type(parts.budget).__name__, capacity, arrays)

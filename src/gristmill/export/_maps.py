@@ -79,8 +79,9 @@ def _structured(count: int, width: int, random: _Random) -> tuple[Floats, Floats
 
 def products_of(map_: Any, coefs: Floats) -> MaclaurinFeatures:
     """A fitted RandomMaclaurin over a dot-product kernel, and the weights of its features, (features, outputs)."""
-    random, width = _Random(int(map_._seed)), int(map_._width)
-    real_counts, pair_counts = _levels(map_._degrees), _levels(map_._pair_degrees)
+    drawn = map_.drawn()
+    random, width = _Random(drawn.seed), drawn.width
+    real_counts, pair_counts = _levels(drawn.degrees), _levels(drawn.pair_degrees)
     real: list[MaclaurinFactor] = []
     pairs: list[MaclaurinFactor] = []
     if map_.structured:
@@ -108,14 +109,14 @@ def products_of(map_: Any, coefs: Floats) -> MaclaurinFeatures:
             there, some = both[start : start + count, :, 0], values[start : start + count]
             pairs.append(MaclaurinFactor(np.where(there, 0.0, some).T, np.where(there, some, 0.0).T))
             start += count
-    constant, linear = map_._lead
+    constant, linear = drawn.lead
     return MaclaurinFeatures(
         width,
         float(constant),
         float(linear),
-        np.asarray(map_._weights, dtype=np.float64),
+        np.asarray(drawn.weights, dtype=np.float64),
         tuple(real),
-        np.asarray(map_._pair_weights, dtype=np.float64),
+        np.asarray(drawn.pair_weights, dtype=np.float64),
         tuple(pairs),
         coefs,
     )

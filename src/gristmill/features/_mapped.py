@@ -64,7 +64,7 @@ class MappedCore:
     # ---- rows ----------------------------------------------------------------------------------------------
 
     def _mapped(self, X: Table) -> npt.NDArray[np.generic]:
-        if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
+        if isinstance(self.map, RandomMaclaurin) and not self.map.uses_transformer:
             return self.map.map_columns(X)
         Z = self.map.transform(X)
         Z = Z.toarray() if hasattr(Z, "toarray") else np.asarray(Z)
@@ -92,7 +92,7 @@ class MappedCore:
             raise ValueError(
                 f"Input X contains {kind}: row {row}, column {column} is {value}; impute or drop such rows first"
             )
-        if isinstance(self.map, RandomMaclaurin) and self.map._transformer is None:
+        if isinstance(self.map, RandomMaclaurin) and not self.map.uses_transformer:
             self.map.check_reach(X)
 
     # ---- learning and scoring ------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class MappedCore:
     @property
     def memory_bytes(self) -> int:
         map_bytes = 0
-        if isinstance(self.map, RandomMaclaurin) and self.map._inner is None:
+        if isinstance(self.map, RandomMaclaurin) and self.map.runs_in_core():
             map_bytes = self.map.core_map(np.float32 if self.is_single else np.float64).memory_bytes
         return int(self.linear.memory_bytes + map_bytes)
 

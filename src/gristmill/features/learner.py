@@ -108,7 +108,7 @@ class FeatureLearner(RuleLearner):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _jobs(self) -> int | None:
+    def n_threads(self) -> int | None:
         return self.n_jobs
 
     # ---- composition ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,18 @@ _SAMPLE = 256  # rows from which measure="optimal" takes its moments
 
 #: a degree that no law of the data reaches
 _HIGHEST = 4096
+
+
+class DrawnMap(NamedTuple):
+    """What a fitted map has drawn; the core makes the signs from the seed."""
+
+    seed: int
+    width: int  # of the inputs
+    degrees: npt.NDArray[np.int32]  # of each real feature
+    pair_degrees: npt.NDArray[np.int32]  # of each pair of features
+    lead: tuple[float, float]  # factors of the terms of degree 0 and 1 in front
+    weights: npt.NDArray[np.float64]
+    pair_weights: npt.NDArray[np.float64]
 
 
 class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
@@ -142,8 +154,20 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         kernel = self._kernel()
         return isinstance(kernel, Compose) and not kernel.is_transformer()
 
+    @property
+    def uses_transformer(self) -> bool:
+        """Whether a fitted transformer of another library comes first."""
+        return self._transformer is not None
+
     def runs_in_core(self) -> bool:
+        """Whether the core computes the map, without an inner map."""
         return self._inner is None and self._transformer is None
+
+    def drawn(self) -> DrawnMap:
+        """What `fit` drew, from which the core computes the map."""
+        return DrawnMap(
+            self._seed, self._width, self._degrees, self._pair_degrees, self._lead, self._weights, self._pair_weights
+        )
 
     def needs_only_width(self) -> bool:
         """Whether `fit` looks only at the number of columns, so that a stream may start with any chunk."""

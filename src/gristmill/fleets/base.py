@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from .. import _core, persist
-from .._base.estimator import Run
+from .._base.estimator import Run, with_run
 from .._common import labels as _labels
 from .._common.inputs import is_sparse, refuse_masked
 from .._common.labels import NO_LABELS, LabelTable, agreeing
@@ -51,9 +51,18 @@ class FleetBase(StoredEstimator):
 
     # ---- parts ----------------------------------------------------------------------------------------------------
 
+    @property
+    def label_table(self) -> LabelTable:
+        """The labels that the members have seen; a fleet that learns by batches of a log is given them."""
+        return self._table
+
+    @label_table.setter
+    def label_table(self, table: LabelTable) -> None:
+        self._table = table
+
     def checked_parts(self) -> Any:
         """Kernel, rule and budget of every member; raises for parts that fleets do not support."""
-        prototype, owner = self._model, type(self).__name__
+        prototype, owner = self.member_model, type(self).__name__
         if type(prototype) not in (KernelClassifier, KernelRegressor, KernelNovelty):
             raise TypeError(
                 f"{owner} takes a KernelClassifier, KernelRegressor or KernelNovelty as its prototype, or one of them "
@@ -86,15 +95,15 @@ class FleetBase(StoredEstimator):
         self.checked_parts()
 
     def _settled(self, parts: Any, width: int) -> Any:
-        return parts if parts.kernel is not None else parts._replace(kernel=self._model.default_kernel(width))
+        return parts if parts.kernel is not None else parts._replace(kernel=self.member_model.default_kernel(width))
 
     def _least_bytes(self) -> float:
         """Least bytes of a member, whose whole budget is reserved from the beginning. requires: n_features_in_"""
-        size = getattr(self._model.budget, "size", 1)
+        size = getattr(self.member_model.budget, "size", 1)
         return float(bytes_in(size)) if isinstance(size, str) else 8.0 * float(size or 1) * (self.n_features_in_ + 2)
 
     @property
-    def _model(self) -> Any:
+    def member_model(self) -> Any:
         """The learner inside the prototype, without its scaler."""
         return _scaled_members.inner(self.prototype)
 
@@ -105,19 +114,19 @@ class FleetBase(StoredEstimator):
             kernel=parts.kernel.kernel_program(),
             rule=parts.rule.core_spec(),
             budget=parts.budget.core_spec(),
-            task=self._model.learning_task.name,
+            task=self.member_model.learning_task.name,
             width=width,
             **_scaled_members.scaling(type(self).__name__, self.prototype),
             **more,
         )
 
     def drawn_seed(self) -> int:
-        return seed_of(self._model.random_state)
+        return seed_of(self.member_model.random_state)
 
     @property
     def _one_seed(self) -> bool:
         """Whether all members draw the same numbers."""
-        return isinstance(self._model.random_state, int | np.integer)
+        return isinstance(self.member_model.random_state, int | np.integer)
 
     # ---- what is learned --------------------------------------------------------------------------------------------
 
@@ -137,8 +146,8 @@ class FleetBase(StoredEstimator):
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The classes seen by any member, sorted."""
-        if not isinstance(self._model, KernelClassifier):
-            raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no classes_")
+        if not isinstance(self.member_model, KernelClassifier):
+            raise AttributeError(f"{type(self).__name__!r} of {type(self.member_model).__name__} has no classes_")
         return self._table.view(self._started().classes).classes
 
     # ---- input ------------------------------------------------------------------------------------------------------
@@ -168,24 +177,24 @@ class FleetBase(StoredEstimator):
     def _codes(self, y: Any, there: Any, classes: Any) -> tuple[LabelTable, Any, int]:
         """Labels or targets as numbers: the table afterwards, one number an event, classes known before the first."""
         owner = type(self).__name__
-        if isinstance(self._model, KernelNovelty):
+        if isinstance(self.member_model, KernelNovelty):
             return self._table, None, 0
         if y is None:
-            raise ValueError(f"{owner} of {type(self._model).__name__} requires y to be passed, but y is None")
+            raise ValueError(f"{owner} of {type(self.member_model).__name__} requires y to be passed, but y is None")
         refuse_masked(y, "y")
         if hasattr(y, "to_numpy"):
             flat = y.to_numpy().reshape(-1)
         else:  # labels in a list stay what they are: NumPy's strings lose zeros at their end, and 1 beside "a" becomes "1"
-            listed = isinstance(y, list | tuple) and isinstance(self._model, KernelClassifier)
+            listed = isinstance(y, list | tuple) and isinstance(self.member_model, KernelClassifier)
             flat = np.asarray(y, dtype=object if listed else None).reshape(-1)
         kept = flat if there is None else flat[there]
         numbers = np.zeros(len(flat))
-        if isinstance(self._model, KernelRegressor):
+        if isinstance(self.member_model, KernelRegressor):
             found, table, known = _labels.targets(owner, kept, len(kept)), self._table, 0
         else:
             table, found, known = self._labelled(owner, kept, classes)
             if len(table) > max(len(self._table), 2):
-                parts = self._model.checked_parts()
+                parts = self.member_model.checked_parts()
                 check_outputs(parts.rule, parts.budget, len(table))
         numbers[slice(None) if there is None else there] = found
         return table, numbers, known
@@ -222,7 +231,7 @@ class FleetBase(StoredEstimator):
 
     def _weighed(self, table: LabelTable, numbers: Any, weights: Any) -> Any:
         """Weights of events, times those of their classes where there are any."""
-        given = getattr(self._model, "class_weight", None)
+        given = getattr(self.member_model, "class_weight", None)
         if not isinstance(given, dict) or not len(table):
             return weights
         each = np.array([given.get(name, 1.0) for name in table.names])[numbers.astype(np.int64)]
@@ -232,16 +241,16 @@ class FleetBase(StoredEstimator):
 
     def shown_scores(self, scores: Any, classes: int) -> Any:
         """Scores of the core, outputs in the last axis, as they are shown outside."""
-        if not isinstance(self._model, KernelClassifier):
+        if not isinstance(self.member_model, KernelClassifier):
             return scores[..., 0]
         view = self._table.view(classes)
         return view.sign * scores[..., 0] if scores.shape[-1] == 1 else scores[..., view.columns]
 
     def predictions_of(self, scores: Any, classes: int) -> Any:
         """Predictions from scores: a class, a number, or -1 for an outlier."""
-        if isinstance(self._model, KernelRegressor):
+        if isinstance(self.member_model, KernelRegressor):
             return scores
-        if isinstance(self._model, KernelNovelty):
+        if isinstance(self.member_model, KernelNovelty):
             return np.where(scores < 0, -1, 1)
         known = self._table.view(classes).classes
         if len(known) == 0:
@@ -259,20 +268,20 @@ class FleetBase(StoredEstimator):
         return np.ascontiguousarray(agreeing(shares[..., columns], best))
 
     def _refuse_shares(self) -> None:
-        if not isinstance(self._model, KernelClassifier):
-            raise AttributeError(f"{type(self).__name__!r} of {type(self._model).__name__} has no predict_proba")
+        if not isinstance(self.member_model, KernelClassifier):
+            raise AttributeError(f"{type(self).__name__!r} of {type(self.member_model).__name__} has no predict_proba")
 
     # ---- a member as a learner --------------------------------------------------------------------------------------
 
     def _learner(self, pack: dict[str, Any], seed: int) -> Any:
         """The only member of a pack as a plain estimator."""
         core = self._started()
-        model = clone(self._model)
+        model = clone(self.member_model)
         parts = self._settled(self.checked_parts(), core.width)
         alone = model.new_core(parts, core.width, False, core.is_single, seed)
         core.give_member(pack, alone)
         model.n_features_in_ = core.width
-        model._run = Run(parts, alone, self._table)
+        with_run(model, Run(parts, alone, self._table))
         return _scaled_members.prepared(self.prototype, model, pack)
 
     def _packed(self, model: Any) -> dict[str, Any]:
@@ -287,7 +296,7 @@ class FleetBase(StoredEstimator):
         """State of a learner that can become a member, and of its scaler."""
         found, scaling = _scaled_members.unprepared(self.prototype, model)
         run: Any = getattr(found, "_run", None)
-        alike = type(found) is type(self._model) and run is not None
+        alike = type(found) is type(self.member_model) and run is not None
         if not alike or run.parts != self._settled(self.checked_parts(), run.core.width):
             raise ValueError(
                 f"a member must be a learner of the same kind and parts as the prototype, {self.prototype!r}, that has "

@@ -129,22 +129,22 @@ class KeyedFleet(FleetBase):
         parts = super().checked_parts()
         if not isinstance(self.center, bool):
             raise ValueError(f"center must be True or False, got {self.center!r}")
-        if self.center and not isinstance(self._model, KernelRegressor):
+        if self.center and not isinstance(self.member_model, KernelRegressor):
             raise ValueError(
-                f"center=True takes means off numbers: the prototype must be a KernelRegressor, got {self._model!r}"
+                f"center=True takes means off numbers: the prototype must be a KernelRegressor, got {self.member_model!r}"
             )
         if self.prior is not None:
             self._check_prior()
         return parts
 
     def _check_prior(self) -> None:
-        if isinstance(self._model, KernelNovelty):
+        if isinstance(self.member_model, KernelNovelty):
             raise ValueError("novelty has no labels for a prior to explain; use prior=None")
-        fits = is_classifier if isinstance(self._model, KernelClassifier) else is_regressor
+        fits = is_classifier if isinstance(self.member_model, KernelClassifier) else is_regressor
         if not hasattr(self.prior, "prequential") or not fits(self.prior):
             raise ValueError(
                 f"prior must be a learner for the task of the prototype, with prequential, such as a "
-                f"{type(self._model).__name__}, got {self.prior!r}"
+                f"{type(self.member_model).__name__}, got {self.prior!r}"
             )
         if self.center and "sample_weight" not in inspect.signature(self.prior.prequential).parameters:
             raise ValueError(
@@ -160,6 +160,11 @@ class KeyedFleet(FleetBase):
     @property
     def _core_(self) -> Any:
         return None if self._store is None else self._store.core
+
+    @property
+    def store(self) -> KeyStore | None:
+        """The learners of the keys; None before the first sample."""
+        return self._store
 
     def new_store(self, parts: object, start: Start) -> KeyStore:
         """An empty store; `_adopt` makes it the store of the fleet."""
@@ -275,7 +280,7 @@ class KeyedFleet(FleetBase):
                 chunk.center()
             if chunk.prior is not None:
                 store.core.check(events.rows, events.X)  # before the prior learns
-                chunk.explain(classes, self._offsets if isinstance(self._model, KernelClassifier) else None)
+                chunk.explain(classes, self._offsets if isinstance(self.member_model, KernelClassifier) else None)
             self._table = events.table  # first: a concurrent reader uses only as many names as it has scores
             scores = store.learn(chunk.events, chunk.offsets, want)
             if self._store is None or self._turns is not None:  # else nothing is kept beside the core
@@ -399,7 +404,7 @@ class KeyedFleet(FleetBase):
     def _scored(self, store: KeyStore, rows: Keys, X: Any, times: Any, shares: bool) -> tuple[object, int]:
         added: list[Any] = []
         offsets, prior = None, self.prior_
-        if prior is not None and isinstance(self._model, KernelClassifier):
+        if prior is not None and isinstance(self.member_model, KernelClassifier):
             offsets = self._offsets(prior, prior.decision_function(X), self._table)
         elif prior is not None:
             added.append(prior.predict(X))

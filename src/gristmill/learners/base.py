@@ -34,7 +34,6 @@ class KernelLearner(RuleLearner):
 
     widens = True
     #: columns of the table before scaling, if a scaler is in front; None for plain rows
-    _columns: int | None = None
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class KernelLearner(RuleLearner):
         self.passes = passes
         self.n_jobs = n_jobs
 
-    def _jobs(self) -> Any:
+    def n_threads(self) -> Any:
         return self.n_jobs
 
     # ---- composition ------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ class KernelLearner(RuleLearner):
         if additive.is_additive(kernel):
             additive.refuse_parts(kernel, rule, budget, bool(self.average))
         check_composition(rule, budget, bool(self.average))
-        check_passes(self._passes(), kernel, rule, budget)
+        check_passes(self.n_passes(), kernel, rule, budget)
         return Parts(kernel, rule, budget, bool(self.average), self._class_weight()).copied()
 
     def default_kernel(self, columns: int) -> Kernel:
@@ -84,7 +83,7 @@ class KernelLearner(RuleLearner):
         """The rule where none is given."""
         return self._default_rule
 
-    def _passes(self) -> int:
+    def n_passes(self) -> int:
         """Number of passes of `fit`, set by the estimator or by its rule."""
         own = getattr(self, "passes", 1)
         count.check(type(self).__name__, "passes", own)
@@ -106,7 +105,7 @@ class KernelLearner(RuleLearner):
             Instead of the parameter of that name.
         """
         refuse_no_weight(sample_weight)
-        often = self._passes()
+        often = self.n_passes()
         if passes is not None:
             count.check(type(self).__name__, "passes", passes)
             often = one_number_of_passes(often, passes)

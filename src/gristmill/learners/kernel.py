@@ -155,7 +155,7 @@ class KernelNovelty(KernelLearner, Detector):
         return Gaussian(20.0 / columns)  # narrow: what is familiar is close to something that was there
 
     def _rule_for(self, kernel: object, budget: object) -> Rule:
-        alone = self.budget is None and not is_additive(kernel) and self._passes() == 1
+        alone = self.budget is None and not is_additive(kernel) and self.n_passes() == 1
         return Density() if alone else self._default_rule
 
     @property

@@ -83,7 +83,7 @@ class RuleLearner(StreamEstimator):
     def _weighed(self, run: Run, labels: LabelTable, numbers: Any, weights: Any) -> Any:
         return self.learning_task.weighed(run.parts.class_weight, labels, numbers, weights)
 
-    def _weight(self, run: Run, y: Labels) -> float:
+    def event_weight(self, run: Run, y: Labels) -> float:
         return self.learning_task.weight(run.parts.class_weight, y)
 
     def spare_parts(self, run: Run) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._base.estimator import StreamEstimator
+from .._base.estimator import StreamEstimator, run_of
 from .._base.predictors import Classifier, Detector, Regressor
 from .._base.tasks import Classification, Novelty, Regression
 from .rule_learner import RuleLearner
@@ -35,7 +35,7 @@ def connect(
 
     largest: of a target; target: its scale in the core, or None; own: whether classes are answered as Python's own objects.
     """
-    kind, run, task = type(model), model._run, model.learning_task
+    kind, run, task = type(model), run_of(model), model.learning_task
     core = run.core
     if not _is_event_core(core) or not core.is_plain or run.early is not None or run.targets != 1:
         return False
@@ -43,7 +43,7 @@ def connect(
         return False
     face, name = _FACES[type(task)]
     largest = min(largest, task.largest) if isinstance(task, Regression) else largest
-    weights = [1.0 if model.class_weight is None else model._weight(run, label) for label in run.labels.names]
+    weights = [1.0 if model.class_weight is None else model.event_weight(run, label) for label in run.labels.names]
     events.connect(core, name, run.labels.codes, weights, largest, target)
     answers = issubclass(kind, face) and _has(kind, face, _ANSWERS[face])
     if answers and _has(kind, StreamEstimator, ("_scores_one", "_scores_of_row")) and core.classes == len(run.labels):

@@ -79,7 +79,7 @@ def compress(model: Any, size: int | str) -> tuple[object, float]:
     state = run.core.state()
     terms = Terms.of(state, run.core.outputs, parts.kernel, parts.average)
     limit = points_within(model, parts, run.core, size)
-    with allowed(model._jobs()):
+    with allowed(model.n_threads()):
         chosen = fewer(parts, terms, run.core.outputs, limit)
     core = model.restored_core(parts, {**state, **chosen.fields(state)})
     return successor(model, parts, core, run.labels), chosen.error
@@ -192,5 +192,5 @@ def with_model(prepared: Any, model: Any) -> Any:
     """The same scaling before another learner."""
     fresh = copy.deepcopy(prepared)
     fresh.model = clone(model)
-    fresh._pipeline.replace(model=model)
+    fresh.pipeline.replace(model=model)
     return fresh

@@ -15,7 +15,7 @@ from .learners import Move, learners
 
 
 def merged(models: list[Any], size: object, weights: Any) -> Any:
-    pipelines = [model._started() for model in models]
+    pipelines = [model.pipeline for model in models]
     first = models[0]
     for at, model in enumerate(models[1:], 1):
         if (model.scale, model.warmup) != (first.scale, first.warmup):
@@ -37,13 +37,13 @@ def merged(models: list[Any], size: object, weights: Any) -> Any:
         inner = [_retargeted(one, targets) for one in pipelines]
     if pipelines[0].scaler is None:
         fresh = with_model(first, learners(inner, size, shares))
-        fresh._pipeline.replace(table=_tables(pipelines), targets=targets)
+        fresh.pipeline.replace(table=_tables(pipelines), targets=targets)
         return fresh
     scaler = pipelines[0].scaler.merged_of([one.scaler for one in pipelines], shares)
     table = pipelines[0].table
     places = None if table is None or table.is_plain or table.is_sparse else table.scaled_places
     fresh = with_model(first, learners(inner, size, shares, [Move(one.scaler, scaler, places) for one in pipelines]))
-    fresh._pipeline.replace(scaler=scaler, table=_tables(pipelines), targets=targets)
+    fresh.pipeline.replace(scaler=scaler, table=_tables(pipelines), targets=targets)
     return fresh
 
 
@@ -51,7 +51,7 @@ def _prepared_races(first: object, pipelines: list[Any], inner: list[object], si
     if pipelines[0].scaler is not None:
         raise TypeError(f"merge: {type(inner[0]).__name__} scales columns by itself; use Prepared(model, scale=None)")
     fresh = with_model(first, races.merged(inner, size, weights))
-    fresh._pipeline.replace(table=_tables(pipelines))
+    fresh.pipeline.replace(table=_tables(pipelines))
     return fresh
 
 

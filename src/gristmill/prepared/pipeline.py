@@ -56,7 +56,7 @@ class Pipeline:
         self._waits = False  # whether the learner still looks at its first events in Python
         self._model_before: Any = None  # the learner before a chunk that changes it more than once
         if not self._started:
-            model._columns = 0  # as many as there are, and none comes as it is
+            model.expect_columns(0)  # as many as there are, and none comes as it is
 
     @property
     def relevance(self) -> RelevanceScaler | None:
@@ -170,7 +170,7 @@ class Pipeline:
 
     def _seen(self) -> Any:
         """How many samples the core has learned; None before the first."""
-        run = self.model._run
+        run = self.model.fitted_run
         return None if run is None or run.core is None else getattr(run.core, "seen", None)
 
     def _finish(self, targets: Targets | None) -> None:
@@ -209,7 +209,7 @@ class Pipeline:
             self.standard,
             self.relevance,
             self.targets,
-            self.model._run,
+            self.model.fitted_run,
         )
         if self._seen() is None:  # a rollback needs the count of the core
             return None
@@ -261,7 +261,7 @@ class Pipeline:
             raise
         finally:
             seqlock.moment += 1
-        if self._waits and getattr(model._run, "early", None) is None:
+        if self._waits and getattr(model.fitted_run, "early", None) is None:
             self._close_events()  # the core may go on by itself
         return True
 
@@ -276,7 +276,7 @@ class Pipeline:
             self.targets.begin(y)
             if "sample_weight" in known:  # not every part of a chunk comes to look at them
                 known = {**known, "sample_weight": inputs.weights(known["sample_weight"], count)}
-        if verb == "fit" and max(self.model._passes(), known.get("passes", 1)) > 1:
+        if verb == "fit" and max(self.model.n_passes(), known.get("passes", 1)) > 1:
             return self._fit_batch(X, y, known)
         edges = self._cuts(count)
         if self._started and (len(edges) > 2 or self._changes_twice(rows, count)):
@@ -305,7 +305,7 @@ class Pipeline:
             self.fixed_width = self._bound(X)
         rows = self.table.learn_transform(X, self.standard)
         if not self._started:
-            self.model._columns = self.table.n_first
+            self.model.expect_columns(self.table.n_first)
         return rows
 
     def _fit_batch(self, X: Any, y: Any, known: dict[str, Any]) -> Any:
@@ -349,7 +349,7 @@ class Pipeline:
 
     def _in_parts(self, edges: Sequence[int], verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
         model, count = self.model, edges[-1]
-        run = model._run
+        run = model.fitted_run
         # Labels are looked at before any of them is learned.
         _, numbers, met = model._targets(
             Run(model.checked_parts()) if run is None else run, y, count, known.get("classes")

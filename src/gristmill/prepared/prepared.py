@@ -228,6 +228,11 @@ class Prepared(StoredEstimator):
             raise NotFittedError("This Prepared instance is not fitted yet: call fit, partial_fit or learn_one first")
         return self._pipeline
 
+    @property
+    def pipeline(self) -> Pipeline:
+        """Table, scaling and learner as they are now; NotFittedError before the first sample."""
+        return self._started()
+
     def _answer(self, verb: str, X: Any, *rest: Any) -> Any:
         """An answer of the learner about samples, encoded by the state of the same moment."""
         pipeline = self._started()

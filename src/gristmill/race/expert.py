@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from .. import _core, persist
-from .._base.estimator import Run, task_of
+from .._base.estimator import Run, core_of, run_of, task_of, with_run
 from .._common.labels import LabelTable
 from ..budgets import Budget
 from ..prepared.prepared import Prepared
@@ -139,8 +139,8 @@ class ExpertView:
         model, parts = copy.copy(self.spec.model), self.parts
         if hasattr(model, "budget") and self.place in self.race.shares:
             model.budget = parts.budget
-        model._run, model.n_features_in_ = Run(parts, self.core), self.race.width
-        return model
+        model.n_features_in_ = self.race.width
+        return with_run(model, Run(parts, self.core))
 
     @property
     def size(self) -> int | None:
@@ -186,8 +186,8 @@ class ExpertView:
         """The expert as a model of its own, with what it has learned."""
         alone, inner = self.composition(), self.model
         if hasattr(inner, "kernel"):
-            inner.kernel = inner._run.parts.kernel
-        inner._run.labels = LabelTable(labels.names[: inner._run.core.classes])
+            inner.kernel = run_of(inner).parts.kernel
+        run_of(inner).labels = LabelTable(labels.names[: core_of(inner).classes])
         if not isinstance(alone, Prepared):
             return inner
         target = target_of(self.race)

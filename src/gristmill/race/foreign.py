@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core, persist
-from .._base.estimator import Run, task_of
+from .._base.estimator import Run, core_of, task_of, with_run
 from .._common.labels import wide
 from ..budgets import DropOldest
 from .expert import ExpertSpec
@@ -104,9 +104,9 @@ class ForeignLearner:
     def widen(self, width: int) -> None:
         """More columns, which were 0 so far."""
         model = copy.copy(self.model)
-        model._run, model.n_features_in_ = Run(self.parts, self.core), self.core.width
-        model.widen(width)
-        self._set(model._run.core)
+        model.n_features_in_ = self.core.width
+        with_run(model, Run(self.parts, self.core)).widen(width)
+        self._set(core_of(model))
 
     def rescale_targets(self, factor: float, shift: float) -> None:
         self.core.rescale_targets(np.array([factor]), np.array([shift]))

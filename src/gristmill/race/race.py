@@ -37,7 +37,7 @@ class Racing(StreamEstimator):
     #: bytes of the memory that are taken by what prepares rows: the table and the scaling of `Prepared`
     outside_bytes: int = 0
 
-    def _jobs(self) -> Any:
+    def n_threads(self) -> Any:
         return self.n_jobs
 
     def _made(self, width: int) -> list[Any]:

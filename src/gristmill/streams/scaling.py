@@ -206,12 +206,12 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return merged
 
     @property
-    def _state(self) -> Floats:
+    def moments(self) -> Floats:
         """First value, and sums and squares of differences from it; or that, least and largest."""
         return np.array(self._scaling.state())
 
-    @_state.setter
-    def _state(self, state: Floats) -> None:
+    @moments.setter
+    def moments(self, state: Floats) -> None:
         self._scaling.restore(np.ascontiguousarray(state), self.n_seen_)
 
     @property

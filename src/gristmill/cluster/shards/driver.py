@@ -93,7 +93,7 @@ class Driver:
     def begin_core(self, start: Start) -> None:
         reader = self._reader
         self._checks = reader.begun_store(start).core
-        reader._table = LabelTable(self._state.names)
+        reader.label_table = LabelTable(self._state.names)
         self._checks.add_classes(len(self._state.names))
         self._start = start
 
@@ -222,7 +222,7 @@ class Driver:
         self._drop(refused.number)
         if self._log is not None:
             self._state = before
-            self._reader._table = LabelTable(before.names)
+            self._reader.label_table = LabelTable(before.names)
             if before.number == 0:  # nothing is settled by a batch that was refused
                 self._new_reader()
             self._feed.go_back(before.number)

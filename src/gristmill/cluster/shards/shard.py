@@ -80,7 +80,7 @@ class Shard:
         self._fleet = self._empty()
         self._waiting: dict[int, Message] = {}
         self._snapshots: list[int] = []
-        self.checked_events = self._since = self._written = self._answered = 0
+        self._events = self._since = self._written = self._answered = 0
         self._busy = self._writing = 0.0
         self._last_cost = 0.0
         self._last_end = time.monotonic()
@@ -123,10 +123,10 @@ class Shard:
             scores = self._apply(message.start, message.part, message.want)
         except ValueError as error:
             return Answer(error=str(error))
-        self.checked_events += len(message.part)
+        self._events += len(message.part)
         self._since += len(message.part)
         self._busy += time.monotonic() - began
-        return Answer(scores, None, self.checked_events, self._busy)
+        return Answer(scores, None, self._events, self._busy)
 
     def _apply(self, start: Start, part: Batch, want: bool) -> list[Any] | None:
         fleet = self._fleet
@@ -156,7 +156,7 @@ class Shard:
             scores.append(scored)
         core.add_classes(len(part.names))
         core.set_now(part.now)
-        fleet._table = table
+        fleet.label_table = table
         return scores if want else None
 
     def _shown(self, rows: Any, start: Start) -> Any:
@@ -165,7 +165,7 @@ class Shard:
     @property
     def _kept(self) -> KeyStore | None:
         """The learners of the keys; None before the first."""
-        return self._fleet._store
+        return self._fleet.store
 
     # ---- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -250,12 +250,12 @@ class Shard:
 
     def _join(self, other: KeyedFleet) -> None:
         """The keys of another fleet that belong to this shard."""
-        theirs = other._store
+        theirs = other.store
         assert theirs is not None
         store = self._fleet.begun_store(theirs.start)
         store.core.add_classes(theirs.core.classes)
         store.core.set_now(theirs.core.now)
-        self._fleet._table = other._table
+        self._fleet.label_table = other.label_table
         rows = theirs.keys()
         store.take(theirs, selected(rows, np.flatnonzero(shard_of(rows, self.plan.shards) == self.plan.shard)))
 
@@ -286,7 +286,7 @@ class Shard:
         memory = 0 if core is None else int(core.memory_bytes)
         return Tally(
             self.number,
-            self.checked_events,
+            self._events,
             self._busy,
             keys,
             0 if core is None else int(core.stored),

@@ -150,12 +150,12 @@ class ShardedFleet(Driver):
         assert start is not None
         whole = clone(self._fleet)
         store = whole.begun_store(start)
-        whole._table = LabelTable(state.names)
+        whole.label_table = LabelTable(state.names)
         store.core.add_classes(len(state.names))
         store.core.set_now(state.now)
         for data in self._feed.ask_all("members"):
             if data is not None:
-                part = persist.from_bytes(data)._store
+                part = persist.from_bytes(data).store
                 store.take(part, part.keys())
         return whole
 
@@ -179,7 +179,7 @@ class ShardedFleet(Driver):
     def classes_(self) -> Any:
         """The classes seen by any key, sorted."""
         self._require()
-        return self._reader._table.view(len(self._state.names)).classes
+        return self._reader.label_table.view(len(self._state.names)).classes
 
     @property
     def prototype(self) -> Any:
@@ -207,8 +207,8 @@ class ShardedFleet(Driver):
     # What a run along a stream asks of a fleet (evaluate.keyed).
 
     @property
-    def _model(self) -> Any:
-        return self._fleet._model
+    def member_model(self) -> Any:
+        return self._fleet.member_model
 
     @property
     def _core_(self) -> Any:

@@ -283,6 +283,16 @@ class Table(KnownColumns):
 
     # ---- going back, and what is known -----------------------------------------------------------------------
 
+    @property
+    def layout(self) -> Layout:
+        """The columns of the encoded rows."""
+        return self._layout
+
+    @property
+    def means(self) -> RunningMeans:
+        """Running means of the columns of numbers, which fill missing values."""
+        return self._means
+
     def snapshot(self) -> tuple[Any, ...]:
         """What to go back to, at the cost of a few small copies."""
         counts = self.n_seen_, self.n_first, self.n_ignored_
