@@ -72,40 +72,62 @@ def test_bounds_of_projectrons(bench):
             )
 
 
-@pytest.mark.parametrize("kind", ["separable", "noisy"])
-def test_bounds_of_projectrons_with_classes(kind):
-    """Theorem 6 for the kernel delta_cd k: two prototypes change at a time, so that R^2 = 2 k(x, x)."""
-    rng, steps, classes = np.random.default_rng(5), 250, 4
-    X, _ = stream(kind, "binary", steps)
-    gram = naive_matrix(Gaussian(1.0), X)
-    y = (gram[:, :classes] + (0.3 if kind == "noisy" else 0.0) * rng.normal(size=(steps, classes))).argmax(axis=1)
-    own, everyone = np.eye(classes)[y], np.arange(steps)
-    comparators = [(0.0, np.zeros((steps, classes)))]
-    for ridge in (1.0, 0.1, 1e-3):
-        coef = np.linalg.solve(gram + ridge * np.eye(steps), own - 1 / classes)
-        for scale in (0.5, 1.0, 2.0):
-            comparators.append((scale * math.sqrt(np.sum(coef * (gram @ coef))), scale * (gram @ coef)))
+class Classes:
+    """Four classes, and comparators for the kernel delta_cd k: two prototypes change at a time, so that R^2 = 2 k(x, x)."""
 
-    def margins(scores):
-        return scores[everyone, y] - np.where(own > 0, -np.inf, scores).max(axis=1)
+    def __init__(self, noise, steps=250, classes=4):
+        rng = np.random.default_rng(5)
+        self.X, _ = stream("noisy", "binary", steps)
+        gram = naive_matrix(Gaussian(1.0), self.X)
+        self.y = (gram[:, :classes] + noise * rng.normal(size=(steps, classes))).argmax(axis=1)
+        own = np.eye(classes)[self.y]
+        self.comparators = [(0.0, np.zeros((steps, classes)))]
+        for ridge in (1.0, 0.1, 1e-3):
+            coef = np.linalg.solve(gram + ridge * np.eye(steps), own - 1 / classes)
+            for scale in (0.5, 1.0, 2.0):
+                self.comparators.append((scale * math.sqrt(np.sum(coef * (gram @ coef))), scale * (gram @ coef)))
 
-    closest = 0.0
-    for tolerance in (0.1, 0.5):
-        for model in (
-            gristmill.projectron(Gaussian(1.0), tolerance),
-            gristmill.projectron_pp(Gaussian(1.0), tolerance),
-        ):
-            mistakes = int(np.sum(margins(model.prequential(X, y)) <= 0))
-            for norm, values in comparators:
-                if norm * tolerance < 1:
-                    loss = float(np.maximum(0, 1 - margins(values)).sum())
-                    q, R = 1 - tolerance * norm, math.sqrt(2)
-                    bound = theory.projectron_mistake_bound(tolerance, norm, loss, radius=R)
-                    by_hand = (R * norm / q) ** 2 + loss / q + R * norm / q * math.sqrt(loss / q)
-                    assert bound == pytest.approx(by_hand)
-                    assert mistakes <= bound
-                    closest = max(closest, mistakes / bound)
-    assert closest > 0.1
+    def margins(self, scores):
+        """Score of the class less that of the best other one."""
+        others = scores.copy()
+        others[np.arange(len(scores)), self.y] = -np.inf
+        return scores[np.arange(len(scores)), self.y] - others.max(axis=1)
+
+    def closest(self, model, bound, margin=1.0):
+        """The largest share of a bound that the mistakes are; the comparators' losses are at this margin."""
+        mistakes = np.sum(self.margins(model.prequential(self.X, self.y)) <= 0)
+        limits = [bound(norm, float(np.maximum(0, margin - self.margins(g)).sum())) for norm, g in self.comparators]
+        return mistakes / min(limits)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("tolerance", [0.1, 0.5])
+def test_bounds_of_projectrons_with_classes(noise, tolerance):
+    """Theorem 6, by hand as well."""
+    R = math.sqrt(2)
+
+    def bound(norm, loss):
+        if norm * tolerance >= 1:
+            return math.inf
+        q = 1 - tolerance * norm
+        found = theory.projectron_mistake_bound(tolerance, norm, loss, radius=R)
+        assert found == pytest.approx((R * norm / q) ** 2 + loss / q + R * norm / q * math.sqrt(loss / q))
+        return found
+
+    for make in (gristmill.projectron, gristmill.projectron_pp):
+        assert 0.03 < Classes(noise).closest(make(Gaussian(1.0), tolerance), bound) <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize(("rate", "reg", "C"), [(1.0, 0.0, 1.0), (0.5, 0.01, 0.5)])
+def test_bounds_of_implicit_steps_with_classes(noise, rate, reg, C):
+    """The replaced theorem 2 holds for several classes: the rival is fixed before the step, and its loss is in the hinge."""
+    model = gristmill.ilk_classifier(Gaussian(1.0), C=C, rate=rate, reg=reg)
+
+    def bound(norm, loss):
+        return theory.implicit_mistake_bound(math.sqrt(2), C, norm, 250, rate, reg, comparator_loss=loss)
+
+    assert 0.1 < Classes(noise).closest(model, bound, margin=1 + rate * reg) <= 1
 
 
 def test_bounds_of_implicit_steps(bench):

@@ -33,7 +33,7 @@ def implicit_mistake_bound(
     Parameters
     ----------
     radius : float > 0
-        X: k(x, x) <= X^2.
+        X: k(x, x) <= X^2; with more than two classes 2 k(x, x) <= X^2.
     C : float > 0, inf allowed
         Weight of the loss.
     comparator_norm : float >= 0
