@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 
 import gristmill as g
+from gristmill import river
 from gristmill.export import ExportError, to_c, to_json, to_onnx
 from gristmill.race import expert_sets
 
@@ -247,7 +248,14 @@ def test_what_cannot_be_exported_is_refused_by_name():
         (g.KernelClassifier(), "nothing yet"),
         (g.KernelClassifier(own).fit(X, two), "own"),
         (g.PairwiseAUC().fit(X, two == "a"), "PairwiseAUC"),
-        (g.Fleet(g.KernelClassifier(g.Gaussian(1.0), budget=g.DropOldest(5)), 3), "Fleet"),
+        (g.Fleet(g.KernelClassifier(g.Gaussian(1.0), budget=g.DropOldest(5)), 3), "Fleet.*fleet\\[i\\]"),
+        (g.StructuredLearner(g.structured.Sequences(g.Gaussian(1.0))), "StructuredLearner.*search"),
+        (g.Landmarks().fit(X), "Landmarks.*similarity"),
+        (g.unsupervised.KernelKMeans().fit(X), "KernelKMeans.*clusters"),
+        (g.RandomMaclaurin().fit(X), "RandomMaclaurin.*FeatureLearner"),
+        (g.streams.StreamScaler().fit(X), "StreamScaler.*Prepared"),
+        (river.Classifier(g.KernelClassifier(g.Gaussian(1.0))), "Classifier.*River"),
+        (g.video.BackgroundSubtractor(), "BackgroundSubtractor.*pixel"),
         (
             g.Prepared(g.KernelClassifier(), columns={"words": "text"}).fit(
                 [{"words": "a b"}, {"words": "c"}], ["u", "v"]
@@ -258,6 +266,10 @@ def test_what_cannot_be_exported_is_refused_by_name():
     for model, name in refused:
         with pytest.raises(ExportError, match=name):
             to_onnx(model)
+    fleet = g.Fleet(g.KernelClassifier(g.Gaussian(1.0), budget=g.DropOldest(5)), 3)
+    frames = np.random.default_rng(0).normal(size=(50, 3, 2))
+    fleet.partial_fit(frames, frames[..., 0] > 0)
+    agree(fleet[1], frames[:, 1])
     with pytest.raises(ExportError, match="float16"):
         to_onnx(g.KernelClassifier(g.Gaussian(0.5)).fit(X, two), "float16")
 

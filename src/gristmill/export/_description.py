@@ -54,10 +54,16 @@ _SHARES = {"classification": 0.001, "regression": 0.004}
 _INSTEAD = {
     "pairwise": "its ranking is a sum over pairs; export a KernelClassifier on the same rows",
     "similarity": "its similarity may be any function; train a KernelClassifier or KernelRegressor with a kernel",
-    "structured": "its outputs are found by a search in Python",
+    "structured": "its outputs are found by a search",
     "fleets": "it is many learners: export one of them, fleet[i] or fleet[key]",
     "fleet": "it is many learners: export one of them, fleet[i]",
     "keyed": "it is many learners: export one of them, fleet[key]",
+    "unsupervised": "clusters and components are not exported; save it, and load it with gristmill",
+    "features": "it is a map of rows; export the FeatureLearner that was trained with it",
+    "streams": "it prepares rows; export the Prepared learner that was trained with it",
+    "river": "it adapts a learner to River; train that learner by itself and export it",
+    "video": "it is a learner a pixel; export a learner of one of them",
+    "cluster": "it is spread over processes; export the model that it merges",
 }
 
 
