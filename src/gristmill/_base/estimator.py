@@ -22,7 +22,7 @@ from .. import persist
 from .._common import inputs
 from .._common.labels import NO_LABELS, LabelTable, LabelView
 from .._common.threads import allowed
-from .._common.types import Fitted, Labels, State, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, State, Table
 from ..persist.saved_state import number_of
 from ..persist.stored import StoredEstimator
 from .tasks import Encoded, Task
@@ -414,11 +414,11 @@ class StreamEstimator(StoredEstimator):
         """Parts as arrays and plain values."""
         return {}, {}
 
-    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    def restored_parts(self, arrays: Fields, fitted: Fitted) -> Any:
         """Back from `parts_fields`; takes its arrays out of `arrays`."""
         return self.checked_parts()
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         run = self._started()
         extra, fitted = self.parts_fields(run.parts)
         state = run.core.state()
@@ -430,7 +430,7 @@ class StreamEstimator(StoredEstimator):
             fitted["labels"] = persist.encode_labels(names)
         return {**arrays, **extra}, {**fitted, **persist.encode_features(self)}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         labels = LabelTable(persist.decode_labels(fitted["labels"]) if "labels" in fitted else ())
         persist.decode_features(self, fitted)
         parts = self.restored_parts(arrays, fitted)
@@ -448,7 +448,7 @@ class StreamEstimator(StoredEstimator):
             plain["_run"] = {"parts": run.parts, "labels": run.labels.names, "core": core}
         return plain
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         packed = state.pop("_run", None)
         super().__setstate__(state)
         if packed is not None:

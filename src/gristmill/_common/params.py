@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .._common.types import Options
 from .ranges import Checked
 
 
@@ -48,7 +49,7 @@ def replaced(part: Any, name: str, changes: dict[str, object]) -> Any:
 
 def split(params: dict[str, object]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Parameters of one's own, and by name those of the parts."""
-    own: dict[str, Any] = {}
+    own: Options = {}
     inside: dict[str, dict[str, object]] = {}
     for key, value in params.items():
         name, deeper, rest = key.partition("__")

@@ -40,6 +40,14 @@ RandomState = int | np.integer | np.random.Generator | np.random.RandomState | N
 State = dict[str, Numbers]
 #: plain values of a model file beside its arrays, as JSON gives them back
 Fitted = dict[str, Any]
+#: fields of a saved state or a model file, before anything is known of their types: who takes them checks them
+Fields = dict[str, Any]
+#: what an estimator writes to a model file
+FileFields = tuple[Fields, Fitted]
+#: parameters, keyword arguments or options of a command, by name
+Options = dict[str, Any]
+#: an object of a JSON document: a request, an answer, a line of output, a record
+Json = dict[str, Any]
 #: a file or folder
 FilePath = str | os.PathLike[str]
 #: a function of two objects in place of a kernel

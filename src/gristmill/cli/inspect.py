@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Json
 from .messages import leader_of
 
 
@@ -32,9 +33,9 @@ def inspect(model: str, as_json: bool) -> None:
         click.echo(f"{name.ljust(width)}  {value}")
 
 
-def _facts(model: Any) -> dict[str, Any]:
+def _facts(model: Any) -> Json:
     inner = getattr(model, "model_", model)
-    facts: dict[str, Any] = {"estimator": type(inner).__name__}
+    facts: Json = {"estimator": type(inner).__name__}
     if hasattr(inner, "report"):
         facts["led by"] = leader_of(inner.report())
     else:
@@ -66,11 +67,11 @@ def _facts(model: Any) -> dict[str, Any]:
     return facts
 
 
-def _of_keys(fleet: Any) -> dict[str, Any]:
+def _of_keys(fleet: Any) -> Json:
     """What a model a key has in common, and what the table that they see has settled."""
     from ..notation import written
 
-    facts: dict[str, Any] = {
+    facts: Json = {
         "estimator": type(fleet).__name__,
         "learner of each key": written(fleet.prototype),
         "learner of all keys": "none" if fleet.prior is None else written(fleet.prior),

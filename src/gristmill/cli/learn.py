@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Options
 from . import live, messages, options
 from .keyed import options as keyed_options
 
@@ -85,9 +86,7 @@ def _refuse_with_resume(*names: str) -> None:
             raise click.UsageError(f"--{option} is fixed by the model of --resume; omit it, or start without --resume")
 
 
-def _finish(
-    given: dict[str, Any], opened: Any, comparison: Any, about: dict[str, str], error: Exception | None
-) -> None:
+def _finish(given: Options, opened: Any, comparison: Any, about: dict[str, str], error: Exception | None) -> None:
     result = comparison[0]
     model = result.model
     if error is None:

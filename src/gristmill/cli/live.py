@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Json, Options
 from . import messages, options
 from .keyed import defaults, report
 
@@ -74,7 +75,7 @@ def seconds(text: str, option: str) -> float:
 class LiveSource(options.OpenedSource):
     """A broker's stream; its first messages can be inspected before anything is learned."""
 
-    def _open(self, given: dict[str, Any], model: Any) -> Any:
+    def _open(self, given: Options, model: Any) -> Any:
         from ..streams import Stream, Table, connect
         from ..streams.brokers import Feed
         from ..streams.brokers.decode import Decoder
@@ -196,7 +197,7 @@ class LiveSource(options.OpenedSource):
             self.table = self._fresh
 
 
-def _joined(given: dict[str, Any], url: Any, target: Any) -> Any:
+def _joined(given: Options, url: Any, target: Any) -> Any:
     """The reader of events and of the labels that come on another topic."""
     from .._common.ranges import bytes_in
     from ..streams import connect
@@ -227,7 +228,7 @@ def _joined(given: dict[str, Any], url: Any, target: Any) -> Any:
     return Joined(inner, labels, given["join"], target, seconds(given["wait"], "--wait"), waiting, given["format_"])
 
 
-def learn(given: dict[str, Any]) -> None:
+def learn(given: Options) -> None:
     """A model, or one a key, along a broker's stream."""
     from ..evaluate import drift
     from ..evaluate.follower import Follower
@@ -300,7 +301,7 @@ def learn(given: dict[str, Any]) -> None:
     options.end(None, live.stopped, result.n_events)
 
 
-def _loaded(given: dict[str, Any], source: str) -> Any:
+def _loaded(given: Options, source: str) -> Any:
     """The model to go on with: of --resume, or of --model if it has read this stream before."""
     from .. import persist
     from ..evaluate.live import position_of
@@ -319,7 +320,7 @@ def _loaded(given: dict[str, Any], source: str) -> Any:
     return model
 
 
-def _check_labels(given: dict[str, Any], model: Any, source: str) -> None:
+def _check_labels(given: Options, model: Any, source: str) -> None:
     """A model that began with --labels continues with it, and with the samples that wait for labels."""
     from ..evaluate.live import position_of
 
@@ -350,7 +351,7 @@ def _saver(opened: LiveSource, path: str, key: str | None) -> Any:
 _VERBS = {"proba": "predict_proba", "interval": "predict_interval", "reasons": "explain"}
 
 
-def further(given: dict[str, Any], model: Any) -> Callable[[Any, Any], dict[str, Any]] | None:
+def further(given: Options, model: Any) -> Callable[[Any, Any], Json] | None:
     """The answers that --proba, --interval and --reasons ask for: a function of a model and one event; None without them.
 
     Parameters
@@ -372,8 +373,8 @@ def further(given: dict[str, Any], model: Any) -> Callable[[Any, Any], dict[str,
                 f"--{name}: {what} has no {_VERBS[name]}; choose another learner, or leave the option out"
             )
 
-    def more(model: Any, X: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def more(model: Any, X: Any) -> Json:
+        found: Json = {}
         if given["proba"]:
             names = [str(name) for name in model.classes_.tolist()]
             found["proba"] = [dict(zip(names, model.predict_proba(X)[0].tolist(), strict=True))]
@@ -387,7 +388,7 @@ def further(given: dict[str, Any], model: Any) -> Callable[[Any, Any], dict[str,
     return more
 
 
-def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: bool) -> None:
+def predict(model: Any, given: Options, answers: Any, show: Any, scores: bool) -> None:
     """What a model predicts of a broker's events, to --to or to standard output."""
     import json
     from pathlib import Path
@@ -408,7 +409,7 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
     feed.open(known.get(opened.url.name))
     writer = connect(given["to"], "out") if given["to"] else None
 
-    def answered(events: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def answered(events: Any) -> Iterator[tuple[Any, Json]]:
         """Frames of good rows, each with what is predicted of them."""
         wanted = scores or writer is not None
         if key is not None:  # its cells are parsed already
@@ -443,7 +444,7 @@ def predict(model: Any, given: dict[str, Any], answers: Any, show: Any, scores: 
     opened.print_bad_rows()
 
 
-def _as_columns(found: dict[str, Any]) -> dict[str, list[Any]]:
+def _as_columns(found: Json) -> dict[str, list[Any]]:
     """Answers with the probabilities of an event as one value."""
     columns = {name: values for name, values in found.items() if name != "proba"}
     if "proba" in found:

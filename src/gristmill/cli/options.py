@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Options
 from . import messages, process
 
 _GENERATORS = (
@@ -98,7 +99,7 @@ _WRITTEN = {
 _READ = {"data": "DATA", "more": "MORE", "model": "MODEL", "resume": "--resume", "replay": "--replay"}
 
 
-def check_places(options: dict[str, Any]) -> None:
+def check_places(options: Options) -> None:
     """Check before the run that every output path is writable and distinct from the other files of the run."""
     written = {
         name: options[option].removeprefix("file://")
@@ -128,7 +129,7 @@ def _is_file(place: Any) -> bool:
     return bool(place) and place != "-" and ("://" not in place or place.startswith("file://"))
 
 
-def _files_read(options: dict[str, Any]) -> list[tuple[str, Any]]:
+def _files_read(options: Options) -> list[tuple[str, Any]]:
     """The files that a command reads, each with the name of its option."""
     found: list[tuple[str, Any]] = []
     for option, name in _READ.items():
@@ -186,7 +187,7 @@ class OpenedSource:
     """
 
     def __init__(
-        self, options: dict[str, Any], model: Any = None, learn: bool = True, key: str | None = None, bad: Any = None
+        self, options: Options, model: Any = None, learn: bool = True, key: str | None = None, bad: Any = None
     ) -> None:
         from ..streams import BadRows
 
@@ -203,7 +204,7 @@ class OpenedSource:
         self._first: list[Any] = []  # chunks that were read ahead
         self._ended: Exception | None = None  # what reading ahead ended with
 
-    def _open(self, options: dict[str, Any], model: Any) -> Any:
+    def _open(self, options: Options, model: Any) -> Any:
         from .. import datasets, streams
 
         data = options["data"]
@@ -222,7 +223,7 @@ class OpenedSource:
         hint = f"did you mean {near[0]!r}?" if near else "give a file, - for standard input, or a known name"
         raise streams.StreamError(f"{data}: there is no such file, data set or generator; {hint}")
 
-    def _read(self, options: dict[str, Any], model: Any) -> Any:
+    def _read(self, options: Options, model: Any) -> Any:
         """A file: sparse rows as they are, a table as one; by what a model has settled, if there is one."""
         from ..streams import Columns
         from ..streams.files.labels import Labels
@@ -243,7 +244,7 @@ class OpenedSource:
         self._labels = Labels(target, self._learn)
         return self._named(source.tables(self._labels), source, options if known is None else {})
 
-    def _read_keyed(self, options: dict[str, Any], model: Any, target: Any) -> Any:
+    def _read_keyed(self, options: Options, model: Any, target: Any) -> Any:
         """Rows of one width for all keys, each of which has a scaling of its own in front of its learner."""
         from ..streams import Table
         from ..streams.files.columns import Columns
@@ -265,7 +266,7 @@ class OpenedSource:
         tables = self._named(source.tables(self._labels), source, options)
         return keyed_rows(tables, self.table, named, self.bad, self._learn)
 
-    def _named(self, stream: Any, source: Any, options: dict[str, Any]) -> Any:
+    def _named(self, stream: Any, source: Any, options: Options) -> Any:
         """The stream, which refuses --drop and --column of a column that it has not; later JSON lines may bring one."""
         from dataclasses import replace
 
@@ -334,7 +335,7 @@ class OpenedSource:
                 click.echo(f"{self.bad.count} bad rows were skipped; the first: {self.bad.first}", err=True)
 
 
-def kinds_of(options: dict[str, Any]) -> dict[str, str]:
+def kinds_of(options: Options) -> dict[str, str]:
     """The column kinds of --column and --drop."""
     from ..streams.tables.cells import KINDS
 
@@ -388,7 +389,7 @@ def _refuse_decimal_commas(first: list[Any], kinds: dict[str, str]) -> None:
 class LearnerFactory:
     """Builds learners for a stream, behind a scaler."""
 
-    def __init__(self, opened: OpenedSource, options: dict[str, Any]) -> None:
+    def __init__(self, opened: OpenedSource, options: Options) -> None:
         import numpy as np
 
         self.opened, self.seed = opened, options["seed"]

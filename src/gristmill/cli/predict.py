@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Json
 from . import live, options
 
 
@@ -71,7 +72,7 @@ class _Shown:
     def __init__(self, as_json: bool) -> None:
         self._as_json, self._head = as_json, True
 
-    def __call__(self, answers: dict[str, Any]) -> None:
+    def __call__(self, answers: Json) -> None:
         if self._as_json:
             _as_json(answers)
         else:
@@ -79,9 +80,9 @@ class _Shown:
         self._head = False
 
 
-def _answers(model: Any, X: Any, scores: bool, proba: bool, interval: float | None) -> dict[str, Any]:
+def _answers(model: Any, X: Any, scores: bool, proba: bool, interval: float | None) -> Json:
     """Columns of answers by name; those of probabilities by class."""
-    found: dict[str, Any] = {"prediction": model.predict(X).tolist()}
+    found: Json = {"prediction": model.predict(X).tolist()}
     if scores:
         found["score"] = model.decision_function(X).tolist()
     if proba:
@@ -92,7 +93,7 @@ def _answers(model: Any, X: Any, scores: bool, proba: bool, interval: float | No
     return found
 
 
-def _as_json(answers: dict[str, Any]) -> None:
+def _as_json(answers: Json) -> None:
     import json
 
     shares = answers.pop("proba", None)
@@ -103,7 +104,7 @@ def _as_json(answers: dict[str, Any]) -> None:
         click.echo(json.dumps(line))
 
 
-def _as_text(answers: dict[str, Any], head: bool) -> None:
+def _as_text(answers: Json, head: bool) -> None:
     """Predictions alone, one per line; with further columns CSV with a header."""
     import csv
     import io

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Options
 from . import messages, options
 
 
@@ -61,7 +62,7 @@ def _prepared(plain: Any) -> Any:
     return lambda **values: Prepared(plain(**values), None)
 
 
-def _finish(given: dict[str, Any], opened: Any, found: Any, about: dict[str, str]) -> None:
+def _finish(given: Options, opened: Any, found: Any, about: dict[str, str]) -> None:
     if found.error is None:
         messages.tell_guesses()
     _show(given, found)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .._common.types import Options
 from .live import answering, further, seconds
 
 
@@ -109,7 +110,7 @@ def serve(**given: Any) -> None:
     run(application, given["host"], given["port"], given["store"], settings.timeout)
 
 
-def _attach(application: object, store: Any, given: dict[str, Any]) -> None:
+def _attach(application: object, store: Any, given: Options) -> None:
     """The broker that a model learns from."""
     from ..serve.sources import Source, attach
 
@@ -128,7 +129,7 @@ def _attach(application: object, store: Any, given: dict[str, Any]) -> None:
     attach(application, [source])
 
 
-def _first_model(store: Any, given: dict[str, Any]) -> None:
+def _first_model(store: Any, given: Options) -> None:
     """The model that the command line names, unless the store has it already."""
     if given["model"]:
         name = os.path.splitext(os.path.basename(given["model"]))[0]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import persist
+from .._common.types import Json
 from .follower import Follower
 from .metrics import PredictionBatch
 from .result import Result, asdict_without_model
@@ -98,8 +99,8 @@ def _said_to_json(batch: PredictionBatch) -> dict[str, object]:
     return {name: None if part is None else np.asarray(part).tolist() for name, part in batch._asdict().items()}
 
 
-def _said_from_json(plain: dict[str, Any]) -> PredictionBatch:
-    arrays: dict[str, Any] = {name: None if part is None else np.array(part) for name, part in plain.items()}
+def _said_from_json(plain: Json) -> PredictionBatch:
+    arrays: Json = {name: None if part is None else np.array(part) for name, part in plain.items()}
     return PredictionBatch(**arrays)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._common.positions import part_of
+from .._common.types import Json, Options
 from ..streams.brokers.contract import BrokerAway, Message, Position, Record, Writer
 from ..streams.brokers.decode import Place
 from ..streams.brokers.feed import Batch, Feed, Stopped
@@ -32,7 +33,7 @@ _SHARE = 0.05
 _SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 
 
-def position_of(model: Any, source: str) -> dict[str, Any] | None:
+def position_of(model: Any, source: str) -> Json | None:
     """What a model keeps of a stream that it has read: `position`, `events`, and `order` with several partitions."""
     found = getattr(model, "stream_positions_", {}).get(source)
     return dict(found) if found is not None else None
@@ -75,7 +76,7 @@ class LiveRun:
         save: Callable[[Any], None] | None = None,
         saved: Any = None,
         writer: Writer | None = None,
-        more: Callable[[Any], dict[str, Any]] | None = None,
+        more: Callable[[Any], Json] | None = None,
         order: object = None,
         every: float = 1.0,
         ahead: Rows | None = None,
@@ -249,7 +250,7 @@ class LiveRun:
         rest = _part(events, slice(error.row + 1, len(events.places)))
         return found + (self._learn(rest) if len(rest.places) else [])
 
-    def _records_of(self, events: Events, scores: object, more: dict[str, Any] | None) -> list[Record]:
+    def _records_of(self, events: Events, scores: object, more: Options | None) -> list[Record]:
         self.events += len(events.places)
         self.follower.note(events.y, self._then(events.places, scores), len(events.places))
         if self.writer is None or events.places[0].part.startswith("labels/"):  # those were answered when they came
@@ -290,7 +291,7 @@ class LiveRun:
         for out in (self.rows.letters, self.writer):
             if out is not None and hasattr(out, "flush"):
                 self._patiently(out.flush)
-        note: dict[str, Any] = {"position": self.learned, "events": self.events}
+        note: Json = {"position": self.learned, "events": self.events}
         if self._order is not None:
             note["order"] = self._order.sync()
         self.feed.reader.prepare()

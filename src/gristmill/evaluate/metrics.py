@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import Json
+
 
 class PredictionBatch(NamedTuple):
     """Predictions of samples before they were learned, and their true labels."""
@@ -32,7 +34,7 @@ class Tally:
     needs_labels: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self.state: dict[str, Any] = {}
+        self.state: Json = {}
 
     def add(self, batch: PredictionBatch) -> None:
         raise NotImplementedError

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .._common.tables import html_table, text_table
+from .._common.types import Json
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Comparison:
             return next(result for result in self.results if result.name == key)
         return self.results[key]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         """One flat summary a model."""
         return [
             {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from .._common.types import Options
 from ..streams.errors import StreamError
 from ..streams.files.bad_cells import put_aside
 from ..streams.stream import Chunk, Stream, as_stream, cut, size
@@ -275,7 +276,7 @@ class Run:
 def _named(models: Any) -> dict[str, object]:
     if isinstance(models, Mapping):
         return dict(models)
-    named: dict[str, Any] = {}
+    named: Options = {}
     for model in models:
         base = type(model).__name__
         key = next(k for k in (base, *(f"{base} {n}" for n in range(2, 10_000))) if k not in named)

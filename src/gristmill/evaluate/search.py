@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._common.tables import html_table, text_table
+from .._common.types import Json
 from ..notation import written
 from ..streams.errors import BadRows, StreamError
 from ..streams.files.bad_cells import put_aside
@@ -56,7 +57,7 @@ class SearchResult:
         """The best candidate, fitted on the whole stream (on what came before an interrupt)."""
         return self.results[0].model
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         """One flat row a candidate."""
         return [
             {
@@ -210,7 +211,7 @@ def tried(
 
 def without_settings(
     source: Any, task: str | None = None, memory: int | str = "1 MB"
-) -> tuple[Any, Callable[..., Any], list[dict[str, Any]]]:
+) -> tuple[Any, Callable[..., Any], list[Json]]:
     """The stream, and the experts for its first rows as candidates, by their text; the task is guessed if not given."""
     from ..race import auto, expert_sets
     from ..race.baselines import Trivial
@@ -290,7 +291,7 @@ class _Race:
         return math.inf if math.isnan(value) else value
 
 
-def _combinations(grid: Any) -> list[dict[str, Any]]:
+def _combinations(grid: Any) -> list[Json]:
     if isinstance(grid, Mapping):
         lists = [list(values) for values in grid.values()]
         found = [dict(zip(grid, values, strict=True)) for values in itertools.product(*lists)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._common.types import Json
 from ._plain import (
     AdditiveExpansion,
     CategoryColumn,
@@ -26,7 +27,7 @@ def with_check(found: Description, model: object) -> Description:
     inputs = _inputs(found)
     table = found.rows.table is not None
     event: Any = [{**inputs, **dict.fromkeys(found.rows.unknown)}] if table else np.array([list(inputs.values())])
-    answers: dict[str, Any] = {}
+    answers: Json = {}
     for verb in ("decision_function", "predict_proba", "predict"):
         if verb == "predict_proba" and found.task != "classification":
             continue
@@ -60,7 +61,7 @@ def _look(value: object, where: str) -> None:
             )
 
 
-def _inputs(found: Description) -> dict[str, Any]:
+def _inputs(found: Description) -> Json:
     """Something in the middle of what was seen, in the units of the inputs."""
     rows = found.rows
     if rows.table is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.estimator import core_of, run_of
+from .._common.types import Fields
 from ..budgets import Budget
 from ..rules import Rule
 from ._plain import ExportError, Floats
@@ -26,7 +27,7 @@ class Learning:
     rule: Any
     budget: str
     capacity: int  # points
-    core: dict[str, Any]
+    core: Fields
     means: Floats | None = None  # of a table: first values, sums of differences from them, counts
     moments: Floats | None = None  # of a standard scaling: first values, sums and sums of squares of differences
     scaled: int = 0  # events in the moments
@@ -89,7 +90,7 @@ def _refuse_parts(model: Any) -> None:
         raise _no(model, f"class_weight={parts.class_weight!r}", "use class_weight=None")
 
 
-def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
+def _learner(model: Any, arrays: Fields) -> Learning:
     parts = run_of(model).parts
     if "points" not in arrays:
         raise _no(model, "a model of sparse rows", "fit it with a dense array")
@@ -105,7 +106,7 @@ def _learner(model: Any, arrays: dict[str, Any]) -> Learning:
     return Learning(parts.rule, type(parts.budget).__name__, capacity, arrays)
 
 
-def restored(model: Any, changes: dict[str, Any], events: int) -> Any:
+def restored(model: Any, changes: Fields, events: int) -> Any:
     """A new model like this one, with other numbers in its fields; the fields of the learner begin with "core."."""
     from sklearn.base import clone
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import Json
+
 Floats = npt.NDArray[np.float64]
 #: one node of a kernel in postfix order: (operation, left, right, n, a, b)
 Node = tuple[str, int, int, int, float, float]
@@ -270,8 +272,8 @@ class Description:
     target: tuple[Floats, Floats] | None = None  # centre and spread of each target
     half_widths: Floats | None = None  # half widths of the intervals, (targets, levels)
     offset: float = 0.0  # of a novelty score: subtracted
-    check_inputs: dict[str, Any] = field(default_factory=dict)  # one value a column
-    check: dict[str, Any] = field(default_factory=dict)  # what the model answers to it
+    check_inputs: Json = field(default_factory=dict)  # one value a column
+    check: Json = field(default_factory=dict)  # what the model answers to it
     seen: int = 0
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._common.types import Fields, Json
 from ._description import describe, snapshot
 from ._learning import Learning, learning_of, restored
 from ._plain import ExportError
@@ -89,7 +90,7 @@ def from_device(data: Any, model: Any) -> Any:
         raise ExportError(f"from_device: the state is damaged: {error}") from error
 
 
-def _changes(read: Any, learning: Learning) -> dict[str, Any]:
+def _changes(read: Any, learning: Learning) -> Json:
     """The fields of a model file that the state has others of."""
     size, seen = int(read["size"]), int(read["seen"])
     names = read.dtype.names or ()
@@ -105,7 +106,7 @@ def _changes(read: Any, learning: Learning) -> dict[str, Any]:
         there = read[name][:size] if name in _BY_POINT else read[name]
         if read[name].dtype.kind == "f" and name != "labels" and not np.isfinite(there).all():
             raise ExportError(f"from_device: the state is damaged: {name!r} holds what is no number")
-    changes: dict[str, Any] = {
+    changes: Fields = {
         "core.seen": [seen],
         "core.steps": [int(read["steps"])],
         "core.scale": [float(read["scale"])],

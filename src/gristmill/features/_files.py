@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import persist
-from .._common.types import Fitted, State
+from .._common.types import Fields, Fitted, State
 from .maclaurin import RandomMaclaurin
 
 _PREFIX = "map."
@@ -20,7 +20,7 @@ def map_to_file(map_: object) -> tuple[State, Fitted]:
     return {f"{_PREFIX}{name}": value for name, value in arrays.items()}, text
 
 
-def map_from_file(arrays: dict[str, Any], text: dict[str, Any]) -> RandomMaclaurin:
+def map_from_file(arrays: Fields, text: dict[str, Any]) -> RandomMaclaurin:
     """Back from `map_to_file`; takes the map's arrays out of the others."""
     map_ = RandomMaclaurin(**{key: persist.decode(value) for key, value in text["parameters"].items()})
     names = [name for name in arrays if name.startswith(_PREFIX)]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from .. import persist
+from .._common.types import FileFields, Fitted
 from ..kernels import Kernel
 from .compositions import Arrays, OneFeatureMaps
 
@@ -55,7 +56,7 @@ class DrawnInner:
             return np.asarray(kernel.diagonal(X), dtype=np.float64)
         return np.ones(X.shape[0])
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_file(self) -> FileFields:
         if self.part is not None:
             return dict(self.arrays), {}
         if type(self.transformer).__name__ != "RandomMaclaurin":
@@ -71,7 +72,7 @@ class DrawnInner:
         }
 
     @classmethod
-    def from_file(cls, inner: object, arrays: Arrays, fitted: dict[str, Any]) -> DrawnInner:
+    def from_file(cls, inner: object, arrays: Arrays, fitted: Fitted) -> DrawnInner:
         if isinstance(inner, OneFeatureMaps):
             return cls(inner, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
         map_ = persist.estimator("RandomMaclaurin")(

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from .. import _core
 from .._common.labels import wide
 from .._common.positions import part_of
-from .._common.types import Table
+from .._common.types import Fields, Table
 from .maclaurin import RandomMaclaurin
 
 _SLICE = 1024  # rows mapped at a time: memory does not grow with the length of a chunk
@@ -161,7 +161,7 @@ class MappedCore:
             map_bytes = self.map.core_map(np.float32 if self.is_single else np.float64).memory_bytes
         return int(self.linear.memory_bytes + map_bytes)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         state = dict(self.linear.state())
         state["coef"] = state.pop("weights")
         # No points are stored; the empty table carries the number and the type of the inputs.

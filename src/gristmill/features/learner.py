@@ -16,7 +16,7 @@ from .._base.estimator import Run
 from .._base.predictors import Classifier, Detector, Regressor
 from .._base.tasks import SEVERAL_TARGETS, Regression, Scores
 from .._common.threads import jobs
-from .._common.types import Fitted, Labels, RandomState, State, Table
+from .._common.types import Fields, Fitted, Labels, RandomState, State, Table
 from ..budgets import Unbounded
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..learners.rule_learner import Parts, RuleLearner
@@ -192,7 +192,7 @@ class FeatureLearner(RuleLearner):
         arrays, text = map_to_file(parts.kernel)
         return arrays, {"map": text, "rule": persist.encode(parts.rule, "rule"), "average": parts.average}
 
-    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Parts:
+    def restored_parts(self, arrays: Fields, fitted: Fitted) -> Parts:
         rule = persist.decode(fitted["rule"])
         if not isinstance(rule, Rule):
             raise persist.ModelFileError(f"its rule is {rule!r}")

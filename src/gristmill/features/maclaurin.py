@@ -15,7 +15,7 @@ from .. import _core, persist
 from .._common import inputs as _input
 from .._common.ranges import count, flag, one_of, optional, real
 from .._common.seeds import generator
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, RandomState, Table
 from ..kernels import Exponential
 from ..persist.stored import StoredEstimator
 from . import _degree_law as laws
@@ -389,7 +389,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         check_is_fitted(self)
         if self._transformer is not None:
             raise TypeError(
@@ -409,7 +409,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
             arrays |= {f"inner.{name}": value for name, value in inner_arrays.items()}
         return arrays, fitted
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         self._series = self.check_parameters()
         self.kernel_ = self._kernel()
         persist.decode_features(self, fitted)

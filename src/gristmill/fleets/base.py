@@ -16,6 +16,7 @@ from .._common.inputs import is_sparse, refuse_masked
 from .._common.labels import NO_LABELS, LabelTable, agreeing
 from .._common.ranges import bytes_in
 from .._common.seeds import seed_of
+from .._common.types import Fields, FileFields, Fitted
 from ..budgets import Budget
 from ..learners import additive
 from ..learners.composition import check_outputs
@@ -273,7 +274,7 @@ class FleetBase(StoredEstimator):
 
     # ---- a member as a learner --------------------------------------------------------------------------------------
 
-    def _learner(self, pack: dict[str, Any], seed: int) -> Any:
+    def _learner(self, pack: Fields, seed: int) -> Any:
         """The only member of a pack as a plain estimator."""
         core = self._started()
         model = clone(self.member_model)
@@ -284,7 +285,7 @@ class FleetBase(StoredEstimator):
         with_run(model, Run(parts, alone, self._table))
         return _scaled_members.prepared(self.prototype, model, pack)
 
-    def _packed(self, model: Any) -> dict[str, Any]:
+    def _packed(self, model: Any) -> Fields:
         """A plain estimator as the pack of one member."""
         core, (run, scaling) = self._started(), self._run_of(model)
         if run.labels.names[: run.core.classes] != self._table.names[: core.classes]:
@@ -306,10 +307,10 @@ class FleetBase(StoredEstimator):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         raise NotImplementedError
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         raise NotImplementedError
 
     def _labels_to_file(self) -> dict[str, object]:
@@ -323,7 +324,7 @@ class FleetBase(StoredEstimator):
         kept = {key: value for key, value in super().__getstate__().items() if key not in ("_core_", "_table")}
         return kept if self._core_ is None else kept | {"_file": self.saved_fields()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         file = state.pop("_file", None)
         super().__setstate__(state)
         if file is not None:

@@ -13,7 +13,7 @@ from .._common.frozen_params import FrozenParams
 from .._common.inputs import refuse_masked
 from .._common.labels import NO_LABELS
 from .._common.threads import jobs, resolved
-from .._common.types import Labels
+from .._common.types import Fields, FileFields, Fitted, Labels
 from .base import FleetBase, shaped
 
 
@@ -276,13 +276,13 @@ class Fleet(FleetBase):
     def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in super().__getstate__().items() if key != "_runs_with"}
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         core = self._started()
         arrays = core.members(np.arange(self.n, dtype=np.int64))
         fitted = {"classes": core.classes, "seed": self._first_seed, **persist.encode_features(self)}
         return arrays, {**fitted, **self._labels_to_file()}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         table = self._labels_from_file(fitted)
         if int(fitted["classes"]) != len(table):
             raise persist.ModelFileError("its classes do not fit its labels")

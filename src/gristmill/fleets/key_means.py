@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import Fields
 from ..persist.model_file import ModelFileError
 from .keys import KeyKind, Keys
 from .saved_keys import keys_as_arrays, keys_from_arrays
@@ -154,7 +155,7 @@ class KeyMeans:
             "levels.whole": np.array(self.whole, dtype=np.float64),
         }
 
-    def from_file(self, arrays: dict[str, Any], kind: KeyKind) -> None:
+    def from_file(self, arrays: Fields, kind: KeyKind) -> None:
         """Back from `to_file`, whose arrays are taken out; what does not fit is refused."""
         names = ("keys", "lengths", "numbers", "whole")
         keys, lengths, numbers, whole = (arrays.pop(f"levels.{name}") for name in names)

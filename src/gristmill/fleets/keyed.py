@@ -18,7 +18,7 @@ from .._common.frozen_params import FrozenParams
 from .._common.labels import LabelTable
 from .._common.seqlock import SeqLock
 from .._common.times import is_span, read_times, read_ttl
-from .._common.types import Labels, Numbers
+from .._common.types import Fields, FileFields, Fitted, Labels, Numbers
 from ..learners.kernel import KernelClassifier, KernelNovelty, KernelRegressor
 from ..streams.files.fixed_width import TableRows
 from .base import FleetBase
@@ -516,11 +516,11 @@ class KeyedFleet(FleetBase):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         store = self._settled_store()
         return self._looking(lambda: self._written(store))
 
-    def _written(self, store: KeyStore) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _written(self, store: KeyStore) -> FileFields:
         arrays, fitted = written(store, self.max_keys is not None)
         fitted |= persist.encode_features(self)
         names = self._table.names[: fitted["classes"]]  # another thread may bring more
@@ -536,7 +536,7 @@ class KeyedFleet(FleetBase):
             arrays |= self._means.to_file(store.start.kind)
         return arrays, fitted
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         table = self._labels_from_file(fitted)
         if int(fitted["classes"]) != len(table):
             raise persist.ModelFileError("its classes do not fit its labels")

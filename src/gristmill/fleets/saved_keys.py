@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import Fitted
 from ..persist.model_file import ModelFileError
 from .key_store import Arrays, KeyStore
 from .keys import KeyKind, Keys, concatenated
@@ -49,7 +50,7 @@ def count_of(arrays: Arrays, fitted: dict[str, object]) -> int:
     return len(arrays["keys" if fitted["kind"] == "int" else "key_lengths"])
 
 
-def read_into(store: KeyStore, arrays: Arrays, fitted: dict[str, Any]) -> None:
+def read_into(store: KeyStore, arrays: Arrays, fitted: Fitted) -> None:
     """Fill an empty store from `written`, whose arrays are taken out."""
     keys, now = keys_from_arrays(store.start.kind, arrays.pop("keys"), arrays.pop("key_lengths")), float(fitted["now"])
     slots, touched = (arrays.pop(name, None) for name in ("slots", "touched"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._common.types import Fields
 from ..prepared.prepared import Prepared
 
 #: numbers of a scaling, a column each: its first value and two running ones
@@ -47,7 +48,7 @@ def _same(value: object, other: object) -> bool:
     return value is other or (type(value) is type(other) and bool(value == other))
 
 
-def prepared(prototype: object, model: Any, pack: dict[str, Any]) -> Any:
+def prepared(prototype: object, model: Any, pack: Fields) -> Any:
     """A member as the prototype would be: the learner behind the scaling that its events went through."""
     if not isinstance(prototype, Prepared):
         return model

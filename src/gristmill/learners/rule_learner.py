@@ -14,7 +14,7 @@ from .._base.estimator import Run, StreamEstimator, refuse_no_weight
 from .._base.tasks import ClassWeight, Encoded, Scores
 from .._common import inputs
 from .._common.labels import LabelTable, checked_class_weight
-from .._common.types import Labels, Table
+from .._common.types import Fields, Fitted, Labels, Table
 from ..budgets import Budget
 from ..rules import Rule
 from .composition import check_outputs, check_targets
@@ -166,7 +166,7 @@ class RuleLearner(StreamEstimator):
 
     # ---- saving -----------------------------------------------------------------------------------------------
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         super().restore_fields(arrays, fitted)
         if self._engine.width != self.n_features_in_:
             raise persist.ModelFileError("its points do not have the number of features it states")

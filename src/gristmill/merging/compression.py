@@ -15,6 +15,7 @@ from .._base.estimator import Run, is_begun, run_of, with_run
 from .._common.ranges import bytes_in, is_whole
 from .._common.ranges import size as size_range
 from .._common.threads import allowed
+from .._common.types import Fields
 from ..budgets import Budget, Forget, Merge, Project, Unbounded, Window
 from ..learners import additive
 from ..learners.base import KernelLearner
@@ -144,7 +145,7 @@ class Fewer:
     coordinates: Floats | None
     error: float
 
-    def fields(self, state: dict[str, Any]) -> dict[str, object]:
+    def fields(self, state: Fields) -> dict[str, object]:
         """As fields of a state like this one."""
         if "span_sizes" not in state:
             return self.terms.fields(int(state["ticks"][0]))

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _core
 from .._base.estimator import Run, core_of, run_of, with_run
 from .._common.labels import LabelTable
+from .._common.types import Fields
 from ..budgets import Budget, DropSmallest, Unbounded
 from ..learners import additive
 from ..learners.composition import check_outputs
@@ -163,7 +164,7 @@ def _limit(model: Any, parts: Parts, size: Any, outputs: int | None = None) -> i
     return None if size is None else points_within(model, parts, core_of(model), size, outputs)
 
 
-def _points(model: object, parts: Parts, shards: list[_Shard], outputs: int, size: object) -> dict[str, Any]:
+def _points(model: object, parts: Parts, shards: list[_Shard], outputs: int, size: object) -> Fields:
     """The united points, compressed."""
     terms = _united([_terms_of(shard, outputs) for shard in shards], shards)
     limit = _limit(model, parts, size, outputs)
@@ -230,7 +231,7 @@ def _interleaved(parts: list[Any], seen: list[int]) -> Any:
     return ids
 
 
-def _trees(shards: list[_Shard], outputs: int, limit: int | None) -> dict[str, Any]:
+def _trees(shards: list[_Shard], outputs: int, limit: int | None) -> Fields:
     """The united terms of additive kernels; what is too many leaves as with DropSmallest."""
     parts = []
     for shard in shards:
@@ -247,7 +248,7 @@ def _trees(shards: list[_Shard], outputs: int, limit: int | None) -> dict[str, A
     return {**fields, "norm2": np.zeros(1)}
 
 
-def _weights(shards: list[_Shard], outputs: int) -> dict[str, Any]:
+def _weights(shards: list[_Shard], outputs: int) -> Fields:
     """The weighted mean of explicit weights."""
     ticks = [int(shard.state["ticks"][0]) for shard in shards]
     coef: Any = 0.0
@@ -272,7 +273,7 @@ _COUNTS = ("rule.corrections", "rule.total", "budget.candidates")
 # ---- state for further learning ---------------------------------------------------------------------------------------
 
 
-def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any]:
+def _counters(shards: list[_Shard], outputs: int, classes: int) -> Fields:
     """Everything but the hypothesis: counts add up, adaptive numbers are weighted means, the rest is the first model's."""
     state = dict(shards[0].state)
     for name in ("seen", "steps"):
@@ -298,7 +299,7 @@ def _counters(shards: list[_Shard], outputs: int, classes: int) -> dict[str, Any
     return _calibrated(state, shards, outputs)
 
 
-def _intervals(shards: list[_Shard]) -> dict[str, Any]:
+def _intervals(shards: list[_Shard]) -> Fields:
     parts = [_core.Intervals(shard.outputs) for shard in shards]
     for one, shard in zip(parts, shards, strict=True):
         one.restore({"intervals": shard.state["intervals"]})
@@ -322,7 +323,7 @@ def _class_counts(shards: list[_Shard], classes: int) -> Floats:
     return counts
 
 
-def _calibrated(state: dict[str, Any], shards: list[_Shard], outputs: int) -> dict[str, Any]:
+def _calibrated(state: Fields, shards: list[_Shard], outputs: int) -> Fields:
     """The map to probabilities: the mean over models that know all classes; if none does, it is reset."""
     names = ("calibration", "calibration_offsets", "calibration_curvatures")
     if names[0] not in state:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import Fields
 from ..kernels import Kernel
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +27,7 @@ class Terms:
     mean: Floats | None  #: a line a visible output
 
     @classmethod
-    def of(cls, state: dict[str, Any], outputs: int, kernel: Kernel, average: bool) -> Self:
+    def of(cls, state: Fields, outputs: int, kernel: Kernel, average: bool) -> Self:
         """The terms in a core's state."""
         n = len(state["ids"])
         coef = state["coef"].reshape(-1, n) * state["scale"][0]
@@ -92,7 +93,7 @@ def _label_name(target: int) -> str:
     return f"labels{target or ''}"
 
 
-def _labels(state: dict[str, Any], count: int) -> Floats:
+def _labels(state: Fields, count: int) -> Floats:
     """Labels of the stored points; NaN where unknown."""
     lines: list[Floats] = []
     while _label_name(len(lines)) in state:
@@ -100,13 +101,13 @@ def _labels(state: dict[str, Any], count: int) -> Floats:
     return np.array(lines, dtype=np.float64).reshape(-1, count) if lines else np.full((1, count), np.nan)
 
 
-def _expansion_mean(state: dict[str, Any], coef: Floats) -> Floats:
+def _expansion_mean(state: Fields, coef: Floats) -> Floats:
     unscaled = state["coef"].reshape(coef.shape)
     total = state["sum"].reshape(coef.shape) + (state["weight"][0] * unscaled - state["lag"].reshape(coef.shape))
     return np.asarray(total / max(int(state["ticks"][0]), 1))
 
 
-def _span_present(state: dict[str, Any], kernel: Kernel) -> Floats:
+def _span_present(state: Fields, kernel: Kernel) -> Floats:
     """Coefficients of the present f from its coordinates g on the basis of each output's members: L^T c = g, K = L L^T."""
     from scipy.linalg import cholesky, solve_triangular
 

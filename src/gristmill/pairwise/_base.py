@@ -14,7 +14,7 @@ from .._base.tasks import CLASSIFICATION, Classification, Encoded, Task
 from .._common.labels import LabelView
 from .._common.ranges import Range
 from .._common.seeds import seed_of
-from .._common.types import Labels, Table
+from .._common.types import Fields, Fitted, Labels, Table
 from ..persist.saved_state import number_of
 
 Array = npt.NDArray[np.float64]
@@ -94,11 +94,11 @@ class PairStreamLearner(StreamEstimator):
 
     # ---- saving ------------------------------------------------------------------------------------------
 
-    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    def restored_parts(self, arrays: Fields, fitted: Fitted) -> Any:
         self._check_width(arrays, int(arrays["width"][0]))
         return self.checked_parts()
 
-    def _check_width(self, arrays: dict[str, Any], width: int) -> None:
+    def _check_width(self, arrays: Fields, width: int) -> None:
         """Nothing of the size that a file states is made unless its numbers are as many."""
         if not 1 <= width <= 10**7:
             raise persist.ModelFileError(f"it states {width!r} features")

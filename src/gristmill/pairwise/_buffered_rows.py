@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from .._common.types import Fields
 
 Array = npt.NDArray[np.float64]
 
@@ -58,7 +59,7 @@ class BufferedRows:
     def memory_bytes(self) -> int:
         return int(self.points.nbytes + self.labels.nbytes + self.ids.nbytes)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         return {
             "buffer": self.points.copy(),
             "buffer_labels": self.labels.copy(),
@@ -66,7 +67,7 @@ class BufferedRows:
             "policy": np.array(self.policy.state(), dtype=np.uint64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Fields) -> None:
         for name, array in (
             ("buffer", self.points),
             ("buffer_labels", self.labels),

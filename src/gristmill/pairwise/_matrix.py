@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _core, persist
 from .._common.ranges import flag, non_negative, one_of, optional, positive
-from .._common.types import Table
+from .._common.types import Fields, Table
 from ._base import Array, LossTask, PairStreamLearner
 from .buffers import check_buffer
 from .losses import check_margin_loss
@@ -50,7 +50,7 @@ class MatrixStreamLearner(PairStreamLearner):
         """
         return np.asarray(self._learn(X, y, want_scores=True, classes=classes))
 
-    def _check_width(self, arrays: dict[str, Any], width: int) -> None:
+    def _check_width(self, arrays: Fields, width: int) -> None:
         super()._check_width(arrays, width)
         persist.justify(8.0 * width * width, arrays, "features")
 

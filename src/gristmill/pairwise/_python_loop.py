@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._common.types import Fields
 from ._buffered_rows import Array, BufferedRows
 
 
@@ -86,14 +87,14 @@ class PairLoop:
     def memory_bytes(self) -> int:
         return self.rows.memory_bytes + int(self.w.nbytes + self.sum.nbytes)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         with self.lock:
             counts = np.array([self.steps, self.pairs], dtype=np.int64)
             own = {"weights": self.w.copy(), "weights_sum": self.sum.copy(), "counts": counts}
             sizes = {"classes": self.classes, "width": self.rows.points.shape[1]}
             return {**self.rows.state(), **own, **{name: np.array([n], dtype=np.int64) for name, n in sizes.items()}}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Fields) -> None:
         self.rows.restore(state)
         for name in ("weights", "weights_sum"):
             saved = np.asarray(state[name], dtype=float)

@@ -13,7 +13,7 @@ from .. import _core, persist
 from .._base.estimator import Run
 from .._common import inputs
 from .._common.ranges import flag, non_negative, optional, positive
-from .._common.types import Fitted, Labels, RandomState, State
+from .._common.types import Fields, Fitted, Labels, RandomState, State
 from ..budgets import DropOldest, DropRandom, DropSmallest, Merge, Unbounded, counted
 from ..kernels import as_kernel
 from ._base import Array
@@ -209,7 +209,7 @@ class PairwiseAUC(Ranker):
         arrays, text = map_to_file(self.features_)
         return arrays, {"map": text}
 
-    def restored_parts(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    def restored_parts(self, arrays: Fields, fitted: Fitted) -> Any:
         if self.features is not None:
             from ..features._files import map_from_file
 

@@ -23,7 +23,7 @@ import numpy as np
 from .. import _core
 from .._common.ranges import Checked
 from .._common.times import is_span, read_ttl
-from .._common.types import State
+from .._common.types import Fields, Fitted, State
 from .._version import __version__
 from .atomic import write
 
@@ -384,7 +384,7 @@ def _positions(metadata: object) -> dict[str, object]:
     return metadata
 
 
-def justify(needed: float, arrays: dict[str, Any], what: str, free: int = 2**20) -> None:
+def justify(needed: float, arrays: Fields, what: str, free: int = 2**20) -> None:
     """Refuse what would take more memory than `free` bytes and the size of the file give reason for."""
     held = sum(int(array.nbytes) for array in arrays.values())
     if not 0 <= needed <= free + 64 * held:
@@ -422,7 +422,7 @@ def encode_features(model: object) -> dict[str, Any]:
     return fitted
 
 
-def decode_features(model: Any, fitted: dict[str, Any]) -> None:
+def decode_features(model: Any, fitted: Fitted) -> None:
     if "n_features_in" in fitted:
         model.n_features_in_ = int(fitted["n_features_in"])
         if model.n_features_in_ < 1:

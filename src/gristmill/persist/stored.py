@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from .._common.params import all_params, changed_text, described, replaced, same, split
+from .._common.types import Options
 from . import model_file
 
 
@@ -27,13 +28,13 @@ class StoredEstimator(BaseEstimator):
     #: parameters that may change at any time: nothing that is learned depends on them
     _at_any_time: ClassVar[tuple[str, ...]] = ("n_jobs",)
     #: what was changed since the present run began, and what it runs with
-    _changed: dict[str, Any] | None = None
+    _changed: Options | None = None
 
     def _has_begun(self) -> bool:
         """Whether something is learned, and can go on, that a change of parameters would not reach."""
         return hasattr(self, "partial_fit") and bool(self.__sklearn_is_fitted__())
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> Options:
         """The parameters by name; `deep` adds those of the parts, such as `kernel__gamma`.
 
         Parameters
@@ -61,7 +62,7 @@ class StoredEstimator(BaseEstimator):
                 )
         estimators = {}
         for key, changes in inside.items():
-            value = own.get(key, known[key])
+            value = own[key] if key in own else known[key]
             if hasattr(value, "set_params"):
                 estimators[key] = value
             else:

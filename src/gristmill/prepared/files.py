@@ -9,13 +9,14 @@ import numpy as np
 
 from .. import persist
 from .._base.estimator import run_of
+from .._common.types import Fields, FileFields, Fitted, Options
 from ..streams.relevance import RelevanceScaler
 from ..streams.tables.table import Table
 from .pipeline import Pipeline
 from .target_scalers import Targets
 
 
-def to_file(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
+def to_file(pipeline: Pipeline) -> FileFields:
     """Arrays, and plain values for JSON."""
     arrays, fitted = pipeline.model.saved_fields()
     together = {f"model.{name}": array for name, array in arrays.items()}
@@ -34,9 +35,7 @@ def to_file(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
     return together, plain
 
 
-def from_file(
-    model: Any, settings: dict[str, Any] | None, scaler: Any, arrays: dict[str, Any], fitted: dict[str, Any]
-) -> Pipeline:
+def from_file(model: Any, settings: Options | None, scaler: Any, arrays: Fields, fitted: Fitted) -> Pipeline:
     """Inverse of `to_file`. Raise ModelFileError if the parts do not fit each other."""
     inner = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
     model.restore_fields(inner, fitted["model"])

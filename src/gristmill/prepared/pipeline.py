@@ -16,6 +16,7 @@ from .._common import inputs
 from .._common.labels import LARGEST
 from .._common.positions import part_of
 from .._common.seqlock import SeqLock
+from .._common.types import Fields, Options
 from ..learners.single_events import connect
 from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler
@@ -135,7 +136,7 @@ class Pipeline:
 
     # ---- learning ----------------------------------------------------------------------------------------------
 
-    def learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
+    def learn(self, verb: str, X: Any, y: Any, known: Options) -> Any:
         """A chunk through table, scaling and learner; on any error, an interrupt at any moment included, all are as they
         were, or all have learned it.
 
@@ -265,7 +266,7 @@ class Pipeline:
             self._close_events()  # the core may go on by itself
         return True
 
-    def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any]) -> Any:
+    def _learn(self, verb: str, X: Any, y: Any, known: Options) -> Any:
         if self.table is None and self.targets is None:
             return getattr(self.model, verb)(X, y, **known)
         rows = self._encoded(X)
@@ -308,7 +309,7 @@ class Pipeline:
             self.model.expect_columns(self.table.n_first)
         return rows
 
-    def _fit_batch(self, X: Any, y: Any, known: dict[str, Any]) -> Any:
+    def _fit_batch(self, X: Any, y: Any, known: Options) -> Any:
         """Several passes: all of it is looked at before any of it is learned."""
         if self.relevance is not None:
             raise ValueError(
@@ -347,7 +348,7 @@ class Pipeline:
         weights = np.ones(core.width) if self.relevance is None else np.ascontiguousarray(self.relevance.weights)
         core.follow_ranks(passage, places[places < core.width], weights)
 
-    def _in_parts(self, edges: Sequence[int], verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+    def _in_parts(self, edges: Sequence[int], verb: str, rows: Any, y: Any, known: Options) -> Any:
         model, count = self.model, edges[-1]
         run = model.fitted_run
         # Labels are looked at before any of them is learned.
@@ -380,7 +381,7 @@ class Pipeline:
         before = core_of(self.model).width if self._started else 1
         return next((wide for start, wide in reversed(self.table.growth) if start <= row), before)
 
-    def _step(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+    def _step(self, verb: str, rows: Any, y: Any, known: Options) -> Any:
         """Rows that are equally wide, without a renewal between them."""
         if self.fixed_width is not None:
             rows = self._padded(rows)
@@ -428,7 +429,7 @@ class Pipeline:
             f"{type(self.model).__name__} cannot learn so many: {error}. Give it more memory, or leave the column out (drop)"
         )
 
-    def _learn_scaled(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+    def _learn_scaled(self, verb: str, rows: Any, y: Any, known: Options) -> Any:
         """Let the learner learn rows with scaled targets; its answer is in the units of the targets."""
         targets = self.targets
         if targets is None:
@@ -446,7 +447,7 @@ class Pipeline:
             core_of(self.model).rescale_targets(*moved)
         return found
 
-    def _skip(self, verb: str, rows: Any, y: Any, known: dict[str, Any]) -> Any:
+    def _skip(self, verb: str, rows: Any, y: Any, known: Options) -> Any:
         """Count samples that come before the scale of targets is known, without learning them."""
         assert self.targets is not None
         if verb == "fit":
@@ -501,5 +502,5 @@ class Pipeline:
         kept = ("model", "table", "scaler", "fixed_width", "targets")
         return self.read(lambda: copy.deepcopy({name: self.__dict__[name] for name in kept}))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         Pipeline.__init__(self, **state)

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._base.estimator import StreamEstimator
 from .._common.ranges import count, one_of, optional
-from .._common.types import Labels
+from .._common.types import Fields, FileFields, Fitted, Labels, Options
 from ..persist.stored import StoredEstimator
 from ..streams.rank import RankScaler
 from ..streams.relevance import RelevanceScaler, Renewal
@@ -167,7 +167,7 @@ class Prepared(StoredEstimator):
         known = {} if sample_weight == 1.0 else {"sample_weight": [sample_weight]}
         self._learn("partial_fit", self._event(x), None if y is None else [y], known)
 
-    def _learn(self, verb: str, X: Any, y: Any, known: dict[str, Any], fresh: bool = False) -> Any:
+    def _learn(self, verb: str, X: Any, y: Any, known: Options, fresh: bool = False) -> Any:
         self.check_parameters()
         pipeline = None if fresh else self._pipeline
         if pipeline is None:
@@ -447,14 +447,14 @@ class Prepared(StoredEstimator):
         if self.scale in ("relevance", "rank-relevance"):
             relevance.refuse(self.model)
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         pipeline = self._started()
         arrays, plain = pipeline.read(lambda: to_file(pipeline))
         if self.target_name_ is not None:
             plain["target_name"] = self.target_name_
         return arrays, plain
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         model = clone(self.model)
         model.check_parameters()
         table = None if model.takes_objects() else self._table_settings()
@@ -470,7 +470,7 @@ class Prepared(StoredEstimator):
         pipeline = state.pop("_pipeline", None)
         return state if pipeline is None else {**state, "_pipeline": pipeline.__getstate__()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         packed = state.pop("_pipeline", None)
         super().__setstate__(state)
         if packed is not None:

@@ -16,6 +16,7 @@ from .._common import inputs
 from .._common.ranges import Range, is_real
 from .._common.seeds import seed_of
 from .._common.tables import html_table
+from .._common.types import Fields
 from .auto import Auto
 from .core import RaceCore
 from .report import ExpertReport, RaceReport
@@ -183,7 +184,7 @@ class AutoNovelty(Auto, Detector):
     def begin_core(self, run: Run, X: Any) -> Any:
         return self._detector(X.shape[1], self.outside_bytes) if self.experts is None else super().begin_core(run, X)
 
-    def restored_core(self, parts: Any, state: dict[str, Any]) -> Any:
+    def restored_core(self, parts: Any, state: Fields) -> Any:
         if self.experts is not None:
             return super().restored_core(parts, state)
         width = int(np.asarray(state["width"]).reshape(1)[0])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core, persist
+from .._common.types import Fields
 from .baselines import Line, LineOfChanges, Trivial, baseline_number
 from .expert import ExpertSpec, ExpertView, Key
 from .foreign import ForeignLearner
@@ -113,13 +114,13 @@ class RaceCore(_core.Race):
 
     # ---- files ---------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         """Arrays by name; what is not a number is a JSON text among them."""
         now: Any = self.snapshot()
         arrays = now.state()
         plan: dict[str, Any] = {"began": self.began, "parts": []}
         for place, spec in enumerate(self.specs):
-            parts: dict[str, Any] = {}
+            parts: Fields = {}
             if place in self._foreign:
                 found, parts = now.learner(place).to_file()
                 arrays |= {f"{place}.{name}": array for name, array in found.items()}
@@ -129,7 +130,7 @@ class RaceCore(_core.Race):
         text = np.frombuffer(json.dumps(plan).encode(), dtype=np.uint8)
         return {**arrays, "plan": text}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Fields) -> None:
         """requires: a race of the same experts that has learned nothing."""
         plan = plan_of(state)
         super().restore({name: array for name, array in state.items() if name != "plan"})
@@ -140,7 +141,7 @@ class RaceCore(_core.Race):
             self.foreign(place).from_file(found, plan["parts"][place], self.width, self.classes)
 
 
-def plan_of(state: dict[str, Any]) -> dict[str, Any]:
+def plan_of(state: Fields) -> dict[str, Any]:
     """What a state holds beside its numbers: with how many columns the race began, and the parts of its experts."""
     plan = json.loads(bytes(np.asarray(state["plan"], dtype=np.uint8)).decode())
     width = int(np.asarray(state["width"]).reshape(1)[0])

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from .. import _core, persist
 from .._base.estimator import Run, core_of, run_of, task_of, with_run
 from .._common.labels import LabelTable
+from .._common.types import Fields
 from ..budgets import Budget
 from ..prepared.prepared import Prepared
 from ..prepared.target_scaler import TargetScale
@@ -71,7 +72,7 @@ class ExpertSpec:
             run.core.report_raw_scores()  # densities: the mixture decides what is an alarm
         return run.core
 
-    def begin_with(self, parts: dict[str, Any], width: int) -> Any:
+    def begin_with(self, parts: Fields, width: int) -> Any:
         """A core with the parts of a saved race. requires: a kernel learner."""
         self.parts = self.model.restored_parts({}, parts)
         core = self.model.new_core(self.parts, width, False, self.single, 0)

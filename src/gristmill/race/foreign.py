@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .. import _core, persist
 from .._base.estimator import Run, core_of, task_of, with_run
 from .._common.labels import wide
+from .._common.types import Fields, FileFields
 from ..budgets import DropOldest
 from .expert import ExpertSpec
 
@@ -142,7 +143,7 @@ class ForeignLearner:
 
     # ---- files ---------------------------------------------------------------------------------------------
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_file(self) -> FileFields:
         """Arrays by name, and the parts as plain values."""
         state = self._saved if self._core is None else self._core.state()
         arrays, objects = persist.flatten(state)
@@ -151,7 +152,7 @@ class ForeignLearner:
         extra, parts = self.model.parts_fields(self.parts)
         return {f"core.{name}": array for name, array in arrays.items()} | extra, parts
 
-    def from_file(self, arrays: dict[str, Any], parts: dict[str, Any], width: int, classes: int) -> None:
+    def from_file(self, arrays: Fields, parts: Fields, width: int, classes: int) -> None:
         inner = {name.removeprefix("core."): array for name, array in arrays.items() if name.startswith("core.")}
         extra = {name: array for name, array in arrays.items() if not name.startswith("core.")}
         found = self.model.restored_parts(extra, parts)

@@ -13,6 +13,7 @@ from .._base.tasks import Regression, Scores
 from .._common.labels import LARGEST
 from .._common.ranges import Range, is_real, optional
 from .._common.threads import jobs
+from .._common.types import Fields
 from ..prepared.prepared import Prepared
 from .baselines import Trivial
 from .core import RaceCore, plan_of
@@ -61,7 +62,7 @@ class Racing(StreamEstimator):
     def begin_core(self, run: Run, X: Any) -> Any:
         return self.new_race(X.shape[1], outside=self.outside_bytes)
 
-    def restored_core(self, parts: Any, state: dict[str, Any]) -> Any:
+    def restored_core(self, parts: Any, state: Fields) -> Any:
         plan = plan_of(state)
         core = self.new_race(plan["began"], plan["parts"])
         core.restore(state)

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from .._common.types import Json
 from . import access, inference
 from .asking import Asking, key_of
 from .call import Call, Endpoint
@@ -230,7 +231,7 @@ class Handlers:
         served = self._writer(call).served
         return as_json({"snapshots": served.snapshots, "oldest": served.oldest, "position": served.position})
 
-    async def _control(self, call: Call, what: str, act: Callable[[], dict[str, Any]], body: bytes = b"") -> Reply:
+    async def _control(self, call: Call, what: str, act: Callable[[], Json], body: bytes = b"") -> Reply:
         work = Work("control", act=act, **key_of(call, what, body))
         return await self.asking.done(self._writer(call), work)
 
@@ -332,10 +333,10 @@ class Handlers:
         return as_json({"ready": True})
 
 
-def _raises(error: ServiceError) -> Callable[[], dict[str, Any]]:
+def _raises(error: ServiceError) -> Callable[[], Json]:
     """An act that is refused."""
 
-    def act() -> dict[str, Any]:
+    def act() -> Json:
         raise error
 
     return act

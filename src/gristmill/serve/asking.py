@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from .._common.types import Json
 from . import access, inference
 from .call import Call
 from .store import batch as batches
@@ -106,7 +107,7 @@ class Asking:
         self.service.measured(writer.served.name, "predict", batch.count, start)
         return reply
 
-    async def _predicted(self, writer: Writer, kind: str, batch: Batch, query: Query, key: dict[str, Any]) -> Reply:
+    async def _predicted(self, writer: Writer, kind: str, batch: Batch, query: Query, key: Json) -> Reply:
         if query.explain and batch.count > 100:
             raise ServiceError(f"explain is for at most 100 rows, got {batch.count}")
         if query.interval is not None and not 0 < query.interval < 1:
@@ -135,7 +136,7 @@ class Asking:
         reply = in_kind(kind, columns, {"position": position})
         return await self.done(writer, Work("keep", body=size, events=events, answer=reply, **key))
 
-    async def _asked(self, contender: Contender, batch: Batch, query: Query) -> tuple[int, dict[str, Any]]:
+    async def _asked(self, contender: Contender, batch: Batch, query: Query) -> tuple[int, Json]:
         """What a learner predicts, without waiting for what it learns."""
         if batch.count > _MANY or query.explain:
             return await self.with_reader(contender, _ask, batch, query)
@@ -169,7 +170,7 @@ class Asking:
         return Response(content, 200, headers)
 
 
-def key_of(call: Call, what: str, body: bytes) -> dict[str, Any]:
+def key_of(call: Call, what: str, body: bytes) -> Json:
     """The idempotency key of a request and a digest of what it asks."""
     key = call.header(b"idempotency-key")
     if key is None:
@@ -204,13 +205,13 @@ def _read_by(contender: Contender, seconds: float, call: Callable[..., Any], *gi
     return call(reader, *given)
 
 
-def _ask(reader: Reader, batch: Batch, query: Query) -> tuple[int, dict[str, Any]]:
+def _ask(reader: Reader, batch: Batch, query: Query) -> tuple[int, Json]:
     """What a model predicts of rows, and how sure it is."""
     with reader as model:
         if not model.__sklearn_is_fitted__():
             raise ServiceError("the model has learned nothing yet; send events to learn first", 409)
         try:
-            columns: dict[str, Any] = {"predictions": model.predict(batch.X).tolist()}
+            columns: Json = {"predictions": model.predict(batch.X).tolist()}
             if query.proba:
                 columns["probabilities"] = _chances(model, batch)
             if query.interval is not None:

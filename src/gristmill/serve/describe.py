@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._common.types import Json
 from .meter import Meter
 from .store.contender import Reader
 from .store.served import Served
 from .store.writer import Writer
 
 
-def summary(served: Served, queue: int = 0, error: str | None = None) -> dict[str, Any]:
+def summary(served: Served, queue: int = 0, error: str | None = None) -> Json:
     """A line about a model; `queue` requests wait for its writer, and `error` tells why it is not available."""
     return {
         "name": served.name, "task": served.task, "learner": served.champion.spec.get("learner", "auto"),
@@ -21,7 +22,7 @@ def summary(served: Served, queue: int = 0, error: str | None = None) -> dict[st
     }  # fmt: skip
 
 
-def description(served: Served, queue: int = 0, error: str | None = None) -> dict[str, Any]:
+def description(served: Served, queue: int = 0, error: str | None = None) -> Json:
     """Everything about a model but its curves."""
     return {
         **summary(served, queue, error), "spec": served.champion.spec, **served.champion.state,
@@ -30,9 +31,9 @@ def description(served: Served, queue: int = 0, error: str | None = None) -> dic
     }  # fmt: skip
 
 
-def state(reader: Reader) -> dict[str, Any]:
+def state(reader: Reader) -> Json:
     """What a learner holds."""
-    found: dict[str, Any] = {}
+    found: Json = {}
     with reader as model:
         for name, attribute in (
             ("n_seen", "n_seen_"), ("memory_bytes", "memory_bytes_"), ("n_support", "n_support_"),
@@ -53,7 +54,7 @@ def state(reader: Reader) -> dict[str, Any]:
     return found
 
 
-def _relevance(model: Any) -> dict[str, Any]:
+def _relevance(model: Any) -> Json:
     """The share of each column in the prediction, where a learner, or the leader of a race, weighs columns."""
     table = _attribute(model, "table_")
     shares = _attribute(model, "relevance_")
@@ -75,7 +76,7 @@ def _attribute(model: Any, name: str) -> Any:
         return None
 
 
-def comparison(writer: Writer) -> dict[str, Any]:
+def comparison(writer: Writer) -> Json:
     """Champion and challenger on the same events."""
     served = writer.served
     challenger = served.challenger
@@ -95,7 +96,7 @@ def comparison(writer: Writer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def curves(writer: Writer, meter: Meter, after: float = 0.0) -> dict[str, Any]:
+def curves(writer: Writer, meter: Meter, after: float = 0.0) -> Json:
     """What the page draws; curves over time begin after a moment."""
     served = writer.served
     record = served.champion.record

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from .._common.types import Json, Options
 from .store.batch import Batch, decode
 from .store.errors import ServiceError
 
@@ -22,19 +23,19 @@ class Tensor(msgspec.Struct):
     shape: list[int]
     datatype: str
     data: list[Any] | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Options | None = None
 
 
 class Wanted(msgspec.Struct):
     name: str
-    parameters: dict[str, Any] | None = None
+    parameters: Options | None = None
 
 
 class Inference(msgspec.Struct):
     inputs: list[Tensor]
     id: str | None = None
     outputs: list[Wanted] | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Options | None = None
 
 
 _body = msgspec.json.Decoder(Inference)
@@ -126,8 +127,8 @@ def answer(
             raise ServiceError(f"output {output[:100]!r} is not known; there are 'prediction' and 'probability'")
         values = np.asarray(predictions if output == "prediction" else chances)
         kind = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP64"}.get(values.dtype.kind, "BYTES")
-        entry: dict[str, Any] = {"name": output, "datatype": kind, "shape": list(values.shape)}
-        details: dict[str, Any] = {"classes": classes} if output == "probability" and classes else {}
+        entry: Json = {"name": output, "datatype": kind, "shape": list(values.shape)}
+        details: Json = {"classes": classes} if output == "probability" and classes else {}
         if parameters.get("binary_data", everything) is True:
             raw = values.tobytes() if kind != "BYTES" else b"".join(
                 struct.pack("<I", len(text)) + text for text in (str(one).encode() for one in values.ravel())
@@ -139,7 +140,7 @@ def answer(
         if details:
             entry["parameters"] = details
         outputs.append(entry)
-    head: dict[str, Any] = {"model_name": name, "model_version": "1", "outputs": outputs}
+    head: Json = {"model_name": name, "model_version": "1", "outputs": outputs}
     if asked.id is not None:
         head["id"] = asked.id
     text = msgspec.json.encode(head)
@@ -150,10 +151,10 @@ def answer(
     }  # fmt: skip
 
 
-def metadata(name: str, task: str, classes: list[str] | None = None) -> dict[str, Any]:
+def metadata(name: str, task: str, classes: list[str] | None = None) -> Json:
     """Inputs and outputs of a model; a classifier that has learned lists its classes in the order of the probabilities."""
     kind = "FP64" if task == "regression" else "BYTES" if task == "classification" else "INT64"
-    outputs: list[dict[str, Any]] = [{"name": "prediction", "datatype": kind, "shape": [-1]}]
+    outputs: list[Json] = [{"name": "prediction", "datatype": kind, "shape": [-1]}]
     if classes is not None:
         outputs.append({
             "name": "probability", "datatype": "FP64", "shape": [-1, len(classes)], "parameters": {"classes": classes}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import msgspec
 
+from .._common.types import Json
 from .._version import __version__
 from .inference import Inference
 from .store.batch import TYPES, Labels, Query, Rows
@@ -28,7 +28,7 @@ _ERRORS = {
 
 
 @cache
-def document() -> dict[str, Any]:
+def document() -> Json:
     """The whole description."""
     _, schemas = msgspec.json.schema_components(
         (Rows, Query, Labels, Spec, Inference), ref_template="#/components/schemas/{name}"
@@ -76,7 +76,7 @@ def document() -> dict[str, Any]:
         "type": "object", "required": ["position"], "additionalProperties": False,
         "properties": {"position": {"type": "integer", "minimum": 0, "maximum": 2**62}},
     }  # fmt: skip
-    paths: dict[str, Any] = {}
+    paths: Json = {}
     for method, path, text, schema, status, kind in table:
         paths.setdefault(path, {})[method] = _operation(method, path, text, schema, status, kind)
     return {
@@ -87,15 +87,15 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(method: str, path: str, text: str, schema: str | None, status: int, kind: str) -> dict[str, Any]:
+def _operation(method: str, path: str, text: str, schema: str | None, status: int, kind: str) -> Json:
     parameters = [_NAME] if "{name}" in path else []
     if method in ("post", "put") and path.startswith("/v1/models/{name}"):
         parameters = [*parameters, _KEY]
-    answers: dict[str, Any] = {str(status): {"description": "done", "content": {kind: {}}}}
+    answers: Json = {str(status): {"description": "done", "content": {kind: {}}}}
     for code, reason in _ERRORS.items():
-        content: dict[str, Any] = {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
+        content: Json = {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
         answers[str(code)] = {"description": reason, "content": content}
-    found: dict[str, Any] = {"summary": text, "parameters": parameters, "responses": answers}
+    found: Json = {"summary": text, "parameters": parameters, "responses": answers}
     if schema == "file":
         content = {_BYTES: {"schema": {"type": "string", "format": "binary"}}}
     elif schema is not None:

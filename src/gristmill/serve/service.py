@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from typing import Any
 
+from .._common.types import Json
 from .access import Tokens
 from .call import Deadlines
 from .meter import Collector, Latencies, Meter
@@ -63,7 +63,7 @@ class Service:
             for name, writer in list(self.store.writers.items()):
                 self.meters[name].tick(writer.served.champion.size())
 
-    def summary(self, name: str) -> dict[str, Any] | None:
+    def summary(self, name: str) -> Json | None:
         """The last second of a model."""
         points = self.meters[name].points
         return points[-1] if points else None

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from .._common.types import Json
 from ..evaluate.live import plain
 from ..streams.brokers import BrokerAway, Feed, Message, Position, Record, connect
 from ..streams.brokers.decode import Decoder, Place
@@ -70,7 +71,7 @@ class Source:
         dead_letters: Any = None,
         wait: float = 0.05,
         say: Callable[[str], None] | None = None,
-        more: Callable[[Any, Any], dict[str, Any]] | None = None,
+        more: Callable[[Any, Any], Json] | None = None,
     ) -> None:
         self.store, self.model, self.url = store, model, parse(url)
         if "key" in self.url.options:
@@ -133,17 +134,17 @@ class Source:
                 self._take(batch.messages, batch.position)
             self._feed.lag()
 
-    def _noted(self) -> dict[str, Any]:
+    def _noted(self) -> Json:
         """What the journal keeps of this stream: the position, and what may not have been sent."""
         with self.store.get(self.model).served.journal.transaction() as connection:
             found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._key,)).fetchone()
         return {"position": None, "outbox": []} if found is None else dict(json.loads(found[0]))
 
-    def _note(self, value: dict[str, Any]) -> None:
+    def _note(self, value: Json) -> None:
         with self.store.get(self.model).served.journal.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._key, json.dumps(value)))
 
-    def _do(self, act: Callable[[], dict[str, Any]]) -> Any:
+    def _do(self, act: Callable[[], Json]) -> Any:
         """Let the writer of the model do something, in one transaction; waits while it is busy."""
 
         async def ask() -> Any:
@@ -169,7 +170,7 @@ class Source:
         refused = {(m.partition, m.offset): (m, why) for m, why in undecoded}
         outbox: list[tuple[str, Record]] = []
 
-        def act() -> dict[str, Any]:
+        def act() -> Json:
             found = dict(refused)
             answers = self._learned(rows, found)
             letters = [
@@ -187,7 +188,7 @@ class Source:
         with contextlib.suppress(BrokerAway):  # the next batch tells it
             self._feed.reader.acknowledge(position)
 
-    def _learned(self, rows: list[tuple[dict[str, Any], Message]], refused: dict[Any, Any]) -> list[tuple[str, Record]]:
+    def _learned(self, rows: list[tuple[Json, Message]], refused: dict[Any, Any]) -> list[tuple[str, Record]]:
         """In the thread of the writer, in a transaction: learn rows; returns the answers, and enters what is refused."""
         served = self.store.get(self.model).served
         novel = served.task == "novelty"
@@ -215,13 +216,13 @@ class Source:
 
     def _groups(
         self, good: list[tuple[bytes, Message]], served: Any, parts: list[Any], refused: dict[Any, Any]
-    ) -> Iterator[list[tuple[dict[str, Any], Message]]]:
+    ) -> Iterator[list[tuple[Json, Message]]]:
         """Learn all rows in one call; where one of them is refused, or has further answers, each in a call of its own."""
         novel = served.task == "novelty"
 
-        def learn(some: list[tuple[bytes, Message]]) -> list[tuple[dict[str, Any], Message]]:
+        def learn(some: list[tuple[bytes, Message]]) -> list[tuple[Json, Message]]:
             pairs = [msgspec.json.decode(text, type=tuple[msgspec.Raw, msgspec.Raw]) for text, _ in some]
-            body: dict[str, Any] = {"rows": [pair[0] for pair in pairs]}
+            body: Json = {"rows": [pair[0] for pair in pairs]}
             if not novel:
                 body["labels"] = [pair[1] for pair in pairs]
             text = msgspec.json.encode(body)
@@ -247,7 +248,7 @@ class Source:
             except ServiceError as error:
                 refused[one[1].partition, one[1].offset] = (one[1], str(error))
 
-    def _further(self, champion: Any, batch: batches.Batch) -> dict[str, Any]:
+    def _further(self, champion: Any, batch: batches.Batch) -> Json:
         """Further answers of one event; none before the first one, nor of a promoted challenger that has no such answer."""
         if self._more is None or not champion.is_fitted:
             return {}

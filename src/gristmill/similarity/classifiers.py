@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from .. import persist
 from .._common.ranges import Range, count, one_of, optional
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, RandomState, Table
 from .labels import LabelMixin, class_codes
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing
 from .solvers import linear
@@ -148,11 +148,11 @@ class LandmarkClassifier(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         scores = self.decision_function(X)
         return self.classes_[linear.answers(scores.reshape(len(scores), -1))]
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         arrays, fitted = super().saved_fields()
         return arrays, {**fitted, "C": float(self.C_)}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         super().restore_fields(arrays, fitted)
         self.C_ = float(fitted["C"])
         if len(self.intercept_) != linear.problems(len(self.classes_)):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.labels import label_array
-from .._common.types import Labels, Numbers, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, Numbers, Table
 from .model import check_same_length
 
 
@@ -43,10 +43,10 @@ class LabelMixin:
 
     classes_: npt.NDArray[Any]
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         arrays, fitted = super().saved_fields()  # type: ignore[misc]
         return arrays, {**fitted, "labels": persist.encode_labels(self.classes_.tolist())}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         self.classes_ = label_array(sorted(persist.decode_labels(fitted["labels"])))
         super().restore_fields(arrays, fitted)  # type: ignore[misc]

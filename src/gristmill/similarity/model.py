@@ -14,7 +14,7 @@ from .. import persist
 from .._common import inputs
 from .._common.ranges import Range, count, flag
 from .._common.seeds import generator
-from .._common.types import Table
+from .._common.types import Fields, FileFields, Fitted, Table
 from ..persist.stored import StoredEstimator
 from .compare import Block, Comparison, Positions, TrainingBlock, default_similarity, size_of, take
 from .solvers import selection as selecting
@@ -171,7 +171,7 @@ class LandmarkModel(StoredEstimator):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         check_is_fitted(self, "landmark_indices_")
         persist.encode(self.similarity, "similarity")  # a Python function is refused by name before anything else
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in self._numbers}
@@ -180,7 +180,7 @@ class LandmarkModel(StoredEstimator):
             points = inputs.sparse_rows(self.landmarks_) if inputs.is_sparse(self.landmarks_) else self.landmarks_
             flat, _ = persist.flatten({"points": points})
             arrays |= flat
-        fitted: dict[str, Any] = {
+        fitted: Fitted = {
             "scale": float(self.scale_),
             "n_evaluations": int(self.n_evaluations_),
         }
@@ -188,7 +188,7 @@ class LandmarkModel(StoredEstimator):
             fitted["similarity"] = persist.encode(self.similarity_, "similarity")
         return arrays, {**fitted, **persist.encode_features(self)}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         own = {name: arrays.pop(name) for name in (*self._numbers, "landmark_indices_")}
         if not all(np.issubdtype(a.dtype, np.number) and np.isfinite(a).all() for a in own.values()):
             raise persist.ModelFileError("its numbers are damaged")

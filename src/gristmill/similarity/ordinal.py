@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import persist
 from .._common.inputs import refuse_masked
 from .._common.ranges import Range, positive
-from .._common.types import Labels, Numbers, RandomState, Table
+from .._common.types import Fields, Fitted, Labels, Numbers, RandomState, Table
 from .labels import LabelMixin
 from .model import OTHERS, SHARED, LinearLandmarkModel, all_or_nothing, check_same_length
 from .solvers.newton import minimise
@@ -136,7 +136,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         scores = self.latent(X)
         return self.classes_[np.searchsorted(self.thresholds_, scores, side="right")]
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         super().restore_fields(arrays, fitted)
         self.classes_ = np.asarray(fitted["labels"], dtype=self.classes_.dtype)  # in the user's order
         given_thresholds(self.thresholds, len(self.classes_))

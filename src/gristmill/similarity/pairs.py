@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from .. import persist
 from .._common.ranges import Range, count, flag, one_of, optional
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, RandomState, Table
 from . import transfer
 from .classifiers import VALIDATION
 from .labels import LabelMixin, class_codes
@@ -301,11 +301,11 @@ class LandmarkPairClassifier(LabelMixin, ClassifierMixin, LandmarkModel):
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         arrays, fitted = super().saved_fields()
         return arrays, {**fitted, "transfer": [persist.encode(f, "transfer") for f in self.transfer_]}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         self.transfer_ = [persist.decode(f) for f in fitted["transfer"]]
         super().restore_fields(arrays, fitted)
 

@@ -16,7 +16,7 @@ from .._base.tasks import REGRESSION, Classification
 from .._common.labels import LabelView
 from .._common.ranges import Range, count, flag, non_negative, optional, positive_or_inf
 from .._common.seeds import seed_of
-from .._common.types import Fitted, Labels, RandomState, State, Table
+from .._common.types import Fields, Fitted, Labels, RandomState, State, Table
 from ..persist.saved_state import points_kind
 from .compare import Comparison, default_similarity
 from .stream_core import LandmarkCore, Sample, Settings
@@ -117,7 +117,7 @@ class StreamLandmarkModel(StreamEstimator):
         kernel = parts.comparison.kernel if self.similarity is None else self.similarity
         return {}, {"similarity": persist.encode(kernel, "similarity")}
 
-    def restored_parts(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
+    def restored_parts(self, arrays: Fields, fitted: Mapping[str, object]) -> Settings:
         persist.justify(8.0 * self.n_landmarks, arrays, "landmarks")
         return self.checked_parts()._replace(comparison=Comparison(persist.decode(fitted["similarity"]), self.distance))
 

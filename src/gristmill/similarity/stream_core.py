@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._common.seeds import generator
+from .._common.types import Fields
 from .compare import Comparison, SimilarityError, size_of, take
 
 Values = npt.NDArray[np.float64]
@@ -211,7 +212,7 @@ class LandmarkCore:
 
     # ---- saving --------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         f = self.sample.copied()
         drawn = np.frombuffer(json.dumps(f.rng.bit_generator.state).encode(), dtype=np.uint8)
         names = ("coef", "intercept", "ids", "points", "centre", "met", "class_count")
@@ -219,7 +220,7 @@ class LandmarkCore:
         own = {"counters": counters, "generator": drawn, "classes": np.array([f.classes], dtype=np.int64)}
         return {**{name: getattr(f, name) for name in names}, **own, **f.calibration.state()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Fields) -> None:
         f = self.sample.copied()
         for name in ("coef", "intercept", "ids", "points", "centre", "met", "class_count"):
             setattr(f, name, state[name].copy())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _core
+from .._common.types import Fields, FileFields, Fitted
 from .scaling import StreamScaler
 
 Floats = npt.NDArray[np.float64]
@@ -100,12 +101,12 @@ class RankScaler(StreamScaler):
         """Bytes of what was found."""
         return 0 if self._scaling is None else int(self._scaling.bytes)
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         check_is_fitted(self)
         found = self._scaling.copy()
         return {f"rank_{name}": array for name, array in found.state().items()}, {"n_seen": int(found.seen)}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         state = {name.removeprefix("rank_"): array for name, array in arrays.items() if name.startswith("rank_")}
         scaling = self._fresh()
         scaling.restore(state)
@@ -118,7 +119,7 @@ class RankScaler(StreamScaler):
         scaling = state.pop("_scaling", None)
         return {**state, "passages": {}, "_scaling": None if scaling is None else scaling.copy().state()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         packed = state.pop("_scaling", None)
         self.__dict__.update(state)
         if packed is not None:

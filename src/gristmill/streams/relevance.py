@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .._base.estimator import core_of
 from .._common.positions import next_double
+from .._common.types import Fields, FileFields, Fitted
 from .rank import RankScaler, united
 from .scaling import StreamScaler
 
@@ -194,7 +195,7 @@ class RelevanceScaler:
 
     # ---- part of a model file ------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         arrays, fitted = self.standard.saved_fields() if self.standard.n_seen_ else ({}, {})
         width = len(self.weights)
         shares = np.array([np.pad(found.shares, (0, width - len(found.shares))) for found in self.history])
@@ -202,7 +203,7 @@ class RelevanceScaler:
         fitted["n_seen"] = self.n_seen_
         return {**arrays, "relevance_weights": self.weights, "relevance_shares": shares.reshape(-1, width)}, fitted
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         if "scaler_state" in arrays or "rank_maps" in arrays:
             self.standard.restore_fields(arrays, fitted)
         weights = np.array(arrays["relevance_weights"], dtype=np.float64)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _core
 from .._common.inputs import refuse_masked
+from .._common.types import Fields, FileFields, Fitted
 
 Floats = npt.NDArray[np.float64]
 WIDEST = 2**24  #: columns of sparse rows that are scaled
@@ -225,12 +226,12 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # ---- files and copies ----------------------------------------------------------------------------------------
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         check_is_fitted(self)
         found = self._scaling.copy()  # a consistent state, even if another thread learns
         return {"scaler_state": found.state()}, {"n_seen": found.seen, "centred": self.is_centred}
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         state = np.array(arrays["scaler_state"], dtype=np.float64, order="C")
         seen = fitted["n_seen"]
         if state.ndim != 2 or type(seen) is not int or not 0 <= seen < 2**62:
@@ -248,7 +249,7 @@ class StreamScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         found = scaling.copy()  # a consistent state, even if another thread learns
         return {**state, "_scaling": (found.state(), found.seen)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         packed = state.pop("_scaling", None)
         super().__setstate__(state)
         if packed is not None:

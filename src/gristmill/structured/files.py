@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._common.types import Fields
 from ..persist.model_file import unflatten
 from .core import State, expansion, native
 from .search import Label, Search
@@ -28,7 +29,7 @@ def rows_of(held: State) -> Any:
 
 def to_arrays(held: State, kernel: object) -> dict[str, Any]:
     """All of it as arrays; label numbers are those of the label list."""
-    arrays: dict[str, Any] = held.f.state()
+    arrays: Fields = held.f.state()
     if not native(kernel):
         return arrays
     points = rows_of(held)

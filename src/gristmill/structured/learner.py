@@ -13,7 +13,7 @@ from .._base.tasks import Encoded, Task
 from .._common import inputs as _input
 from .._common.labels import LabelTable, LabelView
 from .._common.seeds import seed_of
-from .._common.types import Labels, RandomState, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, RandomState, Table
 from ..budgets import Budget, DropOldest, DropRandom, DropSmallest, Project, Unbounded, counted
 from ..kernels import Kernel
 from ..learners.composition import check_composition
@@ -401,7 +401,7 @@ class StructuredLearner(StreamEstimator):
         """
         super().save(path)
 
-    def saved_fields(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved_fields(self) -> FileFields:
         held = self._held
         for name in ("kernel", "argmax", "cost"):
             value = getattr(self, name)
@@ -414,7 +414,7 @@ class StructuredLearner(StreamEstimator):
                 )
         return files.to_arrays(held, self.kernel), persist.encode_features(self)
 
-    def restore_fields(self, arrays: dict[str, Any], fitted: dict[str, Any]) -> None:
+    def restore_fields(self, arrays: Fields, fitted: Fitted) -> None:
         parts = self.checked_parts()
         persist.decode_features(self, fitted)
         held = files.from_arrays(arrays, self.kernel, parts, self._label_list(), {})

@@ -13,7 +13,7 @@ from .._base.estimator import Run, StreamEstimator
 from .._base.tasks import Novelty
 from .._common.ranges import Range, count, is_real
 from .._common.seeds import seed_of
-from .._common.types import Fitted, State
+from .._common.types import Fields, Fitted, State
 from ..budgets import Budget, Merge, Project, counted
 from ..kernels import Gaussian, Kernel
 from .core import Learned, Settings, Statistics, UnsupervisedCore
@@ -132,13 +132,13 @@ class UnsupervisedLearner(StreamEstimator):
     def parts_fields(self, parts: Settings) -> tuple[State, Fitted]:
         return {"seed": np.array([parts.seed], dtype=np.uint64)}, {}
 
-    def restored_parts(self, arrays: dict[str, Any], fitted: Mapping[str, object]) -> Settings:
+    def restored_parts(self, arrays: Fields, fitted: Mapping[str, object]) -> Settings:
         seed = arrays.pop("seed")
         if seed.shape != (1,) or seed.dtype != np.uint64:
             raise persist.ModelFileError("its seed is not a number")
         return self.checked_parts()._replace(kernel=self._kernel(self.n_features_in_), seed=int(seed[0]))
 
-    def restored_core(self, parts: Settings, state: dict[str, Any]) -> UnsupervisedCore:
+    def restored_core(self, parts: Settings, state: Fields) -> UnsupervisedCore:
         points = state["points"]
         if points.ndim != 2 or points.shape[1] < 1:
             raise ValueError("the saved arrays do not fit together")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from .._common.types import Fields
 from ..budgets import Budget, Project
 from ..kernels import Kernel
 from .span import DEPENDENT, Floats, Span, moved
@@ -157,7 +158,7 @@ class UnsupervisedCore:
 
     # ---- saving --------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         span, statistics, seen = self.learned
         return {
             **{f"statistics_{name}": array for name, array in statistics.arrays.items()},

@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from ..._common.types import Options
 from .. import options
 
 
-def chained(opened: Any, given: dict[str, Any]) -> Any:
+def chained(opened: Any, given: Options) -> Any:
     """The first file and those after it, which have the columns that it has settled."""
     if not given["more"]:
         return opened.stream
@@ -36,7 +37,7 @@ def chained(opened: Any, given: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def over(fleet: object, given: dict[str, Any]) -> Iterator[Any]:
+def over(fleet: object, given: Options) -> Iterator[Any]:
     """The fleet itself, or on the shards of a cluster."""
     if given["cluster"] is None:
         for name in ("snapshots", "shards"):

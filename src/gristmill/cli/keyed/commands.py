@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..._common.types import Options
 from .. import messages, options
 from . import cluster as spread
 from . import defaults as keyed_fleet
@@ -15,7 +16,7 @@ from . import report as keyed_report
 _TABLE = "--key names a column: it takes a table (CSV, JSON lines, Parquet, Arrow)"
 
 
-def learn(given: dict[str, Any], resumed: Any) -> None:
+def learn(given: Options, resumed: Any) -> None:
     """A model a key along one stream; the total, the worst keys and their curves."""
     from ...evaluate.keyed import KeyedRun
     from ...evaluate.run import Run, followers_of
@@ -53,7 +54,7 @@ def learn(given: dict[str, Any], resumed: Any) -> None:
     options.end(pass_.error, comparison[0].stopped, comparison[0].n_events)
 
 
-def _nothing_new(given: dict[str, Any], opened: Any, fleet: Any) -> None:
+def _nothing_new(given: Options, opened: Any, fleet: Any) -> None:
     """An earlier run has learned everything: the model is still saved."""
     fleet.columns_, fleet.key_column_ = opened.settled(), opened.key
     click.echo("nothing is new: every event was learned before", err=True)
@@ -82,7 +83,7 @@ def _key_of(given: Mapping[str, object], model: Any, where: str) -> str:
     return str(key)
 
 
-def _resumed(given: dict[str, Any], fleet: Any, opened: Any) -> keyed_fleet.Chosen:
+def _resumed(given: Options, fleet: Any, opened: Any) -> keyed_fleet.Chosen:
     """A saved model, continued with its own clock."""
     if fleet.ttl is not None and fleet.reads_times is not None and fleet.reads_times != bool(given["time"]):
         raise click.UsageError(
@@ -152,7 +153,7 @@ class Members:
         click.echo(f"{count} that the model has not learned, such as {first!r}: predicted by {by}", err=True)
 
 
-def predict(fleet: Any, given: dict[str, Any], as_json: bool, proba: bool, answers: Any, show: Any) -> None:
+def predict(fleet: Any, given: Options, as_json: bool, proba: bool, answers: Any, show: Any) -> None:
     """Predict each row by the model of its key; an unknown key has an empty model."""
     opened = options.OpenedSource(given, fleet, learn=False, key=_key_of(given, fleet, "predict"))
     if opened.table is None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..._common.types import Options
 from .. import messages, options
 
 #: The learner of a key without --learner. Targets are centred but not scaled, so the regressor has no
@@ -37,7 +38,7 @@ class Chosen(NamedTuple):
     about: dict[str, str]
 
 
-def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
+def chosen(opened: Any, given: Options) -> Chosen:
     """The fleet for a stream, by what its target is."""
     from ..._base.estimator import task_of
     from ...fleets.keyed import KeyedFleet
@@ -67,7 +68,7 @@ def chosen(opened: Any, given: dict[str, Any]) -> Chosen:
     return Chosen(fleet, name, about)
 
 
-def _learner(workshop: Any, opened: object, given: dict[str, Any]) -> tuple[str, Any]:
+def _learner(workshop: Any, opened: object, given: Options) -> tuple[str, Any]:
     """The learner of a key and its text: as given, or the default of the task."""
     if options.is_given("learner"):
         return str(given["learner"]), workshop.model(str(given["learner"]))
@@ -84,7 +85,7 @@ def _kernel(model: Any, opened: Any) -> Any:
     return model.default_kernel(max(opened.table.table.n_features_in_, 1))
 
 
-def _prior(task: str, model: Any, workshop: Any, opened: Any, given: dict[str, Any]) -> Any:
+def _prior(task: str, model: Any, workshop: Any, opened: Any, given: Options) -> Any:
     """What learns from all keys, unless it makes no sense or is not wanted."""
     from ...notation import parse
     from ...prepared.prepared import Prepared

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..._common.types import Options
 from .. import options
 
 #: events that a key must have had to be among the worst
@@ -66,7 +67,7 @@ def heading(run: Any) -> str:
     return "keys with the most alarms" if run.task == "novelty" else "worst keys"
 
 
-def table(run: Any, worst: list[Any], given: dict[str, Any]) -> str:
+def table(run: Any, worst: list[Any], given: Options) -> str:
     """How many keys there are, and the worst of them with their curves."""
     from ...evaluate.result import number
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from ..._common.types import Options
 from .shard import Plan, Shard
 from .workers import Lost
 
@@ -28,7 +29,7 @@ def start_ray(address: str | None, cpus: int) -> bool:
     ray = import_ray()
     if ray.is_initialized():
         return False
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    quiet: Options = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is not None:
         ray.init(address=address, **quiet)
         return True

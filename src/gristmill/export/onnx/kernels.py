@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._common.types import Json
 from .._plain import AdditiveExpansion, Expansion, Floats, FourierFeatures, MaclaurinFeatures, Neighbours, Node
 from .graph import Graph, Value
 
@@ -25,7 +26,7 @@ class Pairs:
 
     def __init__(self, graph: Graph, x: Value, points: Floats) -> None:
         self.graph, self.x, self.points = graph, x, points
-        self._made: dict[str, Any] = {}
+        self._made: Json = {}
 
     def _once(self, name: str, make: Any) -> Any:
         if name not in self._made:

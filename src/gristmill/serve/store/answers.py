@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..._common.types import Json
+
 
 class Reply(NamedTuple):
     """What a request is answered."""
@@ -22,7 +24,7 @@ def as_json(value: Any, status: int = 200, **headers: str) -> Reply:
     return Reply(status, "json", msgspec.json.encode(value), headers)
 
 
-def in_kind(kind: str, columns: dict[str, Any], about: dict[str, Any]) -> Reply:
+def in_kind(kind: str, columns: Json, about: Json) -> Reply:
     """Columns of an answer, one entry a row, and values of the whole answer.
 
     JSON has both; in the other kinds the values of the whole answer are headers, such as `Gristmill-Position`.

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ..._common.types import Json, Options
 from .errors import ServiceError
 
 #: content types of requests -> kinds of bodies
@@ -37,7 +38,7 @@ _READ = "rows must be a list of objects, a list of lists, or an object of column
 class Rows(msgspec.Struct, forbid_unknown_fields=True):
     """The JSON body of `learn`."""
 
-    rows: list[Any] | dict[str, Any]
+    rows: list[Any] | Json
     labels: list[Any] | None = None
     columns: list[str] | None = None
 
@@ -54,7 +55,7 @@ class Query(Rows, forbid_unknown_fields=True):
 class Labels(msgspec.Struct, forbid_unknown_fields=True):
     """The JSON body of `labels`."""
 
-    labels: dict[str, Any]
+    labels: Json
 
 
 _rows, _query, _labels = msgspec.json.Decoder(Rows), msgspec.json.Decoder(Query), msgspec.json.Decoder(Labels)
@@ -159,7 +160,7 @@ def decode(decoder: Any, body: bytes) -> Any:
         raise ServiceError("the body is nested too deeply", 400) from None
 
 
-def read(kind: str, options: dict[str, Any], body: bytes) -> Batch:
+def read(kind: str, options: Options, body: bytes) -> Batch:
     """The rows and labels of a body.
 
     Parameters
@@ -189,8 +190,8 @@ def read_query(body: bytes) -> tuple[Batch, Query]:
     return batch, query
 
 
-def read_labels(body: bytes) -> dict[str, Any]:
-    labels: dict[str, Any] = decode(_labels, body).labels
+def read_labels(body: bytes) -> Json:
+    labels: Json = decode(_labels, body).labels
     for id_, label in labels.items():
         if label is None:
             raise ServiceError(f"the label of {id_!r} is null", id=shown(id_))
@@ -251,7 +252,7 @@ def table(rows: Any, names: list[str] | None, labels: list[Any] | None) -> Batch
     return _labelled(batch, labels)
 
 
-def _columns(rows: dict[str, Any]) -> Batch:
+def _columns(rows: Json) -> Batch:
     counts = {name: len(values) if isinstance(values, list) else -1 for name, values in rows.items()}
     for name, count in counts.items():
         if count < 0:
@@ -290,7 +291,7 @@ def _labelled(batch: Batch, labels: list[Any] | None) -> Batch:
     return batch
 
 
-def _with_labels(batch: Batch, options: dict[str, Any]) -> Batch:
+def _with_labels(batch: Batch, options: Options) -> Batch:
     """Labels and ids taken out of the columns."""
     target, id_ = options.get("target"), options.get("id")
     labels = _taken(batch, target) if target is not None and target in batch.names() else None
@@ -400,6 +401,6 @@ def _field(head: bytes, start: int, slot: int) -> int:
 _READERS = {"ndjson": _ndjson, "csv": _csv, "arrow": _arrow}
 
 
-def options_text(options: dict[str, Any]) -> str | None:
+def options_text(options: Options) -> str | None:
     """Options as a journal keeps them."""
     return json.dumps(options, sort_keys=True) if options else None

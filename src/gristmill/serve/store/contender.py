@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._common.types import Json
 from .batch import Batch
 from .learners import predictions, reasons, task_of
 from .record import Record
@@ -37,7 +38,7 @@ class Contender:
     """
 
     def __init__(
-        self, id_: int, role: str, spec: dict[str, Any], begun: int, model: Any, record: Record | None = None,
+        self, id_: int, role: str, spec: Json, begun: int, model: Any, record: Record | None = None,
         reason: str | None = None,
     ) -> None:  # fmt: skip
         self.id, self.role, self.spec, self.begun, self.model, self.reason = id_, role, spec, begun, model, reason
@@ -48,7 +49,7 @@ class Contender:
         self.lock = threading.Lock()
         self._published: tuple[int, Any, float] | None = None  # position, copy, when it was made
         self.wanted = False  #: a reader found no copy, or an old one
-        self.state: dict[str, Any] = {}  #: what the service knew last of the model, for its description
+        self.state: Json = {}  #: what the service knew last of the model, for its description
         self._uncalibrated = 0
         self._size: tuple[int, int] | None = None
 
@@ -119,7 +120,7 @@ class Contender:
         with reader as model:
             return [str(name) for name in model.classes_.tolist()]
 
-    def alarm(self, batch: Batch, place: int) -> list[dict[str, Any]]:
+    def alarm(self, batch: Batch, place: int) -> list[Json]:
         """Why an event is an alarm."""
         row = batch.row(place)
         return reasons(self.model, row) if isinstance(row, dict) else []

@@ -6,6 +6,8 @@ import math
 import re
 from typing import Any
 
+from ..._common.types import Json
+
 _PLACE = re.compile(r"\brow (?P<row>\d+)(?:, column (?P<quote>['\"])(?P<column>.*?)(?P=quote))?")
 # A column of numbers that a table became, which has no name in the request.
 _CELL = re.compile(r"\brow \d+, column \d+ is (?P<value>[^\s,;]+)")
@@ -29,7 +31,7 @@ class ServiceError(Exception):
         super().__init__(message)
         self.status, self.retry_after, self.details = status, retry_after, details
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         return {"error": {"status": self.status, "message": str(self), **self.details}}
 
 
@@ -62,7 +64,7 @@ def refused(error: Exception, batch: Any = None) -> ServiceError:
     if found is None:
         return ServiceError(text)
     row, column = int(found["row"]), found["column"]
-    details: dict[str, Any] = {"row": row}
+    details: Json = {"row": row}
     if column is not None:
         details["column"] = column
     cell = _CELL.search(text)
@@ -73,12 +75,12 @@ def refused(error: Exception, batch: Any = None) -> ServiceError:
     return ServiceError(text, **details)
 
 
-def _cell(text: str, row: Any) -> dict[str, Any]:
+def _cell(text: str, row: Any) -> Json:
     """A number that the library names, and the only column of the row that holds it."""
     try:
         value = float(text)
     except ValueError:
         return {}
     names = [name for name, held in row.items() if held == value] if isinstance(row, dict) else []
-    found: dict[str, Any] = {"value": value if math.isfinite(value) else text}
+    found: Json = {"value": value if math.isfinite(value) else text}
     return {"column": names[0], **found} if len(names) == 1 else found

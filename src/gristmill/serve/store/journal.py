@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..._common.types import Json
 from .answers import Reply
 from .errors import Damaged
 
@@ -173,7 +174,7 @@ class Journal:
             raise
 
     @classmethod
-    def create(cls, folder: Path, spec: dict[str, Any], about: dict[str, Any]) -> Journal:
+    def create(cls, folder: Path, spec: Json, about: Json) -> Journal:
         """A journal without events for one learner, the champion."""
         path = folder / FILE
         connection = connect(path, create=True)
@@ -331,7 +332,7 @@ class Journal:
 
     # ---- learners and snapshots -----------------------------------------------------------------------------
 
-    def learners(self) -> list[tuple[int, str, dict[str, Any], int, str | None]]:
+    def learners(self) -> list[tuple[int, str, Json, int, str | None]]:
         """Id, role, specification, position at which it began, and why it failed, of each learner."""
         found = self._connection.execute("SELECT id, role, spec, begun, reason FROM learners ORDER BY id")
         return [(id_, role, json.loads(spec), begun, reason) for id_, role, spec, begun, reason in found]
@@ -350,7 +351,7 @@ class Journal:
         self._connection.execute("INSERT INTO history VALUES (?, ?, ?)", (time.time(), what, json.dumps(details)))
         self._connection.execute("DELETE FROM history WHERE rowid <= (SELECT max(rowid) FROM history) - ?", (_HISTORY,))
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[Json]:
         found = self._connection.execute("SELECT time, what, details FROM history ORDER BY time")
         return [{"time": moment, "what": what, **json.loads(details)} for moment, what, details in found]
 

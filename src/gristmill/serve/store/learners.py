@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ..._common.types import Json
 from .errors import ServiceError
 
 TASKS = ("classification", "regression", "novelty")
@@ -46,9 +47,9 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     seed: int = 0
 
 
-def plain_spec(spec: Spec) -> dict[str, Any]:
+def plain_spec(spec: Spec) -> Json:
     """As JSON; what has its default is left out."""
-    found: dict[str, Any] = msgspec.to_builtins(spec)
+    found: Json = msgspec.to_builtins(spec)
     return found
 
 
@@ -85,7 +86,7 @@ def _built(spec: Spec) -> Any:
         raise ServiceError(f"task must be one of {', '.join(TASKS)}, got {spec.task[:200]!r}", value=spec.task[:200])
     if len(spec.learner) > 2000:
         raise ServiceError(f"learner has {len(spec.learner)} characters, at most 2000 are read")
-    table: dict[str, Any] = {"columns": spec.columns, "missing": spec.missing}
+    table: Json = {"columns": spec.columns, "missing": spec.missing}
     if spec.learner == "auto":
         return Prepared(_auto(spec), None if spec.scale in (None, "none") else spec.scale, **table)
     model = parse(spec.learner, seed=spec.seed)
@@ -157,7 +158,7 @@ def predictions(model: Any, task: str, scores: Any) -> Any:
     return classes[np.minimum((scores >= 0).astype(int), len(classes) - 1)]
 
 
-def reasons(model: Any, row: Any, top: int = 3) -> list[dict[str, Any]]:
+def reasons(model: Any, row: Any, top: int = 3) -> list[Json]:
     """The columns that make an event novel: how much more familiar it would be with a column at its usual value.
 
     The value of each column in turn is left out, so that the table in front of the learner puts its mean there.
@@ -175,7 +176,7 @@ def reasons(model: Any, row: Any, top: int = 3) -> list[dict[str, Any]]:
     return [{"column": names[j], "value": row[names[j]], "gain": float(gains[j])} for j in order if gains[j] > 0]
 
 
-def explanation(model: Any, row: Any) -> dict[str, Any]:
+def explanation(model: Any, row: Any) -> Json:
     """Why a learner predicts what it predicts of one event, as JSON."""
     explain = getattr(model, "explain", None)
     if explain is None:

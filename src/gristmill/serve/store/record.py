@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._common.types import Json
+
 #: events of the rolling metrics
 WINDOW = 1000
 #: entries of the curve; a longer one loses every second entry
@@ -141,7 +143,7 @@ class Record:
     def metric(self) -> str:
         return {"classification": "error", "regression": "mae", "novelty": "alarm_rate"}[self.task]
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Json:
         found = {"scored": self.n, self.metric: _number(self.overall), f"{self.metric}_recent": _number(self.rolling)}
         if self.task == "regression":
             found["rmse"] = _number(math.sqrt(self._squares / self.n) if self.n else math.nan)
@@ -155,7 +157,7 @@ class Record:
             if count
         ]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         return {
             "task": self.task, "n": self.n, "position": self.position, "sum": self._sum, "squares": self._squares,
             "losses": self._losses.tolist(), "curve": self.curve, "drifts": self.drifts, "every": self._every,
@@ -163,7 +165,7 @@ class Record:
         }  # fmt: skip
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> Record:
+    def of(cls, state: Json) -> Record:
         """Back from `state`."""
         record = cls(state["task"], state["position"])
         record.n, record._sum, record._squares = state["n"], state["sum"], state["squares"]

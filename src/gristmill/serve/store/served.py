@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ..._common.types import Json
 from . import batch as batches
 from . import snapshots
 from .batch import Batch
@@ -51,14 +52,14 @@ class Served:
     def __init__(self, name: str, folder: Path, settings: Settings) -> None:
         self.name, self.folder, self.settings = name, folder, settings
         self.journal = Journal(folder)
-        self.alarms: collections.deque[dict[str, Any]] = collections.deque(maxlen=_ALARMS)
+        self.alarms: collections.deque[Json] = collections.deque(maxlen=_ALARMS)
         #: numbered notices for those who watch: drift and alarms
-        self.notices: collections.deque[tuple[int, str, dict[str, Any]]] = collections.deque(maxlen=200)
+        self.notices: collections.deque[tuple[int, str, Json]] = collections.deque(maxlen=200)
         self._noticed = 0
         self._replaying = self._stale = False
         self.champion: Contender
         self.challenger: Contender | None = None
-        self.snapshots: list[dict[str, Any]] = []
+        self.snapshots: list[Json] = []
         try:
             self.load()
         except Exception:
@@ -129,7 +130,7 @@ class Served:
                 self.snapshots = [{"position": row[0], "bytes": row[2], "time": row[3]} for row in rows]
         snapshots.tidy(self.folder, known)
 
-    def restored_core(self, id_: int, role: str, spec: dict[str, Any], begun: int, reason: str | None) -> Contender:
+    def restored_core(self, id_: int, role: str, spec: Json, begun: int, reason: str | None) -> Contender:
         for position, sha256, _, _, record in self.journal.snapshots(id_):
             if position > self.position:
                 continue
@@ -213,7 +214,7 @@ class Served:
     def _alarms(self, contender: Contender, batch: Batch, found: Any, scores: Any) -> None:
         first = contender.position - batch.count
         for place in [place for place, one in enumerate(found.tolist()) if one == -1][-5:]:
-            alarm: dict[str, Any] = {"position": first + place, "time": time.time(), "score": float(scores[place])}
+            alarm: Json = {"position": first + place, "time": time.time(), "score": float(scores[place])}
             row = batch.row(place)
             names = list(row)[:20] if isinstance(row, dict) else [f"x{column}" for column in range(len(row[:20]))]
             cells = row.values() if isinstance(row, dict) else row
@@ -222,7 +223,7 @@ class Served:
             self.alarms.append(alarm)
             self.notice("alarm", alarm)
 
-    def notice(self, what: str, details: dict[str, Any]) -> None:
+    def notice(self, what: str, details: Json) -> None:
         self._noticed += 1
         self.notices.append((self._noticed, what, details))
 
@@ -306,7 +307,7 @@ class Served:
 
     # ---- snapshots ------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Json:
         """Write the learners at the present position, and prune what is behind the oldest snapshot that is kept."""
         written = []
         for contender in self.contenders():
@@ -355,7 +356,7 @@ class Served:
 
     # ---- what else changes ----------------------------------------------------------------------------------
 
-    def rollback(self, position: int) -> dict[str, Any]:
+    def rollback(self, position: int) -> Json:
         """Go back to a position: later events leave the journal, late labels among them wait again."""
         before = self.position
         if not self.oldest <= position <= before:
@@ -377,7 +378,7 @@ class Served:
         self._stale = True
         return {"position": position, "before": before}
 
-    def challenge(self, spec: Spec) -> dict[str, Any]:
+    def challenge(self, spec: Spec) -> Json:
         """Let another learner learn from the next event on; it takes the place of the last challenger."""
         if spec.learner == "auto" and spec.task is None:
             spec = msgspec.structs.replace(spec, task=self.task)
@@ -394,7 +395,7 @@ class Served:
         self.challenger = Contender(last + 1, role, plain_spec(spec), self.position, model)
         return {"position": self.position}
 
-    def drop_challenger(self) -> dict[str, Any]:
+    def drop_challenger(self) -> Json:
         if self.challenger is None:
             raise ServiceError("there is no challenger", 404)
         with self.journal.transaction() as connection:
@@ -407,7 +408,7 @@ class Served:
             connection.execute("DELETE FROM snapshots WHERE learner = ?", (self.challenger.id,))
             connection.execute("DELETE FROM learners WHERE id = ?", (self.challenger.id,))
 
-    def promote(self) -> dict[str, Any]:
+    def promote(self) -> Json:
         """Champion and challenger change places."""
         if self.challenger is None:
             raise ServiceError("there is no challenger", 404)

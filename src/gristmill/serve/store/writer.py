@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..._common.types import Json
 from . import batch as batches
 from .answers import Reply, as_json, in_kind
 from .batch import Batch
@@ -60,7 +61,7 @@ class Request:
     body: bytes = b""
     events: Any = None
     answer: Reply | None = None
-    act: Callable[[], dict[str, Any]] | None = None
+    act: Callable[[], Json] | None = None
     key: str | None = None
     digest: bytes = b""
     future: asyncio.Future[Reply] | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..._common.types import Json
 from ..tables.frame import Frame, frame_of
 from .contract import Message
 from .url import Url
@@ -65,7 +66,7 @@ class Decoder:
         }
         self._comma = f",{secrets.randbits(60)},".encode()  # between objects; no message can hold it on purpose
 
-    def row(self, message: Message) -> dict[str, Any]:
+    def row(self, message: Message) -> Json:
         """The one row of a message, with what the URL takes from beside its value; an error tells what is wrong."""
         rows, _, bad = self._rows([message])
         if bad:
@@ -74,7 +75,7 @@ class Decoder:
             raise ValueError(f"the message holds {len(rows)} rows where there should be one")
         return {**rows[0], **self._beside(message)}
 
-    def records(self, messages: Sequence[Message]) -> tuple[list[tuple[dict[str, Any], Message]], list[Undecoded]]:
+    def records(self, messages: Sequence[Message]) -> tuple[list[tuple[Json, Message]], list[Undecoded]]:
         """The rows of messages as dicts, each with its message; and the messages that give none."""
         rows, owners, bad = self._rows(messages)
         found = []
@@ -168,9 +169,9 @@ class Decoder:
             raise ValueError(f"not an Arrow stream: {error}") from error
         return list(table.to_pylist())
 
-    def _beside(self, message: Message) -> dict[str, Any]:
+    def _beside(self, message: Message) -> Json:
         """What does not stand in the value, under the names that the URL gives."""
-        found: dict[str, Any] = {}
+        found: Json = {}
         for name in self._headers:
             value = (message.headers or {}).get(name)
             found[name] = _number(value.decode(errors="replace")) if isinstance(value, bytes) else value

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..._common.types import Json
 from .contract import BrokerAway, Message, Position, Reader
 from .decode import Decoder
 from .url import Url
@@ -216,5 +217,5 @@ class Joined(Reader):
         self._waiting.close()
 
 
-def _json(row: dict[str, Any]) -> bytes:
+def _json(row: Json) -> bytes:
     return json.dumps(row).encode()

@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from ..._common.types import Json, Options
 from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, Written
 from .url import Url
 
@@ -24,10 +25,10 @@ _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
 _SHARING = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID)
 
 
-def _settings(url: Url) -> dict[str, Any]:
+def _settings(url: Url) -> Options:
     for hosts in url.hosts.split(","):
         replace(url, hosts=hosts).address(9092)
-    found: dict[str, Any] = {"bootstrap.servers": url.hosts, "log_level": 0}
+    found: Json = {"bootstrap.servers": url.hosts, "log_level": 0}
     if url.user is not None:
         found |= {"sasl.username": url.user, "sasl.password": url.password or "", "sasl.mechanisms": "PLAIN"}
         found["security.protocol"] = "SASL_SSL"

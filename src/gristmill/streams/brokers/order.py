@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..._common.types import Json
 from .connect import connect
 from .contract import BrokerError, Message, Position, Reader
 from .url import Url
@@ -32,7 +33,7 @@ class OrderLog:
         What `sync` returned for the model that is gone on with; without it the file begins anew.
     """
 
-    def __init__(self, path: Any, mark: dict[str, Any] | None = None) -> None:
+    def __init__(self, path: Any, mark: Json | None = None) -> None:
         self._path = Path(path)
         self._digest = hashlib.blake2b(digest_size=16)
         if self._path.exists():
@@ -73,7 +74,7 @@ class OrderLog:
             self._append(json.dumps(self._last).encode() + b"\n")
             self._last = None
 
-    def sync(self) -> dict[str, Any]:
+    def sync(self) -> Json:
         """Everything on disk; what the model file has to keep of it."""
         self._end_run()
         self._file.flush()

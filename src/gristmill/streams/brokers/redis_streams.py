@@ -10,6 +10,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ..._common.types import Json, Options
 from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, Written
 from .url import Url
 
@@ -22,7 +23,7 @@ def _client(url: Url) -> tuple[Any, list[str]]:
     if not slash or not database.isdecimal():
         database, names = "0", url.path
     host, port = url.address(6379)
-    settings: dict[str, Any] = {
+    settings: Options = {
         "username": url.user, "password": url.password, "ssl": url.scheme == "rediss", "socket_timeout": 30,
         "socket_connect_timeout": 5, "retry": Retry(NoBackoff(), 0), **url.passed("client."),
     }  # fmt: skip
@@ -65,7 +66,7 @@ class RedisReader(Reader):
             else:
                 self._next[stream] = self._end(stream) if self._latest else _FIRST
 
-    def _told(self, stream: str) -> dict[str, Any] | None:
+    def _told(self, stream: str) -> Json | None:
         if not _asked(self.url, lambda: self._client.exists(stream)):
             return None
         found = _asked(self.url, lambda: self._client.xinfo_stream(stream))

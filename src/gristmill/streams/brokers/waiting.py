@@ -11,6 +11,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..._common.types import Json
+
 _OURS = 0x67726973  # application id of the file
 _SCHEMA = """
 CREATE TABLE waiting (
@@ -27,7 +29,7 @@ class Kept(NamedTuple):
     """A row that waited."""
 
     time: float
-    row: dict[str, Any]
+    row: Json
     said: Any  #: the score of an event when it came
 
 
@@ -89,7 +91,7 @@ class Waiting:
         self._connection.execute("UPDATE waiting SET taken = NULL WHERE taken > ?", (number,))
         self._count()
 
-    def put(self, number: int, kind: str, id_: str, time: float, row: dict[str, Any]) -> int:
+    def put(self, number: int, kind: str, id_: str, time: float, row: Json) -> int:
         """Keep a row, in place of an older one of its id; returns how many others had to leave for want of space."""
         self._leave(number, "id = ? AND kind = ?", id_, kind)
         text = json.dumps(row)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ..._common.inputs import check_sparse
+from ..._common.types import Fields, FileFields
 from .column import NUMBERS, Reading
 from .frame import Frame, matrix_of
 from .layout import Entry, Layout
@@ -353,7 +354,7 @@ class Table(KnownColumns):
             "n_seen_": self.n_seen_,
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         entries, means = state.pop("_entries"), state.pop("_means")
         self._core = _core.Table(state["missing"], state["flags"])
         self._layout = Layout.read(entries, state["text_features"], state["max_values"], self._core)
@@ -362,7 +363,7 @@ class Table(KnownColumns):
         for name, value in state.items():
             setattr(self, name, value)
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_file(self) -> FileFields:
         """Arrays, and plain values for JSON: copies, which do not change when the table learns on."""
         settings = {
             "columns": self.columns, "drop": list(self.drop), "missing": self.missing, "max_values": self.max_values,
