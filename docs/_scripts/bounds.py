@@ -1,7 +1,7 @@
 """Write docs/results/bounds.md: how far the bounds of `gristmill.theory` are above what random draws give.
 
 Each entry of ROWS runs a learner, or draws landmarks or features, and returns the bound and what was measured in each draw.
-`python docs/_scripts/bounds.py` writes the page; tests/repository/test_bounds.py measures again and compares.
+`python docs/_scripts/bounds.py` writes the page; tests/theory/test_bounds_page.py measures again and compares.
 """
 
 from __future__ import annotations
