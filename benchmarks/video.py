@@ -2,7 +2,8 @@
 
 The clip is waving-trees.npz.xz of the data folder, with one frame segmented by hand. The paper's own videos are not to be
 had, and it prints no protocol beyond omega = 20, rho = 1. Thresholds are chosen on frames that are not scored: as high as
-leaves at most one pixel in two hundred of the empty scene in the mask.
+leaves at most one pixel in two hundred of the empty scene in the mask. Then frames per second over those of MOG2, in
+alternating runs: with and without the median filter, at the size of the clip and at twice that.
 """
 
 from __future__ import annotations
@@ -76,6 +77,39 @@ def main() -> None:
         row(
             name, "", f1(mask == 255, truth), f1(cv2.medianBlur(mask, 5) == 255, truth), seconds
         )  # shadows are not foreground
+    speed(frames, cv2)
+
+
+def speed(frames: Any, cv2: Any) -> None:
+    """Processor time of MOG2 over ours for frame after frame, and where ours goes."""
+    print(f"\n{'frame':<10} {'MOG2 us':>8} {'/ ours':>8} {'no median':>10}   conversion, detectors, median: us")
+    for times in (1, 2):
+        scaled = np.ascontiguousarray(frames[:90].repeat(times, axis=1).repeat(times, axis=2))
+        models = {
+            "MOG2": cv2.createBackgroundSubtractorMOG2(),
+            "median": BackgroundSubtractor(),
+            "plain": BackgroundSubtractor(median=1),
+        }
+        for model in models.values():
+            for frame in scaled[:60]:
+                model.apply(frame)
+        taken = dict.fromkeys(models, np.inf)
+        for _ in range(6):
+            for name, model in models.items():
+                seconds = best(lambda m=model, s=scaled[60:]: [m.apply(f) for f in s], 1)  # type: ignore[misc]
+                taken[name] = min(taken[name], seconds / 30)
+        fleet, mask = models["plain"].fleet_, scaled[60, ..., 0] > 100
+        rows = scaled[60].reshape(1, -1, 3).astype(np.float32) / np.float32(255)
+        parts = [
+            best(lambda x=scaled[60]: [x.astype(np.float32) / np.float32(255) for _ in range(30)]),  # type: ignore[misc]
+            best(lambda f=fleet, r=rows: [f.prequential(r) for _ in range(30)]),  # type: ignore[misc]
+            best(lambda m=mask: [smooth(m, 5) for _ in range(30)]),  # type: ignore[misc]
+        ]
+        size = f"{scaled.shape[2]} x {scaled.shape[1]}"
+        print(
+            f"{size:<10} {1e6 * taken['MOG2']:>8.0f} {taken['MOG2'] / taken['median']:>8.2f} "
+            f"{taken['MOG2'] / taken['plain']:>10.2f}   " + ", ".join(f"{1e6 * part / 30:.0f}" for part in parts)
+        )
 
 
 if __name__ == "__main__":
