@@ -230,7 +230,8 @@ function prepare() {
 
 // ---- the loop -----------------------------------------------------------------------------------------------------
 
-let before = 0, told = 0, first = 0;
+const greeting = $("status").textContent;
+let before = 0, told = 0, first = 0, ended = false;
 function frame(now) {
   const passed = Math.min(now - before, 100);
   before = now;
@@ -254,7 +255,10 @@ function frame(now) {
   curves($("error"), lines(({ error }) => 100 * error), changes, { ...common, title: `Wrong in the last ${WINDOW} events`, format: (value) => `${value}%`, least: 4 });
   curves($("memory"), lines(({ bytes }) => bytes / 1000), changes, { ...common, title: "Memory", format: (value) => `${value} kB`, least: 1 });
   if (now - told > 2000) describe((told = now));
-  if (state.events.length >= LONGEST) $("status").textContent = `${LONGEST.toLocaleString("en")} events: the stream ends here. Restart, or change a setting.`;
+  if (ended !== (state.events.length >= LONGEST)) { // once: other messages stay, and a screen reader repeats nothing
+    ended = !ended;
+    $("status").textContent = ended ? `${LONGEST.toLocaleString("en")} events: the stream ends here. Restart, or change a setting.` : greeting;
+  }
   requestAnimationFrame(frame);
 }
 // The curves in words, for those who do not see them.

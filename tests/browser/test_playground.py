@@ -316,6 +316,21 @@ def test_nothing_moves_where_that_is_asked(page: webdriver.Chrome, address: str)
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+def test_the_end_of_a_stream_is_said_once(page: webdriver.Chrome) -> None:
+    status = page.find_element(By.ID, "status")
+    greeting = status.text
+    page.execute_script("while (playground.next());")
+    wait(lambda: "8,000 events" in status.text)
+    page.execute_script("document.getElementById('copy').click()")
+    wait(lambda: "program" in status.text)
+    page.execute_async_script(
+        "const done = arguments[0]; let n = 0; (function f() { n++ < 5 ? requestAnimationFrame(f) : done(); })()"
+    )
+    assert "8,000" not in status.text
+    Select(page.find_element(By.ID, "stream")).select_by_visible_text("Draw your own")
+    wait(lambda: status.text == greeting)
+
+
 def test_phone(page: webdriver.Chrome) -> None:
     page.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
