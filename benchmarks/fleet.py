@@ -237,7 +237,7 @@ def frames() -> None:
 
 
 def threads() -> None:
-    """Wall clock; needs two cores that nobody else uses. In turn, three calls each, as `in_turn` does."""
+    """Wall clock; needs two idle cores. In turn, three calls each, as `in_turn` does."""
     X, fleets = pixels(19_200, 16, 9), [full(19_200, 20, jobs) for jobs in (1, 2)]
     times: list[list[float]] = [[], []]
     for _ in range(16):

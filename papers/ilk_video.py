@@ -45,7 +45,7 @@ _SHARES = Axis(tuple(np.linspace(0.005, 0.25, 50).tolist()), most=0.9)
 
 @dataclass
 class Clip:
-    """Frames of the clip, the one with a hand-made mask, and those in which nobody is: they are for choosing settings."""
+    """Frames of the clip, the one with a hand-made mask, and the empty ones, which are for choosing settings."""
 
     frames: Any  #: (frames, height, width, 3), 8 bits
     truth: Masks

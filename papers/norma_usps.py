@@ -76,7 +76,7 @@ def _claims(groups: dict[str, list[Any]], alarms: float, nu: float) -> list[Clai
 
 
 def _above(says: str, left: Any, right: Any) -> Claim:
-    """The claim that one mean is above another; nobody can tell within two standard errors."""
+    """The claim that one mean is above another; undecided within two standard errors."""
     gap = float(np.mean(left) - np.mean(right))
     error = float(np.sqrt(np.var(left) / len(left) + np.var(right) / len(right)))
     ours = f"{np.mean(left):.3f} against {np.mean(right):.3f}, standard error {error:.2g}"

@@ -93,7 +93,7 @@ def among_best(says: str, ours: Any, rivals: Mapping[str, Any], paper: str = "-"
 
 
 def within(says: str, gap: Any, bound: float, paper: str, ours: str, error: float) -> Claim:
-    """The claim that a gap is at most a bound; nobody can tell within two standard errors of it."""
+    """The claim that a gap is at most a bound; undecided within two standard errors of it."""
     holds = None if abs(gap - bound) <= 2 * error else bool(gap < bound)
     return Claim(says, paper, ours, holds)
 

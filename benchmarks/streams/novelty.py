@@ -1,4 +1,4 @@
-"""The streams with anomalies: 1 is normal, -1 is not, and no learner is told."""
+"""The streams with anomalies: 1 is normal, -1 is not, and no learner gets the labels."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_a_later_file_that_is_missing_is_told_before_anything_is_learned(sensors
 
 def test_a_long_curve_is_the_mean_of_its_parts():
     class Answers:
-        """A fleet that says what it is told to."""
+        """A fleet with given predictions."""
 
         member_model = gristmill.KernelRegressor()
 

@@ -142,7 +142,7 @@ def test_one_key_and_no_key_to_show(events, tmp_path):
     assert call("learn", few, "--key", "device").stdout.splitlines()[-1] == "1 key; none has had 10 events"
 
 
-def test_labels_that_nobody_asks_for_may_be_empty(events, model, tmp_path):
+def test_unused_labels_may_be_empty(events, model, tmp_path):
     new, alone = tmp_path / "new.csv", tmp_path / "alone"
     new.write_text("device,site,seconds,level,state\nd1,s1,1,2,high\nd1,s1,2,-2,\nd2,s1,3,2,?\n")
     assert call("predict", model, new).stdout.splitlines() == ["high", "low", "high"]

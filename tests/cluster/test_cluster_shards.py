@@ -364,7 +364,7 @@ def test_a_snapshot_that_fails_is_a_warning_and_every_batch_is_learned_once(verb
             assert keyed.n_seen_ == 480
             found = digest(keyed.collect())
             with pytest.raises(OSError, match="No space left"):
-                keyed.snapshot()  # who asks is told
+                keyed.snapshot()  # the caller gets the error
             assert len(keyed._log) == 12, "no batch is forgotten that is in no snapshot"
     first, *_, last = (str(one.message) for one in told)
     assert re.search("shard 1 could not write a snapshot.*No space left.*safe in the log", first)

@@ -1,4 +1,4 @@
-"""Pictures of answers: what is drawn is what was said."""
+"""Pictures of predictions: they show the values that the model returned."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_stream_alone_is_enough():
     assert found.results[0].metrics["error"] < 0.25
     assert len(found.params) == sum(hasattr(expert, "model") for expert in _expert_sets.for_classes(3))
     numbers = search((X, 50_000 + 10 * np.sin(X[:, 0])), first=150)
-    assert numbers.results[0].metrics["mae"] < 50_000 / 600 + 6  # of the first event nobody knows anything
+    assert numbers.results[0].metrics["mae"] < 50_000 / 600 + 6  # the first event is scored before any target is known
     with pytest.raises(TypeError, match="a stream alone"):
         search(lambda C: None)
     with pytest.raises(ValueError, match="use AutoNovelty"):

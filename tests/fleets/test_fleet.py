@@ -190,7 +190,7 @@ def test_missing_events_and_weights(budget, dtype):
     y = np.sign(X[:, :, 0])
     rng = np.random.default_rng(4)
     present, weights = rng.random((50, 21)) < 0.6, rng.integers(0, 3, size=(50, 21)) / 2
-    X[~present] = np.nan  # nobody looks at what did not come
+    X[~present] = np.nan  # absent members are not read
     present[0] = True
     X[0] = 0.5
     rule = SGD(Hinge(0.5, nu=0.2), 0.2, 0.05, "inv_sqrt")
@@ -273,7 +273,7 @@ def test_members_that_are_full_at_different_times(budget, width, dtype):
 @pytest.mark.parametrize("reg", [0.0, 1e-12, 1e-6, 1e-4])
 @pytest.mark.parametrize("gamma", [0.5, 30.0, 3000.0])
 def test_coefficients_that_are_nearly_the_same_and_points_far_apart(gamma, reg, dtype):
-    """Lanes are compared by a part of their numbers first, and exp of what is far below 0 has a path of its own."""
+    """Lanes are compared by a part of their numbers first, and exp of numbers far below 0 has a path of its own."""
     X = frames(60, 35, seed=4, dtype=dtype)
     X[:, 3] *= 0.01  # one learner whose points are near
     compare(KernelNovelty(Gaussian(gamma), Implicit(Hinge(1.0), 0.02, 1.0, reg), DropSmallest(18)), X)
@@ -439,7 +439,7 @@ def test_another_number_of_members_is_refused_after_the_first_event():
 
 
 @pytest.mark.parametrize("weights", [None, {"up": 2.0}])
-def test_a_first_chunk_in_which_nobody_is_there(weights):
+def test_a_first_chunk_without_present_members(weights):
     X = frames(6, 4)
     y = np.where(X[:, :, 0] > 0, "up", "down")
     prototype = KernelClassifier(Gaussian(0.7), Perceptron(), DropSmallest(5), random_state=0, class_weight=weights)

@@ -58,7 +58,7 @@ def test_what_cannot_change_is_refused_at_the_next_call(name):
     fleet.partial_fit(keys, X, X[:, 0])
 
 
-def test_a_fleet_that_has_learned_goes_away_when_nobody_holds_it():
+def test_a_fleet_without_references_is_freed():
     gc.disable()
     try:
         fleet = regressors(prior=KernelRegressor()).partial_fit(keys, X, X[:, 0])

@@ -1,4 +1,4 @@
-"""Keys on disk: a failure changes nothing, readers see whole changes, and nobody else's file is touched."""
+"""Keys on disk: a failure changes nothing, readers see whole changes, and files of others are not touched."""
 
 from __future__ import annotations
 

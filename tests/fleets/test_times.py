@@ -52,7 +52,7 @@ def test_a_key_past_its_time_is_as_if_it_had_never_come(tmp_path, place, cut):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_every_key_that_came_is_there_or_counted(tmp_path, place):
-    """Whatever the cut, and whoever looks in between."""
+    """For any cut of the stream, and with reads in between."""
     rng = np.random.default_rng(5)
     keys, times = rng.integers(0, 30, size=300), np.cumsum(rng.exponential(size=300))
     found = []

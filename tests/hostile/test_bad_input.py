@@ -171,7 +171,7 @@ def test_parameters_and_compositions(call, words):
 
 
 class Trap:
-    """A kernel, rule or budget that behaves until it is told not to."""
+    """A kernel, rule or budget that works until it is switched to raise."""
 
     def __init__(self, good, bad=None):
         self.good, self.bad, self.sprung = good, bad, []

@@ -1,4 +1,4 @@
-"""Files that nobody wants, in every format: each ends in one line on standard error and exit code 2."""
+"""Damaged and unusual files, in every format: each ends in one line on standard error and exit code 2."""
 
 from __future__ import annotations
 

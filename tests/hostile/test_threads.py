@@ -124,7 +124,7 @@ class Watch:
         self.finish(gristmill.load(self.path))
 
     def finish(self, other):
-        """A copy of the middle of the stream says what was said then, and learns the rest to the same end."""
+        """A copy from the middle of the stream has the scores of that moment, and learns the rest with the same result."""
         self.keep(said(other, self.rows))
         if other.n_seen_ < len(self.X):
             other.partial_fit(self.X[other.n_seen_ :], self.y[other.n_seen_ :])

@@ -1,4 +1,4 @@
-"""The first hundred events: a person is told once, in every cut, and nothing else changes; and defaults that do well."""
+"""The first hundred events: one warning, in every cut, and nothing else changes; and defaults that do well."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_a_failed_chunk_changes_nothing():
     assert pickle.dumps(model) == before
 
 
-def test_points_like_nobody_are_dropped_and_points_of_no_length_are_no_partners():
+def test_points_orthogonal_to_all_are_dropped_and_points_of_zero_norm_are_not_merged():
     # Over the linear kernel the axes have nothing in common, and the origin is like nothing.
     X = np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3], [0, 5, 0]])
     model = KernelRegressor(Linear(), SGD(Squared(), rate=0.5), Merge(3)).fit(X, [1.0, 2.0, 3.0, 4.0, 5.0])

@@ -69,7 +69,7 @@ def scale_for(name):
 def test_units_of_the_target_do_not_matter(name):
     X, y = events()
     said = Prepared(MODELS[name], scale_for(name)).prequential(X, y)
-    # Powers of two change no bit, whatever is told.
+    # Powers of two change no bit for any targets.
     np.testing.assert_array_equal(said, 2.0**-9 * Prepared(MODELS[name], scale_for(name)).prequential(X, 2.0**9 * y))
     far = Prepared(MODELS[name], scale_for(name)).prequential(X, 50_000 + 1000 * y)
     np.testing.assert_allclose(said[1:], ((far - 50_000) / 1000)[1:], rtol=0, atol=1e-6)

@@ -174,7 +174,7 @@ def test_core_is_the_twin(task, rule, budget, steps):
 
 
 def follow_random(task, kernel, rule, budget, X, y):
-    """Which point leaves is the core's choice; the twin is told, and all else must follow."""
+    """The core chooses the point to evict; the twin evicts the same one, and everything else must be equal."""
     model, choices = model_of(task, kernel, rule, budget), []
     twin = twin_of(task, kernel, rule, budget, replay=lambda ids: choices.pop())
     model.prequential(X[:1], None if task == "novelty" else y[:1], **CLASSES.get(task, {}))

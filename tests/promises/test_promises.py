@@ -46,7 +46,7 @@ def public_learners():
 
 def test_nothing_slips_out():
     assert public_learners() - set(registry.EXEMPT) == set(NAMES) - registry.VARIANTS
-    assert set(registry.EXEMPT) <= public_learners(), "an exemption of what is gone"
+    assert set(registry.EXEMPT) <= public_learners(), "an exemption of a learner that no longer exists"
     assert all(registry.EXEMPT.values()), "each exemption has a reason"
 
 

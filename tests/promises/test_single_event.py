@@ -1,4 +1,4 @@
-"""Rows that are ready go straight to the core; nobody can tell, from an answer or an error, which way they went."""
+"""Rows that are ready go straight to the core: scores and errors are those of the path with full validation."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_a_third_and_a_fourth_class_may_come_at_any_event():
     scores = np.vstack([model.prequential(X[:299], names[:299]), model.prequential(X[299:], names[299:])])
     assert model.classes_.tolist() == ["east", "north", "south", "west"]
     first = {name: int(np.flatnonzero(names == name)[0]) for name in set(names)}
-    for name, row in first.items():  # nobody could know it
+    for name, row in first.items():  # no expert has seen a target yet
         if row > 1:
             assert model.classes_[scores[row].argmax()] != name
 
@@ -189,7 +189,7 @@ def test_room_goes_to_those_that_lead():
     assert max(found.points for found in running) >= 2 * min(found.points for found in running)
 
 
-def test_a_window_with_too_little_room_takes_nobody_with_it():
+def test_an_expert_with_too_little_memory_does_not_stop_the_others():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 30)), np.arange(90) % 30
     mine = [Prepared(KernelClassifier(Gaussian(1 / 30), budget=DropOldest(9)))]
@@ -300,7 +300,7 @@ def test_what_is_no_learner_is_refused():
         AutoClassifier(experts=[KernelRegressor()]).fit(*events(20))
 
 
-# ---- what is told -------------------------------------------------------------------------------------------------
+# ---- the report ---------------------------------------------------------------------------------------------------
 
 
 def test_race_takes_the_kind_of_its_experts():

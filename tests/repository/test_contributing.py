@@ -76,7 +76,7 @@ try:
 except ValueError as error:
     assert "not finite" in str(error)
 else:
-    raise AssertionError("slopes that nobody wrote")
+    raise AssertionError("the gradient of a kernel that has none")
 """
 
 

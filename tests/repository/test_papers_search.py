@@ -133,7 +133,7 @@ def sources():
 
 
 def test_the_best_of_a_grid_is_found_by_the_search_that_widens(sources):
-    """Whoever takes the best of several by other means says why it is no grid."""
+    """A figure that selects the best of several settings without the grid search states its reason."""
     found = set()
     for name, tree in sources.items():
         if name == "search.py":

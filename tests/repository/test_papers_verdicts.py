@@ -1,4 +1,4 @@
-"""How the papers' claims are judged: within two standard errors of paired runs nobody can tell, and beyond somebody can."""
+"""How the papers' claims are judged: differences within two standard errors of paired runs are undecided."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from gristmill.similarity import SpectrumLandmarks, StreamLandmarkClassifier, St
 #: checks that an estimator cannot pass, and why
 EXPECTED_FAILURES = {
     "LandmarkOrdinal": {
-        "check_classifiers_classes": "asks for words as labels, whose order nobody stated: refused by design",
+        "check_classifiers_classes": "asks for words as labels, without a stated order: refused by design",
     },
 }
 

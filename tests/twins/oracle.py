@@ -278,7 +278,7 @@ class Twin:
         self.seen = self.t = 0
         self.mistakes = self.corrections = 0
         self.progress = self.damage = 0.0  # B of Projectron++; Q of the Forgetron
-        self.total, self.recent = 0.0, []  # Density: weight of what is in f, and the last scores
+        self.total, self.recent = 0.0, []  # Density: total weight in f, and the last scores
         self.evicted: list[int] = []
         self.history: list[tuple] | None = [] if average else None
 
@@ -440,7 +440,7 @@ class Twin:
         gram = np.array([self.kernel(self.points, p) for p in self.points])
         new, folds = len(self.ids) - 1, []
         for v in range(len(self.ids)):
-            partners = [u for u in range(new) if u != v and gram[u, u] > 0]  # the newcomer is nobody's partner yet
+            partners = [u for u in range(new) if u != v and gram[u, u] > 0]  # the new point is not a candidate yet
             likeness = [gram[v, u] ** 2 / gram[u, u] for u in partners]
             best = int(np.argmax(likeness)) if partners else 0
             u = partners[best] if partners and likeness[best] > 0 else None

@@ -116,7 +116,7 @@ class Detector {
     double late_ = 0;  // running share of events that would not have been admitted a thousand events ago
     std::uint64_t admitted_ = 0;  // bounded: how much the sample still changes
     std::uint64_t next_ = 0;  // slot whose neighbours are measured next
-    Scratch scratch_;  // of what is learned
+    Scratch scratch_;  // buffers of `learn`
 };
 
 }  // namespace gristmill::novelty

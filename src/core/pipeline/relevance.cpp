@@ -14,7 +14,7 @@ constexpr double kLeast = 0.05;        // of the largest weight: none is smaller
 constexpr double kSteady = 0.02;       // of the squared weights move, for 1,000 points: less is not worth the time
 constexpr double kSteadiest = 0.1;
 constexpr std::size_t kMost = 4096;    // stored points that are learned anew
-constexpr double kSlack = 0.1;         // how much worse, as a share, the stored points may be told with new weights
+constexpr double kSlack = 0.1;         // share by which new weights may raise the error on stored points
 
 std::vector<double> shares_of(std::span<const double> gradient, std::span<const double> weights) {
     const std::size_t width = weights.size();

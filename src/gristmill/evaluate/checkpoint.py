@@ -54,7 +54,7 @@ def write(follower: Follower, path: Any) -> None:
         "gristmill": "checkpoint",
         "result": asdict_without_model(follower.result),
         "tallies": {tally.name: tally.state for tally in follower.tallies},
-        "recent": [_said_to_json(batch) for batch in follower.recent_batches],
+        "recent": [_batch_to_json(batch) for batch in follower.recent_batches],
         "since": follower.since_entry,
         "every": follower.entry_every,
         "window": follower.window,
@@ -90,16 +90,16 @@ def restore(follower: Follower, path: Any) -> int:
     follower.result = Result(**record["result"], model=model)
     for tally in follower.tallies:
         tally.state = record["tallies"][tally.name]
-    follower.recent_batches = deque(_said_from_json(plain) for plain in record["recent"])
+    follower.recent_batches = deque(_batch_from_json(plain) for plain in record["recent"])
     follower.since_entry, follower.entry_every = record["since"], record["every"]
     return follower.result.n_events
 
 
-def _said_to_json(batch: PredictionBatch) -> dict[str, object]:
+def _batch_to_json(batch: PredictionBatch) -> dict[str, object]:
     return {name: None if part is None else np.asarray(part).tolist() for name, part in batch._asdict().items()}
 
 
-def _said_from_json(plain: Json) -> PredictionBatch:
+def _batch_from_json(plain: Json) -> PredictionBatch:
     arrays: Json = {name: None if part is None else np.array(part) for name, part in plain.items()}
     return PredictionBatch(**arrays)
 

@@ -164,7 +164,7 @@ class LiveRun:
         found: list[Record] = []
         letters = self.rows.letters
         if role == "learn":
-            self._earlier = {(m.partition, m.offset): m.said for m in messages if m.said is not None}
+            self._earlier = {(m.partition, m.offset): m.outcome for m in messages if m.outcome is not None}
             for events in self.rows(messages):
                 found += self._learn(events)
         elif role == "predict" and self._ahead is not None:
@@ -173,7 +173,7 @@ class LiveRun:
         elif role == "bad":
             letters.begin(messages)
             for message in messages:
-                letters.take(f"{Place(self._source, message)}: {message.said}", "")
+                letters.take(f"{Place(self._source, message)}: {message.outcome}", "")
         if letters is not None:
             self.feed.counts.bad = letters.count
             self._patiently(letters.send)

@@ -64,8 +64,8 @@ class PairwiseMetric(
     >>> from gristmill import PairwiseMetric
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(3, size=600)
-    >>> told = rng.normal(size=(600, 2)) + 3 * np.eye(3)[y][:, :2]
-    >>> X = np.hstack([told, 2 * rng.normal(size=(600, 10))]) / 5
+    >>> clusters = rng.normal(size=(600, 2)) + 3 * np.eye(3)[y][:, :2]
+    >>> X = np.hstack([clusters, 2 * rng.normal(size=(600, 10))]) / 5
     >>> metric = PairwiseMetric(random_state=0).fit(X[:300], y[:300])
     >>> def accuracy(Z):
     ...     return KNeighborsClassifier(3).fit(Z[:300], y[:300]).score(Z[300:], y[300:])

@@ -120,14 +120,14 @@ class Asking:
             position, columns = writer.served.position, {"predictions": [None] * batch.count}
         else:
             position, columns = await self._asked(champion, batch, query)
-        said = {str(champion.id): columns["predictions"]}
+        answered = {str(champion.id): columns["predictions"]}
         challenger = writer.served.challenger
         if challenger is not None and challenger.role == "challenger" and challenger.is_fitted:
-            said[str(challenger.id)] = (await self._asked(challenger, batch, Query([])))[1]["predictions"]
+            answered[str(challenger.id)] = (await self._asked(challenger, batch, Query([])))[1]["predictions"]
         encode = msgspec.json.encode
         try:
             events = [
-                (id_, encode(batch.row(place)), encode({who: values[place] for who, values in said.items()}))
+                (id_, encode(batch.row(place)), encode({who: values[place] for who, values in answered.items()}))
                 for place, id_ in enumerate(batch.ids)
             ]
         except (TypeError, ValueError) as error:

@@ -211,7 +211,9 @@ def late(body: bytes) -> list[tuple[str, float, bytes, bytes, Any]]:
 def late_body(events: list[tuple[str, float, bytes, bytes, Any]]) -> bytes:
     """What `late` reads."""
     raw = msgspec.Raw
-    return msgspec.json.encode([(id_, moment, raw(row), raw(said), label) for id_, moment, row, said, label in events])
+    return msgspec.json.encode(
+        [(id_, moment, raw(row), raw(answered), label) for id_, moment, row, answered, label in events]
+    )
 
 
 def plain(text: bytes) -> Any:

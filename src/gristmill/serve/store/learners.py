@@ -185,8 +185,8 @@ def explanation(model: Any, row: Any) -> Json:
             name = type(getattr(model, "model", model)).__name__
             raise ServiceError(f"{name} does not explain its predictions; kernel learners do", 422)
         return {"columns": found}
-    told = explain(row)
-    fields = {field.name: getattr(told, field.name) for field in dataclasses.fields(told)}
+    explained = explain(row)
+    fields = {field.name: getattr(explained, field.name) for field in dataclasses.fields(explained)}
     return {name: _plain(value) for name, value in fields.items() if value is not None}
 
 

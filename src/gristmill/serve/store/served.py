@@ -153,15 +153,15 @@ class Served:
         first = contender.position
         held: list[Batch] = []
         for record in self.journal.records(contender.position):
-            for batch, said in self._read(record, contender.position + sum(part.count for part in held)):
-                joins = said is None and batch.is_records and (not held or held[0].is_records)
+            for batch, answered in self._read(record, contender.position + sum(part.count for part in held)):
+                joins = answered is None and batch.is_records and (not held or held[0].is_records)
                 if held and (not joins or sum(part.count for part in held) >= _REPLAYED):
                     self._relearn(contender, batches.joined(held), None)
                     held = []
                 if joins:
                     held.append(batch)
                 else:
-                    self._relearn(contender, batch, said)
+                    self._relearn(contender, batch, answered)
         if held:
             self._relearn(contender, batches.joined(held), None)
         if contender.position > first:
@@ -179,7 +179,7 @@ class Served:
         start = max(position - record.first, 0)
         yield (batch if (start, record.rows) == (0, batch.count) else batch.cut(start, record.rows)), None
 
-    def _relearn(self, contender: Contender, batch: Batch, said: list[Any] | None) -> None:
+    def _relearn(self, contender: Contender, batch: Batch, answered: list[Any] | None) -> None:
         try:
             learned = contender.learn(batch)
         except (ValueError, TypeError) as error:
@@ -187,7 +187,7 @@ class Served:
                 f"{self.folder}: the event at position {contender.position} was learned and is refused now: {error}",
                 contender.position,
             ) from error
-        self._score(contender, batch, said, *learned)
+        self._score(contender, batch, answered, *learned)
 
     # ---- learning -------------------------------------------------------------------------------------------
 
@@ -196,13 +196,13 @@ class Served:
         rows = [batches.plain(event[2]) for event in events]
         return Batch(rows, len(rows), [event[4] for event in events]), [batches.plain(event[3]) for event in events]
 
-    def _score(self, contender: Contender, batch: Batch, said: list[Any] | None, found: Any, scores: Any) -> None:
+    def _score(self, contender: Contender, batch: Batch, answered: list[Any] | None, found: Any, scores: Any) -> None:
         """Score what was predicted of rows that were just learned: now, or when the events came."""
-        if said is None:
+        if answered is None:
             drifts = contender.record.add(found.tolist(), batch.labels, contender.position)
         else:
             now = found.tolist()
-            asked = [one.get(str(contender.id)) for one in said]  # None: it had learned nothing when it was asked
+            asked = [one.get(str(contender.id)) for one in answered]  # None: it had learned nothing when it was asked
             then = [now[place] if one is None else one for place, one in enumerate(asked)]
             drifts = contender.record.add(then, batch.labels, contender.position)
         if contender is self.champion and not self._replaying:
@@ -277,7 +277,7 @@ class Served:
         table = getattr(self.champion.model, "table_", None) if self.champion.is_fitted else None
         return set() if table is None else set(table.names)
 
-    def learn(self, batch: Batch, said: list[Any] | None = None) -> Any:
+    def learn(self, batch: Batch, answered: list[Any] | None = None) -> Any:
         """Let every learner learn; returns the champion's predictions. A bad row is refused, and nothing has changed."""
         try:
             learned = self.champion.learn(batch)
@@ -285,7 +285,7 @@ class Served:
             if not isinstance(error, ValueError | TypeError | OverflowError):
                 log.exception("%s: %s rows were refused by an unexpected error", self.name, batch.count)
             raise refused(error, batch) from error
-        self._score(self.champion, batch, said, *learned)
+        self._score(self.champion, batch, answered, *learned)
         challenger = self.challenger
         if challenger is not None and challenger.role != "failed":
             try:
@@ -294,7 +294,7 @@ class Served:
                 challenger.role = "failed"
                 challenger.reason = f"at position {challenger.position}: {' '.join(str(error).split())[:500]}"
             else:
-                self._score(challenger, batch, said, *other)
+                self._score(challenger, batch, answered, *other)
         return learned[0]
 
     def keep_failure(self, connection: Any) -> None:

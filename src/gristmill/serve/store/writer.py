@@ -328,7 +328,7 @@ class Writer:
         """Late labels, or features that wait for theirs."""
         journal = self.served.journal
         if request.what == "keep":
-            journal.keep([Waiting(id_, moment, row, said) for id_, row, said in request.events])
+            journal.keep([Waiting(id_, moment, row, answered) for id_, row, answered in request.events])
             if journal.waiting_bytes > self.served.settings.label_space:
                 journal.expire(0.0, self.served.settings.label_space)
             request.reply = request.answer
@@ -343,12 +343,12 @@ class Writer:
         if not events:
             request.reply = as_json({"learned": 0, "position": journal.position, "predictions": [], "unknown": unknown})
             return
-        batch, said = self.served.late(events)
+        batch, answered = self.served.late(events)
         try:
             if len({type(row) for row in batch.X}) > 1:
                 raise ServiceError("some of these events are lists and some are objects; send their labels apart")
             self.served.check(batch)
-            self.served.learn(batch, said)
+            self.served.learn(batch, answered)
         except ServiceError as error:
             if "row" in error.details:
                 error.details["id"] = events[error.details["row"]][0]
@@ -361,7 +361,7 @@ class Writer:
         request.reply = as_json(
             {
                 "learned": len(events), "position": journal.position,
-                "predictions": [one.get(champion) for one in said], "unknown": unknown,
+                "predictions": [one.get(champion) for one in answered], "unknown": unknown,
             }
         )  # fmt: skip
 

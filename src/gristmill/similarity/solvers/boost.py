@@ -75,7 +75,7 @@ def boosted_pairs(
     signs : (objects,) of -1 and +1
     sides : positions of the objects that may be positive and negative landmarks
     rounds, candidates : int
-        A constant stump stands beside the candidates, for classes of unequal size: its weight is the offset.
+        The candidates include a constant stump, for classes of unequal size: its weight is the offset.
 
     Returns
     -------

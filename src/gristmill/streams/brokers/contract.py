@@ -32,8 +32,8 @@ class Message(NamedTuple):
     timestamp: float | None = None  #: seconds since 1970, as the broker or the producer has them
     headers: Mapping[str, Any] | None = None
     topic: str | None = None  #: where it came from, if one subscription covers several
-    role: str = "learn"  #: "predict": its label comes later; "keep": it waits for another; "bad": `said` tells why
-    said: Any = None  #: the score of the event when it came, as a list; or why the message is bad
+    role: str = "learn"  #: "predict": its label comes later; "keep": it waits for another; "bad": `outcome` tells why
+    outcome: Any = None  #: the score of the event when it came, as a list; or why the message is bad
 
 
 class Reader(ABC):

@@ -54,8 +54,8 @@ class Decoder:
 
     def __init__(self, url: Url, format: str | None = None, keep: Any = ()) -> None:
         self._url, self._keep, self.source = url, keep, url.name
-        said = "json" if format == "jsonl" else format
-        self._format = said or url.choice("format", FORMATS)
+        short = "json" if format == "jsonl" else format
+        self._format = short or url.choice("format", FORMATS)
         if self._format not in FORMATS:
             raise ValueError(f"{url}: format must be one of {', '.join(FORMATS)}, got {self._format!r}")
         self._columns = url.listed("columns")

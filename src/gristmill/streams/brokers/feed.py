@@ -164,7 +164,7 @@ class Feed:
         """How far behind the newest message the position is; asked for at most once a second unless `now`."""
         if now or time.monotonic() - self._asked >= 1.0:
             self._asked = time.monotonic()
-            with suppress(BrokerAway):  # it is told when something is read
+            with suppress(BrokerAway):  # the next read raises it
                 self.counts.lag = self.reader.behind(self.position)
             self.counts.waiting = getattr(self.reader, "waits", None)
             self.counts.expired = getattr(self.reader, "expired", 0)

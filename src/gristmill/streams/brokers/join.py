@@ -168,7 +168,7 @@ class Joined(Reader):
                 raise ValueError(f"column {self._target!r}: the label is missing")
             json.dumps(row)
         except (ValueError, TypeError, RecursionError) as error:
-            return message._replace(role="bad", said=str(error))
+            return message._replace(role="bad", outcome=str(error))
         now, oldest = message.timestamp or self._clock, self._clock - self._wait
         other = self._waiting.take(self._number, EVENTS[:-1] if name == LABELS else LABELS[:-1], str(id_), oldest)
         if other is None:
@@ -178,7 +178,7 @@ class Joined(Reader):
                 self._brought[message.partition, message.offset] = self._number
             return message._replace(value=_json(row), role="predict" if name == EVENTS else "keep")
         event, label = (other.row, row) if name == LABELS else (row, other.row)
-        return message._replace(value=_json({**event, self._target: label[self._target]}), said=other.said)
+        return message._replace(value=_json({**event, self._target: label[self._target]}), outcome=other.outcome)
 
     def scored(self, partition: str, offset: Any, score: Any) -> None:
         """Keep the score of an event that waits."""

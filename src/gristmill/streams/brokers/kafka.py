@@ -189,7 +189,7 @@ class KafkaReader(Reader):
 
     def reached(self, position: Position, ends: Position) -> bool:
         mine = [str(partition) for partition in self._mine]
-        # the last record may be the mark of a transaction, which is no message: then the end is told by the client
+        # the last record may be the mark of a transaction, which is no message: then the client reports the end
         return bool(mine) and all(max(position.get(p, 0), self._ended.get(p, 0)) >= ends.get(p, 0) for p in mine)
 
     def behind(self, position: Position) -> dict[str, float]:

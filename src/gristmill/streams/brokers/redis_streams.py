@@ -66,20 +66,20 @@ class RedisReader(Reader):
             else:
                 self._next[stream] = self._end(stream) if self._latest else _FIRST
 
-    def _told(self, stream: str) -> Json | None:
+    def _info(self, stream: str) -> Json | None:
         if not _asked(self.url, lambda: self._client.exists(stream)):
             return None
         found = _asked(self.url, lambda: self._client.xinfo_stream(stream))
         return {key.decode() if isinstance(key, bytes) else key: value for key, value in found.items()}
 
     def _end(self, stream: str) -> str:
-        told = self._told(stream)
-        return _FIRST if told is None else told["last-generated-id"].decode()
+        info = self._info(stream)
+        return _FIRST if info is None else info["last-generated-id"].decode()
 
     def _refuse_gap(self, stream: str, last: str) -> None:
         """Entries that were trimmed before they were read are an error: Redis 7 says which was the last to go."""
-        told = None if self._skip else self._told(stream)
-        gone = (told or {}).get("max-deleted-entry-id", b"0-0").decode()
+        info = None if self._skip else self._info(stream)
+        gone = (info or {}).get("max-deleted-entry-id", b"0-0").decode()
         if [int(part) for part in gone.split("-")] > [int(part) for part in last.split("-")]:
             raise BrokerError(
                 f"{self.url}: entries after {last} of {stream!r} were trimmed before they were read; "

@@ -16,7 +16,7 @@ from ..._common.types import Json
 _OURS = 0x67726973  # application id of the file
 _SCHEMA = """
 CREATE TABLE waiting (
-  brought INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, time REAL NOT NULL, row TEXT NOT NULL, said TEXT,
+  brought INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, time REAL NOT NULL, row TEXT NOT NULL, outcome TEXT,
   taken INTEGER, PRIMARY KEY (brought, kind)) WITHOUT ROWID;
 CREATE INDEX waiting_by_id ON waiting (id, kind);
 CREATE INDEX waiting_by_taken ON waiting (taken) WHERE taken IS NOT NULL;
@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
     time: float
     row: Json
-    said: Any  #: the score of an event when it came
+    outcome: Any  #: the score of an event when it came
 
 
 class Waiting:
@@ -117,17 +117,17 @@ class Waiting:
     def take(self, number: int, kind: str, id_: str, oldest: float) -> Kept | None:
         """The row of an id that is no older than a time; it waits no longer."""
         found = self._connection.execute(
-            "SELECT brought, time, row, said FROM waiting WHERE taken IS NULL AND id = ? AND kind = ?", (id_, kind)
+            "SELECT brought, time, row, outcome FROM waiting WHERE taken IS NULL AND id = ? AND kind = ?", (id_, kind)
         ).fetchone()
         if found is None or found[1] < oldest:
             return None
         self._leave(number, "brought = ? AND kind = ?", found[0], kind)
         return Kept(found[1], json.loads(found[2]), None if found[3] is None else json.loads(found[3]))
 
-    def note(self, number: int, said: Any) -> None:
+    def note(self, number: int, outcome: Any) -> None:
         """The score of the event that a message brought."""
         self._connection.execute(
-            "UPDATE waiting SET said = ? WHERE brought = ? AND kind = 'event'", (json.dumps(said), number)
+            "UPDATE waiting SET outcome = ? WHERE brought = ? AND kind = 'event'", (json.dumps(outcome), number)
         )
 
     def sync(self) -> None:
