@@ -1,7 +1,8 @@
 """The service is killed at random moments under load; nothing acknowledged is lost, nothing is learned twice.
 
-Clients learn, predict with ids, send late labels and snapshots, and send some requests twice; between kills the model goes
-back to an earlier position. `make chaos` runs 50 rounds (GRISTMILL_CHAOS=50).
+Clients learn, predict with ids, send late labels and snapshots, and send some requests twice. During kills the model goes
+back to an earlier position, or gets a challenger that takes the place of the champion and gives it back.
+`make chaos` runs 50 rounds (GRISTMILL_CHAOS=50).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CLIENTS = 3
 X = np.random.default_rng(0).normal(size=(60_000, 3))
 Y = (X[:, 0] * X[:, 1] > 0).tolist()
 ROWS = [dict(zip("abc", row, strict=True)) for row in X.tolist()]
+OTHER = "passive_aggressive(Gaussian(2), size=30)"
 #: seconds for which a request is sent again; the server comes back in one or two
 PATIENCE = 90
 
@@ -34,6 +36,7 @@ class Sender:
 
     def __init__(self, shared):
         self.shared, self.errors = shared, []
+        self.wait_for: tuple[int, ...] = ()  # further answers after which a request is sent again
         self.client = httpx.Client(timeout=10, trust_env=False)
 
     def send(self, path, body, key):
@@ -50,7 +53,7 @@ class Sender:
             why = answer.text
             if answer.status_code == 200:
                 return answer.json()
-            if answer.status_code not in (429, 503):
+            if answer.status_code not in (429, 503, *self.wait_for):
                 break
             time.sleep(0.02)
         self.errors.append((path, key, why))
@@ -119,6 +122,24 @@ def roll_back(sender, clients, number):
             ]
 
 
+def swap(sender, _, number):
+    """A challenger takes the place of the champion, and gives it back."""
+    sender.wait_for = (409,)  # until the challenger has learned an event
+    with contextlib.closing(sender.client):
+        begun = sender.send("challenger", {"learner": OTHER}, f"challenger-{number}")
+        first, second = (sender.send("promote", {}, f"promote-{number}-{turn}") for turn in range(2))
+        assert begun["position"] <= first["position"] <= second["position"], sender.errors
+        assert first["learner"] == OTHER != second["learner"]
+
+
+def alone(model, done, begun=0):
+    """The bytes of a model that learns in one process what was acknowledged."""
+    for first, rows, place in done:
+        if first >= begun:
+            model.partial_fit(ROWS[place : place + rows], Y[place : place + rows])
+    return hashlib.sha256(model.to_bytes()).digest()
+
+
 @pytest.mark.timeout(180 + 60 * ROUNDS)
 def test_what_was_acknowledged_survives_kills_at_random_moments(start, until):
     server = start()
@@ -133,16 +154,23 @@ def test_what_was_acknowledged_survives_kills_at_random_moments(start, until):
     for number in range(ROUNDS):
         wanted = sum(client.count for client in clients) + int(RNG.integers(10, 100))
         until(answered, "the clients go on")
-        if number % 2 == 0:
-            back = threading.Thread(target=roll_back, args=(Sender(shared), clients, number), daemon=True)
-            back.start()
+        failed: list[BaseException] = []
+
+        def change(number=number, failed=failed):
+            try:
+                (swap if number % 2 else roll_back)(Sender(shared), clients, number)
+            except BaseException as error:
+                failed.append(error)
+
+        changing = threading.Thread(target=change, daemon=True)
+        changing.start()
         time.sleep(float(RNG.uniform(0, 0.05)))
         server.end(signal.SIGKILL)
         server = start()
         shared["url"] = server.url
-        if number % 2 == 0:
-            back.join(PATIENCE)
-            assert not back.is_alive()
+        changing.join(PATIENCE)
+        assert not changing.is_alive()
+        assert failed == []
     wanted = sum(client.count for client in clients) + 10
     until(answered, "the clients go on")
     for client in clients:
@@ -152,16 +180,25 @@ def test_what_was_acknowledged_survives_kills_at_random_moments(start, until):
         assert not client.is_alive()
         client.client.close()
     assert [error for client in clients for error in client.errors] == []
-    data = httpx.get(f"{server.url}/v1/models/m/file", timeout=30, trust_env=False)
+    address = f"{server.url}/v1/models/m"
+    data = httpx.get(f"{address}/file", timeout=30, trust_env=False)
+    beside = httpx.get(f"{address}/challenger", timeout=30, trust_env=False)
+    if beside.status_code == 200:  # a rollback to before its first event removes it
+        httpx.post(f"{address}/promote", timeout=30, trust_env=False).raise_for_status()
+        other = httpx.get(f"{address}/file", timeout=30, trust_env=False)
     position = int(data.headers["gristmill-position"])
     assert server.end(signal.SIGTERM) in (0, -signal.SIGTERM)
     done = sorted(part for client in clients for part in client.done)
-    model = gristmill.Prepared(gristmill.passive_aggressive(gristmill.Gaussian(0.5), size=40, random_state=0))
     expected = 0
-    for first, rows, place in done:
+    for first, rows, _ in done:
         assert first == expected, "an event was lost, or learned twice"
-        model.partial_fit(ROWS[place : place + rows], Y[place : place + rows])
         expected = first + rows
     assert expected == position
-    assert hashlib.sha256(model.to_bytes()).digest() == hashlib.sha256(data.content).digest()
+    build, kernel = gristmill.passive_aggressive, gristmill.Gaussian
+    champion = gristmill.Prepared(build(kernel(0.5), size=40, random_state=0))
+    assert alone(champion, done) == hashlib.sha256(data.content).digest()
+    if beside.status_code == 200:
+        challenger = gristmill.Prepared(build(kernel(2), size=30, random_state=0))
+        begun = beside.json()["challenger"]["begun"]
+        assert alone(challenger, done, begun) == hashlib.sha256(other.content).digest()
     print(f"\n{ROUNDS} kills, {len(done)} requests, {position} events: none lost, none learned twice, digests equal")
