@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -20,6 +21,14 @@ class BrokerAway(OSError):
 
 class BrokerError(ValueError):
     """The broker answered, and waiting does not help: no such topic, no right to read, messages gone for ever."""
+
+
+def unreached(url: Any, error: BaseException) -> Exception:
+    """`BrokerAway`, or `BrokerError` for a certificate that is not trusted, which waiting does not change."""
+    for cause in (error, error.__cause__, error.__context__):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return BrokerError(f"{url}: TLS fails: {cause}")
+    return BrokerAway(f"{url}: {error}")
 
 
 class Message(NamedTuple):

@@ -35,6 +35,14 @@ def _settings(url: Url) -> Options:
     return found | url.passed("client.")
 
 
+def _made(url: Url, kind: Any, settings: dict[str, Any]) -> Any:
+    """A consumer or a producer; an option that it does not have is an error that names it."""
+    try:
+        return kind(settings)
+    except KafkaException as error:
+        raise ValueError(f"{url}: {error.args[0].str()}") from error
+
+
 def _raised(url: Url, error: Any) -> Exception:
     """What is thrown for an error of the client: one that passes by itself, or one that does not."""
     code = error.code()
@@ -70,7 +78,7 @@ class KafkaReader(Reader):
             "enable.partition.eof": True, "auto.offset.reset": "earliest" if skip else "error",
             "fetch.wait.max.ms": 50, "error_cb": self._failed,
         }  # fmt: skip
-        self._consumer = Consumer(settings | _settings(url))
+        self._consumer = _made(url, Consumer, settings | _settings(url))
         self._down: Any = None  # the error by which all brokers were lost
         self._ended: dict[str, int] = {}  # offset at which a partition had no further message
         self._headed = "headers" in url.options
@@ -268,9 +276,9 @@ class KafkaWriter(Writer):
         self._open: list[Record] | None = None  # records of the transaction that is open
         self._failed: KafkaError | None = None  # why it has to be aborted
         if self._name is None:
-            self._producer = Producer(settings)
+            self._producer = _made(url, Producer, settings)
             return
-        self._producer = Producer(settings | {"transactional.id": self._name})
+        self._producer = _made(url, Producer, settings | {"transactional.id": self._name})
         self._known = False  # what is in the topic
         self._before: dict[tuple[str, str], Any] = {}  # what was there when the transaction began
 

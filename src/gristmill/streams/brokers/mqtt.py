@@ -14,16 +14,30 @@ from typing import Any
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer
+from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, unreached
 from .url import Url
+
+_FILES = ("ca_certs", "certfile", "keyfile")  # of TLS
 
 
 def _client(url: Url, name: str, clean: bool) -> Any:
     client = paho.Client(CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean)
     if url.user is not None:
         client.username_pw_set(url.user, url.password)
+    files = url.passed("client.")
+    for name in files:
+        if url.scheme != "mqtts" or name not in _FILES:
+            raise ValueError(
+                f"{url}: client.{name} is not known; for mqtts:// there are client.{', client.'.join(_FILES)}"
+            )
     if url.scheme == "mqtts":
-        client.tls_set_context(ssl.create_default_context())
+        try:
+            context = ssl.create_default_context(cafile=files.get("ca_certs"))
+            if "certfile" in files:
+                context.load_cert_chain(files["certfile"], files.get("keyfile"))
+        except OSError as error:
+            raise ValueError(f"{url}: {', '.join(files.values())}: {error}") from error
+        client.tls_set_context(context)
     client.reconnect_delay_set(1, 8)
     return client
 
@@ -33,7 +47,7 @@ def _connect(url: Url, client: Any) -> None:
     try:
         client.connect(host, port, keepalive=30)
     except OSError as error:
-        raise BrokerAway(f"{url}: {error}") from error
+        raise unreached(url, error) from error
     client.loop_start()
 
 

@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ..._common.types import Json, Options
-from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, Written
+from .contract import BrokerAway, BrokerError, Message, Position, Reader, Record, Writer, Written, unreached
 from .url import Url
 
 _FIRST = "0-0"  # before every entry
@@ -25,10 +25,24 @@ def _client(url: Url) -> tuple[Any, list[str]]:
     host, port = url.address(6379)
     settings: Options = {
         "username": url.user, "password": url.password, "ssl": url.scheme == "rediss", "socket_timeout": 30,
-        "socket_connect_timeout": 5, "retry": Retry(NoBackoff(), 0), **url.passed("client."),
+        "socket_connect_timeout": 5, "retry": Retry(NoBackoff(), 0),
+        **{name: _typed(value) for name, value in url.passed("client.").items()},
     }  # fmt: skip
-    client = redis.Redis(host, port, int(database), **settings)
+    try:
+        client = redis.Redis(host, port, int(database), **settings)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{url}: an option of the client does not fit: {error}") from error
     return client, [name for name in names.split(",") if name]
+
+
+def _typed(text: str) -> Any:
+    """The value of an option of the client: a truth value, a number or a text."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _asked(url: Url, question: Any) -> Any:
@@ -37,7 +51,7 @@ def _asked(url: Url, question: Any) -> Any:
     except (redis.AuthenticationError, redis.ResponseError) as error:
         raise BrokerError(f"{url}: {error}") from error
     except (redis.ConnectionError, redis.TimeoutError) as error:
-        raise BrokerAway(f"{url}: {error}") from error
+        raise unreached(url, error) from error
 
 
 def _milliseconds(entry: str) -> int:

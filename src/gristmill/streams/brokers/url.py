@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -27,6 +28,7 @@ class Url:
     options : dict
         What stands behind the question mark, by name.
     user, password : str, optional
+        The option `password_file` names a file with the password, so that no list of processes shows it.
 
     Examples
     --------
@@ -112,13 +114,21 @@ def parse(text: Any) -> Url:
         if key in options:
             raise ValueError(f"{parts.scheme}://{hosts}/{path}: the option {key!r} comes twice")
         options[key] = value
+    secret = unquote(password) if colon else None
+    if "password_file" in options:
+        if secret is not None or not at:
+            raise ValueError(f"{parts.scheme}://{hosts}/{path}: password_file needs a user, and no password in the URL")
+        try:
+            secret = Path(options.pop("password_file")).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{parts.scheme}://{hosts}/{path}: password_file: {error}") from error
     if not hosts and parts.scheme != "file":
         raise ValueError(f"{_hidden(str(text))}: there is no host; write {form}")
     if not path:
         raise ValueError(f"{parts.scheme}://{hosts}: there is no topic; write {form}")
     return Url(
         parts.scheme, hosts, path, options,
-        unquote(name) if at else None, unquote(password) if colon else None,
+        unquote(name) if at else None, secret,
     )  # fmt: skip
 
 
