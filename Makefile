@@ -126,11 +126,13 @@ sanitize: core-test build/sanitize/site/.built
 	$(SANITIZED) tests
 
 # Changed model files and readers beside a learner, against the same build; then every whole number of every model file, a
-# thousand kills during a save, full disks, forks, signals and closed streams, against the package.
+# thousand kills during a save, full disks, forks, signals and closed streams, against the package; and exports of thousands of
+# random compositions.
 fuzz: $(VENV)/.dev build/sanitize/site/.built
 	GRISTMILL_FUZZ=10000 $(SANITIZED) tests/hostile/test_mutated_files.py tests/hostile/test_threads.py
 	GRISTMILL_FUZZ=100000 $(BIN)/python -m pytest tests/hostile/test_mutated_files.py
 	GRISTMILL_INTEGERS=all $(BIN)/python -m pytest tests/hostile/test_forged_integers.py
+	GRISTMILL_EXPORTS=3000 $(BIN)/python -m pytest tests/export/test_random_compositions.py
 	GRISTMILL_KILLS=1000 $(BIN)/python -m pytest tests/persist/test_atomic.py tests/fleets/test_spill.py tests/cli/test_process.py
 
 # Changes of the code that no test notices; an hour at most. The survivors are printed.

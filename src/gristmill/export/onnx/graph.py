@@ -157,11 +157,13 @@ class Graph:
         return self.constant(values, np.int64)
 
     def strings(self, values: list[str]) -> Value:
-        from onnx import TensorProto, helper
+        from onnx import TensorProto
 
         name = f"gm.c{len(self.constants)}"
-        texts: Any = [value.encode() for value in values]
-        self.constants.append(helper.make_tensor(name, TensorProto.STRING, [len(values)], texts))
+        texts = [value.encode() for value in values]  # `helper.make_tensor` loses a null character at the end of one
+        self.constants.append(
+            TensorProto(name=name, data_type=TensorProto.STRING, dims=[len(values)], string_data=texts)
+        )
         return Value(self, name, np.object_)
 
     def op(
