@@ -61,6 +61,7 @@ _CONTRACTS = frozenset(
         "affine_map",
         "begin_core",
         "begun_store",
+        "bytes_for",
         "check_parameters",
         "check_reach",
         "check_task",

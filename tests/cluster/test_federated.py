@@ -113,7 +113,7 @@ def test_relevance_becomes_a_scaling():
     model = Prepared(passive_aggressive(Gaussian(1.0), size=50), "relevance", warmup=2000).fit(X, Y)
     assert model.scaler_.weights.std() > 0.1
     found = apart._weighed(model.scaler_)
-    wanted = model.scaler_._weighed(model.scaler_.standard.transform(X[:50]))
+    wanted = model.scaler_.weighed_rows(model.scaler_.standard.transform(X[:50]))
     usual = np.abs(wanted) < 2  # what lies far off is drawn in by its own spread
     np.testing.assert_allclose(found.transform(X[:50])[usual], wanted[usual], rtol=1e-9)
     assert usual.mean() > 0.5

@@ -180,7 +180,7 @@ def test_the_exact_machine_is_libsvm():
 
 
 def test_the_printed_law_is_mostly_the_zero_map_and_unbiased():
-    X = maclaurin_error.core_ball(30, 4, 0)
+    X = maclaurin_error._ball(30, 4, 0)
     kernel = Polynomial(10, coef0=0.0)
     zero = float(np.abs(kernel(X, X)).mean())
     errors = [maclaurin_error._error("t^10", X, "RF as printed", 100, seed) for seed in range(40)]

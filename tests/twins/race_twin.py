@@ -69,7 +69,7 @@ class Learner:
 
     def rows(self, scaled: dict[Any, Any]) -> Any:
         rows = scaled[self.key]
-        return self.model._rows(self.core, rows if self.weigher is None else self.weigher._weighed(rows))
+        return self.model._rows(self.core, rows if self.weigher is None else self.weigher.weighed_rows(rows))
 
     def learn(self, scaled: dict[Any, Any], label: Any, classes: int) -> Any:
         try:
