@@ -84,6 +84,19 @@ def by_chunks(model: Any) -> Any:
     return other
 
 
+@pytest.mark.parametrize("name", ["race", "race of numbers"])
+def test_a_first_event_of_missing_values_begins_a_race_as_in_a_chunk(name):
+    """Its row has no column yet: the memory that the table takes from the race may not depend on the rows after it."""
+    kinds = {"a": "boolean", "b": "number", "c": "boolean"}
+    events = [{"c": None, "b": None}, {"a": False, "b": None, "c": False}, {"a": True, "b": 1.0, "c": False}]
+    y = labels_of(name, len(events), 0)
+    singly, chunk = (gm.Prepared(MODELS[name](), columns=kinds) for _ in range(2))
+    for x, label in zip(events, y, strict=True):
+        singly.learn_one(x, label)
+    chunk.partial_fit(events, y)
+    assert state(singly) == state(chunk)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @settings(max_examples=10, deadline=None)
 @given(

@@ -22,6 +22,7 @@ from .schema import KnownColumns
 Floats = npt.NDArray[np.float64]
 ENTRY_BYTES = 200  #: of one entry of the layout, in Python
 CATEGORY_BYTES = 320  #: of a category with a name of some twenty letters, everywhere
+NARROW_BYTES = 2000  #: of a table whose rows have one column, or none yet: both look the same in a chunk
 
 
 class Table(KnownColumns):
@@ -333,12 +334,14 @@ class Table(KnownColumns):
         """Estimated memory in bytes when rows first had `width` columns; for more columns than they have, as much as these
         will take if each is a category of ordinary length.
         """
+        if width <= 1:
+            return NARROW_BYTES
         later = max(width - self.width_, 0) * CATEGORY_BYTES
         return self._bytes_of(self._core.entries_at(width)) + later
 
     def scaled_at(self, width: int) -> int:
         """Columns that are scaled, of the first `width` columns of the rows."""
-        return int((self.scaled_places < width).sum())
+        return width if width <= 1 else int((self.scaled_places < width).sum())
 
     def _bytes_of(self, entries: int) -> int:
         return ENTRY_BYTES * entries + int(self._core.bytes(entries))
