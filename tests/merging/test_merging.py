@@ -357,3 +357,23 @@ def test_a_size_that_is_none_is_refused(size):
     model = KernelClassifier(Gaussian(0.5)).fit(X, TWO)
     with pytest.raises((ValueError, TypeError), match="merge: size must be a whole number"):
         merge([model, model], size)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (
+            [{"a": 1.0, "hue": "blue"}, {"a": 2.0, "hue": "red"}],
+            "the value 'red' of 'hue' and the value 'blue' of 'hue'",
+        ),
+        ([{"hue": "red", "a": 1.0}, {"hue": "blue", "a": 2.0}], "the column 'a' and the column 'hue'"),
+        ([{"a": 1.0, "hue": "red"}, {"a": 2.0, "hue": "red"}], "the value 'blue' of 'hue' and nothing more"),
+    ],
+)
+def test_tables_that_differ_are_named(rows, text):
+    def learned(events):
+        return gristmill.Prepared(gristmill.passive_aggressive(Gaussian(0.5), size=5)).partial_fit(events, ["u", "v"])
+
+    first = learned([{"a": 1.0, "hue": "red"}, {"a": 2.0, "hue": "blue"}])
+    with pytest.raises(ValueError, match=f"they met {text}; columns and categories must"):
+        gristmill.merge([first, learned(rows)])

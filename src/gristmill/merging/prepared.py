@@ -24,7 +24,12 @@ def merged(models: list[Any], size: object, weights: Any) -> Any:
                 f"scale={model.scale!r}, warmup={model.warmup!r}"
             )
         if not pipelines[0].is_alike(pipelines[at]):
-            raise ValueError(f"merge: models 0 and {at} were made of tables with different columns")
+            tables = pipelines[0].table, pipelines[at].table
+            differ = "" if None in tables else f": they met {tables[0].difference(tables[1])}"
+            raise ValueError(
+                f"merge: models 0 and {at} were made of tables with different columns{differ}; columns and categories must "
+                "have come in the same order"
+            )
         if (pipelines[0].targets is None) != (pipelines[at].targets is None):
             raise ValueError(f"merge: models 0 and {at} treat targets differently: one scales them, one does not")
     inner = [one.model for one in pipelines]

@@ -314,6 +314,23 @@ class Table(KnownColumns):
         """Whether the rows of both mean the same, column by column."""
         return (self._layout.entries, self._sparse_width) == (other._layout.entries, other._sparse_width)
 
+    def difference(self, other: Table) -> str:
+        """The first columns or categories in which two tables that are not alike differ, as text."""
+        mine, its = self._layout.entries, other._layout.entries
+        place = next((i for i, pair in enumerate(zip(mine, its, strict=False)) if pair[0] != pair[1]), None)
+        place = min(len(mine), len(its)) if place is None else place
+
+        def shown(entries: list[Entry]) -> str:
+            if place == len(entries):
+                return "nothing more"
+            what, *rest = entries[place]
+            if what == "column":
+                return f"the column {rest[0]!r}"
+            name = [entry[1] for entry in entries if entry[0] == "column"][int(rest[0])]
+            return f"the {what} {rest[1]!r} of {name!r}" if len(rest) > 1 else f"a {what} of {name!r}"
+
+        return f"{shown(mine)} and {shown(its)}"
+
     def merged(self, tables: Sequence[Table]) -> Table:
         """One table of all that these have seen, which are alike: counts and sums add up."""
         whole, states = copy.deepcopy(self), [np.array(table._means.core.state()) for table in tables]
