@@ -320,7 +320,11 @@ def counted(budget: Any, owner: str) -> int:
 
 
 def points_for(
-    memory: str | int, n_features: int, n_outputs: int = 1, dtype: Any = np.float64, budget: Budget | None = None
+    memory: str | int,
+    n_features: int,
+    n_outputs: int = 1,
+    dtype: npt.DTypeLike = np.float64,
+    budget: Budget | None = None,
 ) -> int:
     """How many points a model of so much memory stores, everything that it keeps counted.
 

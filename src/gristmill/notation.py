@@ -48,7 +48,7 @@ def catalogue_names() -> list[str]:
 
 
 def parse(
-    text: str, kernel: object = None, seed: int | None = None, find_kernel: Callable[[], Any] | None = None
+    text: str, kernel: object = None, seed: int | None = None, find_kernel: Callable[[], object] | None = None
 ) -> Any:
     """The learner or part that a text describes.
 

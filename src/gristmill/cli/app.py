@@ -34,7 +34,7 @@ class _Refused(click.ClickException):
     exit_code = 2
 
 
-def _on_a_line(message: Warning | str, *_: Any, **__: object) -> str:
+def _on_a_line(message: Warning | str, *_: object, **__: object) -> str:
     """A warning without the line of source code that gave it."""
     return f"warning: {message}\n"
 

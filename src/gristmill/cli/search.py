@@ -105,7 +105,7 @@ def _show(given: Mapping[str, object], found: Any) -> None:
     console.print(table)
 
 
-def _report(path: Any, found: Any, about: dict[str, str], learner: str) -> None:
+def _report(path: object, found: Any, about: dict[str, str], learner: str) -> None:
     from ..evaluate.displays.runs import COLOURS
     from ..evaluate.result import Comparison
     from ..evaluate.run_report import run_report

@@ -96,7 +96,7 @@ class Cluster:
             self._bar = Bar()
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: object) -> None:
+    def __exit__(self, kind: Any, error: BaseException, trace: object) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             with contextlib.suppress(OSError):  # a standard error that cannot be written to must not keep shards open
                 print("stopping: the shards write snapshots; press Ctrl-C again to stop at once", file=sys.stderr)

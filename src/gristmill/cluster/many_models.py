@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from .._common.types import Labels
 from ..evaluate.follower import Follower
 from ..evaluate.result import Comparison
 
@@ -12,7 +13,7 @@ from ..evaluate.result import Comparison
 class Bench:
     """The learners of one worker, with their records."""
 
-    def __init__(self, models: dict[str, Any], metrics: Any, window: int, classes: Any, stream: str) -> None:
+    def __init__(self, models: dict[str, object], metrics: object, window: int, classes: Labels, stream: str) -> None:
         self._followers = [
             Follower(copy.deepcopy(model), name, metrics, window, 0, classes, stream) for name, model in models.items()
         ]

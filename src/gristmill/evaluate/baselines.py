@@ -105,7 +105,7 @@ class Baselines:
             )
         self.events += len(numbers)
 
-    def _errors(self, batch: Any, numbers: Any) -> float:
+    def _errors(self, batch: Any, numbers: object) -> float:
         if self.task == "regression":
             return float(np.abs(batch[:, 0] - numbers).sum())
         best = (batch[:, 0] > 0) if batch.shape[1] == 1 else batch.argmax(axis=1)

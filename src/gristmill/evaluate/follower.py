@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._common.positions import part_of
-from .._common.types import Labels
+from .._common.types import Labels, Numbers
 from ..streams.stream import Chunk, cut, size
 from ..streams.tables.cells import CellError
 from .details import Details
@@ -40,7 +40,7 @@ def moved(error: CellError, rows: int) -> CellError:
     return CellError(error.row + rows, error.column, error.value, error.why)
 
 
-def _outlier_labels(y: Labels) -> Any:
+def _outlier_labels(y: Labels) -> Numbers:
     labels = np.asarray(y)
     strange = labels[~np.isin(labels, (-1, 1))]
     if strange.size:

@@ -301,7 +301,7 @@ def _body(model: Any, core: Any) -> Body:
     return Expansion(program, points, coefs)
 
 
-def _stored(model: Any, core: Any) -> tuple[Floats, Floats]:
+def _stored(model: object, core: Any) -> tuple[Floats, Floats]:
     """Points and coefficients by slot, which is the order in which the library adds them up."""
     found, _ = core.points()
     coefs, _ = core.dual_coef()

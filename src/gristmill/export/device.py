@@ -32,7 +32,7 @@ _WHOLE = {
 }
 
 
-def from_device(data: Any, model: Any) -> Any:
+def from_device(data: Any, model: object) -> Any:
     """A new model that has learned what a device has: its state, byte by byte, becomes a model again.
 
     Several such models can be united by `merge`.

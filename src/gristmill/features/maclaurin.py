@@ -15,7 +15,7 @@ from .. import _core, persist
 from .._common import inputs as _input
 from .._common.ranges import count, flag, one_of, optional, real
 from .._common.seeds import generator
-from .._common.types import Fields, FileFields, Fitted, Labels, RandomState, Table
+from .._common.types import Fields, FileFields, Fitted, Labels, Numbers, RandomState, Table
 from ..kernels import Exponential
 from ..persist.stored import StoredEstimator
 from . import _degree_law as laws
@@ -310,7 +310,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
         self.check_reach(X)
         return self.map_columns(X)
 
-    def map_columns(self, X: Any) -> npt.NDArray[Any]:
+    def map_columns(self, X: Any) -> Numbers:
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         if self._inner is not None:
             return self._composed(X).astype(dtype, copy=False)
@@ -325,7 +325,7 @@ class RandomMaclaurin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredE
             out[:, at : at + self._width] = dtype(linear) * dense
         return out
 
-    def core_map(self, dtype: Any) -> Any:
+    def core_map(self, dtype: npt.DTypeLike) -> Any:
         key = np.dtype(dtype).name
         if key not in self._maps:
             kind = _core.MaclaurinMap32 if key == "float32" else _core.MaclaurinMap64

@@ -16,7 +16,7 @@ from .._common.inputs import is_sparse, refuse_masked
 from .._common.labels import NO_LABELS, LabelTable, agreeing
 from .._common.ranges import bytes_in
 from .._common.seeds import seed_of
-from .._common.types import Fields, FileFields, Fitted
+from .._common.types import Fields, FileFields, Fitted, Floats
 from ..budgets import Budget
 from ..learners import additive
 from ..learners.composition import check_outputs
@@ -175,7 +175,7 @@ class FleetBase(StoredEstimator):
         except (TypeError, ValueError) as error:
             raise ValueError(f"X must hold numbers: {error}") from None
 
-    def _codes(self, y: Any, there: Any, classes: Any) -> tuple[LabelTable, Any, int]:
+    def _codes(self, y: Any, there: Any, classes: object) -> tuple[LabelTable, Any, int]:
         """Labels or targets as numbers: the table afterwards, one number an event, classes known before the first."""
         owner = type(self).__name__
         if isinstance(self.member_model, KernelNovelty):
@@ -211,7 +211,7 @@ class FleetBase(StoredEstimator):
         of_value[order] = codes
         return table, of_value[place], known
 
-    def _weights(self, sample_weight: object, shape: tuple[int, ...]) -> Any:
+    def _weights(self, sample_weight: object, shape: tuple[int, ...]) -> Floats | None:
         if sample_weight is None:
             return None
         try:
@@ -293,7 +293,7 @@ class FleetBase(StoredEstimator):
         found: dict[str, Any] = core.member_from(run.core, scaling)
         return found
 
-    def _run_of(self, model: Any) -> tuple[Run, Any]:
+    def _run_of(self, model: object) -> tuple[Run, Any]:
         """State of a learner that can become a member, and of its scaler."""
         found, scaling = _scaled_members.unprepared(self.prototype, model)
         run: Any = getattr(found, "_run", None)

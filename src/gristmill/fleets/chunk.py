@@ -39,7 +39,7 @@ class Chunk:
         self._found = found
         self._added.append(found.level)
 
-    def explain(self, classes: Any, offsets: Callable[..., Any] | None) -> None:
+    def explain(self, classes: object, offsets: Callable[..., Any] | None) -> None:
         """Let the prior learn; keys learn what is left. offsets: of scores of classes, which are not taken off but added."""
         assert self.prior is not None
         events = self.events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class KeyedEvents(NamedTuple):
     given_weights: Any  # as they came, one an event
 
 
-def read_keys(keys: Any, known: KeyKind | None) -> tuple[KeyKind, Any]:
+def read_keys(keys: object, known: KeyKind | None) -> tuple[KeyKind, Any]:
     """The kind of the keys and the keys themselves; a fleet has keys of one kind."""
     kind, rows = _read(keys, known)
     if known is not None and kind != known:
@@ -106,7 +107,7 @@ def _kind_of(kind: type) -> KeyKind | None:
     return "int" if issubclass(kind, int | np.integer) and kind is not bool else None
 
 
-def _odd(keys: list[Any]) -> str:
+def _odd(keys: Sequence[object]) -> str:
     """Raise for the first key of another or an invalid type."""
     alike = ((str, np.str_), (bytes, np.bytes_), (int, np.integer))
     kind = next((kind for kind in alike if isinstance(keys[0], kind) and not isinstance(keys[0], bool)), None)

@@ -81,7 +81,7 @@ def _remove_folder(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_spill(spill: Any) -> None:
+def check_spill(spill: object) -> None:
     """Refuse what is not the path of a file or folder."""
     if not isinstance(spill, str | bytes | os.PathLike):
         raise TypeError(f"spill must be the path of a file or folder, or None, got {spill!r}")

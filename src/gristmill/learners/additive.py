@@ -325,7 +325,7 @@ def refuse_parts(kernel: object, rule: object, budget: object, average: bool) ->
         raise ValueError(f"average=True is not kept for {kernel!r}, whose trees hold the present hypothesis only")
 
 
-def make_core(kernel: Any, rule: Any, budget: Any, task: str, width: int, single: bool, seed: int) -> Any:
+def make_core(kernel: Any, rule: object, budget: Any, task: str, width: int, single: bool, seed: int) -> Any:
     """The core's learner over trees; the same methods as its learner over stored points."""
     from .. import _core
 

@@ -58,7 +58,7 @@ def _merged_detectors(models: list[Any], size: object, shares: Floats) -> Any:
     return fresh
 
 
-def _like(first: Any, size: Any) -> Any:
+def _like(first: Any, size: object) -> Any:
     fresh = clone(first)
     if size is not None and first.memory_limit() is not None:
         if not isinstance(size, str):

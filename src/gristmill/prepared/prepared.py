@@ -190,7 +190,7 @@ class Prepared(StoredEstimator):
     def _fresh_targets(self) -> Targets | None:
         return Targets() if self.target == "scale" and self.model.retargets else None
 
-    def resume(self, model: Any, scaler: Any, targets: Targets | None = None) -> None:
+    def resume(self, model: Any, scaler: object, targets: Targets | None = None) -> None:
         """Go on with a learner and a scaling that have learned elsewhere, from rows of plain numbers."""
         standard = scaler
         if isinstance(scaler, RelevanceScaler):
@@ -238,7 +238,7 @@ class Prepared(StoredEstimator):
         pipeline = self._started()
         return pipeline.read(lambda: pipeline.unscaled(verb, getattr(pipeline.model, verb)(pipeline.rows(X), *rest)))
 
-    def _answer_one(self, verb: str, x: Any, *rest: Any) -> Any:
+    def _answer_one(self, verb: str, x: object, *rest: object) -> Any:
         pipeline = self._pipeline
         if pipeline is None:
             return getattr(self.model, verb)(x, *rest)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..budgets import Budget, Forget, Project, Window
 from ..learners.additive import is_additive
 from ..learners.rule_learner import RuleLearner
 from ..rules import Rule, StepSizeAdaptation
 
 
-def refuse(model: Any) -> None:
+def refuse(model: object) -> None:
     """Raise for a learner whose columns cannot be weighed by what it has learned, saying why."""
 
     def no(why: str) -> ValueError:

@@ -8,6 +8,7 @@ from .._base.estimator import Run
 from .._base.predictors import Classifier, Regressor
 from .._base.tasks import Regression, Scores
 from .._common.ranges import bytes_in, count, is_whole
+from .._common.types import RandomState
 from ..prepared.target_scaler import TargetScale
 from . import expert_sets
 from .baselines import Trivial
@@ -123,10 +124,10 @@ class AutoClassifier(Auto, Classifier):
 
     def __init__(
         self,
-        memory: Any = "1 MB",
-        random_state: Any = None,
-        experts: Any = None,
-        passes: Any = "auto",
+        memory: object = "1 MB",
+        random_state: RandomState = None,
+        experts: object = None,
+        passes: object = "auto",
         n_jobs: int | None = 1,
     ) -> None:
         self.memory = memory
@@ -189,10 +190,10 @@ class AutoRegressor(Auto, Regressor):
 
     def __init__(
         self,
-        memory: Any = "1 MB",
-        random_state: Any = None,
-        experts: Any = None,
-        passes: Any = "auto",
+        memory: object = "1 MB",
+        random_state: RandomState = None,
+        experts: object = None,
+        passes: object = "auto",
         n_jobs: int | None = 1,
     ) -> None:
         self.memory = memory

@@ -82,7 +82,7 @@ class ExpertSpec:
             raise persist.ModelFileError(f"its expert {self.asked!r} does not fit its parts")
         return core
 
-    def runs_in_core(self, core: Any) -> bool:
+    def runs_in_core(self, core: object) -> bool:
         """Whether the race holds this core itself: a kernel learner over dense rows, without Python inside."""
         if type(core) is not _core.PointLearner or core.is_sparse or core.targets != 1:
             return False

@@ -27,7 +27,7 @@ class ForeignLearner:
     learner when it is used.
     """
 
-    def __init__(self, spec: ExpertSpec, core: Any) -> None:
+    def __init__(self, spec: ExpertSpec, core: object) -> None:
         self.spec = spec
         self.model = copy.copy(spec.model)
         self.parts = spec.parts
@@ -45,7 +45,7 @@ class ForeignLearner:
             core.report_raw_scores()
         self._core, self._saved = core, None
 
-    def become(self, parts: Any, core: Any) -> None:
+    def become(self, parts: Any, core: object) -> None:
         """Use these parts and this core from now on."""
         self.parts = parts
         self._set(core)

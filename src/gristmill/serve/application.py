@@ -72,7 +72,7 @@ class Application(Starlette):
         await super().__call__(scope, receive, send)
 
 
-def app(store: Any, settings: Settings | None = None, tokens: access.Tokens | None = None) -> Starlette:
+def app(store: object, settings: Settings | None = None, tokens: access.Tokens | None = None) -> Starlette:
     """The service as an ASGI application, for any server.
 
     Experimental: it may change in any minor version.

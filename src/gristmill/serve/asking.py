@@ -195,7 +195,7 @@ def _share(text: str | None) -> float | None:
         raise ServiceError(f"interval must be a number above 0 and below 1, got {text[:50]!r}") from None  # type: ignore[index]
 
 
-def _read_by(contender: Contender, seconds: float, call: Callable[..., Any], *given: Any) -> Any:
+def _read_by(contender: Contender, seconds: float, call: Callable[..., Any], *given: object) -> Any:
     """Call with a reader, as soon as there is one."""
     deadline = time.monotonic() + seconds
     while (reader := contender.reader()) is None:

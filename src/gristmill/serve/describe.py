@@ -68,7 +68,7 @@ def _relevance(model: Any) -> Json:
     return {"relevance": dict(zip(table.names, shares.tolist(), strict=True))}
 
 
-def _attribute(model: Any, name: str) -> Any:
+def _attribute(model: object, name: str) -> Any:
     """A fitted attribute; None where a learner does not have it."""
     try:
         return getattr(model, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -97,7 +98,7 @@ def _values(tensor: Tensor, binary: bytes) -> tuple[Any, bytes]:
     return found.reshape(tensor.shape), binary
 
 
-def _flat(data: list[Any]) -> list[Any]:
+def _flat(data: Sequence[object]) -> list[Any]:
     return [value for row in data for value in (row if isinstance(row, list) else [row])]
 
 

@@ -311,7 +311,7 @@ def attach(application: Any, sources: Sequence[Source]) -> None:
     application.state.service.registry.register(Collector(sources))
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: Any) -> AsyncIterator[Any]:
+    async def lifespan(app: object) -> AsyncIterator[Any]:
         async with inner(app) as state:
             for source in sources:
                 source.start(asyncio.get_running_loop())

@@ -38,7 +38,7 @@ OTHERS = """distance : bool, default=False
 _BASE_RANGES = {"n_landmarks": count, "distance": flag, "progress": flag}
 
 
-def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+def all_or_nothing(method: Callable[..., object]) -> Callable[..., Any]:
     """A fit that raises leaves the model as it was before."""
 
     @functools.wraps(method)

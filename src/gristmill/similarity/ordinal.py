@@ -149,7 +149,7 @@ class LandmarkOrdinal(LabelMixin, ClassifierMixin, LinearLandmarkModel):
         return tags
 
 
-def ordered_labels(name: str, X: Table, y: Any, labels: Any) -> tuple[Numbers, Codes]:
+def ordered_labels(name: str, X: Table, y: Any, labels: object) -> tuple[Numbers, Codes]:
     """The labels in order and each object's rank, from 0."""
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None")

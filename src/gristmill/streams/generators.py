@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._common.types import RandomState
+from .._common.types import Integers, RandomState
 from .stream import ROWS, Chunk, Stream
 
 Floats = npt.NDArray[np.float64]
@@ -53,7 +53,9 @@ def _log_density(points: Floats, centres: Floats, width: float) -> Floats:
     return np.asarray(np.logaddexp.reduce(-squares / (2 * width**2), axis=1))
 
 
-def _separable(rng: np.random.Generator, centres: Floats, count: int, width: float, gap: float) -> Any:
+def _separable(
+    rng: np.random.Generator, centres: Floats, count: int, width: float, gap: float
+) -> tuple[Floats, Integers]:
     """Events of the two mixtures that the Bayes rule gets right, and not just so."""
     kept_points: list[Floats] = []
     kept_labels: list[npt.NDArray[np.int64]] = []

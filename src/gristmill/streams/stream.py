@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._common.tables import html_table, text_table
+from .._common.types import Labels
 from .errors import BadRows
 
 #: rows in a chunk unless the caller says otherwise: large enough for the core's look-ahead, small enough for
@@ -177,7 +178,7 @@ def from_arrays(X: Any, y: Any = None, rows: int = ROWS, name: str = "arrays", n
     return Stream(chunks, n_events=count, name=name)
 
 
-def as_stream(source: Any, y: Any = None) -> Stream:
+def as_stream(source: object, y: Labels = None) -> Stream:
     """Whatever a person holds, as a stream: a `Stream`, a pair (X, y), X with y, or an iterable of chunks."""
     if isinstance(source, Stream):
         return source

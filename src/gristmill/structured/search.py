@@ -124,7 +124,7 @@ class Search:
         found = self.best(score.plus(lambda other: self.delta(label, other, place)), x, place, label)
         return found, self.delta(label, found, place)
 
-    def delta(self, true: Any, other: object, place: str) -> float:
+    def delta(self, true: object, other: object, place: str) -> float:
         if true == other:
             return 0.0
         value = 1.0 if self.cost is None else float(self.cost(true, other))

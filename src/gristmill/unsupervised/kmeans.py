@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from .._common.types import RandomState
+from .._common.types import Labels, RandomState
 from ..budgets import Budget
 from ..kernels import Kernel
 from .base import ATTRIBUTES, PARAMETERS, UnsupervisedLearner
@@ -128,7 +128,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervis
         """The nearest cluster of one sample; None before anything was learned."""
         return None if self._run is None else int(self.predict(np.asarray(x, dtype=np.float64)[None])[0])
 
-    def fit_predict(self, X: Any, y: Any = None) -> npt.NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Labels = None) -> npt.NDArray[np.int64]:
         """`fit`, then `predict` of the same rows."""
         return self.fit(X).predict(X)
 

@@ -103,7 +103,7 @@ def write(
     click.echo(f"report: {path}", err=True)
 
 
-def _worst(report: Any, run: Any, worst: list[Any]) -> None:
+def _worst(report: Any, run: Any, worst: list[object]) -> None:
     from ...evaluate.displays.runs import pyplot
 
     if not worst:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..._common.types import FilePath
 from ...fleets.keys import Start
 from .batch import Batch
 from .segments import SegmentError, Segments, segments_of
@@ -54,7 +55,7 @@ class Log:
     The files belong to one program at a time.
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: FilePath) -> None:
         self.path = Path(path)
         self._lock = _lock(self.path.with_name(f"{self.path.name}.lock"))
         try:

@@ -270,7 +270,7 @@ class Shard:
         """The whole fleet as bytes; None before the first batch."""
         return None if self._kept is None else self._fleet.to_bytes()
 
-    def member(self, key: Any) -> Any:
+    def member(self, key: object) -> Any:
         """One key's learner, or None."""
         try:
             return self._fleet[key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 #: operators of the standard and of its extension for tables, as far back as they say all that is needed
 OPSET, ML_OPSET, IR_VERSION = 18, 3, 8
@@ -72,7 +73,7 @@ class Value:
     def at_most(self, other: object) -> Value:
         return self._with("Min", other)
 
-    def cast(self, dtype: Any) -> Value:
+    def cast(self, dtype: npt.DTypeLike) -> Value:
         if self.dtype == np.dtype(dtype):
             return self
         return self.graph.op("Cast", self, dtype=dtype, to=_onnx_type(dtype))
@@ -167,7 +168,7 @@ class Graph:
         return Value(self, name, np.object_)
 
     def op(
-        self, kind: str, *inputs: Value, dtype: Any = None, domain: str = "", extra: int = 0, **attributes: Any
+        self, kind: str, *inputs: Value, dtype: object = None, domain: str = "", extra: int = 0, **attributes: Any
     ) -> Value:
         """The first output of a node; `extra`: how many more it has."""
         from onnx import helper

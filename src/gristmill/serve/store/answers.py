@@ -20,7 +20,7 @@ class Reply(NamedTuple):
     headers: dict[str, str]
 
 
-def as_json(value: Any, status: int = 200, **headers: str) -> Reply:
+def as_json(value: object, status: int = 200, **headers: str) -> Reply:
     return Reply(status, "json", msgspec.json.encode(value), headers)
 
 
@@ -56,7 +56,7 @@ _SINGULAR = {
 }
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     return "" if cell is None else msgspec.json.encode(cell).decode()
 
 

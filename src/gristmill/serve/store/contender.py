@@ -135,6 +135,6 @@ class Reader:
     def __enter__(self) -> Any:
         return self.model
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._lock is not None:
             self._lock.release()

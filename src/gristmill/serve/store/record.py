@@ -49,7 +49,7 @@ class Record:
 
     # ---- taking in ------------------------------------------------------------------------------------------
 
-    def add(self, predicted: Any, labels: Any, positions: int) -> list[dict[str, float]]:
+    def add(self, predicted: Any, labels: object, positions: int) -> list[dict[str, float]]:
         """Score predictions of consecutive events, the last of which ends at a position; returns new drift marks."""
         losses = self._loss(predicted, labels)
         if self.task == "classification":
@@ -121,7 +121,7 @@ class Record:
             self._every *= 2
             self.curve = [entry for entry in self.curve if entry[0] % self._every == 0]
 
-    def calibrate(self, probabilities: Any, right: Any) -> None:
+    def calibrate(self, probabilities: object, right: object) -> None:
         """Take in the probability of the predicted class, and whether it was right."""
         chances = np.asarray(probabilities, dtype=float)
         places = np.clip((chances * _BINS).astype(int), 0, _BINS - 1)

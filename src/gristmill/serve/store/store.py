@@ -81,7 +81,7 @@ class Store:
     def __enter__(self) -> Store:
         return self.open()
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Store:
         return found
 
     def create(
-        self, name: str, spec: Any = None, data: bytes | None = None, began: Callable[[Served], None] | None = None
+        self, name: str, spec: object = None, data: bytes | None = None, began: Callable[[Served], None] | None = None
     ) -> Writer:
         """A new model, from a specification or from the bytes of a model file; on disk when this returns.
 

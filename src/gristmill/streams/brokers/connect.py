@@ -41,7 +41,7 @@ def register(scheme: str, module: str, reader: str | None, writer: str | None = 
     _SCHEMES[scheme] = (module, reader, writer, None)
 
 
-def is_broker(path: Any) -> bool:
+def is_broker(path: object) -> bool:
     """Whether a name is the URL of a broker that events can be read from."""
     scheme, colon, _ = str(path).partition("://")
     return bool(colon) and scheme in _SCHEMES and _SCHEMES[scheme][1] is not None
@@ -61,12 +61,12 @@ def _class(scheme: str, place: int, what: str) -> Any:
 
 
 @overload
-def connect(url: Any, direction: Literal["in"] = "in") -> Reader: ...
+def connect(url: str, direction: Literal["in"] = "in") -> Reader: ...
 @overload
-def connect(url: Any, direction: Literal["out"]) -> Writer: ...
+def connect(url: str, direction: Literal["out"]) -> Writer: ...
 
 
-def connect(url: Any, direction: str = "in") -> Reader | Writer:
+def connect(url: str, direction: str = "in") -> Reader | Writer:
     """A `Reader` of what a URL names, or a `Writer` to it.
 
     A further broker is one file: a class with `open`, `poll`, `advanced` and `close` (`Reader`), a class with `send`,

@@ -124,11 +124,11 @@ class Reader(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def later(offset: Any, other: Any) -> bool:
+def later(offset: object, other: Any) -> bool:
     """Whether an offset comes after another of the same partition; entry ids of Redis go by their two numbers."""
     if isinstance(offset, str) and isinstance(other, str):
         return [int(part) for part in offset.split("-")] > [int(part) for part in other.split("-")]
@@ -200,5 +200,5 @@ class Writer(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

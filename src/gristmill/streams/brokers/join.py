@@ -180,7 +180,7 @@ class Joined(Reader):
         event, label = (other.row, row) if name == LABELS else (row, other.row)
         return message._replace(value=_json({**event, self._target: label[self._target]}), outcome=other.outcome)
 
-    def scored(self, partition: str, offset: Any, score: Any) -> None:
+    def scored(self, partition: str, offset: float, score: object) -> None:
         """Keep the score of an event that waits."""
         number = self._brought.get((partition, offset))
         if number is not None:

@@ -124,7 +124,7 @@ class Replay(Reader):
         self._readers = {}
         self._at = self._inside = self._done = 0
 
-    def _reader(self, partition: str, offset: Any) -> Reader:
+    def _reader(self, partition: str, offset: object) -> Reader:
         if partition not in self._readers:
             url, part = self.url, partition
             if self._labels is not None:

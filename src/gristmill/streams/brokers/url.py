@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 #: options that every reader has
@@ -95,7 +94,7 @@ class Url:
         return int(text)
 
 
-def parse(text: Any) -> Url:
+def parse(text: object) -> Url:
     """A URL taken apart; what is missing is an error that shows the right form."""
     parts = urlsplit(str(text))
     form = "scheme://host:port/topic?option=value"

@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._common.types import Json
+from ..._common.types import FilePath, Json
 
 _OURS = 0x67726973  # application id of the file
 _SCHEMA = """
@@ -55,7 +55,7 @@ class Waiting:
     >>> waiting.close()
     """
 
-    def __init__(self, path: Any, space: int) -> None:
+    def __init__(self, path: FilePath, space: int) -> None:
         self.space = space
         path = Path(path)
         there = path.exists() and path.stat().st_size > 0
@@ -76,7 +76,7 @@ class Waiting:
             raise
         self._count()
 
-    def _one(self, question: str, *values: Any) -> Any:
+    def _one(self, question: str, *values: object) -> Any:
         found = self._connection.execute(question, values).fetchone()
         return None if found is None else found[0]
 
@@ -106,7 +106,7 @@ class Waiting:
             left += self._leave(number, "brought = ?", first)
         return left
 
-    def _leave(self, number: int, where: str, *values: Any) -> int:
+    def _leave(self, number: int, where: str, *values: object) -> int:
         gone = self._connection.execute(
             f"UPDATE waiting SET taken = ? WHERE taken IS NULL AND {where} RETURNING kind, {_SIZE}", (number, *values)
         ).fetchall()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._common.types import Numbers
 from ..errors import BadRows, StreamError, refuse_twins
 from ..tables.cells import MISSING, Coded, is_missing, kind_of
 from ..tables.frame import Frame, frame_of
@@ -187,7 +188,7 @@ class CsvReader:
         names = tuple(self.names)
         return Frame(names, tuple(columns), len(kept), (0,) * len(names), partial(_line, self.name, lines)), ended
 
-    def _cells(self, name: str, cells: tuple[str, ...]) -> Any:
+    def _cells(self, name: str, cells: tuple[str, ...]) -> Numbers:
         """Numbers if all are, in plain digits; text otherwise."""
         if name not in self._keep and _DIGITS.fullmatch(cells[0]):
             try:

@@ -23,7 +23,7 @@ class TableRows:
     target : str, int, "last" or None
     """
 
-    def __init__(self, table: Table, target: Any = "last") -> None:
+    def __init__(self, table: Table, target: object = "last") -> None:
         self.table, self.target = table, target
         self.width: int | None = None  # of the rows, from the first on
 

@@ -66,7 +66,7 @@ def _object(line: bytes, where: str) -> Mapping[str, Any] | StreamError:
     return value if isinstance(value, dict) else StreamError(f"{where}: this is not a JSON object")
 
 
-def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:
+def from_rows(rows: Iterable[object], columns: Columns | None = None, name: str = "rows", size: int = ROWS) -> Stream:
     """A stream over any iterable of dicts, or of pairs (dict, label), such as River's data sets.
 
     Parameters
@@ -101,7 +101,7 @@ def from_rows(rows: Iterable[Any], columns: Columns | None = None, name: str = "
 _LABEL = "\x00label"
 
 
-def _flat(row: Any, columns: Columns, where: str) -> Mapping[str, Any] | StreamError:
+def _flat(row: object, columns: Columns, where: str) -> Mapping[str, Any] | StreamError:
     if isinstance(row, Mapping):
         return row
     if isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], Mapping):

@@ -27,7 +27,7 @@ def as_labels(values: Numbers) -> Numbers:
 class Labels:
     """The label column, and whether labels are numbers: the first label decides."""
 
-    def __init__(self, target: Any, required: bool) -> None:
+    def __init__(self, target: object, required: bool) -> None:
         self.target, self.required = target, required
         self.name: str | None = None
         self.numbers: bool | None = None

@@ -26,7 +26,7 @@ class Reading:
         Given by the user, or detected.
     """
 
-    def __init__(self, name: str, column: Any, known: Column | None, kind: str | None) -> None:
+    def __init__(self, name: str, column: object, known: Column | None, kind: str | None) -> None:
         self.name = name
         self.gone: npt.NDArray[np.bool_] = missing_in(column)
         self.start = 0  # the row in which the kind was found; nothing is filled in before it

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._common.types import Floats, Numbers
 from .cells import Coded
 
 
@@ -75,7 +76,7 @@ def framed(names: Sequence[str], columns: Sequence[object], count: int) -> Frame
     return Frame(tuple(names), tuple(columns), count, (0,) * len(names))
 
 
-def matrix_of(frame: Frame) -> Any:
+def matrix_of(frame: Frame) -> Floats | None:
     """All columns as one array if all are finite numbers; None otherwise."""
     if not all(type(column) is np.ndarray and column.dtype.kind in "iuf" for column in frame.columns):
         return None
@@ -121,7 +122,7 @@ def unmasked(array: Any) -> Any:
     return np.asarray(array.filled(blank))
 
 
-def _array(X: Any) -> Any:
+def _array(X: Any) -> Numbers:
     if hasattr(X, "__array__") and not isinstance(X, str | bytes):
         return np.asarray(X)
     if not isinstance(X, list | tuple):

@@ -190,7 +190,7 @@ class Table(KnownColumns):
         self.n_seen_ += len(rows)
         return rows if scaler is None else scaler.learn_checked(rows.astype(np.float64, copy=False))
 
-    def _plain_dict(self, x: dict[Any, Any]) -> Any:
+    def _plain_dict(self, x: dict[object, object]) -> Any:
         names = self._layout.by_name
         if x.keys() != names.keys():
             return None
