@@ -133,6 +133,8 @@ fuzz: $(VENV)/.dev build/sanitize/site/.built
 	GRISTMILL_FUZZ=100000 $(BIN)/python -m pytest tests/hostile/test_mutated_files.py
 	GRISTMILL_INTEGERS=all $(BIN)/python -m pytest tests/hostile/test_forged_integers.py
 	GRISTMILL_EXPORTS=3000 $(BIN)/python -m pytest tests/export/test_random_compositions.py
+	GRISTMILL_MOMENTS=500 $(BIN)/python -m pytest --timeout 7200 tests/hostile/test_sudden_errors.py
+	GRISTMILL_SEEDS=600 $(BIN)/python -m pytest --timeout 7200 tests/prepared/test_saved_streams.py
 	GRISTMILL_KILLS=1000 $(BIN)/python -m pytest tests/persist/test_atomic.py tests/fleets/test_spill.py tests/cli/test_process.py
 
 # Changes of the code that no test notices; an hour at most. The survivors are printed.

@@ -68,6 +68,15 @@ def cases() -> dict[str, Case]:
             X[:6000],
             y[:6000],
         ),
+        "AutoClassifier, 8 columns": (lambda: gm.AutoClassifier(), X[:, :8], y),
+        "AutoRegressor, 8 columns": (lambda: gm.AutoRegressor(), X[:8000, :8], X[:8000, 0] * X[:8000, 1]),
+        "AutoNovelty, 8 columns": (lambda: gm.AutoNovelty(), X[:8000, :8], None),
+        "Prepared, 20 columns": (lambda: gm.Prepared(gm.KernelClassifier(random_state=0)), X, y),
+        "Prepared by relevance": (
+            lambda: gm.Prepared(gm.KernelClassifier(random_state=0), "relevance"),
+            X[:8000],
+            y[:8000],
+        ),
         "AUC, linear, buffer 100": (lambda: gm.PairwiseAUC(buffer=gm.ReservoirX(100), random_state=0), X, y),
     }
 

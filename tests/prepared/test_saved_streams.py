@@ -1,7 +1,11 @@
-"""Saving and loading after every chunk changes no bit, over tables that gain columns, categories and classes."""
+"""Saving and loading after every chunk changes no bit, over tables that gain columns, categories and classes.
+
+`make fuzz` tries 600 streams of each case (GRISTMILL_SEEDS), the ordinary tests a few.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -11,8 +15,9 @@ from hypothesis import strategies as st
 
 import gristmill as gm
 from gristmill import Additive, Gaussian, Laplacian, Linear, Polynomial
-from gristmill.features import FeatureClassifier, FeatureRegressor, RandomMaclaurin
+from gristmill.features import FeatureClassifier, FeatureNovelty, FeatureRegressor, RandomMaclaurin
 
+SEEDS = int(os.environ.get("GRISTMILL_SEEDS", "12"))
 BUDGET = gm.Merge(12)
 #: a learner, its scaling, and whether its rows may widen in mid-stream
 CASES: dict[str, tuple[Any, str | None, bool]] = {
@@ -34,6 +39,31 @@ CASES: dict[str, tuple[Any, str | None, bool]] = {
     "density": (lambda: gm.KernelNovelty(), "standard", True),
     "features": (lambda: FeatureClassifier(RandomMaclaurin(Polynomial(2), 40, random_state=0)), "standard", False),
     "features of numbers": (lambda: FeatureRegressor(RandomMaclaurin(Linear(), 40, random_state=0)), "minmax", False),
+    "novelty of features": (
+        lambda: FeatureNovelty(RandomMaclaurin(Polynomial(2), 40, random_state=0)),
+        "standard",
+        False,
+    ),
+    "experts": (
+        lambda: gm.Race([gm.KernelClassifier(), gm.Prepared(gm.KernelClassifier(Laplacian(0.3), budget=BUDGET))]),
+        "standard",
+        True,
+    ),
+    "experts in Python": (
+        lambda: gm.Race(
+            [
+                gm.KernelClassifier(Gaussian(0.3), budget=BUDGET),
+                FeatureClassifier(RandomMaclaurin(Polynomial(2), 40, random_state=0)),
+            ]
+        ),
+        "standard",
+        False,
+    ),
+    "experts of numbers": (
+        lambda: gm.Race([gm.KernelRegressor(), gm.Prepared(gm.KernelRegressor(Laplacian(0.3), budget=BUDGET))]),
+        None,
+        True,
+    ),
     "race": (lambda: gm.AutoClassifier(memory="300 kB", passes=1), "standard", True),
     "race of numbers": (lambda: gm.AutoRegressor(memory="300 kB", passes=1), "standard", True),
     "anomalies": (lambda: gm.AutoNovelty(memory="300 kB"), "standard", True),
@@ -62,7 +92,7 @@ def streams(draw: Any, widens: bool) -> tuple[list[dict[str, Any]], list[int]]:
 
 def answers_of(name: str, count: int) -> Any:
     rng = np.random.RandomState(count)
-    if name in ("novelty", "density", "anomalies"):
+    if name in ("novelty", "density", "anomalies", "novelty of features"):
         return None
     if "numbers" in name or "regressor" in name:
         return rng.normal(50, 9, size=count)
@@ -70,7 +100,7 @@ def answers_of(name: str, count: int) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=SEEDS, deadline=None)
 @given(data=st.data())
 def test_saving_after_every_chunk_changes_no_bit(name: str, data: Any) -> None:
     make, scale, widens = CASES[name]

@@ -68,7 +68,7 @@ class Archive {
         if (!loads) {
             std::vector<T> kept(list.begin(), list.end());
             refuse_infinite(name, kept);  // it could not be loaded
-            fields.push_back({scope + name, {std::move(kept), {list.size()}}});
+            keep(name, std::move(kept), {list.size()});
             return;
         }
         const auto& read = values<T>(name);
@@ -79,9 +79,7 @@ class Archive {
     template <class List>
     void known(const char* name, List& list, std::size_t size) {
         if (!loads) {
-            fields.push_back(
-                {scope + name,
-                 {std::vector<double>(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size)), {size}}});
+            keep(name, std::vector<double>(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size)), {size});
             return;
         }
         const Field* field = find(name);
@@ -99,7 +97,7 @@ class Archive {
             for (const auto& line : lines)
                 all.insert(all.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(columns));
             refuse_infinite(name, all);
-            fields.push_back({scope + name, {std::move(all), {lines.size(), columns}}});
+            keep(name, std::move(all), {lines.size(), columns});
             return;
         }
         const auto& read = values<double>(name);
@@ -142,6 +140,15 @@ class Archive {
         const auto& read = values<T>(name);
         if (width == 0 || read.size() % width != 0) refuse(name, "does not fit the others");
         return {read.data(), read.size() / width, width};
+    }
+    // Saves numbers as they are. The field is made member by member: GCC 12 destroys members of a nested initializer that were
+    // never made, if an allocation in it fails.
+    template <class T>
+    void keep(const char* name, std::vector<T> values, std::vector<std::size_t> shape) {
+        Field field;
+        field.values = std::move(values);
+        field.shape = std::move(shape);
+        fields.emplace_back(scope + name, std::move(field));
     }
     bool has(const char* name) const { return find(name) != nullptr; }
     [[noreturn]] void refuse(const char* name, const char* why) const {

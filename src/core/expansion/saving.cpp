@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 
 namespace gristmill {
 
@@ -26,7 +27,10 @@ void Expansion::rollback() {
     ticks_ = saved_->ticks;
     partners_ = std::move(saved_->partners);
     saved_.reset();
-    reserve(size());
+    try {
+        reserve(size());
+    } catch (const std::bad_alloc&) {  // `plan` makes the memory that an event needs
+    }
 }
 
 void Expansion::keep() {

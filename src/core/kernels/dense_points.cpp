@@ -124,8 +124,9 @@ std::size_t Points::capacity_for(std::size_t n, std::size_t present) const {
 }
 
 void Points::reserve(std::size_t n) {
-    if (n <= ids_.capacity()) return;
-    const std::size_t slots = capacity_for(n, ids_.capacity());
+    const std::size_t present = std::min({ids_.capacity(), older_.capacity(), newer_.capacity()});
+    if (n <= present) return;
+    const std::size_t slots = capacity_for(n, present);
     ids_.reserve(slots);
     older_.reserve(slots);
     newer_.reserve(slots);
@@ -208,15 +209,19 @@ std::unique_ptr<Points> DensePoints<T>::widened(std::size_t width) const {
 
 template <class T>
 void DensePoints<T>::resize_slots(std::size_t slots) {
-    auto fit = [](auto& line, std::size_t size) {
+    auto fitted = [](const auto& line, std::size_t size) {
         std::decay_t<decltype(line)> fresh(size);
         std::copy_n(line.begin(), std::min(line.size(), size), fresh.begin());
-        line.swap(fresh);
+        return fresh;
     };
-    fit(blocks_, slots * width_);
-    fit(norm2_, slots);
-    fit(norm1_, slots);
-    fit(sparse_, slots);
+    // All lines have one length, also after an allocation that failed.
+    auto blocks = fitted(blocks_, slots * width_);
+    auto norm2 = fitted(norm2_, slots), norm1 = fitted(norm1_, slots);
+    auto sparse = fitted(sparse_, slots);
+    blocks_.swap(blocks);
+    norm2_.swap(norm2);
+    norm1_.swap(norm1);
+    sparse_.swap(sparse);
 }
 
 template <class T>

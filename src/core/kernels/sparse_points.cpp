@@ -40,26 +40,43 @@ void SparsePoints<T>::unindex(std::size_t slot) {
     }
 }
 
+// Makes the memory that `write` needs. On an exception nothing has changed.
 template <class T>
-void SparsePoints<T>::index(std::size_t slot) {
-    const Row& row = rows_[slot];
-    for (std::size_t k = 0; k < row.columns.size(); ++k)
-        index_[row.columns[k]].push_back({static_cast<std::uint32_t>(slot), row.values[k]});
+void SparsePoints<T>::make_room(std::size_t slot, const Row& row) {
+    auto grow = [](auto& list, std::size_t size) {
+        if (size > list.capacity()) list.reserve(std::max(size, 2 * list.capacity()));
+    };
+    grow(rows_, slot + 1);
+    grow(norm2_, slot + 1);
+    grow(norm1_, slot + 1);
+    try {
+        for (const std::int32_t feature : row.columns) {
+            auto& entries = index_[feature];
+            grow(entries, entries.size() + 1);
+        }
+    } catch (...) {
+        for (const std::int32_t feature : row.columns)
+            if (const auto found = index_.find(feature); found != index_.end() && found->second.empty())
+                index_.erase(found);
+        throw;
+    }
 }
 
 template <class T>
 void SparsePoints<T>::write(std::size_t slot, Row row) {
+    make_room(slot, row);
+    for (std::size_t k = 0; k < row.columns.size(); ++k)
+        index_.find(row.columns[k])->second.push_back({static_cast<std::uint32_t>(slot), row.values[k]});
     if (slot >= rows_.size()) {
         rows_.resize(slot + 1);
         norm2_.resize(slot + 1);
         norm1_.resize(slot + 1);
     } else {
-        unindex(slot);
+        unindex(slot);  // of two entries of the slot, the older one
     }
     norm2_[slot] = sum_of_squares(row.values.data(), row.values.size());
     norm1_[slot] = norm1_of(row.values.data(), row.values.size());
     rows_[slot] = std::move(row);
-    index(slot);
 }
 
 template <class T>

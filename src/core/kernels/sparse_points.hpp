@@ -46,7 +46,7 @@ class SparsePoints final : public Points {
     };
     void write(std::size_t slot, Row row);
     void unindex(std::size_t slot);
-    void index(std::size_t slot);
+    void make_room(std::size_t slot, const Row& row);
 
     std::size_t width_;
     std::vector<Row> rows_;

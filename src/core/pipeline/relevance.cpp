@@ -92,7 +92,7 @@ void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T
         points.copy_out(order[place * size / count], sample.data() + place * width);
     std::vector<double> gradient(count * learner.outputs() * width);
     learner.gradient(DenseRows<T>{sample.data(), count, width}, gradient.data());
-    const std::vector<double> shares = shares_of(gradient, relevance.weights);
+    std::vector<double> shares = shares_of(gradient, relevance.weights);
     if (shares.empty()) return;
     std::vector<double> fresh = weights_of(shares);
     const double grown = std::max(1.0, static_cast<double>(size) / 1000);
@@ -121,7 +121,7 @@ void renew_over(Relevance& relevance, PointLearner& learner, const DensePoints<T
     relevance.history.reserve(relevance.history.size() + 1);
     const bool taken = learner.relearn(factors, kPasses, kSlack).accepted;
     if (taken) relevance.weights = fresh;
-    relevance.history.push_back({position, shares, taken});
+    relevance.history.push_back({position, std::move(shares), taken});
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ void LearnerExpert::visit(Archive& archive, std::size_t width, std::size_t class
             }
             std::vector<T> values(dense.size() * width);
             for (std::size_t s = 0; s < dense.size(); ++s) dense.copy_out(s, values.data() + s * width);
-            archive.fields.push_back({archive.scope + "points", {std::move(values), {dense.size(), width}}});
+            archive.keep("points", std::move(values), {dense.size(), width});
         };
         single_ ? rows(static_cast<const DensePoints<float>&>(points))
                 : rows(static_cast<const DensePoints<double>&>(points));
