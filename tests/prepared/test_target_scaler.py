@@ -315,3 +315,20 @@ def test_the_leader_speaks_the_units_of_the_target():
     leader.partial_fit(X[500:], y[500:])
     bare = AutoRegressor("200 kB", experts=[KernelRegressor(Laplacian(1.0), budget=Merge("1 MB"))], passes=1)
     np.testing.assert_allclose(bare.fit(X, y).leader_.predict(X).mean(), 50_000, rtol=0.01)
+
+
+def test_objects_are_learned_alike_in_chunks_and_one_by_one():
+    """A kernel written in Python: positions at which the scale is renewed lie inside of a chunk."""
+
+    def same(a, b):
+        return float(a == b) + 0.5
+
+    words, y = ["a", "b", "c", "d"] * 20, np.arange(80.0)
+    whole, chunks, single = (Prepared(KernelRegressor(same)) for _ in range(3))
+    whole.partial_fit(words, y)
+    for start, stop in ((0, 3), (3, 20), (20, 80)):
+        chunks.partial_fit(words[start:stop], y[start:stop])
+    for word, target in zip(words, y, strict=True):
+        single.learn_one(word, target)
+    np.testing.assert_array_equal(chunks.predict(words), whole.predict(words))
+    np.testing.assert_array_equal(single.predict(words), whole.predict(words))

@@ -461,7 +461,7 @@ class StreamEstimator(StoredEstimator):
         run = self._started()
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        if self._spare(run) is None and hasattr(run.core, "widened"):
+        if self._spare(run) is None and hasattr(run.core, "widened") and not self._takes_objects():
             other._run = Run(run.parts, run.core.widened(run.core.width), run.labels)
         else:
             parts = copy.deepcopy(run.parts)

@@ -133,11 +133,17 @@ class RaceCore(_core.Race):
     def restore(self, state: Fields) -> None:
         """requires: a race of the same experts that has learned nothing."""
         plan = plan_of(state)
-        super().restore({name: array for name, array in state.items() if name != "plan"})
-        for place in self._foreign:
-            found = {name.removeprefix(f"{place}."): a for name, a in state.items() if name.startswith(f"{place}.")}
-            for own in ("note", "rests"):
-                found.pop(own)
+        inner: dict[int, dict[str, Any]] = {place: {} for place in self._foreign}
+        own: dict[str, Any] = {}
+        for name, array in state.items():
+            head, _, rest = name.partition(".")
+            place = int(head) if head.isdecimal() else -1
+            if place in inner and rest not in ("note", "rests"):
+                inner[place][rest] = array
+            elif name != "plan":
+                own[name] = array
+        super().restore(own)
+        for place, found in inner.items():
             self.foreign(place).from_file(found, plan["parts"][place], self.width, self.classes)
 
 

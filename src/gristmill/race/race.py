@@ -31,15 +31,22 @@ _share = Range("a number from 0 to below 1", lambda value: is_real(value) and 0 
 class Racing(StreamEstimator):
     """Base of the learners that run a race: the experts, their weights, and the leader."""
 
-    widens = True
     _takes_sparse = False
     share: float | None = None
+    experts: Any = None
     n_jobs: int | None = 1
     #: bytes of the memory that are taken by what prepares rows: the table and the scaling of `Prepared`
     outside_bytes: int = 0
 
     def n_threads(self) -> Any:
         return self.n_jobs
+
+    @property
+    def widens(self) -> bool:  # type: ignore[override]  # it follows from the experts
+        """Whether rows may get more columns in mid-stream: if all experts allow it."""
+        experts = self.experts if isinstance(self.experts, list | tuple) else ()
+        inner = [one.model if isinstance(one, Prepared) else one for one in experts if not isinstance(one, Trivial)]
+        return all(one.widens for one in inner)
 
     def _made(self, width: int) -> list[Any]:
         """The experts, for rows of so many columns."""
