@@ -456,16 +456,16 @@ class StreamEstimator(StoredEstimator):
             core = self._unpacked(parts, packed["core"])
             self._run = Run(parts, core, LabelTable(packed["labels"][: core.classes]))
 
-    def _copied(self) -> Self:
+    def copied(self) -> Self:
         """A copy in memory of a learner that has begun; it owns what it has learned."""
         run = self._started()
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        if self._spare(run) is None and hasattr(run.core, "widened") and not self._takes_objects():
+        if self.spare_parts(run) is None and hasattr(run.core, "widened") and not self.takes_objects():
             other._run = Run(run.parts, run.core.widened(run.core.width), run.labels)
         else:
             parts = copy.deepcopy(run.parts)
-            other._run = Run(parts, self._restored(parts, run.core.state()), run.labels)
+            other._run = Run(parts, self.restored_core(parts, run.core.state()), run.labels)
         other._run.early = None if run.early is None else run.early.copied()
         return other
 

@@ -281,7 +281,7 @@ class Pipeline:
             return self._fit_batch(X, y, known)
         edges = self._cuts(count)
         if self._started and (len(edges) > 2 or self._changes_twice(rows, count)):
-            self._model_before = self.model._copied()
+            self._model_before = self.model.copied()
         if len(edges) > 2:
             return self._in_parts(edges, verb, rows, y, known)
         self._follow(0)

@@ -133,8 +133,8 @@ class RaceCore(_core.Race):
     def restore(self, state: Fields) -> None:
         """requires: a race of the same experts that has learned nothing."""
         plan = plan_of(state)
-        inner: dict[int, dict[str, Any]] = {place: {} for place in self._foreign}
-        own: dict[str, Any] = {}
+        inner: dict[int, Fields] = {place: {} for place in self._foreign}
+        own: Fields = {}
         for name, array in state.items():
             head, _, rest = name.partition(".")
             place = int(head) if head.isdecimal() else -1
