@@ -166,10 +166,10 @@ def test_a_wrong_command_ends_with_a_reason(tmp_path, options, said):
 
 RUN = """
 import sys
-from gristmill.serve import Settings, app
+from gristmill.serve import app
 from gristmill.serve.run import run
 
-run(app(sys.argv[1], Settings(timeout=1.0)), "127.0.0.1", 0, sys.argv[1], 1.0)
+run(app(sys.argv[1]), "127.0.0.1", 0, sys.argv[1], 1.0)
 """
 
 
