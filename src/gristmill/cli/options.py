@@ -495,7 +495,7 @@ class LearnerFactory:
         if task_of(model) == "classification" and labels is not None and labels.dtype.kind == "f":
             raise NotationError(
                 f"{text!r} is a classifier, and the target holds numbers such as {labels[0]:g}; for a regression "
-                "say --learner 'passive_aggressive_regressor(epsilon=0.1, size=300)'"
+                "use --learner 'passive_aggressive_regressor(epsilon=0.1, size=300)'"
             )
         return model
 
