@@ -29,14 +29,23 @@ def ran(model, y, **options):
     return run.go()
 
 
+def pieces():
+    """What a run with a window of 1,200 hands to the model: up to the next entry of the curve, later a sixteenth more."""
+    start = 0
+    while start < 1200:
+        due = max(30 - start % 30, 25, start // 16)
+        stop = min(start + due, (start // 300 + 1) * 300)
+        yield start, stop
+        start = stop
+
+
 def test_confusions_worst_errors_and_calibration_are_those_of_a_naive_pass():
     found = ran(KernelClassifier(Gaussian(0.5), random_state=0), CLASSES)[0].details
     model = KernelClassifier(Gaussian(0.5), random_state=0)
     wanted: Counter[tuple[str, str]] = Counter()
     wrong, sure, right = [], [], []
     event = 0
-    pieces = [(0, 300), (300, 600), (600, 900), (900, 1200)]
-    for start, stop in pieces:
+    for start, stop in pieces():
         rows, y = X[start:stop], CLASSES[start:stop]
         if start:
             shares = model.predict_proba(rows[:100])
@@ -65,16 +74,30 @@ def test_coverage_and_pairs_of_numbers():
     model = KernelRegressor(Gaussian(0.5), random_state=0)
     covered = count = 0
     pairs = []
-    for start in range(0, 1200, 300):
-        rows, y = X[start : start + 300], NUMBERS[start : start + 300]
+    for start, stop in pieces():
+        rows, y = X[start:stop], NUMBERS[start:stop]
         if start:
             low, high = model.predict_interval(rows[:100], 0.9).T
-            covered += int(((low <= y[:100]) & (y[:100] <= high)).sum())
-            count += 100
+            finite = np.isfinite(low) & np.isfinite(high)
+            covered += int((finite & (low <= y[:100]) & (y[:100] <= high)).sum())
+            count += int(finite.sum())
         pairs += zip(y.tolist(), model.prequential(rows, y).tolist(), strict=True)
     assert (found.covered, found.intervals) == (covered, count)
     assert found.pairs == pairs
     assert [one.loss for one in found.worst] == sorted((abs(a - b) for a, b in pairs[1:]), reverse=True)[:10]
+
+
+def test_a_stream_shorter_than_a_window_has_a_curve():
+    result = ran(KernelRegressor(Gaussian(0.5), random_state=0), NUMBERS)[0]
+    assert [entry["event"] for entry in result.curve] == list(range(30, 1201, 30))
+    model = KernelRegressor(Gaussian(0.5), random_state=0)
+    losses: list[float] = []
+    for entry in result.curve:
+        part = slice(len(losses), len(losses) + 30)
+        losses += np.abs(model.prequential(X[part], NUMBERS[part]) - NUMBERS[part]).tolist()
+        assert entry["mae"] == pytest.approx(np.mean(losses))
+        if len(losses) <= 480:  # so far a piece ends at each entry
+            assert entry["stored"] == model.n_support_
 
 
 def test_details_take_bounded_memory():

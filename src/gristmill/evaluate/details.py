@@ -45,7 +45,7 @@ class Mistake:
 class Details:
     """Collects along a run, in bounded memory.
 
-    Probabilities and intervals are those of the model at the beginning of each piece of the stream (250 events or more),
+    Probabilities and intervals are those of the model at the beginning of each piece of the stream (25 events or more),
     for the first rows of the piece; everything else is of every event before it was learned.
     """
 
@@ -67,7 +67,10 @@ class Details:
         return sorted(self._worst, reverse=True)
 
     def relevance(self, model: Any, names: Sequence[str]) -> dict[str, float] | None:
-        """How much the predictions of some recent rows change if a column is shuffled: shares that add up to 1."""
+        """How much the predictions of some recent rows change if a column is shuffled: shares that add up to 1.
+
+        Of a detector it is the scores that change: few rows are alarms.
+        """
         rows = self.sample
         if rows is None or size(Chunk(rows)) < 20:
             return None
@@ -76,12 +79,13 @@ class Details:
             return None
         found: dict[str, float] = {}
         with suppress(ValueError, TypeError):  # a bad cell, or objects
-            before = np.asarray(model.predict(frame))
+            answer = model.decision_function if self.task == "novelty" else model.predict
+            before = np.asarray(answer(frame))
             order = self._random.permutation(frame.count)
             for name in names:
-                after = np.asarray(model.predict(_shuffled(frame, name, order)))
+                after = np.asarray(answer(_shuffled(frame, name, order)))
                 found[name] = float(
-                    np.mean(after != before) if self.task != "regression" else np.abs(after - before).mean()
+                    np.mean(after != before) if self.task == "classification" else np.abs(after - before).mean()
                 )
         total = sum(found.values())
         return {name: share / total for name, share in found.items()} if total and len(found) == len(names) else None

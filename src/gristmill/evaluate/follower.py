@@ -23,6 +23,9 @@ from .result import Result
 _MOST_ENTRIES = 2000
 #: events of the smallest piece that a chunk is cut into
 _LEAST = 250
+#: the same for a report, and the least number of events between two entries of its curve: a stream shorter than a window
+#: has a curve, too
+_FINE = 25
 
 
 def task_of(model: Any) -> str:
@@ -61,7 +64,8 @@ class Follower:
     name : str
     metrics : names of metrics, or None for those of the task
     window : int
-        Events over which rolling metrics are taken, and between two entries of the curve.
+        Events over which rolling metrics are taken, and between two entries of the curve; with `details` the curve has
+        more entries.
     warmup : int
         Events that are learned but not scored.
     classes : all labels to come, if they are known
@@ -90,7 +94,8 @@ class Follower:
         self._needs_labels = any(kind.needs_labels for kind in self.kinds)
         self.recent_batches: deque[PredictionBatch] = deque()
         self.since_entry = 0  # events since the last entry of the curve
-        self.entry_every = window
+        self.entry_every = min(window, max(_FINE, window // 40)) if details else window
+        self._least = _FINE if details else _LEAST
         self._classes = classes if self._takes_classes() else None
         self.result = Result(name=name, stream=stream, task=task, model=model)
         self.result.details = Details(task) if details else None
@@ -111,7 +116,7 @@ class Follower:
         start, count = 0, size(chunk)
         while start < count:
             # A call costs the model as much as hundreds of events: late in a long stream pieces may be longer.
-            stop = min(count, start + max(self.entry_every - self.since_entry, _LEAST, self.result.n_events // 16))
+            stop = min(count, start + max(self.entry_every - self.since_entry, self._least, self.result.n_events // 16))
             piece = chunk if stop - start == count else cut(chunk, start, stop)
             if self.result.details is not None:
                 self.result.details.before(self.model, piece)
