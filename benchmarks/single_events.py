@@ -70,6 +70,15 @@ def learners() -> None:
         line(f"{name}: predict_one / a row of predict", each / rows, "x", "at most 2.5, or 8 us")
 
 
+def alone() -> None:
+    """One learner, with 100 points."""
+    X, y, _ = stream()
+    model = gm.KernelClassifier(budget=gm.Merge(100)).partial_fit(X[:FIRST], y[:FIRST])
+    rows = list(zip(X[FIRST:LAST], y[FIRST:LAST], strict=True))
+    found = took(lambda: [model.learn_one(x, label) for x, label in rows])
+    line("KernelClassifier, 100 points: learn_one", found / len(rows) * 1e6, "us", "")
+
+
 def table() -> None:
     """A dict of ten mixed columns."""
     rng = np.random.RandomState(1)
@@ -142,6 +151,7 @@ def beginning() -> None:
 
 if __name__ == "__main__":
     learners()
+    alone()
     table()
     river()
     threads()
