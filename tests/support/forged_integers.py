@@ -25,7 +25,8 @@ from sklearn.exceptions import NotFittedError
 import gristmill
 from gristmill import DropOldest, Gaussian, KernelClassifier, KernelRegressor, Prepared
 
-VALUES = (0, 1, 2**31, 2**33, 2**56, 2**63)
+VALUES = (0, 1, 2**31, 2**33, 2**56, 2**62, 2**63)
+THOROUGH = os.environ.get("GRISTMILL_INTEGERS") == "all"  # what was loaded learns, too
 SECONDS = 2.0  # of processor time for one load
 ROOM = 512 << 20  # bytes beyond what the process has: no file here is larger than 1 MB
 ROWS = np.random.default_rng(2).uniform(0.05, 0.95, size=(3, 4))
@@ -116,12 +117,15 @@ def _asked(model: Any) -> str:
     """What a loaded model answers: anything, or an error that names what does not fit."""
     keyed = (np.arange(3),) if hasattr(model, "keys_") else ()
     rows = np.repeat(ROWS[:, None], 2, axis=1) if type(model).__name__ == "Fleet" else ROWS
-    for verb in ("memory_bytes_", "n_seen_", "predict", "decision_function", "predict_proba", "explain", "weights_"):
+    verbs = "memory_bytes_ n_seen_ predict decision_function predict_proba explain weights_"
+    for verb in (verbs + " transform partial_fit predict" if THOROUGH else verbs).split():
         try:
             found = getattr(model, verb, None)
-            if callable(found):
+            if verb == "partial_fit":
+                _learned(model, keyed, rows)
+            elif callable(found):
                 found(*keyed, rows[0] if verb == "explain" else rows)
-        except (ValueError, NotFittedError, AttributeError):
+        except (ValueError, TypeError, NotFittedError, AttributeError):
             continue
         except MemoryError:
             return f"asks for too much memory in {verb}"
@@ -130,6 +134,15 @@ def _asked(model: Any) -> str:
                 continue
             return f"{verb} raises {type(error).__name__}: {error}"
     return "loaded"
+
+
+def _learned(model: Any, keyed: Any, rows: Any) -> None:
+    """Three more samples, of labels that the model knows, or of numbers."""
+    known = getattr(model, "classes_", None)
+    y = np.arange(3) / 2 if known is None or not len(known) else np.asarray(known)[np.arange(3) % len(known)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.partial_fit(*keyed, rows, np.stack([y, y], axis=1) if type(model).__name__ == "Fleet" else y)
 
 
 def tried(cases: list[tuple[str, bytes]]) -> dict[str, str]:

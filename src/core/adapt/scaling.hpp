@@ -171,7 +171,7 @@ class ColumnScaling {
     void visit(Archive& archive, std::size_t rows_width) {
         archive.count("seen", seen);
         archive.numbers("first", first);
-        if (archive.loads && first.size() != (first.empty() && seen == 0 ? 0 : rows_width))
+        if (archive.loads && first.size() != (seen == 0 ? 0 : rows_width))
             archive.refuse("first", "does not fit the others");
         archive.numbers("low", low, width());
         archive.numbers("high", high, width());

@@ -44,6 +44,9 @@ Plan Plan::of(std::size_t width, std::size_t all, std::size_t outside) {
     const std::size_t memory = all > outside ? all - outside : 0;
     Plan plan;
     plan.width = width, plan.memory = all, plan.outside = outside;
+    if (width > all)  // sizes of such rows might not fit into an integer
+        throw std::invalid_argument("memory: " + std::to_string(all) + " bytes are too few for rows of " +
+                                    std::to_string(width) + " columns");
     plan.window = all >= 200'000 ? 1000 : 250;  // these two stay when rows widen
     plan.trees = std::clamp<std::size_t>(all / 10 / IsolationTrees::bytes_per_tree(), 4, 64);
     const std::size_t other = sizeof(Detector) + AlarmRate::bytes() + Detector::kViews * plan.window * sizeof(double) +

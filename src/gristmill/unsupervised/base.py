@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .. import persist
 from .._base.estimator import Run, StreamEstimator
 from .._base.tasks import Novelty
-from .._common.ranges import Range, count, is_real
+from .._common.ranges import Range, is_real, is_whole
 from .._common.seeds import seed_of
 from .._common.types import Fields, Fitted, State
 from ..budgets import Budget, Merge, Project, counted
@@ -32,6 +32,8 @@ PARAMETERS = """kernel : kernel of gristmill, default=Gaussian(1 / n_features)
 ATTRIBUTES = """support_vectors_, support_ids_ : the stored points, oldest first, and their positions in the stream
     n_support_, n_seen_, memory_bytes_ : stored points, samples so far, bytes kept"""
 
+_MOST = 10_000  # every row has a number for each
+_NUMBER = Range("a whole number from 1 to 10,000", lambda v: is_whole(v) and 1 <= v <= _MOST)
 _DECAY = Range("a number in (0, 1]", lambda value: is_real(value) and 0 < value <= 1)
 
 
@@ -67,7 +69,7 @@ class UnsupervisedLearner(StreamEstimator):
         if isinstance(budget, Merge):
             counted(budget, name)
         _DECAY.check(name, "decay", self.decay)
-        count.check(name, self._count, getattr(self, self._count))
+        _NUMBER.check(name, self._count, getattr(self, self._count))
         number = int(getattr(self, self._count))
         return Settings(kernel, budget, None if size is None else int(size), float(self.decay), number, 0)
 

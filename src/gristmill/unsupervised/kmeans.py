@@ -34,7 +34,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervis
 
     Parameters
     ----------
-    n_clusters : int >= 1, default=8
+    n_clusters : int from 1 to 10,000, default=8
         Fewer where fewer points are stored.
     {PARAMETERS}
     random_state : int, Generator, RandomState or None

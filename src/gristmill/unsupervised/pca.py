@@ -32,7 +32,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedL
 
     Parameters
     ----------
-    n_components : int >= 1, default=2
+    n_components : int from 1 to 10,000, default=2
         Components beyond the number of stored points are 0.
     {PARAMETERS}
 
