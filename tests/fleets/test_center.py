@@ -225,3 +225,27 @@ def test_an_event_without_weight_does_not_move_a_level():
     fleet = KeyedFleet(KernelRegressor(Gaussian(1e6), budget=DropOldest(9)), center=True)
     said = fleet.prequential([1, 1, 1, 2], rows, targets, sample_weight=[1.0, 0.0, 1.0, 0.0])
     assert said.tolist() == [0.0, 10.0, 10.0, 11.0]
+
+
+@pytest.mark.parametrize(("others", "is_kept"), [(15, True), (16, True), (17, False)])
+def test_a_level_is_kept_for_sixteen_events_a_key_of_max_keys(others, is_kept):
+    fleet = KeyedFleet(MEMBER, center=True, max_keys=1).partial_fit([1], np.ones((1, 1)), [50.0])
+    for other in range(others):
+        fleet.partial_fit([2 + other], np.ones((1, 1)), [10.0])
+    mean = (50.0 + 10.0 * others) / (1 + others)
+    assert (fleet.level([1])[0] > mean + 1) == is_kept
+    said = fleet.prequential([1], np.ones((1, 1)), [0.0])[0]
+    # By then another event has come.
+    assert (said > mean + 1) == (is_kept and others < 16)
+
+
+def test_a_level_of_little_weight_expires_too():
+    fleet = KeyedFleet(MEMBER, center=True, ttl=10.0)
+    fleet.partial_fit([1, 2], np.eye(2), [100.0, 0.0], sample_weight=[0.5, 0.5], time=[0.0, 9.0])
+    assert fleet.prequential([1], np.eye(2)[:1], [0.0], time=[11.0])[0] == pytest.approx(50.0)
+
+
+def test_levels_are_counted_in_the_memory():
+    fleet = KeyedFleet(MEMBER, center=True).partial_fit(np.arange(40), np.ones((40, 1)), np.arange(40.0))
+    plain = KeyedFleet(MEMBER).partial_fit(np.arange(40), np.ones((40, 1)), np.arange(40.0))
+    assert fleet.memory_bytes_ - plain.memory_bytes_ == 40 * 280
